@@ -1,0 +1,1 @@
+//! All the screen depends on: state, the command table, the key map, the journal view.

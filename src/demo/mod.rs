@@ -1,0 +1,1 @@
+//! An embedded cluster: API, kubelets, workloads, incidents.

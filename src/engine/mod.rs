@@ -1,0 +1,1 @@
+//! The node lifecycle controller: health, zones, rate-limited queues, taints, taint eviction.

@@ -1,0 +1,1 @@
+//! Runs the engine forward on a virtual clock over a copy of the cluster.

@@ -1,0 +1,1 @@
+//! Everything that talks to an API server: connect, watch, decode, write, access, errors.

@@ -1,0 +1,18 @@
+//! kordon: an interactive terminal dashboard for Kubernetes node lifecycle, with the node lifecycle
+//! controller inside.
+//!
+//! The modules below are listed top down: a module may use those under it, never those above it
+//! (`tests/tidy.rs` holds this). `ARCHITECTURE.md` has the picture.
+
+pub mod cli;
+pub mod run;
+pub mod ui;
+pub mod app;
+pub mod executor;
+pub mod k8s;
+pub mod demo;
+pub mod forecast;
+pub mod engine;
+pub mod cluster;
+pub mod clock;
+pub mod time;

@@ -1,0 +1,3 @@
+//! The program: parse, choose cluster and mode, run, exit code.
+
+fn main() {}

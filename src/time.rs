@@ -1,0 +1,240 @@
+//! Points in time and distances between them, to the nanosecond. Pure: nothing here reads a clock.
+
+use std::{
+    fmt,
+    ops::{Add, AddAssign, Mul, Neg, Sub},
+    time::Duration,
+};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// A point in time: nanoseconds since the Unix epoch (from 1677 to 2262).
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The Unix epoch.
+    pub const EPOCH: Self = Self(0);
+    /// The latest representable time, for "never".
+    pub const MAX: Self = Self(i64::MAX);
+
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs.saturating_mul(1_000_000_000))
+    }
+
+    pub const fn as_nanos(self) -> i64 {
+        self.0
+    }
+
+    /// Parses RFC 3339, as Kubernetes writes `Time` and `MicroTime`. None where the text is no such time.
+    pub fn parse(text: &str) -> Option<Self> {
+        DateTime::parse_from_rfc3339(text).ok()?.timestamp_nanos_opt().map(Self)
+    }
+
+    /// The distance from `earlier` to this point; negative where `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// RFC 3339 in UTC with whole seconds, as Kubernetes' `Time` is written.
+    pub fn to_time(self) -> String {
+        self.utc().to_rfc3339_opts(SecondsFormat::Secs, true)
+    }
+
+    /// RFC 3339 in UTC with microseconds, as Kubernetes' `MicroTime` is written.
+    pub fn to_micro_time(self) -> String {
+        self.utc().to_rfc3339_opts(SecondsFormat::Micros, true)
+    }
+
+    /// The same point for calendar arithmetic and formatting.
+    pub fn utc(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_nanos(self.0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.utc().to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl serde::Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A distance between two points in time, in nanoseconds; may be negative.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(i64);
+
+impl Span {
+    pub const ZERO: Self = Self(0);
+    /// Longer than anything that happens, for "for ever".
+    pub const MAX: Self = Self(i64::MAX);
+
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// The nearest span to so many seconds; saturates, and takes NaN for zero.
+    pub fn from_secs_f64(secs: f64) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "a float cast saturates, which is what is wanted")]
+        Self((secs * 1e9).round() as i64)
+    }
+
+    pub const fn as_nanos(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds, rounded towards zero.
+    pub const fn as_secs(self) -> i64 {
+        self.0 / 1_000_000_000
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "spans of interest are far below 2^53 ns of error")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    pub const fn is_negative(self) -> bool {
+        self.0 < 0
+    }
+
+    /// The span itself, or zero where it is negative.
+    pub fn or_zero(self) -> Self {
+        self.max(Self::ZERO)
+    }
+
+    /// For timers and clients: negative spans become zero.
+    pub fn to_std(self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+impl fmt::Display for Span {
+    /// Two units at most, as one reads a clock: `850ms`, `7s`, `4m12s`, `3h05m`, `12d4h`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_negative() {
+            f.write_str("-")?;
+        }
+        let millis = self.0.unsigned_abs() / 1_000_000;
+        let secs = millis / 1000;
+        let (days, hours, minutes) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60);
+        match secs {
+            0 if millis > 0 => write!(f, "{millis}ms"),
+            0..=59 => write!(f, "{secs}s"),
+            60..=3599 => write!(f, "{minutes}m{:02}s", secs % 60),
+            3600..=86_399 => write!(f, "{hours}h{minutes:02}m"),
+            _ => write!(f, "{days}d{hours}h"),
+        }
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}s", self.as_secs_f64())
+    }
+}
+
+impl Add<Span> for Timestamp {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl AddAssign<Span> for Timestamp {
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+
+impl Sub<Span> for Timestamp {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Span {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Mul<i64> for Span {
+    type Output = Self;
+    fn mul(self, times: i64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+}
+
+impl Neg for Span {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self(self.0.saturating_neg())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kubernetes_time_formats_parse() {
+        let time = Timestamp::parse("2026-01-02T03:04:05Z").expect("Time");
+        assert_eq!(time.to_time(), "2026-01-02T03:04:05Z");
+        let micro = Timestamp::parse("2026-01-02T03:04:05.123456Z").expect("MicroTime");
+        assert_eq!(micro.to_micro_time(), "2026-01-02T03:04:05.123456Z");
+        assert_eq!(micro.since(time), Span::from_nanos(123_456_000));
+        assert_eq!(Timestamp::parse("yesterday"), None);
+    }
+
+    #[test]
+    fn spans_read_like_a_clock() {
+        let shown = |secs| Span::from_secs_f64(secs).to_string();
+        assert_eq!(
+            [0.0, 0.25, 7.9, 252.0, 11_100.0, 1_051_200.0, -5.0].map(shown),
+            ["0s", "250ms", "7s", "4m12s", "3h05m", "12d4h", "-5s"]
+        );
+    }
+
+    #[test]
+    fn extremes_saturate() {
+        assert_eq!(Timestamp::MAX + Span::MAX, Timestamp::MAX);
+        assert_eq!(Span::from_secs(i64::MAX), Span::MAX);
+    }
+}

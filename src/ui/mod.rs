@@ -1,0 +1,1 @@
+//! The screen: draws an `App`, reads and never decides.
