@@ -97,7 +97,10 @@ impl Span {
 
     /// The nearest span to so many seconds; saturates, and takes NaN for zero.
     pub fn from_secs_f64(secs: f64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "a float cast saturates, which is what is wanted")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a float cast saturates, which is what is wanted"
+        )]
         Self((secs * 1e9).round() as i64)
     }
 

@@ -1,1 +1,259 @@
-//! Plain objects and their indexes; `Cluster::apply` is the only way in; copies are cheap.
+//! Plain objects and their indexes; [`Cluster::apply`] is the only way in; copies are cheap.
+//!
+//! Pure: no clock, no IO, no client types. What a watch told comes in as a [`Change`], what it meant goes out
+//! as [`Applied`].
+
+pub mod budget;
+pub mod cow_map;
+pub mod labels;
+pub mod lease;
+pub mod names;
+pub mod node;
+pub mod pod;
+pub mod quantity;
+pub mod resources;
+pub mod table;
+pub mod taint;
+pub mod workload;
+
+use std::sync::Arc;
+
+pub use budget::{Budget, BudgetStatus, IntOrPercent};
+pub use labels::{Labels, Requirement, Selector, SelectorOperator};
+pub use lease::{LeaderLease, Lease};
+pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
+pub use node::{Condition, ConditionStatus, Node, READY, ZoneKey};
+pub use pod::{Owner, Phase, Pod, PodReady, Termination};
+pub use resources::Resources;
+pub use table::{Delta, Event, Record, Table, Version};
+pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
+pub use workload::{NamespaceRecord, OwnerKind, PriorityClass, Workload, WorkloadKind};
+
+use cow_map::CowMap;
+
+/// What a watch told us.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Node(Event<Node>),
+    Lease(Event<Lease>),
+    Pod(Event<Pod>),
+    Budget(Event<Budget>),
+    /// The kind says which of the six watches it came from: each lists for itself.
+    Workload(WorkloadKind, Event<Workload>),
+    PriorityClass(Event<PriorityClass>),
+    Namespace(Event<NamespaceRecord>),
+    /// The controller manager's Lease; none where there is none.
+    Leader(Option<LeaderLease>),
+}
+
+/// What a [`Change`] did to the cluster, told after it is done.
+#[derive(Clone, Debug)]
+pub enum Applied {
+    Node(Delta<Node>),
+    Lease(Delta<Lease>),
+    Pod(Delta<Pod>),
+    /// The controller manager's Lease, before and after.
+    Leader(Option<LeaderLease>, Option<LeaderLease>),
+    /// Some kind that only plans read.
+    Other,
+}
+
+/// Everything that is known of a cluster: tables by kind, and indexes over them.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    nodes: Table<Node>,
+    leases: Table<Lease>,
+    pods: Table<Pod>,
+    budgets: Table<Budget>,
+    workloads: [Table<Workload>; WorkloadKind::ALL.len()],
+    priority_classes: Table<PriorityClass>,
+    namespaces: Table<NamespaceRecord>,
+    leader: Option<LeaderLease>,
+    /// Which pods are on a node.
+    by_node: CowMap<(NodeName, Key), ()>,
+    /// Which pods an owner has.
+    by_owner: CowMap<(Uid, Key), ()>,
+    /// What the pods of a node add up to.
+    loads: CowMap<NodeName, Load>,
+}
+
+/// What the pods of one node add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Pods bound to the node, finished ones included.
+    pub pods: usize,
+    /// Requests of those that have not finished, as the scheduler counts them.
+    pub requested: Resources,
+    pub terminating: usize,
+}
+
+impl Cluster {
+    pub fn nodes(&self) -> &Table<Node> {
+        &self.nodes
+    }
+
+    pub fn leases(&self) -> &Table<Lease> {
+        &self.leases
+    }
+
+    pub fn pods(&self) -> &Table<Pod> {
+        &self.pods
+    }
+
+    pub fn budgets(&self) -> &Table<Budget> {
+        &self.budgets
+    }
+
+    pub fn workloads(&self, kind: WorkloadKind) -> &Table<Workload> {
+        &self.workloads[kind as usize]
+    }
+
+    pub fn priority_classes(&self) -> &Table<PriorityClass> {
+        &self.priority_classes
+    }
+
+    pub fn namespaces(&self) -> &Table<NamespaceRecord> {
+        &self.namespaces
+    }
+
+    /// The controller manager's Lease; none where there is none or it may not be read.
+    pub fn leader(&self) -> Option<&LeaderLease> {
+        self.leader.as_ref()
+    }
+
+    pub fn node(&self, name: &NodeName) -> Option<&Arc<Node>> {
+        self.nodes.get(name)
+    }
+
+    pub fn lease(&self, node: &NodeName) -> Option<&Arc<Lease>> {
+        self.leases.get(node)
+    }
+
+    pub fn pod(&self, key: &Key) -> Option<&Arc<Pod>> {
+        self.pods.get(key)
+    }
+
+    /// The pods bound to a node, by name.
+    pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
+        keys_of(&self.by_node, node).map(|key| self.pods.get(key).expect("the index follows the table"))
+    }
+
+    /// The pods whose controller has this uid, by name.
+    pub fn pods_owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<Pod>> {
+        keys_of(&self.by_owner, owner).map(|key| self.pods.get(key).expect("the index follows the table"))
+    }
+
+    /// The pods of a namespace, by name.
+    pub fn pods_in(&self, namespace: &Namespace) -> impl Iterator<Item = &Arc<Pod>> {
+        in_namespace(&self.pods, namespace, |pod| &pod.key)
+    }
+
+    /// The budgets that speak of a pod, by name.
+    pub fn budgets_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Arc<Budget>> {
+        in_namespace(&self.budgets, &pod.key.namespace, |budget| &budget.key)
+            .filter(|budget| budget.covers(pod))
+    }
+
+    /// What the pods of a node add up to.
+    pub fn load(&self, node: &NodeName) -> Load {
+        self.loads.get(node).copied().unwrap_or_default()
+    }
+
+    /// Takes in what a watch told. What it meant is put behind what `applied` holds.
+    pub fn apply(&mut self, change: Change, applied: &mut Vec<Applied>) {
+        match change {
+            Change::Node(event) => self.nodes.apply(event, |delta| applied.push(Applied::Node(delta))),
+            Change::Lease(event) => self.leases.apply(event, |delta| applied.push(Applied::Lease(delta))),
+            Change::Pod(event) => self.apply_pod(event, applied),
+            Change::Budget(event) => self.budgets.apply(event, |_| applied.push(Applied::Other)),
+            Change::Workload(kind, event) => {
+                self.workloads[kind as usize].apply(event, |_| applied.push(Applied::Other));
+            }
+            Change::PriorityClass(event) => {
+                self.priority_classes.apply(event, |_| applied.push(Applied::Other))
+            }
+            Change::Namespace(event) => self.namespaces.apply(event, |_| applied.push(Applied::Other)),
+            Change::Leader(lease) => {
+                let old = std::mem::replace(&mut self.leader, lease.clone());
+                applied.push(Applied::Leader(old, lease));
+            }
+        }
+    }
+
+    fn apply_pod(&mut self, event: Event<Pod>, applied: &mut Vec<Applied>) {
+        let Self { pods, by_node, by_owner, loads, .. } = self;
+        pods.apply(event, |delta| {
+            if let Some(pod) = &delta.old {
+                unindex(pod, by_node, by_owner, loads);
+            }
+            if let Some(pod) = &delta.new {
+                index(pod, by_node, by_owner, loads);
+            }
+            applied.push(Applied::Pod(delta));
+        });
+    }
+}
+
+type Index<O> = CowMap<(O, Key), ()>;
+
+fn index(
+    pod: &Pod,
+    by_node: &mut Index<NodeName>,
+    by_owner: &mut Index<Uid>,
+    loads: &mut CowMap<NodeName, Load>,
+) {
+    if let Some(owner) = &pod.owner {
+        by_owner.insert((owner.uid.clone(), pod.key.clone()), ());
+    }
+    let Some(node) = &pod.node else { return };
+    by_node.insert((node.clone(), pod.key.clone()), ());
+    let load = loads.entry(node.clone(), Load::default);
+    load.pods += 1;
+    load.terminating += usize::from(pod.termination.is_some());
+    if !pod.is_finished() {
+        load.requested += pod.requests;
+    }
+}
+
+fn unindex(
+    pod: &Pod,
+    by_node: &mut Index<NodeName>,
+    by_owner: &mut Index<Uid>,
+    loads: &mut CowMap<NodeName, Load>,
+) {
+    if let Some(owner) = &pod.owner {
+        by_owner.remove(&(owner.uid.clone(), pod.key.clone()));
+    }
+    let Some(node) = &pod.node else { return };
+    by_node.remove(&(node.clone(), pod.key.clone()));
+    let load = loads.get_mut(node).expect("a bound pod has been counted");
+    load.pods -= 1;
+    load.terminating -= usize::from(pod.termination.is_some());
+    if !pod.is_finished() {
+        load.requested -= pod.requests;
+    }
+    if load.pods == 0 {
+        loads.remove(node);
+    }
+}
+
+/// The keys that an index has under `of`, in order.
+fn keys_of<'a, O: Ord + Clone>(index: &'a Index<O>, of: &O) -> impl Iterator<Item = &'a Key> + use<'a, O> {
+    let of = of.clone();
+    index
+        .iter_from(&(of.clone(), Key::default()))
+        .map(|(pair, ())| pair)
+        .take_while(move |(owner, _)| *owner == of)
+        .map(|(_, key)| key)
+}
+
+/// The rows of a table in one namespace, by name.
+fn in_namespace<'a, T: Record<Key = Key> + PartialEq>(
+    table: &'a Table<T>,
+    namespace: &Namespace,
+    key: impl Fn(&T) -> &Key,
+) -> impl Iterator<Item = &'a Arc<T>> {
+    let namespace = namespace.clone();
+    let from = Key { namespace: namespace.clone(), name: Name::default() };
+    table.iter_from(&from).take_while(move |object| key(object).namespace == namespace)
+}

@@ -1,0 +1,65 @@
+//! PodDisruptionBudgets.
+
+use std::collections::BTreeMap;
+
+use super::{
+    labels::Selector,
+    names::{Key, Name, Uid},
+    pod::Pod,
+    table::{Record, Version},
+};
+use crate::time::Timestamp;
+
+/// A PodDisruptionBudget and its status.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Budget {
+    pub key: Key,
+    pub uid: Uid,
+    pub version: Version,
+    /// `metadata.generation`; the status speaks of `observed_generation`.
+    pub generation: i64,
+    pub selector: Option<Selector>,
+    pub min_available: Option<IntOrPercent>,
+    pub max_unavailable: Option<IntOrPercent>,
+    /// Whether `unhealthyPodEvictionPolicy` is AlwaysAllow.
+    pub unhealthy_always_allowed: bool,
+    pub status: BudgetStatus,
+}
+
+impl Budget {
+    /// Whether the budget speaks of this pod: same namespace, selector matches.
+    pub fn covers(&self, pod: &Pod) -> bool {
+        self.key.namespace == pod.key.namespace
+            && self.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
+    }
+}
+
+impl Record for Budget {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+/// What the disruption controller last wrote.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BudgetStatus {
+    pub observed_generation: i64,
+    pub disruptions_allowed: i32,
+    pub current_healthy: i32,
+    pub desired_healthy: i32,
+    pub expected_pods: i32,
+    /// Pods whose eviction was granted and that are not gone yet, with the time of the grant.
+    pub disrupted_pods: BTreeMap<Name, Timestamp>,
+}
+
+/// A number, or a share of the pods that are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntOrPercent {
+    Int(i32),
+    /// In percent.
+    Percent(i32),
+}

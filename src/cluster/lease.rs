@@ -1,0 +1,40 @@
+//! Leases: the nodes' heartbeats, and who leads the controllers.
+
+use super::{
+    names::{Name, NodeName},
+    table::{Record, Version},
+};
+use crate::time::{Span, Timestamp};
+
+/// A Lease of the namespace kube-node-lease; its name is the node's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lease {
+    pub node: NodeName,
+    pub version: Version,
+    /// `spec.renewTime`, by the kubelet's clock.
+    pub renewed: Option<Timestamp>,
+    /// `spec.leaseDurationSeconds`.
+    pub duration: Option<Span>,
+}
+
+impl Record for Lease {
+    type Key = NodeName;
+    fn key(&self) -> NodeName {
+        self.node.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+/// The Lease kube-system/kube-controller-manager: whether a controller manager runs, and since when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LeaderLease {
+    pub version: Version,
+    /// `spec.holderIdentity`; empty where it was given up.
+    pub holder: Name,
+    /// `spec.acquireTime`: when this holder began.
+    pub acquired: Option<Timestamp>,
+    pub renewed: Option<Timestamp>,
+    pub duration: Option<Span>,
+}

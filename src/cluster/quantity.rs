@@ -1,0 +1,113 @@
+//! Amounts of resources, as the API writes them.
+
+/// Parses a Kubernetes quantity into thousandths of its unit, rounded up as upstream's `MilliValue`.
+///
+/// None where the text is no quantity; amounts beyond `i64` saturate.
+pub fn parse_milli(text: &str) -> Option<i64> {
+    parse(text, 3)
+}
+
+/// Parses a quantity into whole units, rounded up as upstream's `Value`; otherwise as [`parse_milli`].
+pub fn parse_units(text: &str) -> Option<i64> {
+    parse(text, 0)
+}
+
+/// A quantity times ten to the power of `places`, rounded up.
+fn parse(text: &str, places: i32) -> Option<i64> {
+    let digits =
+        text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-'))).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let (negative, number) = match number.as_bytes().first()? {
+        b'-' => (true, &number[1..]),
+        b'+' => (false, &number[1..]),
+        _ => (false, number),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
+        return None;
+    }
+    let scale = Scale::parse(suffix)?;
+    // 10^18 leaves room for binary suffixes in i128; more digits than these cannot be told apart in the result.
+    let fraction = &fraction[..fraction.len().min(18)];
+    let mantissa: i128 = format!("{whole}{fraction}").parse().unwrap_or(i128::MAX);
+    let decimals = i32::try_from(fraction.len()).expect("at most 18");
+    let amount = scale.apply(mantissa, places - decimals);
+    let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+    Some(if negative { -amount } else { amount })
+}
+
+/// What a suffix multiplies by: a power of ten or of 1024.
+#[derive(Clone, Copy)]
+enum Scale {
+    Decimal(i32),
+    Binary(u32),
+}
+
+impl Scale {
+    fn parse(suffix: &str) -> Option<Self> {
+        Some(match suffix {
+            "n" => Self::Decimal(-9),
+            "u" => Self::Decimal(-6),
+            "m" => Self::Decimal(-3),
+            "" => Self::Decimal(0),
+            "k" => Self::Decimal(3),
+            "M" => Self::Decimal(6),
+            "G" => Self::Decimal(9),
+            "T" => Self::Decimal(12),
+            "P" => Self::Decimal(15),
+            "E" => Self::Decimal(18),
+            "Ki" => Self::Binary(1),
+            "Mi" => Self::Binary(2),
+            "Gi" => Self::Binary(3),
+            "Ti" => Self::Binary(4),
+            "Pi" => Self::Binary(5),
+            "Ei" => Self::Binary(6),
+            _ => {
+                let exponent = suffix.strip_prefix(['e', 'E'])?;
+                Self::Decimal(exponent.parse().ok().filter(|exponent: &i32| exponent.abs() <= 30)?)
+            }
+        })
+    }
+
+    /// `mantissa * scale * 10^decimal`, rounded up, saturating.
+    fn apply(self, mantissa: i128, decimal: i32) -> i128 {
+        let (mantissa, decimal) = match self {
+            Self::Decimal(exponent) => (mantissa, decimal + exponent),
+            Self::Binary(power) => (mantissa.saturating_mul(1_i128 << (10 * power)), decimal),
+        };
+        let factor = 10_i128.saturating_pow(decimal.unsigned_abs());
+        if decimal >= 0 {
+            mantissa.saturating_mul(factor)
+        } else {
+            mantissa.saturating_add(factor - 1) / factor
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_of_every_notation_parse() {
+        let milli =
+            [("1", 1000), ("100m", 100), ("0.5", 500), ("1.5Gi", 1_610_612_736_000), ("2k", 2_000_000)];
+        for (text, expected) in milli {
+            assert_eq!(parse_milli(text), Some(expected), "{text}");
+        }
+        assert_eq!(parse_units("1E"), Some(1_000_000_000_000_000_000));
+        assert_eq!(parse_milli("1E"), Some(i64::MAX), "saturates");
+        assert_eq!(parse_units("1e3"), Some(1000));
+        assert_eq!(parse_units("1500m"), Some(2), "rounds up");
+        assert_eq!(parse_milli("1n"), Some(1), "rounds up");
+        assert_eq!(parse_units("8Gi"), Some(8 << 30));
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_none() {
+        for text in ["", ".", "-", "1 Gi", "Gi", "1..2", "1e", "1e99", "0x10", "one"] {
+            assert_eq!(parse_milli(text), None, "{text:?}");
+        }
+    }
+}

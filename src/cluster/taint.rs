@@ -1,0 +1,157 @@
+//! Taints and the tolerations of them.
+
+use std::fmt;
+
+use super::names::Name;
+use crate::time::Timestamp;
+
+/// One entry of a node's `spec.taints`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Taint {
+    pub key: Name,
+    pub value: Name,
+    pub effect: TaintEffect,
+    /// Written by the controller for NoExecute; `kubectl taint` leaves it out.
+    pub time_added: Option<Timestamp>,
+}
+
+impl Taint {
+    /// Whether it is the same taint as far as adding and removing go: key and effect (`Taint.MatchTaint`).
+    pub fn is(&self, key: &str, effect: TaintEffect) -> bool {
+        self.effect == effect && self.key == *key
+    }
+}
+
+impl fmt::Display for Taint {
+    /// As kubectl writes it: `key=value:effect`, without the value `key:effect`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.value.is_empty() {
+            write!(f, "{}:{}", self.key, self.effect)
+        } else {
+            write!(f, "{}={}:{}", self.key, self.value, self.effect)
+        }
+    }
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaintEffect {
+    #[default]
+    NoSchedule,
+    PreferNoSchedule,
+    NoExecute,
+    /// A text that this program does not know; no toleration but one for every effect matches it.
+    Invalid,
+}
+
+impl TaintEffect {
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "NoSchedule" => Self::NoSchedule,
+            "PreferNoSchedule" => Self::PreferNoSchedule,
+            "NoExecute" => Self::NoExecute,
+            _ => Self::Invalid,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+impl fmt::Display for TaintEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One entry of a pod's `spec.tolerations`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Toleration {
+    /// Empty: every key.
+    pub key: Name,
+    pub operator: TolerationOperator,
+    pub value: Name,
+    /// None: every effect.
+    pub effect: Option<TaintEffect>,
+    /// How long NoExecute is borne, in seconds; none is for ever, zero and less is not at all.
+    pub seconds: Option<i64>,
+}
+
+/// How a toleration compares values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TolerationOperator {
+    #[default]
+    Equal,
+    Exists,
+    /// The taint's value is the lower of the two (Kubernetes 1.35 and later, where its gate is on).
+    Lt,
+    /// The taint's value is the greater of the two (as `Lt`).
+    Gt,
+    /// A text that this program does not know; matches nothing.
+    Invalid,
+}
+
+impl TolerationOperator {
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "" | "Equal" => Self::Equal,
+            "Exists" => Self::Exists,
+            "Lt" => Self::Lt,
+            "Gt" => Self::Gt,
+            _ => Self::Invalid,
+        }
+    }
+}
+
+impl Toleration {
+    /// Whether the toleration tolerates the taint (`Toleration.ToleratesTaint`, spec/node-lifecycle.md 7.6).
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        self.effect.is_none_or(|effect| effect == taint.effect)
+            && (self.key.is_empty() || self.key == taint.key)
+            && match self.operator {
+                TolerationOperator::Equal => self.value == taint.value,
+                TolerationOperator::Exists => true,
+                TolerationOperator::Lt => compare(taint, self, |taint, own| taint < own),
+                TolerationOperator::Gt => compare(taint, self, |taint, own| taint > own),
+                TolerationOperator::Invalid => false,
+            }
+    }
+}
+
+fn compare(taint: &Taint, toleration: &Toleration, holds: impl Fn(i64, i64) -> bool) -> bool {
+    taint.value.parse().is_ok_and(|taint| toleration.value.parse().is_ok_and(|own| holds(taint, own)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tolerates(key: &str, operator: TolerationOperator, value: &str, effect: Option<TaintEffect>) -> bool {
+        let taint =
+            Taint { key: "k".into(), value: "5".into(), effect: TaintEffect::NoExecute, time_added: None };
+        Toleration { key: key.into(), operator, value: value.into(), effect, seconds: None }.tolerates(&taint)
+    }
+
+    #[test]
+    fn tolerations_match_as_upstream_does() {
+        use TolerationOperator::{Equal, Exists, Gt, Invalid, Lt};
+        assert!(tolerates("k", Exists, "", None));
+        assert!(tolerates("k", Exists, "", Some(TaintEffect::NoExecute)));
+        assert!(!tolerates("k", Exists, "", Some(TaintEffect::NoSchedule)));
+        assert!(tolerates("", Exists, "", None));
+        assert!(tolerates("", Equal, "5", None), "an empty key with Equal matches on the value alone");
+        assert!(!tolerates("", Equal, "", None));
+        assert!(!tolerates("other", Equal, "5", None));
+        assert!(
+            tolerates("k", Lt, "6", None) && !tolerates("k", Lt, "5", None) && !tolerates("k", Lt, "x", None)
+        );
+        assert!(tolerates("k", Gt, "4", None) && !tolerates("k", Gt, "5", None));
+        assert!(!tolerates("k", Invalid, "5", None));
+    }
+}
