@@ -1,3 +1,6 @@
 //! Everything that talks to an API server: connect, watch, decode, write, access, errors.
 
+pub mod connect;
 pub mod feed;
+pub mod watch;
+pub mod write;
