@@ -1,100 +1,82 @@
 //! The node lifecycle controller: health, zones, rate-limited queues, taints, taint eviction.
+//!
+//! Follows `nodelifecycle.Controller` and the taint-eviction controller as spec/node-lifecycle.md sets them out;
+//! `docs/controller.md` maps function to function and lists the known differences.
 
+mod disruption;
 pub mod effect;
+mod eviction;
+mod health;
+mod limiter;
+mod outbox;
+mod pass;
+mod queue;
 pub mod settings;
+mod shadow;
+mod taints;
 pub mod view;
 pub mod why;
 pub mod zone;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 pub use effect::{Effect, EffectId, Event, EventObject, Level, Notice, Outcome, UnknownCondition, Write};
+pub use health::rewritten;
 pub use settings::{Origin, Rules, ServerVersion, Setting, Settings};
+pub use taints::{NOT_READY, UNREACHABLE};
 pub use view::{Deadline, Due, NodeHealth, PendingEviction, Stage, ZoneView};
 pub use why::{Cause, Known, Sign, Why};
 pub use zone::ZoneState;
 
 use crate::{
-    cluster::{Applied, Cluster, NodeName},
-    time::Timestamp,
+    cluster::{Applied, Cluster, ConditionStatus, Delta, Node, NodeName, Pod, TaintEffect, Uid, ZoneKey},
+    time::{Span, Timestamp},
 };
+use eviction::{Evictor, Manner};
+use health::Record;
+use outbox::{Matter, Outbox};
+use shadow::Shadow;
+use zone::Zone;
 
-/// The engine's state. (Contract: see the methods; the implementation follows.)
+/// Upstream's tainting loop runs so often (`NodeEvictionPeriod`).
+const TAINTING_PERIOD: Span = Span::from_millis(100);
+/// Where the tainting loop's beat lies between two passes: half a period after them.
+const TAINTING_PHASE: Span = Span::from_millis(50);
+/// What a pass itself takes. Upstream's period counts from the end of a pass, so that a grace period which is a
+/// multiple of it ends just before a pass and not at one.
+const PASS_TAKES: Span = Span::from_millis(1);
+
+/// The node lifecycle controller as a state machine without clock or IO.
+///
+/// # Contract
+/// - Apply each change to the [`Cluster`] first, then hand what it meant to [`Engine::handle_change`].
+/// - After every `handle_*`, poll [`Engine::poll_effect`] and [`Engine::poll_notice`] until they are empty, then wake
+///   the engine at [`Engine::poll_timeout`]. A call of [`Engine::handle_timeout`] before that does nothing.
+/// - `now` never goes backwards, and every effect is answered by one [`Engine::handle_outcome`].
+/// - What an effect does to the cluster comes back as a change, like everybody else's doings.
+///
+/// Equal inputs give equal outputs. Upstream leaves two things to chance, and here they are inputs: when the first
+/// pass is, and in which order a pass handles the nodes ([`Engine::set_order`]; by name unless told).
 #[derive(Clone, Debug)]
 pub struct Engine {
     settings: Settings,
-}
-
-impl Engine {
-    /// Begins as upstream does: every node gets a fresh grace period. The first pass is at `first_pass`.
-    pub fn start(settings: Settings, first_pass: Timestamp) -> Self {
-        let _ = first_pass;
-        Self { settings }
-    }
-
-    /// Begins as the shadow of a controller that has been running.
-    pub fn attach(settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
-        let _ = (cluster, now);
-        Self { settings }
-    }
-
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// Takes in what a change did to the cluster, after it was applied.
-    pub fn handle_change(&mut self, cluster: &Cluster, applied: &Applied, now: Timestamp) {
-        let _ = (cluster, applied, now);
-    }
-
-    /// Takes in what came of an effect.
-    pub fn handle_outcome(&mut self, cluster: &Cluster, effect: EffectId, outcome: Outcome, now: Timestamp) {
-        let _ = (cluster, effect, outcome, now);
-    }
-
-    /// Does what is due. A call before anything is due does nothing.
-    pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
-        let _ = (cluster, now);
-    }
-
-    /// Takes in whether the watches of nodes and leases are up to date. While they are not, no node is judged.
-    pub fn handle_sight(&mut self, cluster: &Cluster, sight: Sight, now: Timestamp) {
-        let _ = (cluster, sight, now);
-    }
-
-    pub fn poll_effect(&mut self) -> Option<Effect> {
-        None
-    }
-
-    pub fn poll_notice(&mut self) -> Option<Notice> {
-        None
-    }
-
-    /// When [`Engine::handle_timeout`] must be called next, and why.
-    pub fn poll_timeout(&self) -> Option<Deadline> {
-        None
-    }
-
-    /// Whether predictions can be made at all.
-    pub fn footing(&self) -> Footing {
-        Footing::Firm
-    }
-
-    /// What is believed of a node; none where it has not been seen by a pass.
-    pub fn health(&self, node: &NodeName) -> Option<NodeHealth> {
-        let _ = node;
-        None
-    }
-
-    /// Every zone, by its key.
-    pub fn zones(&self, now: Timestamp) -> Vec<ZoneView> {
-        let _ = now;
-        Vec::new()
-    }
-
-    /// Every pod on a node with NoExecute taints, soonest first, those that never fall due last.
-    pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
-        let _ = cluster;
-        Vec::new()
-    }
+    rules: Rules,
+    /// Health records by node; kept when the node object goes (spec/node-lifecycle.md 2.1).
+    records: BTreeMap<NodeName, Record>,
+    /// The nodes that passes have seen (upstream `knownNodeSet`).
+    registered: BTreeSet<NodeName>,
+    zones: BTreeMap<ZoneKey, Zone>,
+    evictor: Evictor,
+    out: Outbox,
+    next_pass: Timestamp,
+    /// A beat of the tainting loop; the others lie whole periods from it.
+    tainting_beat: Timestamp,
+    last_tainting: Option<Timestamp>,
+    /// What a pass handles first, in this order.
+    order: Vec<NodeName>,
+    sight: Sight,
+    /// Whose shadow this is; none where the engine itself is the controller.
+    shadow: Option<Shadow>,
 }
 
 /// Whether we see nodes and leases as they are now.
@@ -116,4 +98,325 @@ pub enum Footing {
     Blind { since: Timestamp },
     /// The controller manager has not renewed its Lease since then: nothing will happen until one does.
     NoController { since: Timestamp },
+}
+
+impl Engine {
+    /// Begins as upstream does: every node gets a fresh grace period. The first pass is at `first_pass`.
+    pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
+        let mut engine = Self::new(settings, first_pass, Manner::Controller, None);
+        for node in cluster.nodes().iter() {
+            engine.reconcile(node, now);
+        }
+        engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
+        engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
+        engine
+    }
+
+    /// Begins as the shadow of a controller that has been running: probeTimestamps are estimated from what kubelets
+    /// wrote, eviction timers from the taints' timeAdded, limiters from the last taints of each zone.
+    ///
+    /// `ahead` is how far the API server's clock is ahead of ours.
+    pub fn attach(settings: Settings, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
+        let began = shadow::leader_began(cluster.leader(), ahead);
+        let manner = Manner::Shadow { ahead, began };
+        let mut engine = Self::new(settings, now, manner, Some(Shadow::new(cluster, ahead)));
+        engine.estimate(cluster, now);
+        engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
+        engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
+        engine
+    }
+
+    fn new(settings: Settings, first_pass: Timestamp, manner: Manner, shadow: Option<Shadow>) -> Self {
+        Self {
+            rules: settings.rules(),
+            settings,
+            records: BTreeMap::new(),
+            registered: BTreeSet::new(),
+            zones: BTreeMap::new(),
+            evictor: Evictor::new(manner),
+            out: Outbox::default(),
+            next_pass: first_pass,
+            tainting_beat: first_pass + TAINTING_PHASE,
+            last_tainting: None,
+            order: Vec::new(),
+            sight: Sight::Clear,
+            shadow,
+        }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Makes passes handle these nodes first, in this order; the others follow by name.
+    pub fn set_order(&mut self, order: Vec<NodeName>) {
+        self.order = order;
+    }
+
+    /// Takes in what a change did to the cluster, after it was applied.
+    pub fn handle_change(&mut self, cluster: &Cluster, applied: &Applied, now: Timestamp) {
+        match applied {
+            Applied::Node(delta) => self.on_node(cluster, delta, now),
+            Applied::Pod(delta) => self.on_pod(cluster, delta, now),
+            Applied::Leader(_, new) => self.on_leader(cluster, new.as_ref(), now),
+            // The next pass reads the Lease: a renewal counts from when a pass notices it.
+            Applied::Lease(_) | Applied::Other => {}
+        }
+        self.evict_due(cluster, now);
+    }
+
+    /// Takes in what came of an effect.
+    pub fn handle_outcome(&mut self, cluster: &Cluster, effect: EffectId, outcome: Outcome, now: Timestamp) {
+        let Some(effect) = self.out.returned(effect) else { return };
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Recorded => self.on_recorded(cluster, effect, now),
+            Outcome::Conflict | Outcome::Gone => self.on_undone(cluster, &effect.write, now),
+            Outcome::Failed(error) => {
+                let text =
+                    format!("{}: could not {}: {error}", effect.write.object(), effect.write.summary());
+                self.out.notice(Level::Error, text, effect.why.clone(), now);
+                self.on_undone(cluster, &effect.write, now);
+            }
+        }
+    }
+
+    /// Does what is due. A call before anything is due does nothing.
+    pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.evict_due(cluster, now);
+        if self.tainting_due().is_some_and(|due| due <= now) {
+            self.taint_waiting(cluster, now);
+        }
+        if self.next_pass <= now {
+            self.next_pass = now + PASS_TAKES + self.settings.node_monitor_period.value;
+            self.look_for_controller(now);
+            self.give_up_waiting(now);
+            if self.footing(now) == Footing::Firm {
+                self.monitor(cluster, now);
+            }
+        }
+    }
+
+    /// Takes in whether the watches of nodes and leases are up to date. While they are not, no node is judged.
+    pub fn handle_sight(&mut self, cluster: &Cluster, sight: Sight, now: Timestamp) {
+        let before = std::mem::replace(&mut self.sight, sight);
+        match (before, sight) {
+            (Sight::Clear, Sight::Blind { .. }) => {
+                let text = "nodes and leases are not seen: no node is judged until they are".into();
+                self.out.notice(Level::Warning, text, Why::default(), now);
+            }
+            (Sight::Blind { since }, Sight::Clear) => {
+                let text = format!("nodes and leases are seen again after {}", now.since(since));
+                self.out.notice(Level::Info, text, Why::default(), now);
+                self.catch_up(cluster, now);
+            }
+            (Sight::Clear, Sight::Clear) | (Sight::Blind { .. }, Sight::Blind { .. }) => {}
+        }
+    }
+
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.out.poll_effect()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.out.poll_notice()
+    }
+
+    /// When [`Engine::handle_timeout`] must be called next, and why.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let pass = Deadline { at: self.next_pass, why: Cause::MonitorPass.into() };
+        if !self.acts() {
+            return Some(pass);
+        }
+        let tainting = self.tainting_due().map(|at| Deadline { at, why: self.why_tainting() });
+        let eviction = self.evictor.next().map(|(at, why)| Deadline { at, why: why.clone() });
+        [Some(pass), tainting, eviction].into_iter().flatten().min_by_key(|deadline| deadline.at)
+    }
+
+    /// Whether predictions can be made at all.
+    pub fn footing(&self, now: Timestamp) -> Footing {
+        match (self.sight, &self.shadow) {
+            (Sight::Blind { since }, _) => Footing::Blind { since },
+            (Sight::Clear, Some(shadow)) => shadow.footing(now),
+            (Sight::Clear, None) => Footing::Firm,
+        }
+    }
+
+    /// What is believed of a node; none where no pass has seen it.
+    pub fn health(&self, node: &Node) -> Option<NodeHealth> {
+        let record = self.records.get(&node.name)?;
+        Some(NodeHealth {
+            probe: record.probe,
+            sign: record.sign,
+            known: record.known,
+            grace: record.grace(&self.settings),
+            zone: node.zone(),
+            stage: self.stage(node),
+        })
+    }
+
+    /// Why the node is, or will be, found silent.
+    pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
+        self.records.get(node).map(|record| record.why(&self.settings))
+    }
+
+    /// Every zone, by its key.
+    pub fn zones(&self, now: Timestamp) -> Vec<ZoneView> {
+        let view = |(key, zone): (&ZoneKey, &Zone)| ZoneView {
+            key: key.clone(),
+            state: zone.state.unwrap_or_default(),
+            size: zone.census.size(),
+            not_ready: zone.census.not_ready,
+            rate: zone.limiter.rate(),
+            queue: zone
+                .queue
+                .waiting()
+                .map(|entry| entry.node.clone())
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+            next_token: zone.limiter.next_token(now),
+        };
+        self.zones.iter().map(view).collect()
+    }
+
+    /// Every pod on a node with NoExecute taints whose deletion has not begun, soonest first, those that never fall
+    /// due last.
+    pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        self.evictor.pending(cluster)
+    }
+
+    /// A copy that has asked for nothing yet, for a forecast; with what is under way, to be taken as done.
+    pub fn run_ahead(&self) -> (Self, Vec<Write>) {
+        let mut copy = self.clone();
+        let in_flight = copy.out.run_ahead();
+        copy.evictor.run_ahead();
+        if let Some(shadow) = &mut copy.shadow {
+            shadow.run_ahead();
+        }
+        (copy, in_flight)
+    }
+
+    /// Takes a node for alive from now on, as if each pass saw a sign of life of it.
+    pub fn assume_alive(&mut self, node: &NodeName) {
+        if let Some(record) = self.records.get_mut(node) {
+            record.assumed_alive = true;
+        }
+    }
+
+    /// Whether timers and queues run at all: not while we are blind or nobody leads.
+    fn acts(&self) -> bool {
+        self.sight == Sight::Clear && self.shadow.as_ref().is_none_or(Shadow::has_controller)
+    }
+
+    fn stage(&self, node: &Node) -> Stage {
+        let Some((key, _)) = node.ready().and_then(|ready| taints::no_execute_keys(ready.status)) else {
+            return Stage::Well;
+        };
+        if taints::has_no_execute(node, key) {
+            return Stage::Tainted;
+        }
+        let matter = Matter::Taints(node.name.clone(), TaintEffect::NoExecute);
+        let queued = self.zones.get(&node.zone()).is_some_and(|zone| zone.queue.is_waiting(&node.name));
+        if self.out.is_busy(&matter) || self.out.is_recorded(&matter) {
+            Stage::Requested
+        } else if queued {
+            Stage::Queued
+        } else {
+            Stage::Well
+        }
+    }
+
+    fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
+        match (&delta.old, &delta.new) {
+            (_, Some(node)) => {
+                self.observe(delta, now);
+                self.reconcile(node, now);
+            }
+            (Some(node), None) => {
+                if let Some(record) = self.records.get_mut(&node.name) {
+                    record.pods_to_retry = false;
+                }
+            }
+            (None, None) => {}
+        }
+        self.evictor.on_node(cluster, delta, &self.rules, &mut self.out, now);
+    }
+
+    /// What upstream's node workers do with an added or changed node (spec/node-lifecycle.md 9.1).
+    fn reconcile(&mut self, node: &Node, now: Timestamp) {
+        taints::reconcile_no_schedule(node, &mut self.out, now);
+        taints::reconcile_labels(node, &mut self.out, now);
+    }
+
+    fn on_pod(&mut self, cluster: &Cluster, delta: &Delta<Pod>, now: Timestamp) {
+        if let Some(pod) = &delta.new {
+            let bound_before = delta.old.as_ref().is_some_and(|old| old.node == pod.node);
+            if pod.node.is_some() && !bound_before {
+                self.on_bound(cluster, pod, now);
+            }
+        }
+        self.evictor.on_pod(delta, &self.rules, &mut self.out, now);
+    }
+
+    /// What upstream's pod workers do with a newly bound pod (9.2): on a node that is not ready it is not ready.
+    fn on_bound(&mut self, cluster: &Cluster, pod: &Pod, now: Timestamp) {
+        let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return };
+        let saved = self.records.get(&node.name).and_then(Record::saved_ready);
+        if saved.is_some_and(|status| status != ConditionStatus::True) {
+            self.mark_pod_not_ready(node, pod, now);
+        }
+    }
+
+    fn evict_due(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.acts() {
+            self.evictor.on_timeout(cluster, &self.rules, &mut self.out, now);
+        }
+    }
+
+    /// The effect was not carried out: whoever is shadowed may do it. Until that is seen it is not asked for again.
+    fn on_recorded(&mut self, cluster: &Cluster, effect: Effect, now: Timestamp) {
+        self.out.record(&effect.write);
+        match &effect.write {
+            Write::MarkUnknown { node, .. } => self.adopt(cluster, node, now),
+            Write::DeletePod { pod, .. } => self.evictor.on_recorded(pod, effect.at, effect.why),
+            Write::SwapTaints { .. }
+            | Write::SetLabels { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::RecordEvent(_) => {}
+        }
+    }
+
+    /// The effect did not happen: what was taken for done is taken back, and the next occasion tries again.
+    fn on_undone(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
+        match write {
+            Write::MarkUnknown { node, .. } => self.adopt(cluster, node, now),
+            Write::SwapTaints { node, uid, add, .. } => {
+                if add.iter().any(|taint| taint.effect == TaintEffect::NoExecute) {
+                    self.queue_again(node, uid, now);
+                }
+            }
+            Write::MarkPodNotReady { node, .. } => {
+                if let Some(record) = self.records.get_mut(node) {
+                    record.pods_to_retry = true;
+                }
+            }
+            Write::DeletePod { pod, .. } => self.evictor.on_failed(pod),
+            Write::SetLabels { .. } | Write::RecordEvent(_) => {}
+        }
+    }
+
+    /// Takes a node's conditions for what they are: its record had them rewritten already.
+    fn adopt(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
+        if let (Some(record), Some(node)) = (self.records.get_mut(node), cluster.node(node)) {
+            record.adopt(node, now);
+        }
+    }
+
+    /// A taint that was asked for did not come about: the node waits again, in the zones that know it.
+    fn queue_again(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
+        for zone in self.zones.values_mut().filter(|zone| zone.queue.knows(node)) {
+            zone.queue.again(node, uid, now);
+        }
+    }
 }

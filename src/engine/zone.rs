@@ -1,6 +1,12 @@
-//! Zones: how many of their nodes are down, and what that makes of the eviction rate.
+//! Zones: how many of their nodes are down, and what that makes of the eviction rate (spec/node-lifecycle.md 5).
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
+
+use super::{limiter::Limiter, queue::Queue, settings::Settings};
+use crate::{
+    cluster::{ConditionStatus, ZoneKey},
+    time::Timestamp,
+};
 
 /// Upstream's zone states (spec/node-lifecycle.md 5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,5 +35,182 @@ impl ZoneState {
 impl fmt::Display for ZoneState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+/// How many of a zone's counted nodes are ready and how many are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    pub ready: usize,
+    pub not_ready: usize,
+}
+
+impl Census {
+    /// Counts a node by its current Ready condition; none counts as not ready.
+    pub fn count(&mut self, current: Option<ConditionStatus>) {
+        match current {
+            Some(ConditionStatus::True) => self.ready += 1,
+            Some(ConditionStatus::False | ConditionStatus::Unknown | ConditionStatus::Invalid) | None => {
+                self.not_ready += 1;
+            }
+        }
+    }
+
+    pub const fn size(&self) -> usize {
+        self.ready + self.not_ready
+    }
+
+    /// Upstream `ComputeZoneState`, in 32-bit floats like it: 11 of 20 at 0.55 is partial (12.20).
+    #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
+    pub fn state(&self, threshold: f32) -> ZoneState {
+        if self.ready == 0 && self.not_ready > 0 {
+            ZoneState::FullDisruption
+        } else if self.not_ready > 2 && self.not_ready as f32 / self.size() as f32 >= threshold {
+            ZoneState::PartialDisruption
+        } else {
+            ZoneState::Normal
+        }
+    }
+}
+
+/// One zone: its state and the nodes that wait in it.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// None is upstream's empty state, which a zone without counted nodes can be left in (12.15).
+    pub state: Option<ZoneState>,
+    pub census: Census,
+    pub queue: Queue,
+    pub limiter: Limiter,
+    /// Nodes given their NoExecute taint by the queue (upstream metric `evictions_total`).
+    pub evictions: u64,
+}
+
+impl Zone {
+    /// A zone that has just been seen: Initial, a full bucket, nobody waits (upstream `addPodEvictorForNewZone`).
+    pub fn new(settings: &Settings, now: Timestamp) -> Self {
+        Self {
+            state: Some(ZoneState::Initial),
+            census: Census::default(),
+            queue: Queue::default(),
+            limiter: Limiter::full(settings.node_eviction_rate.value, now),
+            evictions: 0,
+        }
+    }
+
+    /// Paces the zone as its new state asks (upstream `setLimiterInZone`).
+    pub fn set_limiter(&mut self, state: ZoneState, settings: &Settings, now: Timestamp) {
+        let rate = match state {
+            ZoneState::Normal | ZoneState::FullDisruption => settings.node_eviction_rate.value,
+            ZoneState::PartialDisruption if self.is_large(settings) => {
+                settings.secondary_node_eviction_rate.value
+            }
+            ZoneState::PartialDisruption => 0.0,
+            ZoneState::Initial => return,
+        };
+        self.limiter.swap(rate, now);
+    }
+
+    fn is_large(&self, settings: &Settings) -> bool {
+        i32::try_from(self.census.size()).unwrap_or(i32::MAX) > settings.large_cluster_size_threshold.value
+    }
+}
+
+/// What a pass makes of all zones together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disruption {
+    /// Everything was down before and still is: nothing changes.
+    StillFull,
+    /// Everything is down now: evictions stop everywhere and taints are taken off.
+    EntersFull,
+    /// Some zone is up again: every node gets a fresh grace period.
+    LeavesFull,
+    /// Each zone for itself.
+    PerZone,
+}
+
+/// Steps 1 and 2 of upstream's `handleDisruption`: enters and drops zones, and says what to do about the rest.
+///
+/// Upstream walks its old states in random order and stops at the first that was not fully disrupted; here the
+/// order is that of the keys, and the early stop is kept (12.15).
+pub fn judge(
+    zones: &mut BTreeMap<ZoneKey, Zone>,
+    census: &BTreeMap<ZoneKey, Census>,
+    settings: &Settings,
+    now: Timestamp,
+) -> Disruption {
+    let threshold = settings.unhealthy_zone_threshold.value;
+    let all_are_full = census.values().all(|census| census.state(threshold) == ZoneState::FullDisruption);
+    for (key, census) in census {
+        // Upstream would enter it without a queue, and crash (12.17).
+        zones.entry(key.clone()).or_insert_with(|| Zone::new(settings, now)).census = *census;
+    }
+    let mut all_were_full = true;
+    let mut dropped = Vec::new();
+    for (key, zone) in zones.iter_mut() {
+        if !census.contains_key(key) {
+            dropped.push(key.clone());
+        } else if zone.state != Some(ZoneState::FullDisruption) {
+            all_were_full = false;
+            break;
+        }
+    }
+    for key in dropped {
+        zones.remove(&key);
+    }
+    for (key, zone) in zones.iter_mut() {
+        if !census.contains_key(key) {
+            zone.census = Census::default();
+        }
+    }
+    match (all_are_full, all_were_full) {
+        (true, true) => Disruption::StillFull,
+        (true, false) => Disruption::EntersFull,
+        (false, true) => Disruption::LeavesFull,
+        (false, false) => Disruption::PerZone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::settings::ServerVersion;
+
+    fn state(not_ready: usize, size: usize) -> ZoneState {
+        Census { ready: size - not_ready, not_ready }.state(0.55)
+    }
+
+    #[test]
+    fn the_threshold_is_compared_in_32_bits_and_wants_three_nodes() {
+        for (not_ready, size) in [(11, 20), (22, 40), (33, 60), (55, 100), (5, 9), (3, 4)] {
+            assert_eq!(state(not_ready, size), ZoneState::PartialDisruption, "{not_ready} of {size}");
+        }
+        for (not_ready, size) in [(6, 11), (2, 3), (0, 1)] {
+            assert_eq!(state(not_ready, size), ZoneState::Normal, "{not_ready} of {size}");
+        }
+        assert_eq!((state(2, 2), state(1, 1)), (ZoneState::FullDisruption, ZoneState::FullDisruption));
+    }
+
+    #[test]
+    fn a_large_zone_needs_strictly_more_nodes_than_the_threshold() {
+        let settings = Settings::defaults(ServerVersion::new(1, 36));
+        let rate = |size| {
+            let mut zone = Zone::new(&settings, Timestamp::EPOCH);
+            zone.census = Census { ready: 0, not_ready: size };
+            zone.set_limiter(ZoneState::PartialDisruption, &settings, Timestamp::EPOCH);
+            zone.limiter.rate()
+        };
+        assert_eq!((rate(50), rate(51)), (0.0, 0.01));
+    }
+
+    #[test]
+    fn a_start_with_everything_down_enters_full_disruption() {
+        let settings = Settings::defaults(ServerVersion::new(1, 36));
+        let census = BTreeMap::from([(ZoneKey::default(), Census { ready: 0, not_ready: 1 })]);
+        let mut zones = BTreeMap::new();
+        assert_eq!(judge(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::EntersFull);
+        for zone in zones.values_mut() {
+            zone.state = Some(ZoneState::FullDisruption);
+        }
+        assert_eq!(judge(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::StillFull);
     }
 }

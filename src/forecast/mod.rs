@@ -1,8 +1,14 @@
 //! Runs the engine forward on a virtual clock over a copy of the cluster.
 
+mod carry_out;
+
+pub use carry_out::carry_out;
+
+use std::collections::BTreeMap;
+
 use crate::{
-    cluster::{Cluster, Key, NodeName},
-    engine::{Engine, Why},
+    cluster::{Applied, Cluster, Key, Name, Node, NodeName},
+    engine::{Effect, Engine, Footing, Outcome, Why, Write},
     time::{Span, Timestamp},
 };
 
@@ -12,8 +18,10 @@ pub struct Forecast {
     /// When it was made; what it says counts from there.
     pub made: Timestamp,
     pub until: Timestamp,
-    /// In order of time.
+    /// In order of time. Empty where nothing can be known (see [`Engine::footing`]).
     pub steps: Vec<Step>,
+    /// Where in `steps` each node comes, in order of time.
+    by_node: BTreeMap<NodeName, Vec<usize>>,
 }
 
 /// One thing that will happen.
@@ -30,23 +38,117 @@ pub enum What {
     /// The node's conditions become Unknown.
     Unknown { node: NodeName },
     /// The node gets this NoExecute taint.
-    NoExecute { node: NodeName, key: String },
+    NoExecute { node: NodeName, key: Name },
     /// The pod is deleted by taint eviction.
     Deleted { pod: Key, node: NodeName },
 }
 
+impl What {
+    pub const fn node(&self) -> &NodeName {
+        match self {
+            Self::Unknown { node } | Self::NoExecute { node, .. } | Self::Deleted { node, .. } => node,
+        }
+    }
+}
+
 impl Forecast {
     /// Runs copies of the engine and the cluster forward from `now` for `horizon`.
-    pub fn run(engine: &Engine, cluster: &Cluster, now: Timestamp, horizon: Span) -> Self {
-        let _ = (engine, cluster);
-        Self { made: now, until: now + horizon, steps: Vec::new() }
+    ///
+    /// `ahead` is how far the API server's clock, by which leases are written, is ahead of ours.
+    pub fn run(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp, horizon: Span) -> Self {
+        let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
+        if engine.footing(now) == Footing::Firm {
+            let mut run = Run::new(engine, cluster, ahead, now);
+            run.to(forecast.until, &mut forecast.steps);
+        }
+        for (place, step) in forecast.steps.iter().enumerate() {
+            forecast.by_node.entry(step.what.node().clone()).or_default().push(place);
+        }
+        forecast
     }
 
-    /// When the node becomes Unknown or gets its NoExecute taint next, and why; none within the horizon.
+    /// What will happen to a node and its pods, in order of time.
+    pub fn of_node(&self, node: &NodeName) -> impl Iterator<Item = &Step> {
+        self.by_node.get(node).into_iter().flatten().map(|place| &self.steps[*place])
+    }
+
+    /// What happens next to the node itself (Unknown, NoExecute taint); none within the horizon.
     pub fn next_of_node(&self, node: &NodeName) -> Option<&Step> {
-        self.steps.iter().find(|step| match &step.what {
-            What::Unknown { node: of } | What::NoExecute { node: of, .. } => of == node,
-            What::Deleted { .. } => false,
-        })
+        self.of_node(node).find(|step| !matches!(step.what, What::Deleted { .. }))
+    }
+}
+
+/// Whether a node has missed its heartbeats, so that it is taken for silent from now on.
+///
+/// Kubelets renew at a quarter of the Lease's duration; half as much again and a second is allowed them. A node
+/// without a Lease is taken for silent when half its grace is over.
+pub fn is_silent(engine: &Engine, cluster: &Cluster, node: &Node, ahead: Span, now: Timestamp) -> bool {
+    let lease = cluster.lease(&node.name);
+    if let Some((renewed, duration)) = lease.and_then(|lease| Some((lease.renewed?, lease.duration?))) {
+        let interval = duration.as_secs_f64() / 4.0;
+        return now.since(renewed - ahead) > Span::from_secs_f64(interval * 1.5 + 1.0);
+    }
+    engine
+        .health(node)
+        .is_some_and(|health| now.since(health.probe).as_secs_f64() * 2.0 > health.grace.as_secs_f64())
+}
+
+/// Copies of engine and cluster on their own clock.
+struct Run {
+    engine: Engine,
+    cluster: Cluster,
+    now: Timestamp,
+    applied: Vec<Applied>,
+}
+
+impl Run {
+    fn new(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
+        let (ahead_of_us, in_flight) = engine.run_ahead();
+        let mut run = Self { engine: ahead_of_us, cluster: cluster.clone(), now, applied: Vec::new() };
+        for node in cluster.nodes().iter().filter(|node| !is_silent(engine, cluster, node, ahead, now)) {
+            run.engine.assume_alive(&node.name);
+        }
+        for write in in_flight {
+            run.carry_out(&write);
+        }
+        run
+    }
+
+    fn to(&mut self, until: Timestamp, steps: &mut Vec<Step>) {
+        loop {
+            while let Some(effect) = self.engine.poll_effect() {
+                steps.extend(self.step(&effect));
+                self.carry_out(&effect.write);
+                self.engine.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
+            }
+            let Some(next) = self.engine.poll_timeout().filter(|next| next.at <= until) else { return };
+            self.now = self.now.max(next.at);
+            self.engine.handle_timeout(&self.cluster, self.now);
+        }
+    }
+
+    fn carry_out(&mut self, write: &Write) {
+        carry_out(&mut self.cluster, write, self.now, &mut self.applied);
+        for applied in self.applied.drain(..) {
+            self.engine.handle_change(&self.cluster, &applied, self.now);
+        }
+    }
+
+    /// What an effect means to those who watch the cluster; nothing where it goes without saying.
+    fn step(&self, effect: &Effect) -> Option<Step> {
+        let what = match &effect.write {
+            Write::MarkUnknown { node, .. } => What::Unknown { node: node.clone() },
+            Write::SwapTaints { node, add, .. } => {
+                let taint =
+                    add.iter().find(|taint| taint.effect == crate::cluster::TaintEffect::NoExecute)?;
+                What::NoExecute { node: node.clone(), key: taint.key.clone() }
+            }
+            Write::DeletePod { pod, node, .. } => {
+                self.cluster.pod(pod).filter(|pod| pod.termination.is_none())?;
+                What::Deleted { pod: pod.clone(), node: node.clone() }
+            }
+            Write::SetLabels { .. } | Write::MarkPodNotReady { .. } | Write::RecordEvent(_) => return None,
+        };
+        Some(Step { at: self.now, what, why: effect.why.clone() })
     }
 }

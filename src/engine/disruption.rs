@@ -1,0 +1,87 @@
+//! What a pass makes of the zones once it has judged the nodes (spec/node-lifecycle.md 5.3; upstream
+//! `handleDisruption`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    Engine,
+    effect::Level,
+    why::{Cause, Why},
+    zone::{self, Census, Disruption, ZoneState},
+};
+use crate::{
+    cluster::{Node, ZoneKey},
+    time::Timestamp,
+};
+
+impl Engine {
+    pub(super) fn handle_disruption(
+        &mut self,
+        nodes: &[Arc<Node>],
+        census: &BTreeMap<ZoneKey, Census>,
+        now: Timestamp,
+    ) {
+        match zone::judge(&mut self.zones, census, &self.settings, now) {
+            Disruption::StillFull => {}
+            Disruption::EntersFull => self.enter_full_disruption(nodes, now),
+            Disruption::LeavesFull => {
+                let text = "a zone is up again: every node gets a fresh grace period".into();
+                self.out.notice(Level::Warning, text, Why::default(), now);
+                for node in nodes {
+                    if let Some(record) = self.records.get_mut(&node.name) {
+                        record.begin_anew(now);
+                    }
+                }
+                self.set_zones(census, Changed::All, now);
+            }
+            Disruption::PerZone => self.set_zones(census, Changed::Only, now),
+        }
+    }
+
+    /// Stops all evictions and takes off the NoExecute taints of every node, also those that somebody else put on.
+    fn enter_full_disruption(&mut self, nodes: &[Arc<Node>], now: Timestamp) {
+        let text = "every zone is fully disrupted: evictions stop and NoExecute taints come off".into();
+        self.out.notice(Level::Warning, text, Cause::AllZonesDown.into(), now);
+        for node in nodes {
+            self.mark_reachable(node, Cause::AllZonesDown, now);
+        }
+        for zone in self.zones.values_mut() {
+            zone.limiter.swap(0.0, now);
+            zone.state = Some(ZoneState::FullDisruption);
+        }
+    }
+
+    /// Gives zones their new states and rates. A zone without counted nodes gets upstream's empty state and keeps
+    /// its rate (12.15).
+    fn set_zones(&mut self, census: &BTreeMap<ZoneKey, Census>, changed: Changed, now: Timestamp) {
+        let threshold = self.settings.unhealthy_zone_threshold.value;
+        for (key, zone) in &mut self.zones {
+            let state = census.get(key).map(|census| census.state(threshold));
+            if changed == Changed::Only && zone.state == state {
+                continue;
+            }
+            if let Some(state) = state {
+                zone.set_limiter(state, &self.settings, now);
+                if zone.state != Some(state)
+                    && (zone.state, state) != (Some(ZoneState::Initial), ZoneState::Normal)
+                {
+                    let rate = zone.limiter.rate();
+                    let (down, size) = (zone.census.not_ready, zone.census.size());
+                    let text =
+                        format!("zone {key} is {state}: {down} of {size} not ready, evictions at {rate}/s");
+                    let level = if state == ZoneState::Normal { Level::Info } else { Level::Warning };
+                    self.out.notice(level, text, Why::default(), now);
+                }
+            }
+            zone.state = state;
+        }
+    }
+}
+
+/// Which zones get their rate set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Changed {
+    All,
+    /// Those whose state changed.
+    Only,
+}

@@ -1,0 +1,401 @@
+//! Taint eviction: which pods leave a node with NoExecute taints, and when (spec/node-lifecycle.md 7; upstream
+//! taint manager, since 1.29 `taint-eviction-controller`).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    effect::{Event, EventObject, Level, Write},
+    outbox::{Matter, Outbox},
+    settings::Rules,
+    view::{Due, PendingEviction},
+    why::{Cause, Known, Why},
+};
+use crate::{
+    cluster::{Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration},
+    time::{Span, Timestamp},
+};
+
+/// What taint eviction remembers.
+#[derive(Clone, Debug, Default)]
+pub struct Evictor {
+    manner: Manner,
+    /// The NoExecute taints of the nodes that have any.
+    tainted: BTreeMap<NodeName, Arc<[Taint]>>,
+    /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer (12.36).
+    timers: BTreeMap<Key, Timer>,
+    /// The running timers by the time they fire.
+    agenda: BTreeSet<(Timestamp, Key)>,
+}
+
+/// A pod's entry among the timed workers.
+#[derive(Clone, Debug)]
+enum Timer {
+    Running(Running),
+    /// The deletion has been asked for and nothing came of it: a dry run, whose subject will or will not do it.
+    Overdue(Running),
+    /// Done; refuses later timers until it is cancelled (7.8, up to 1.32).
+    Tombstone,
+}
+
+/// A timer that runs.
+#[derive(Clone, Debug)]
+struct Running {
+    created: Timestamp,
+    fires: Timestamp,
+    known: Known,
+    why: Why,
+}
+
+/// Whose timers these are.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Manner {
+    /// Ours: they start when an event is processed, whatever the taint's timeAdded says.
+    #[default]
+    Controller,
+    /// Another controller's, which has been running since `began` and whose server's clock is `ahead` of ours:
+    /// they started when the taint was added.
+    Shadow { ahead: Span, began: Option<Timestamp> },
+}
+
+/// How we came to know of a taint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sighting {
+    /// It was not there before: we saw it come.
+    Live,
+    /// It was there when we first looked.
+    Found,
+}
+
+/// How far timeAdded, which has whole seconds, may lie behind the moment at which we see a taint come.
+const LIVE_LAG: Span = Span::from_secs(3);
+
+/// What a pod's tolerations make of a node's taints (7.6).
+#[derive(Clone, Debug, PartialEq)]
+enum Verdict<'a> {
+    NotTolerated(&'a Taint),
+    ForEver,
+    For { span: Span, taint: &'a Taint },
+}
+
+impl Evictor {
+    pub fn new(manner: Manner) -> Self {
+        Self { manner, ..Self::default() }
+    }
+
+    /// Reacts to a node that was added, changed or removed (upstream `NodeUpdated`, `handleNodeUpdate`).
+    pub fn on_node(
+        &mut self,
+        cluster: &Cluster,
+        delta: &Delta<Node>,
+        rules: &Rules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
+        let before = delta.old.as_ref().map_or_else(Vec::new, |node| no_execute(node));
+        let Some(node) = &delta.new else {
+            // The timers of its pods run on (12.35).
+            if let Some(node) = &delta.old {
+                self.tainted.remove(&node.name);
+            }
+            return;
+        };
+        let taints = no_execute(node);
+        let sighting = if delta.old.is_some() { Sighting::Live } else { Sighting::Found };
+        if delta.old.is_none() || before != taints {
+            self.take_node(cluster, &node.name, taints, sighting, rules, out, now);
+        }
+    }
+
+    /// Takes a node's taints for what they are and decides over its pods.
+    #[expect(clippy::too_many_arguments, reason = "the engine's parts, borrowed apart")]
+    pub fn take_node(
+        &mut self,
+        cluster: &Cluster,
+        node: &NodeName,
+        taints: Vec<Taint>,
+        sighting: Sighting,
+        rules: &Rules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
+        if taints.is_empty() {
+            if self.tainted.remove(node).is_some() {
+                for pod in cluster.pods_on(node) {
+                    self.cancel(&pod.key, Cause::TaintsGone, rules, out, now);
+                }
+            }
+            return;
+        }
+        let taints: Arc<[Taint]> = taints.into();
+        self.tainted.insert(node.clone(), taints.clone());
+        for pod in cluster.pods_on(node) {
+            self.decide(pod, &taints, sighting, rules, out, now);
+        }
+    }
+
+    /// Reacts to a pod that was added, changed or removed (upstream `PodUpdated`, `handlePodUpdate`).
+    pub fn on_pod(&mut self, delta: &Delta<Pod>, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+        match (&delta.old, &delta.new) {
+            (Some(old), None) => self.cancel(&old.key, Cause::PodGone, rules, out, now),
+            (old, Some(pod)) => {
+                if pod.termination.is_some() {
+                    self.settle(&pod.key, out);
+                }
+                let same = |old: &Arc<Pod>| old.tolerations == pod.tolerations && old.node == pod.node;
+                if old.as_ref().is_some_and(same) {
+                    return;
+                }
+                let Some(taints) = pod.node.as_ref().and_then(|node| self.tainted.get(node)).cloned() else {
+                    return;
+                };
+                self.decide(pod, &taints, Sighting::Found, rules, out, now);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Deletes the pods whose time has come.
+    pub fn on_timeout(&mut self, cluster: &Cluster, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+        while let Some((fires, key)) = self.agenda.first().filter(|(fires, _)| *fires <= now).cloned() {
+            self.agenda.remove(&(fires, key.clone()));
+            let Some(Timer::Running(running)) = self.timers.remove(&key) else { continue };
+            self.delete(cluster, &key, running, rules, out, now);
+        }
+    }
+
+    /// When the next pod's time comes, and why.
+    pub fn next(&self) -> Option<(Timestamp, &Why)> {
+        let (fires, key) = self.agenda.first()?;
+        match self.timers.get(key) {
+            Some(Timer::Running(running)) => Some((*fires, &running.why)),
+            Some(Timer::Overdue(_) | Timer::Tombstone) | None => None,
+        }
+    }
+
+    /// The deletion was recorded and not done: it stays on the list as overdue until it is seen, or not needed.
+    fn overdue(&mut self, pod: &Key, running: Running) {
+        self.timers.insert(pod.clone(), Timer::Overdue(running));
+    }
+
+    /// The deletion that was only recorded has been seen to happen.
+    fn settle(&mut self, pod: &Key, out: &mut Outbox) {
+        if let Some(Timer::Overdue(_)) = self.timers.get(pod) {
+            self.timers.remove(pod);
+        }
+        out.settle(&Matter::PodDeleted(pod.clone()));
+    }
+
+    /// The deletion was recorded and not done (dry-run): see [`Timer::Overdue`].
+    pub fn on_recorded(&mut self, pod: &Key, at: Timestamp, why: Why) {
+        self.overdue(pod, Running { created: at, fires: at, known: Known::Seen, why });
+    }
+
+    /// The deletion failed: upstream frees the key, and the next relevant event decides anew.
+    pub fn on_failed(&mut self, pod: &Key) {
+        if let Some(Timer::Tombstone) = self.timers.get(pod) {
+            self.timers.remove(pod);
+        }
+    }
+
+    /// Takes every node's taints for found, as at the start of a controller.
+    pub fn take_all(&mut self, cluster: &Cluster, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+        for node in cluster.nodes().iter() {
+            self.take_node(cluster, &node.name, no_execute(node), Sighting::Found, rules, out, now);
+        }
+    }
+
+    /// In a copy that runs ahead, what is overdue is done at once.
+    pub fn run_ahead(&mut self) {
+        for (key, timer) in &mut self.timers {
+            if let Timer::Overdue(running) = timer {
+                self.agenda.insert((running.fires, key.clone()));
+                *timer = Timer::Running(running.clone());
+            }
+        }
+    }
+
+    /// Every pod on a tainted node, soonest first, those that never fall due last. Pods whose deletion has begun
+    /// are not pending any more.
+    pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        let mut pending: Vec<PendingEviction> = Vec::new();
+        for (key, timer) in &self.timers {
+            let (Timer::Running(running) | Timer::Overdue(running)) = timer else { continue };
+            let Some(pod) = cluster.pod(key).filter(|pod| pod.termination.is_none()) else { continue };
+            pending.push(PendingEviction {
+                pod: key.clone(),
+                uid: pod.uid.clone(),
+                node: pod.node.clone().unwrap_or_default(),
+                due: Due::At { at: running.fires, known: running.known },
+                why: running.why.clone(),
+            });
+        }
+        for (node, taints) in &self.tainted {
+            for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
+                if judge(&pod.tolerations, taints) == Verdict::ForEver {
+                    pending.push(PendingEviction {
+                        pod: pod.key.clone(),
+                        uid: pod.uid.clone(),
+                        node: node.clone(),
+                        due: Due::Never,
+                        why: Cause::ToleratedForEver.into(),
+                    });
+                }
+            }
+        }
+        let order = |eviction: &PendingEviction| {
+            (eviction.due.at().unwrap_or(Timestamp::MAX), eviction.node.clone(), eviction.pod.clone())
+        };
+        pending.sort_by_cached_key(order);
+        pending
+    }
+
+    /// Upstream `processPodOnNode`; the taints are never empty.
+    fn decide(
+        &mut self,
+        pod: &Pod,
+        taints: &[Taint],
+        sighting: Sighting,
+        rules: &Rules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
+        match judge(&pod.tolerations, taints) {
+            Verdict::NotTolerated(taint) => {
+                let (since, known) = self.beginning(taint, pod, sighting, now);
+                let not_tolerated = Cause::NotTolerated { taint: taint.key.clone() };
+                self.replace(&pod.key, not_tolerated.clone(), rules, out, now);
+                let why =
+                    Why::from(Cause::Tainted { key: taint.key.clone(), since, known }).then(not_tolerated);
+                self.add(&pod.key, Running { created: now, fires: now, known, why });
+            }
+            Verdict::ForEver => self.cancel(&pod.key, Cause::ToleratedForEver, rules, out, now),
+            Verdict::For { span, taint } => {
+                let (since, known) = self.beginning(taint, pod, sighting, now);
+                let tolerated = Cause::Tolerated { key: taint.key.clone(), span };
+                let created = match self.timers.get(&pod.key) {
+                    // A running timer is neither lengthened nor shortened (12.32).
+                    Some(Timer::Running(running)) if running.created < now => return,
+                    Some(Timer::Running(running)) => {
+                        let created = running.created;
+                        self.replace(&pod.key, tolerated.clone(), rules, out, now);
+                        created
+                    }
+                    Some(Timer::Tombstone | Timer::Overdue(_)) => return,
+                    None => since,
+                };
+                let why = Why::from(Cause::Tainted { key: taint.key.clone(), since, known }).then(tolerated);
+                self.add(&pod.key, Running { created, fires: since + span, known, why });
+            }
+        }
+    }
+
+    /// From when the toleration of a taint counts for a pod, and how well that is known.
+    fn beginning(&self, taint: &Taint, pod: &Pod, sighting: Sighting, now: Timestamp) -> (Timestamp, Known) {
+        let Manner::Shadow { ahead, began } = self.manner else { return (now, Known::Seen) };
+        let Some(added) = taint.time_added else {
+            return (now, if sighting == Sighting::Live { Known::Seen } else { Known::AtLatest });
+        };
+        // A pod that came later than the taint, and a controller that began later still, count from their own time.
+        let theirs = added.max(pod.created) - ahead;
+        let since = began.map_or(theirs, |began| theirs.max(began)).min(now);
+        if sighting == Sighting::Live && now.since(since) < LIVE_LAG {
+            (now, Known::Seen)
+        } else {
+            (since, Known::Estimated)
+        }
+    }
+
+    /// Starts a timer. An entry that is there refuses it.
+    fn add(&mut self, pod: &Key, running: Running) {
+        if !self.timers.contains_key(pod) {
+            self.agenda.insert((running.fires, pod.clone()));
+            self.timers.insert(pod.clone(), Timer::Running(running));
+        }
+    }
+
+    fn delete(
+        &mut self,
+        cluster: &Cluster,
+        key: &Key,
+        running: Running,
+        rules: &Rules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
+        if rules.leaves_tombstones {
+            self.timers.insert(key.clone(), Timer::Tombstone);
+        }
+        record(key, "Marking for deletion", &running.why, rules, out, now);
+        let Some(pod) = cluster.pod(key) else { return };
+        let write = Write::DeletePod {
+            pod: key.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone().unwrap_or_default(),
+            disruption_target: rules.marks_disruption_target,
+        };
+        let proposed = out.propose(write, running.why.clone(), now);
+        if !proposed && out.is_recorded(&Matter::PodDeleted(key.clone())) {
+            self.overdue(key, running);
+        }
+    }
+
+    /// Ends a timer and says so (7.7).
+    fn cancel(&mut self, pod: &Key, cause: Cause, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+        match self.timers.remove(pod) {
+            Some(Timer::Running(running)) => {
+                self.agenda.remove(&(running.fires, pod.clone()));
+                let why = Why::from(cause);
+                record(pod, "Cancelling deletion of", &why, rules, out, now);
+                out.notice(Level::Info, format!("eviction of pod {pod} cancelled"), why, now);
+            }
+            Some(Timer::Overdue(_) | Timer::Tombstone) | None => {}
+        }
+        out.settle(&Matter::PodDeleted(pod.clone()));
+    }
+
+    /// Ends a timer because another follows at once: upstream's event without our notice.
+    fn replace(&mut self, pod: &Key, cause: Cause, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+        if let Some(Timer::Running(running)) = self.timers.remove(pod) {
+            self.agenda.remove(&(running.fires, pod.clone()));
+            record(pod, "Cancelling deletion of", &cause.into(), rules, out, now);
+        }
+    }
+}
+
+/// The node's NoExecute taints, in its order.
+pub fn no_execute(node: &Node) -> Vec<Taint> {
+    node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
+}
+
+/// For every taint the first toleration that tolerates it; of those the shortest time.
+fn judge<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Verdict<'a> {
+    let mut shortest: Option<(i64, &Taint)> = None;
+    for taint in taints {
+        let Some(toleration) = tolerations.iter().find(|toleration| toleration.tolerates(taint)) else {
+            return Verdict::NotTolerated(taint);
+        };
+        if let Some(seconds) = toleration.seconds.map(|seconds| seconds.max(0))
+            && shortest.is_none_or(|(least, _)| seconds < least)
+        {
+            shortest = Some((seconds, taint));
+        }
+    }
+    match shortest {
+        Some((seconds, taint)) => Verdict::For { span: Span::from_secs(seconds), taint },
+        None => Verdict::ForEver,
+    }
+}
+
+fn record(pod: &Key, what: &str, why: &Why, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+    let event = Event {
+        object: EventObject::Pod(pod.clone()),
+        warning: false,
+        reason: "TaintManagerEviction",
+        message: format!("{what} Pod {pod}"),
+        source: rules.taint_eviction_source,
+    };
+    out.propose(Write::RecordEvent(event), why.clone(), now);
+}

@@ -1,0 +1,139 @@
+//! What the engine has asked for: effects that wait to be polled, are under way, or were only recorded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{
+    effect::{Effect, EffectId, Level, Notice, Write},
+    why::Why,
+};
+use crate::{
+    cluster::{Key, NodeName, TaintEffect, Version},
+    time::Timestamp,
+};
+
+/// Effects and notices on their way out; remembers what was asked for, so that nothing is asked for twice.
+#[derive(Clone, Debug, Default)]
+pub struct Outbox {
+    last: EffectId,
+    effects: VecDeque<Effect>,
+    notices: VecDeque<Notice>,
+    in_flight: BTreeMap<EffectId, Effect>,
+    /// What is in flight, by what it is about.
+    busy: BTreeMap<Matter, EffectId>,
+    /// What was recorded and not carried out, with the version of the object that it was decided on.
+    recorded: BTreeMap<Matter, Version>,
+}
+
+/// What an effect is about. Two effects about one matter are the same request made twice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Matter {
+    Unknown(NodeName),
+    Taints(NodeName, TaintEffect),
+    Labels(NodeName),
+    PodNotReady(Key),
+    PodDeleted(Key),
+}
+
+impl Matter {
+    /// What a write is about; an event is about nothing that could be asked for twice.
+    fn of(write: &Write) -> Option<Self> {
+        Some(match write {
+            Write::MarkUnknown { node, .. } => Self::Unknown(node.clone()),
+            Write::SwapTaints { node, add, remove, .. } => {
+                let effect = add.iter().chain(remove).map(|taint| taint.effect).next().unwrap_or_default();
+                Self::Taints(node.clone(), effect)
+            }
+            Write::SetLabels { node, .. } => Self::Labels(node.clone()),
+            Write::MarkPodNotReady { pod, .. } => Self::PodNotReady(pod.clone()),
+            Write::DeletePod { pod, .. } => Self::PodDeleted(pod.clone()),
+            Write::RecordEvent(_) => return None,
+        })
+    }
+}
+
+/// The version of the object that a write was decided on; deletions go by uid and have none.
+fn basis(write: &Write) -> Version {
+    match write {
+        Write::MarkUnknown { version, .. }
+        | Write::SwapTaints { version, .. }
+        | Write::SetLabels { version, .. }
+        | Write::MarkPodNotReady { version, .. } => *version,
+        Write::DeletePod { .. } | Write::RecordEvent(_) => Version::default(),
+    }
+}
+
+impl Outbox {
+    /// Asks for a write, unless the same is under way or was recorded for the very same object. Tells whether it
+    /// was asked for by this call.
+    pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
+        let matter = Matter::of(&write);
+        if let Some(matter) = &matter
+            && (self.busy.contains_key(matter) || self.recorded.get(matter) == Some(&basis(&write)))
+        {
+            return false;
+        }
+        self.last = EffectId(self.last.0 + 1);
+        if let Some(matter) = matter {
+            self.recorded.remove(&matter);
+            self.busy.insert(matter, self.last);
+        }
+        let effect = Effect { id: self.last, at: now, write, why };
+        self.in_flight.insert(self.last, effect.clone());
+        self.effects.push_back(effect);
+        true
+    }
+
+    pub fn notice(&mut self, level: Level, text: String, why: Why, now: Timestamp) {
+        self.notices.push_back(Notice { at: now, level, text, why });
+    }
+
+    /// Whether something about the matter is under way.
+    pub fn is_busy(&self, matter: &Matter) -> bool {
+        self.busy.contains_key(matter)
+    }
+
+    /// Whether the matter was recorded and not carried out.
+    pub fn is_recorded(&self, matter: &Matter) -> bool {
+        self.recorded.contains_key(matter)
+    }
+
+    /// The matter has been seen to happen, or has lost its reason.
+    pub fn settle(&mut self, matter: &Matter) {
+        self.recorded.remove(matter);
+    }
+
+    /// An effect has come back: hands over what it was. None where the id is not ours.
+    pub fn returned(&mut self, id: EffectId) -> Option<Effect> {
+        let effect = self.in_flight.remove(&id)?;
+        if let Some(matter) = Matter::of(&effect.write)
+            && self.busy.get(&matter) == Some(&id)
+        {
+            self.busy.remove(&matter);
+        }
+        Some(effect)
+    }
+
+    /// Remembers that a write was recorded only.
+    pub fn record(&mut self, write: &Write) {
+        if let Some(matter) = Matter::of(write) {
+            self.recorded.insert(matter, basis(write));
+        }
+    }
+
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// An outbox that goes on counting and has asked for nothing: for a copy of the engine that runs ahead. What
+    /// was under way is handed over, to be taken as done.
+    pub fn run_ahead(&mut self) -> Vec<Write> {
+        let in_flight =
+            std::mem::take(&mut self.in_flight).into_values().map(|effect| effect.write).collect();
+        *self = Self { last: self.last, ..Self::default() };
+        in_flight
+    }
+}

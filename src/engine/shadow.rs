@@ -1,0 +1,266 @@
+//! Being the shadow of a controller that runs elsewhere: what we did not see is estimated, and what it does is taken
+//! for the truth (design: `attach`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    Engine, Footing, PASS_TAKES,
+    effect::Level,
+    eviction::{Evictor, Manner},
+    health::Record,
+    outbox::Matter,
+    taints::{self, NOT_READY, UNREACHABLE},
+    why::Why,
+    zone::{Census, Zone, ZoneState},
+};
+use crate::{
+    cluster::{Cluster, ConditionStatus, Delta, LeaderLease, Node, NodeName, TaintEffect, ZoneKey},
+    time::{Span, Timestamp},
+};
+
+/// How long a leader's Lease counts beyond its last renewal where it does not say so (kube-controller-manager's
+/// `--leader-elect-lease-duration`).
+const LEASE_DURATION: Span = Span::from_secs(15);
+
+/// What the shadow knows of the controller it follows.
+#[derive(Clone, Debug)]
+pub struct Shadow {
+    /// How far the API server's clock is ahead of ours.
+    ahead: Span,
+    leader: Option<LeaderLease>,
+    /// Whether the leader's Lease had run out when it was last looked at.
+    abandoned: bool,
+    /// Taints that the controller should have put on by now, by node.
+    expected: BTreeMap<NodeName, Expected>,
+}
+
+#[derive(Clone, Debug)]
+struct Expected {
+    zone: ZoneKey,
+    since: Timestamp,
+}
+
+impl Shadow {
+    pub fn new(cluster: &Cluster, ahead: Span) -> Self {
+        Self { ahead, leader: cluster.leader().cloned(), abandoned: false, expected: BTreeMap::new() }
+    }
+
+    /// Whether somebody leads. Where the Lease is not to be had, somebody is taken to.
+    pub fn footing(&self, now: Timestamp) -> Footing {
+        let Some(leader) = &self.leader else { return Footing::Firm };
+        let Some(renewed) = leader.renewed else { return Footing::Firm };
+        let renewed = renewed - self.ahead;
+        let ends = renewed + leader.duration.unwrap_or(LEASE_DURATION);
+        if leader.holder.is_empty() || now > ends {
+            Footing::NoController { since: renewed }
+        } else {
+            Footing::Firm
+        }
+    }
+
+    pub const fn has_controller(&self) -> bool {
+        !self.abandoned
+    }
+
+    /// The tainting loop has asked for a taint that the controller will put on, if it is as we think.
+    pub fn expect_taint(&mut self, node: &NodeName, zone: &ZoneKey, now: Timestamp) {
+        self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
+    }
+
+    /// In a copy that runs ahead, what is asked for is done: nothing remains to be waited for.
+    pub fn run_ahead(&mut self) {
+        self.expected.clear();
+    }
+}
+
+/// When the present leader began, by our clock.
+pub fn leader_began(leader: Option<&LeaderLease>, ahead: Span) -> Option<Timestamp> {
+    leader.filter(|leader| !leader.holder.is_empty()).and_then(|leader| leader.acquired).map(|at| at - ahead)
+}
+
+impl Engine {
+    /// Fills in records, zones and limiters as the controller that has been running should have them.
+    pub(super) fn estimate(&mut self, cluster: &Cluster, now: Timestamp) {
+        let Some(shadow) = &self.shadow else { return };
+        let ahead = shadow.ahead;
+        let began = leader_began(shadow.leader.as_ref(), ahead);
+        let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
+        let mut last_taint: BTreeMap<ZoneKey, Timestamp> = BTreeMap::new();
+        for node in cluster.nodes().iter() {
+            let mut record = Record::estimated(node, cluster.lease(&node.name), ahead, now);
+            if let Some(began) = began.filter(|began| *began > record.probe) {
+                record.begin_anew(began.min(now));
+            }
+            self.records.insert(node.name.clone(), record);
+            self.registered.insert(node.name.clone());
+            census.entry(node.zone()).or_default().count(node.ready().map(|ready| ready.status));
+            if let Some(added) = controller_taint_added(node) {
+                let last = last_taint.entry(node.zone()).or_insert(added - ahead);
+                *last = (*last).max(added - ahead);
+            }
+        }
+        let threshold = self.settings.unhealthy_zone_threshold.value;
+        let all_full = census.values().all(|census| census.state(threshold) == ZoneState::FullDisruption);
+        for (key, census) in census {
+            let mut zone = Zone::new(&self.settings, now);
+            zone.census = census;
+            let state = census.state(threshold);
+            if all_full {
+                zone.limiter.swap(0.0, now);
+            } else {
+                zone.set_limiter(state, &self.settings, now);
+            }
+            if let Some(last) = last_taint.get(&key) {
+                zone.limiter.drain((*last).min(now));
+            }
+            zone.state = Some(state);
+            self.zones.insert(key, zone);
+        }
+    }
+
+    /// Learns from what the controller did to a node.
+    pub(super) fn observe(&mut self, delta: &Delta<Node>, now: Timestamp) {
+        let (Some(_), Some(old), Some(new)) = (&self.shadow, &delta.old, &delta.new) else { return };
+        if turned_unknown(old, new) {
+            if let Some(record) = self.records.get_mut(&new.name) {
+                record.adopt(new, now);
+            }
+            self.out.settle(&Matter::Unknown(new.name.clone()));
+        }
+        let came = [NOT_READY, UNREACHABLE].into_iter().any(|key| {
+            let opposite = if key == NOT_READY { UNREACHABLE } else { NOT_READY };
+            // A swap of one for the other is not rate-limited.
+            taints::has_no_execute(new, key)
+                && !taints::has_no_execute(old, key)
+                && !taints::has_no_execute(old, opposite)
+        });
+        if came {
+            self.observe_taint(new, now);
+        }
+    }
+
+    /// The controller has spent a token of the node's zone. Where we thought that another node would get it, that
+    /// one goes on waiting.
+    fn observe_taint(&mut self, node: &Node, now: Timestamp) {
+        let key = node.zone();
+        let Some(shadow) = &mut self.shadow else { return };
+        let expected = shadow.expected.remove(&node.name).is_some();
+        let instead =
+            shadow.expected.iter().find(|(_, expected)| expected.zone == key).map(|(name, _)| name.clone());
+        self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
+        let Some(zone) = self.zones.get_mut(&key) else { return };
+        zone.queue.stop_waiting(&node.name);
+        match instead.filter(|_| !expected) {
+            Some(instead) => self.wait_again(&instead, now),
+            None if !expected => zone.limiter.drain(now),
+            None => {}
+        }
+    }
+
+    /// Whether the shadow still waits to see a taint on the node that it foretold. After a while it no longer does:
+    /// the controller thinks otherwise, and the node waits again.
+    pub(super) fn awaits_taint(&mut self, node: &NodeName) -> bool {
+        self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
+    }
+
+    /// Lets nodes wait again whose taint should have come and did not.
+    pub(super) fn give_up_waiting(&mut self, now: Timestamp) {
+        let patience = self.settings.node_monitor_period.value + PASS_TAKES;
+        let Some(shadow) = &self.shadow else { return };
+        let overdue = |(name, expected): (&NodeName, &Expected)| {
+            (now.since(expected.since) > patience).then(|| name.clone())
+        };
+        let overdue: Vec<NodeName> = shadow.expected.iter().filter_map(overdue).collect();
+        for node in overdue {
+            self.wait_again(&node, now);
+        }
+    }
+
+    fn wait_again(&mut self, node: &NodeName, now: Timestamp) {
+        let Some(expected) = self.shadow.as_mut().and_then(|shadow| shadow.expected.remove(node)) else {
+            return;
+        };
+        self.out.settle(&Matter::Taints(node.clone(), TaintEffect::NoExecute));
+        if let Some(zone) = self.zones.get_mut(&expected.zone) {
+            zone.queue.again(node, &crate::cluster::Uid::default(), now);
+        }
+    }
+
+    /// Sight is back. A shadow's controller may have seen what we did not: signs of life are as old as they say. A
+    /// controller of our own was as blind as we: every node gets a whole grace period.
+    pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
+        let ahead = self.shadow.as_ref().map(|shadow| shadow.ahead);
+        for (name, record) in &mut self.records {
+            match ahead {
+                Some(ahead) => record.catch_up(cluster.lease(name), ahead, now),
+                None => record.begin_anew(now),
+            }
+        }
+    }
+
+    /// The controller manager's Lease changed. A new holder has begun anew, with everything it had not seen itself.
+    pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let before = std::mem::replace(&mut shadow.leader, lease.cloned());
+        let (Some(before), Some(lease)) = (before, lease) else { return };
+        if lease.holder.is_empty() || lease.holder == before.holder {
+            return;
+        }
+        let began = leader_began(Some(lease), shadow.ahead).unwrap_or(now).min(now);
+        let text =
+            format!("{} leads now: it begins anew, every node gets a fresh grace period", lease.holder);
+        self.out.notice(Level::Warning, text, Why::default(), now);
+        self.begin_anew(cluster, began, now);
+    }
+
+    fn begin_anew(&mut self, cluster: &Cluster, began: Timestamp, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        shadow.expected.clear();
+        shadow.abandoned = false;
+        let ahead = shadow.ahead;
+        self.records.clear();
+        self.zones.clear();
+        self.estimate(cluster, now);
+        // A new controller puts the taints on once more, each zone from a full bucket.
+        for zone in self.zones.values_mut() {
+            *zone = Zone { census: zone.census, ..Zone::new(&self.settings, now) };
+        }
+        self.registered.clear();
+        self.evictor = Evictor::new(Manner::Shadow { ahead, began: Some(began) });
+        self.evictor.take_all(cluster, &self.rules, &mut self.out, now);
+        self.next_pass = now;
+    }
+
+    /// Looks whether the controller is there; tells when that has changed.
+    pub(super) fn look_for_controller(&mut self, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let footing = shadow.footing(now);
+        let abandoned = matches!(footing, Footing::NoController { .. });
+        if abandoned == std::mem::replace(&mut shadow.abandoned, abandoned) {
+            return;
+        }
+        let (level, text) = match footing {
+            Footing::NoController { since } => {
+                let ago = now.since(since);
+                (
+                    Level::Warning,
+                    format!("no controller manager has renewed its lease for {ago}: nothing will happen"),
+                )
+            }
+            Footing::Firm | Footing::Blind { .. } => (Level::Info, "a controller manager leads again".into()),
+        };
+        self.out.notice(level, text, Why::default(), now);
+    }
+}
+
+/// Whether a controller has just declared the node silent.
+fn turned_unknown(old: &Arc<Node>, new: &Arc<Node>) -> bool {
+    let status = |node: &Node| node.ready().map(|ready| ready.status);
+    status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown)
+}
+
+/// When the controller put its NoExecute taint on the node, by the server's clock.
+fn controller_taint_added(node: &Node) -> Option<Timestamp> {
+    let ours = |key| node.taints.iter().find(|taint| taint.is(key, TaintEffect::NoExecute));
+    ours(UNREACHABLE).or_else(|| ours(NOT_READY)).and_then(|taint| taint.time_added)
+}

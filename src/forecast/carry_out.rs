@@ -1,0 +1,90 @@
+//! What an API server would make of the engine's writes, done to a copy of the cluster.
+
+use std::sync::Arc;
+
+use crate::{
+    cluster::{
+        Applied, Change, Cluster, ConditionStatus, Event, Key, Node, NodeName, Pod, PodReady, Taint,
+        Termination, Version,
+    },
+    engine::{Write, rewritten},
+    time::Timestamp,
+};
+
+/// Does a write to the cluster and tells what it changed. A write to something that is gone does nothing.
+pub fn carry_out(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: &mut Vec<Applied>) {
+    match write {
+        Write::MarkUnknown { node, conditions, .. } => {
+            change_node(cluster, node, applied, |node| node.conditions = rewritten(node, conditions));
+        }
+        Write::SwapTaints { node, add, remove, .. } => {
+            change_node(cluster, node, applied, |node| node.taints = swapped(&node.taints, add, remove));
+        }
+        Write::SetLabels { node, labels, .. } => change_node(cluster, node, applied, |node| {
+            let mut all = (*node.labels).clone();
+            all.extend(labels.iter().cloned());
+            node.labels = Arc::new(all);
+        }),
+        Write::MarkPodNotReady { pod, .. } => change_pod(cluster, pod, applied, |pod| {
+            pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(now) });
+        }),
+        Write::DeletePod { pod, disruption_target, .. } => {
+            if *disruption_target {
+                let reason = Some("DeletionByTaintManager".into());
+                change_pod(cluster, pod, applied, |pod| pod.disruption_target = reason);
+            }
+            delete_pod(cluster, pod, now, applied);
+        }
+        Write::RecordEvent(_) => {}
+    }
+}
+
+/// The taints after `remove` went and `add` came: a taint of the same key and effect is replaced in its place.
+fn swapped(taints: &[Taint], add: &[Taint], remove: &[Taint]) -> Arc<[Taint]> {
+    let same = |a: &Taint, b: &Taint| a.is(&b.key, b.effect);
+    let mut result: Vec<Taint> = taints.to_vec();
+    for taint in add {
+        match result.iter_mut().find(|present| same(present, taint)) {
+            Some(present) => *present = taint.clone(),
+            None => result.push(taint.clone()),
+        }
+    }
+    result.retain(|taint| !remove.iter().any(|removed| same(removed, taint)));
+    result.into()
+}
+
+fn change_node(
+    cluster: &mut Cluster,
+    name: &NodeName,
+    applied: &mut Vec<Applied>,
+    change: impl FnOnce(&mut Node),
+) {
+    let Some(node) = cluster.node(name) else { return };
+    let mut node = (**node).clone();
+    change(&mut node);
+    node.version = Version(node.version.0 + 1);
+    cluster.apply(Change::Node(Event::Applied(node)), applied);
+}
+
+fn change_pod(cluster: &mut Cluster, key: &Key, applied: &mut Vec<Applied>, change: impl FnOnce(&mut Pod)) {
+    let Some(pod) = cluster.pod(key) else { return };
+    let mut pod = (**pod).clone();
+    change(&mut pod);
+    pod.version = Version(pod.version.0 + 1);
+    cluster.apply(Change::Pod(Event::Applied(pod)), applied);
+}
+
+/// A pod with a grace period becomes Terminating and stays: the kubelet that would end it is not heard. One without
+/// is gone at once.
+fn delete_pod(cluster: &mut Cluster, key: &Key, now: Timestamp, applied: &mut Vec<Applied>) {
+    let Some(pod) = cluster.pod(key) else { return };
+    if pod.grace.as_secs() <= 0 {
+        return cluster.apply(Change::Pod(Event::Deleted(key.clone())), applied);
+    }
+    if pod.termination.is_none() {
+        change_pod(cluster, key, applied, |pod| {
+            pod.termination =
+                Some(Termination { deadline: now + pod.grace, grace: pod.grace, finalizers: [].into() });
+        });
+    }
+}
