@@ -1,1 +1,3 @@
 //! An embedded cluster: API, kubelets, workloads, incidents.
+
+pub mod api;

@@ -1,0 +1,107 @@
+//! What the server says about itself: version, groups, resources, and as much OpenAPI as kubectl insists on.
+
+use serde_json::{Value, json};
+
+use super::{
+    Options,
+    kinds::{KINDS, Kind, Scope, Subresource},
+    refusal::Refusal,
+    reply::{self, Reply},
+    request::Request,
+};
+
+/// The answer to `/version`.
+pub fn version(options: &Options) -> Value {
+    let minor = options.minor_version;
+    json!({"major": "1", "minor": minor.to_string(), "gitVersion": format!("v1.{minor}.0+kordon-demo"),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none",
+        "compiler": "rustc", "platform": "demo/any"})
+}
+
+/// Answers `/api`, `/apis` and the paths of groups and versions.
+pub fn answer(request: &Request) -> Result<Reply, Refusal> {
+    let parts: Vec<&str> = request.path.split('/').skip(1).collect();
+    let found = match parts.as_slice() {
+        ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        ["apis"] => json!({"kind": "APIGroupList", "apiVersion": "v1",
+            "groups": groups().into_iter().map(group).collect::<Vec<_>>()}),
+        ["apis", name] if groups().contains(name) => {
+            let mut group = group(name);
+            group["kind"] = "APIGroup".into();
+            group["apiVersion"] = "v1".into();
+            group
+        }
+        ["api", version] => resources("", version)?,
+        ["apis", name, version] => resources(name, version)?,
+        _ => return Err(Refusal::no_such_path()),
+    };
+    Ok(reply::json(200, &found))
+}
+
+/// Answers `/openapi/…`.
+pub fn open_api(_request: &Request) -> Result<Reply, Refusal> {
+    Err(Refusal::no_such_path())
+}
+
+/// The named groups, in the order of the table.
+fn groups() -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for kind in KINDS {
+        if !kind.group.is_empty() && !names.contains(&kind.group) {
+            names.push(kind.group);
+        }
+    }
+    names
+}
+
+fn group(name: &str) -> Value {
+    let version = json!({"groupVersion": format!("{name}/v1"), "version": "v1"});
+    json!({"name": name, "versions": [version], "preferredVersion": version})
+}
+
+fn resources(group: &str, version: &str) -> Result<Value, Refusal> {
+    let kinds: Vec<&Kind> = KINDS.iter().filter(|k| k.group == group && k.version == version).collect();
+    let Some(first) = kinds.first() else { return Err(Refusal::no_such_path()) };
+    let resources: Vec<Value> = kinds.iter().flat_map(|kind| resources_of(kind)).collect();
+    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": first.api_version(),
+        "resources": resources}))
+}
+
+fn resources_of(kind: &Kind) -> Vec<Value> {
+    let verbs: &[&str] = match kind.scope {
+        Scope::Review => &["create"],
+        Scope::Namespaced | Scope::Cluster => {
+            &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+        }
+    };
+    let mut main = json!({"name": kind.plural, "singularName": kind.singular, "kind": kind.name,
+        "namespaced": kind.is_namespaced(), "verbs": verbs});
+    if !kind.short_names.is_empty() {
+        main["shortNames"] = json!(kind.short_names);
+    }
+    if !kind.categories.is_empty() {
+        main["categories"] = json!(kind.categories);
+    }
+    let subresources = kind.subresources.iter().map(|sub| {
+        let mut resource = json!({"name": format!("{}/{}", kind.plural, sub.name()), "singularName": "",
+            "kind": kind.name, "namespaced": kind.is_namespaced(), "verbs": ["get", "patch", "update"]});
+        let (group, version, name, verbs) = match sub {
+            Subresource::Status => return resource,
+            Subresource::Finalize => {
+                resource["verbs"] = json!(["update"]);
+                return resource;
+            }
+            Subresource::Scale => ("autoscaling", "v1", "Scale", json!(["get", "patch", "update"])),
+            Subresource::Eviction => ("policy", "v1", "Eviction", json!(["create"])),
+            Subresource::Binding => ("", "v1", "Binding", json!(["create"])),
+        };
+        resource["kind"] = name.into();
+        resource["verbs"] = verbs;
+        if !group.is_empty() {
+            resource["group"] = group.into();
+            resource["version"] = version.into();
+        }
+        resource
+    });
+    std::iter::once(main).chain(subresources).collect()
+}

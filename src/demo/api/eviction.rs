@@ -1,0 +1,215 @@
+//! The eviction subresource: a delete that asks the budgets first (operator-actions.md, section 4).
+
+use serde_json::{Value, json};
+
+use super::{
+    Api,
+    kinds::{self, Kind},
+    object::{Key, metadata, text},
+    refusal::{Cause, Refusal},
+    reply::{self, Reply},
+    request::{Request, Resource},
+    resource::{dry_run, dry_run_in, key, parse, set_condition, success},
+    selector::label_selector_matches,
+    transaction::{DeleteOptions, Part, Transaction, Way, refuse_in_terminating_namespace},
+};
+
+/// Answers `POST …/pods/NAME/eviction`.
+pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+    let key = key(resource)?;
+    let eviction = parse(&request.body)?;
+    check_shape(&eviction, &key)?;
+    let options = DeleteOptions::of(&eviction["deleteOptions"]);
+    let dry_run = agreed_dry_run(request, &eviction["deleteOptions"])?;
+    let mut state = api.state();
+    let mut transaction = api.transaction(&mut state, dry_run);
+    evict(&mut transaction, &key, options)?;
+    Ok(reply::json(201, &success(201)))
+}
+
+fn check_shape(eviction: &Value, key: &Key) -> Result<(), Refusal> {
+    let kind = text(eviction, "/kind");
+    let version = text(eviction, "/apiVersion");
+    if !matches!(kind, "" | "Eviction") || !matches!(version, "" | "policy/v1" | "policy/v1beta1") {
+        let message =
+            format!("{kind} in version {version:?} does not match the expected Eviction \"policy/v1\"");
+        return Err(Refusal::bad_request(message));
+    }
+    if text(eviction, "/metadata/name") != key.name {
+        return Err(Refusal::bad_request("name in URL does not match name in Eviction object"));
+    }
+    let namespace = text(eviction, "/metadata/namespace");
+    if !namespace.is_empty() && namespace != key.namespace {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Refusal::bad_request(message));
+    }
+    Ok(())
+}
+
+/// A dry run may be asked for in the query, in the body, or in both with the same words.
+fn agreed_dry_run(request: &Request, options: &Value) -> Result<bool, Refusal> {
+    let query = dry_run(request.query.all("dryRun"))?;
+    let body = dry_run_in(options)?;
+    let both_given = request.query.all("dryRun").next().is_some() && options["dryRun"].is_array();
+    if both_given && query != body {
+        return Err(Refusal::bad_request("Non-matching dry-run options in request and content"));
+    }
+    Ok(query || body)
+}
+
+fn evict(transaction: &mut Transaction<'_>, key: &Key, mut options: DeleteOptions) -> Result<(), Refusal> {
+    let pods = kinds::named("pods");
+    let Some(stored) = transaction.store.object(pods, key).cloned() else {
+        return Err(Refusal::not_found(pods, &key.name));
+    };
+    let namespaces = kinds::named("namespaces");
+    if let Some(namespace) = transaction.store.object(namespaces, &Key::new("", &key.namespace)) {
+        refuse_in_terminating_namespace(pods, &key.name, namespace)?;
+    }
+    let pod = stored.value();
+    if !is_free(&pod) {
+        match budgets_of(transaction, key, &pod).as_slice() {
+            [] => {}
+            [budget] => ask_budget(transaction, budget, key, &pod)?,
+            _ => {
+                let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource \
+                               does not support.";
+                return Err(Refusal::new(500, "", message));
+            }
+        }
+        mark_as_evicted(transaction, pods, key)?;
+        // Marking the pod has made a new version of it; what the client said was about the one before.
+        if options.revision.as_deref() == Some(stored.revision.to_string().as_str()) {
+            options.revision = None;
+        }
+    }
+    transaction.delete(pods, key, &options)?;
+    Ok(())
+}
+
+/// Nobody's service depends on it: no budget is asked.
+fn is_free(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed" | "Pending")
+        || !pod["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+/// The budgets whose selector matches the pod; an invalid selector matches nothing.
+fn budgets_of(transaction: &Transaction<'_>, pod_key: &Key, pod: &Value) -> Vec<Value> {
+    let label = |label: &str| pod["metadata"]["labels"][label].as_str().map(str::to_owned);
+    let shelf = transaction.store.shelf(kinds::named("poddisruptionbudgets"));
+    let budgets = shelf.objects().filter(|budget| budget.key.namespace == pod_key.namespace);
+    budgets
+        .map(|budget| budget.value())
+        .filter(|budget| label_selector_matches(&budget["spec"]["selector"], label) == Some(true))
+        .collect()
+}
+
+/// Takes one disruption from the budget, where the pod needs one.
+fn ask_budget(
+    transaction: &mut Transaction<'_>,
+    budget: &Value,
+    pod_key: &Key,
+    pod: &Value,
+) -> Result<(), Refusal> {
+    let status = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    if !is_ready(pod) {
+        let (healthy, desired) = (status("currentHealthy"), status("desiredHealthy"));
+        let always = text(budget, "/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
+        if always || (healthy >= desired && desired > 0) {
+            return Ok(());
+        }
+    }
+    let name = text(budget, "/metadata/name");
+    if status("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
+        let message = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(too_many_requests(pod_key, message).retry_after(10));
+    }
+    let kind = kinds::named("pods");
+    let allowed = status("disruptionsAllowed");
+    if allowed < 0 {
+        return Err(Refusal::forbidden(kind, &pod_key.name, "pdb disruptions allowed is negative"));
+    }
+    let disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
+    if disrupted > MOST_DISRUPTED_PODS {
+        let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+        return Err(Refusal::forbidden(kind, &pod_key.name, why));
+    }
+    if allowed == 0 {
+        return Err(too_many_requests(pod_key, exhausted(budget)));
+    }
+    if transaction.dry_run {
+        return Ok(());
+    }
+    spend(transaction, budget, pod_key, allowed)
+}
+
+const MOST_DISRUPTED_PODS: usize = 2000;
+
+fn too_many_requests(pod_key: &Key, cause: String) -> Refusal {
+    let _ = pod_key;
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let cause = Cause { reason: "DisruptionBudget", message: cause, field: String::new() };
+    Refusal::new(429, "TooManyRequests", message).because(vec![cause])
+}
+
+/// Why nothing is left of a budget.
+fn exhausted(budget: &Value) -> String {
+    let name = text(budget, "/metadata/name");
+    let status = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    let conditions = budget["status"]["conditions"].as_array();
+    let failed = conditions.into_iter().flatten().find(|c| c["reason"] == "SyncFailed");
+    if let Some(failed) = failed {
+        let message = text(failed, "/message");
+        return format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
+        );
+    }
+    let (desired, healthy) = (status("desiredHealthy"), status("currentHealthy"));
+    format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+}
+
+fn spend(
+    transaction: &mut Transaction<'_>,
+    budget: &Value,
+    pod_key: &Key,
+    allowed: i64,
+) -> Result<(), Refusal> {
+    let now = transaction.now.to_time();
+    let budget_key = Key::new(&pod_key.namespace, text(budget, "/metadata/name"));
+    let kind = kinds::named("poddisruptionbudgets");
+    transaction.update(kind, &budget_key, (Part::Whole, Way::Put), |present| {
+        let mut spent = present.clone();
+        let status = &mut spent["status"];
+        status["disruptionsAllowed"] = (allowed - 1).into();
+        if !status["disruptedPods"].is_object() {
+            status["disruptedPods"] = json!({});
+        }
+        status["disruptedPods"][pod_key.name.as_str()] = now.as_str().into();
+        if allowed == 1 {
+            let condition = json!({"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods",
+                "message": "", "lastTransitionTime": now, "observedGeneration": present["metadata"]["generation"]});
+            set_condition(&mut spent, condition);
+        }
+        Ok(spent)
+    })?;
+    Ok(())
+}
+
+/// Writes the condition that tells why the pod goes.
+fn mark_as_evicted(transaction: &mut Transaction<'_>, pods: &'static Kind, key: &Key) -> Result<(), Refusal> {
+    let now = transaction.now.to_time();
+    transaction.update(pods, key, (Part::Whole, Way::Put), |pod| {
+        let mut marked = pod.clone();
+        metadata(&mut marked);
+        let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastTransitionTime": now});
+        set_condition(&mut marked, condition);
+        Ok(marked)
+    })?;
+    Ok(())
+}

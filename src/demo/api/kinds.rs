@@ -1,0 +1,350 @@
+//! The kinds this API serves: one table, from which routes, storage, selectors, discovery and columns come.
+
+use super::columns::{self, Column};
+
+/// One resource type. Everything else in this API is generic over it.
+#[derive(Debug)]
+pub struct Kind {
+    /// Empty for the core group.
+    pub group: &'static str,
+    pub version: &'static str,
+    /// As in URLs. Kinds with the same plural share their storage (both Events do).
+    pub plural: &'static str,
+    pub singular: &'static str,
+    /// As in `kind`.
+    pub name: &'static str,
+    pub short_names: &'static [&'static str],
+    /// `all` where `kubectl get all` shows it.
+    pub categories: &'static [&'static str],
+    pub scope: Scope,
+    pub subresources: &'static [Subresource],
+    /// Field selectors besides metadata.name and metadata.namespace: name, JSON pointer.
+    pub selectable: &'static [(&'static str, &'static str)],
+    /// Whether metadata.generation counts changes of the spec.
+    pub generation: bool,
+    /// What `kubectl get` shows.
+    pub columns: &'static [Column],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Namespaced,
+    Cluster,
+    /// A question that is answered and not kept, such as SelfSubjectAccessReview.
+    Review,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subresource {
+    Status,
+    Scale,
+    Eviction,
+    Binding,
+    Finalize,
+}
+
+impl Kind {
+    /// As in error messages: `pods`, `deployments.apps`.
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// As in `apiVersion`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    pub fn has(&self, subresource: Subresource) -> bool {
+        self.subresources.contains(&subresource)
+    }
+
+    pub fn is_namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+}
+
+impl Subresource {
+    pub const ALL: [Self; 5] = [Self::Status, Self::Scale, Self::Eviction, Self::Binding, Self::Finalize];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Scale => "scale",
+            Self::Eviction => "eviction",
+            Self::Binding => "binding",
+            Self::Finalize => "finalize",
+        }
+    }
+}
+
+/// The kind at `group/version/plural` of a URL.
+pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|k| k.group == group && k.version == version && k.plural == plural)
+}
+
+/// The kind of an object by its `apiVersion` and `kind`.
+pub fn of_object(api_version: &str, kind: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|k| k.name == kind && k.api_version() == api_version)
+}
+
+/// The first kind with this plural. Panics on a plural that is not in the table: for names in our own code.
+pub fn named(plural: &str) -> &'static Kind {
+    KINDS.iter().find(|k| k.plural == plural).expect("a plural written in our code is in the table")
+}
+
+const PLAIN: Kind = Kind {
+    group: "",
+    version: "v1",
+    plural: "",
+    singular: "",
+    name: "",
+    short_names: &[],
+    categories: &[],
+    scope: Scope::Namespaced,
+    subresources: &[],
+    selectable: &[],
+    generation: false,
+    columns: columns::PLAIN,
+};
+
+const WORKLOAD: &[Subresource] = &[Subresource::Status, Subresource::Scale];
+const STATUS: &[Subresource] = &[Subresource::Status];
+const ALL: &[&str] = &["all"];
+
+/// Every kind, in the order of discovery: the core group first.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        plural: "nodes",
+        singular: "node",
+        name: "Node",
+        short_names: &["no"],
+        scope: Scope::Cluster,
+        subresources: STATUS,
+        selectable: &[("spec.unschedulable", "/spec/unschedulable")],
+        columns: columns::NODE,
+        ..PLAIN
+    },
+    Kind {
+        plural: "pods",
+        singular: "pod",
+        name: "Pod",
+        short_names: &["po"],
+        categories: ALL,
+        subresources: &[Subresource::Status, Subresource::Eviction, Subresource::Binding],
+        selectable: &[
+            ("spec.nodeName", "/spec/nodeName"),
+            ("status.phase", "/status/phase"),
+            ("spec.restartPolicy", "/spec/restartPolicy"),
+            ("spec.schedulerName", "/spec/schedulerName"),
+            ("spec.serviceAccountName", "/spec/serviceAccountName"),
+            ("status.podIP", "/status/podIP"),
+            ("status.nominatedNodeName", "/status/nominatedNodeName"),
+        ],
+        generation: true,
+        columns: columns::POD,
+        ..PLAIN
+    },
+    Kind {
+        plural: "namespaces",
+        singular: "namespace",
+        name: "Namespace",
+        short_names: &["ns"],
+        scope: Scope::Cluster,
+        subresources: &[Subresource::Status, Subresource::Finalize],
+        selectable: &[("status.phase", "/status/phase")],
+        columns: columns::NAMESPACE,
+        ..PLAIN
+    },
+    Kind {
+        plural: "events",
+        singular: "event",
+        name: "Event",
+        short_names: &["ev"],
+        selectable: EVENT_FIELDS,
+        columns: columns::EVENT,
+        ..PLAIN
+    },
+    Kind {
+        plural: "replicationcontrollers",
+        singular: "replicationcontroller",
+        name: "ReplicationController",
+        short_names: &["rc"],
+        categories: ALL,
+        subresources: WORKLOAD,
+        generation: true,
+        columns: columns::REPLICA_SET,
+        ..PLAIN
+    },
+    Kind {
+        plural: "configmaps",
+        singular: "configmap",
+        name: "ConfigMap",
+        short_names: &["cm"],
+        columns: columns::CONFIG_MAP,
+        ..PLAIN
+    },
+    Kind {
+        plural: "services",
+        singular: "service",
+        name: "Service",
+        short_names: &["svc"],
+        categories: ALL,
+        subresources: STATUS,
+        columns: columns::SERVICE,
+        ..PLAIN
+    },
+    Kind {
+        group: "apps",
+        plural: "deployments",
+        singular: "deployment",
+        name: "Deployment",
+        short_names: &["deploy"],
+        categories: ALL,
+        subresources: WORKLOAD,
+        generation: true,
+        columns: columns::DEPLOYMENT,
+        ..PLAIN
+    },
+    Kind {
+        group: "apps",
+        plural: "replicasets",
+        singular: "replicaset",
+        name: "ReplicaSet",
+        short_names: &["rs"],
+        categories: ALL,
+        subresources: WORKLOAD,
+        generation: true,
+        columns: columns::REPLICA_SET,
+        ..PLAIN
+    },
+    Kind {
+        group: "apps",
+        plural: "statefulsets",
+        singular: "statefulset",
+        name: "StatefulSet",
+        short_names: &["sts"],
+        categories: ALL,
+        subresources: WORKLOAD,
+        generation: true,
+        columns: columns::STATEFUL_SET,
+        ..PLAIN
+    },
+    Kind {
+        group: "apps",
+        plural: "daemonsets",
+        singular: "daemonset",
+        name: "DaemonSet",
+        short_names: &["ds"],
+        categories: ALL,
+        subresources: STATUS,
+        generation: true,
+        columns: columns::DAEMON_SET,
+        ..PLAIN
+    },
+    Kind {
+        group: "authorization.k8s.io",
+        plural: "selfsubjectaccessreviews",
+        singular: "selfsubjectaccessreview",
+        name: "SelfSubjectAccessReview",
+        scope: Scope::Review,
+        ..PLAIN
+    },
+    Kind {
+        group: "authorization.k8s.io",
+        plural: "selfsubjectrulesreviews",
+        singular: "selfsubjectrulesreview",
+        name: "SelfSubjectRulesReview",
+        scope: Scope::Review,
+        ..PLAIN
+    },
+    Kind {
+        group: "batch",
+        plural: "jobs",
+        singular: "job",
+        name: "Job",
+        categories: ALL,
+        subresources: STATUS,
+        selectable: &[("status.successful", "/status/succeeded")],
+        generation: true,
+        columns: columns::JOB,
+        ..PLAIN
+    },
+    Kind {
+        group: "coordination.k8s.io",
+        plural: "leases",
+        singular: "lease",
+        name: "Lease",
+        columns: columns::LEASE,
+        ..PLAIN
+    },
+    Kind {
+        group: "events.k8s.io",
+        plural: "events",
+        singular: "event",
+        name: "Event",
+        short_names: &["ev"],
+        selectable: EVENT_FIELDS,
+        columns: columns::EVENT,
+        ..PLAIN
+    },
+    Kind {
+        group: "policy",
+        plural: "poddisruptionbudgets",
+        singular: "poddisruptionbudget",
+        name: "PodDisruptionBudget",
+        short_names: &["pdb"],
+        subresources: STATUS,
+        generation: true,
+        columns: columns::BUDGET,
+        ..PLAIN
+    },
+    Kind {
+        group: "scheduling.k8s.io",
+        plural: "priorityclasses",
+        singular: "priorityclass",
+        name: "PriorityClass",
+        short_names: &["pc"],
+        scope: Scope::Cluster,
+        generation: true,
+        columns: columns::PRIORITY_CLASS,
+        ..PLAIN
+    },
+];
+
+/// Events are stored in the shape of the core group, whichever group they came by.
+const EVENT_FIELDS: &[(&str, &str)] = &[
+    ("involvedObject.kind", "/involvedObject/kind"),
+    ("involvedObject.namespace", "/involvedObject/namespace"),
+    ("involvedObject.name", "/involvedObject/name"),
+    ("involvedObject.uid", "/involvedObject/uid"),
+    ("involvedObject.apiVersion", "/involvedObject/apiVersion"),
+    ("involvedObject.resourceVersion", "/involvedObject/resourceVersion"),
+    ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
+    ("regarding.kind", "/involvedObject/kind"),
+    ("regarding.namespace", "/involvedObject/namespace"),
+    ("regarding.name", "/involvedObject/name"),
+    ("regarding.uid", "/involvedObject/uid"),
+    ("reason", "/reason"),
+    ("reportingController", "/reportingComponent"),
+    ("source", "/source/component"),
+    ("type", "/type"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_kinds_share_a_path() {
+        let mut paths: Vec<String> =
+            KINDS.iter().map(|k| format!("{}/{}", k.api_version(), k.plural)).collect();
+        let all = paths.len();
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), all);
+    }
+}

@@ -1,0 +1,173 @@
+//! Lists: whole, in pages, as tables; streamed piece by piece, for a list of pods may be a gigabyte.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::time::Timestamp;
+
+use super::{
+    kinds::Kind,
+    object::Stored,
+    refusal::Refusal,
+    reply::{self, Reply},
+    request::{Query, View},
+    selector::Selection,
+    store::Store,
+    table, view,
+};
+
+/// The objects of one answer, all of one moment.
+pub struct List {
+    kind: &'static Kind,
+    objects: Vec<Arc<Stored>>,
+    revision: u64,
+    /// Where the next page begins; None where this was the last.
+    next: Option<Token>,
+    remaining: Option<usize>,
+}
+
+/// The `continue` parameter: a list under way, and how far it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Token {
+    pages: u64,
+    offset: usize,
+}
+
+impl List {
+    /// Collects what a list request asks for.
+    pub fn read(
+        store: &mut Store,
+        kind: &'static Kind,
+        selection: &Selection,
+        query: &Query,
+    ) -> Result<Self, Refusal> {
+        let limit = query.number::<usize>("limit")?.filter(|limit| *limit > 0);
+        if !query.text("continue").is_empty() {
+            return Self::next_page(store, kind, selection, query.text("continue"), limit);
+        }
+        check_revision(store, query)?;
+        // A cached list (resourceVersion 0) is sent whole, whatever the limit.
+        let limit = limit.filter(|_| query.text("resourceVersion") != "0").unwrap_or(usize::MAX);
+        let revision = store.revision();
+        let shelf = store.shelf(kind);
+        let objects: Vec<_> = shelf.select(selection).take(limit.saturating_add(1)).cloned().collect();
+        if objects.len() <= limit {
+            return Ok(Self { kind, objects, revision, next: None, remaining: None });
+        }
+        let id = store.keep_pages(kind);
+        let (all, revision) = store.pages(kind, id).expect("kept one line above");
+        Self::page(kind, selection, &all, revision, (Token { pages: id, offset: 0 }, limit))
+    }
+
+    fn next_page(
+        store: &Store,
+        kind: &'static Kind,
+        selection: &Selection,
+        token: &str,
+        limit: Option<usize>,
+    ) -> Result<Self, Refusal> {
+        let token = Token::parse(token)
+            .ok_or_else(|| Refusal::bad_request(format!("continue key is not valid: {token:?}")))?;
+        let Some((all, revision)) = store.pages(kind, token.pages) else {
+            let message = "The provided continue parameter is too old to display a consistent list result. \
+                           Start a new list without it.";
+            return Err(Refusal::expired(message));
+        };
+        Self::page(kind, selection, &all, revision, (token, limit.unwrap_or(usize::MAX)))
+    }
+
+    fn page(
+        kind: &'static Kind,
+        selection: &Selection,
+        all: &[Arc<Stored>],
+        revision: u64,
+        (from, limit): (Token, usize),
+    ) -> Result<Self, Refusal> {
+        let rest = all.get(from.offset..).unwrap_or_default();
+        let mut matching = rest.iter().enumerate().filter(|(_, object)| selection.matches(object));
+        let page: Vec<_> = matching.by_ref().take(limit).collect();
+        let end = page.last().map_or(rest.len(), |(index, _)| index + 1);
+        let more = matching.next().is_some();
+        Ok(Self {
+            kind,
+            objects: page.into_iter().map(|(_, object)| object.clone()).collect(),
+            revision,
+            next: more.then_some(Token { pages: from.pages, offset: from.offset + end }),
+            remaining: (more && selection.is_everything() && selection.namespace.is_empty())
+                .then(|| rest.len() - end),
+        })
+    }
+
+    /// The answer in the form asked for.
+    pub fn reply(self, form: View, query: &Query, now: Timestamp) -> Reply {
+        match form {
+            View::Object => self.stream(View::Object),
+            View::Metadata => self.stream(View::Metadata),
+            View::Table => {
+                let objects = self.objects.iter().map(|object| object.value());
+                let mut table = table::table(self.kind, objects, query, now);
+                table["metadata"] = self.metadata();
+                reply::json(200, &table)
+            }
+        }
+    }
+
+    fn stream(self, form: View) -> Reply {
+        let (api_version, kind) = match form {
+            View::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned()),
+            View::Object | View::Table => (self.kind.api_version(), format!("{}List", self.kind.name)),
+        };
+        let head = format!(
+            r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{},"items":["#,
+            self.metadata()
+        );
+        let of = self.kind;
+        let items = self.objects.into_iter().enumerate().flat_map(move |(index, object)| {
+            let comma = if index > 0 { Bytes::from_static(b",") } else { Bytes::new() };
+            [comma, view::shown(of, &object, form)]
+        });
+        let tail = Bytes::from_static(b"]}\n");
+        let pieces = std::iter::once(Bytes::from(head)).chain(items).chain(std::iter::once(tail));
+        reply::stream(futures::stream::iter(reply::chunks(pieces).map(Ok)))
+    }
+
+    fn metadata(&self) -> Value {
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if let Some(token) = self.next {
+            metadata["continue"] = token.to_text().into();
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+        metadata
+    }
+}
+
+impl Token {
+    fn to_text(self) -> String {
+        format!("{}-{}", self.pages, self.offset)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (pages, offset) = text.split_once('-')?;
+        Some(Self { pages: pages.parse().ok()?, offset: offset.parse().ok()? })
+    }
+}
+
+/// Refuses a list of a revision that is not the present one where exactly that is asked for.
+fn check_revision(store: &Store, query: &Query) -> Result<(), Refusal> {
+    let Some(wanted) = query.number::<u64>("resourceVersion")? else { return Ok(()) };
+    let now = store.revision();
+    if wanted > now {
+        let message = format!("Too large resource version: {wanted}, current: {now}");
+        return Err(Refusal::new(504, "Timeout", message).retry_after(1));
+    }
+    match query.text("resourceVersionMatch") {
+        "Exact" if wanted != now => Err(Refusal::expired(format!(
+            "The resourceVersion for the provided list is too old: {wanted} ({now})"
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,311 @@
+//! The embedded cluster's API server: in process as a `kube::Client`, and over HTTP on loopback.
+//!
+//! It keeps Kubernetes' promises as far as kordon, its agents and kubectl rely on them: resourceVersions and
+//! conflicts, lists in pages or streamed, watches with bookmarks and 410, the three kinds of patches, graceful
+//! deletion, evictions under budgets, dry runs, and refusals as `Status` objects. It checks no identities unless
+//! it is told tokens, and knows no RBAC but the rights that [`Fault`]s take away.
+//!
+//! One table describes the kinds ([`kinds`]); one generic implementation serves them.
+
+pub mod faults;
+pub mod kinds;
+pub mod object;
+pub mod refusal;
+mod admission;
+mod columns;
+mod discovery;
+mod events;
+mod eviction;
+mod list;
+mod patch;
+mod reply;
+mod request;
+mod resource;
+mod selector;
+mod serve;
+mod store;
+mod table;
+mod transaction;
+mod validation;
+mod view;
+mod watch;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use fastrand::Rng;
+use http::request::Parts;
+use serde_json::{Value, json};
+
+use crate::{clock::Clock, time::Timestamp};
+
+pub use faults::{Answer, Fault};
+pub use request::Verb;
+
+use faults::{Faults, Health};
+use refusal::Refusal;
+use reply::Reply;
+use request::{Request, Target};
+use store::Store;
+use transaction::Transaction;
+
+/// An API server. Copies are handles to the same one.
+#[derive(Clone)]
+pub struct Api {
+    inner: Arc<Inner>,
+}
+
+/// How a server behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// From which uids, generated names and shares of faults come.
+    pub seed: u64,
+    /// How much history each kind keeps, in bytes of objects: what a watch that fell behind can catch up with.
+    pub history_bytes: usize,
+    /// `tolerationSeconds` that new pods get for not-ready and unreachable; None: the admission plugin is off.
+    pub default_toleration_seconds: Option<i64>,
+    /// Whether a new node gets the taint not-ready:NoSchedule, as the plugin TaintNodesByCondition gives it.
+    pub taint_new_nodes: bool,
+    /// Whether `sendInitialEvents` works; servers before 1.32 refuse it.
+    pub streaming_lists: bool,
+    /// The minor version that `/version` tells; the major one is 1.
+    pub minor_version: u32,
+    /// Bearer tokens and their users: with any, a request over HTTP without one of them is refused (401).
+    pub tokens: BTreeMap<String, String>,
+    /// How many of the latest requests are kept for [`Api::log`].
+    pub log_entries: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            history_bytes: 64 << 20,
+            default_toleration_seconds: Some(300),
+            taint_new_nodes: true,
+            streaming_lists: true,
+            minor_version: 36,
+            tokens: BTreeMap::new(),
+            log_entries: 1000,
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// As RBAC knows it, such as `system:node:n1`.
+    pub user: String,
+    /// The User-Agent.
+    pub agent: String,
+}
+
+/// A request that was made, and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    pub at: Timestamp,
+    pub identity: Identity,
+    pub verb: Verb,
+    /// Path and query.
+    pub uri: String,
+    /// The HTTP status; 0 where no answer was given.
+    pub code: u16,
+}
+
+struct Inner {
+    clock: Clock,
+    options: Options,
+    /// Held for one request at a time and never across an await.
+    state: Mutex<State>,
+    health: tokio::sync::watch::Sender<Health>,
+}
+
+struct State {
+    store: Store,
+    rng: Rng,
+    faults: Faults,
+    log: VecDeque<Logged>,
+}
+
+impl Api {
+    /// A server with the namespaces and priority classes that every cluster has.
+    pub fn new(clock: Clock, options: Options) -> Self {
+        let state = State {
+            store: Store::new(options.history_bytes),
+            rng: Rng::with_seed(options.seed),
+            faults: Faults::default(),
+            log: VecDeque::new(),
+        };
+        let health = tokio::sync::watch::Sender::new(Health::default());
+        let api = Self { inner: Arc::new(Inner { clock, options, state: Mutex::new(state), health }) };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let namespace = json!({"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
+            api.load("namespaces", namespace);
+        }
+        for (name, value) in
+            [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
+        {
+            let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": "PreemptLowerPriority"});
+            api.load("priorityclasses", class);
+        }
+        api
+    }
+
+    /// Puts an object in as it is, past all checks: for seeding a cluster. What its metadata lacks (uid,
+    /// creationTimestamp, namespace `default`) is filled in. `plural` has to be one of the table's.
+    pub fn load(&self, plural: &str, object: Value) {
+        let kind = kinds::named(plural);
+        let mut state = self.state();
+        self.transaction(&mut state, false).load(kind, object);
+    }
+
+    /// How many objects of a kind there are.
+    pub fn count(&self, plural: &str) -> usize {
+        self.state().store.shelf(kinds::named(plural)).count()
+    }
+
+    /// The revision of the latest write: as long as it stays the same, nothing was written.
+    pub fn revision(&self) -> u64 {
+        self.state().store.revision()
+    }
+
+    /// The latest requests, oldest first.
+    pub fn log(&self) -> Vec<Logged> {
+        self.state().log.iter().cloned().collect()
+    }
+
+    /// Lets requests go wrong from now on, until [`Api::clear_faults`].
+    pub fn inject(&self, fault: Fault) {
+        self.state().faults.add(fault);
+    }
+
+    pub fn clear_faults(&self) {
+        self.state().faults.clear();
+    }
+
+    /// Takes the server down, or brings it back. While down it refuses all requests and breaks all connections;
+    /// what it stored stays.
+    pub fn set_down(&self, down: bool) {
+        self.inner.health.send_modify(|health| health.down = down);
+    }
+
+    /// Lets watches stay open without a word, or speak again.
+    pub fn stall_watches(&self, stalled: bool) {
+        self.inner.health.send_modify(|health| health.stalled = stalled);
+    }
+
+    /// Breaks the connection of every watch there is; new ones work.
+    pub fn cut_watches(&self) {
+        self.inner.health.send_modify(|health| health.cuts += 1);
+    }
+
+    /// Forgets all history: watches and pages from before now get 410.
+    pub fn forget_history(&self) {
+        self.state().store.forget();
+    }
+
+    /// Answers one request. An error is a broken connection.
+    async fn answer(&self, head: Parts, body: Bytes, identity: Identity) -> io::Result<Reply> {
+        let uri = head.uri.to_string();
+        let request = Request::parse(&head, body, identity);
+        let hit = {
+            let mut state = self.state();
+            let resource = match &request.target {
+                Target::Resource(resource) => Some(resource),
+                _ => None,
+            };
+            let State { faults, rng, .. } = &mut *state;
+            faults.hit(&request.identity, request.verb, resource, rng)
+        };
+        let down = self.inner.health.borrow().down;
+        let answered = match hit {
+            _ if down => Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the API server is down")),
+            Some(Answer::Hang) => {
+                self.note(&request, uri.clone(), 0);
+                std::future::pending().await
+            }
+            Some(Answer::Reset) => {
+                Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was reset"))
+            }
+            Some(answer) => Ok(spoilt(answer, &request)),
+            None => Ok(self.served(&request)),
+        };
+        self.note(&request, uri, answered.as_ref().map_or(0, |reply| reply.status().as_u16()));
+        let mut reply = answered?;
+        reply::date(&mut reply, self.inner.clock.now());
+        Ok(reply)
+    }
+
+    fn served(&self, request: &Request) -> Reply {
+        let served = match &request.target {
+            Target::Health => Ok(reply::bytes(200, "text/plain; charset=utf-8", Bytes::from_static(b"ok"))),
+            Target::Version => Ok(reply::json(200, &discovery::version(&self.inner.options))),
+            Target::Discovery => discovery::answer(request),
+            Target::OpenApi => discovery::open_api(request),
+            Target::Resource(resource) => resource::answer(self, request, resource),
+            Target::Nothing => Err(Refusal::no_such_path()),
+        };
+        served.unwrap_or_else(|refusal| reply::refusal(&refusal))
+    }
+
+    fn note(&self, request: &Request, uri: String, code: u16) {
+        let at = self.inner.clock.now();
+        let entry = Logged { at, identity: request.identity.clone(), verb: request.verb, uri, code };
+        let mut state = self.state();
+        if state.log.len() >= self.inner.options.log_entries {
+            state.log.pop_front();
+        }
+        state.log.push_back(entry);
+    }
+
+    fn transaction<'a>(&'a self, state: &'a mut State, dry_run: bool) -> Transaction<'a> {
+        Transaction {
+            store: &mut state.store,
+            rng: &mut state.rng,
+            options: &self.inner.options,
+            dry_run,
+            now: self.inner.clock.now(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock leaves the last whole version of everything: objects are replaced, not edited.
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer to a request that a fault hit.
+fn spoilt(answer: Answer, request: &Request) -> Reply {
+    let refusal = match (answer, &request.target) {
+        (Answer::Overloaded { retry_after_secs }, _) => {
+            let text = Bytes::from_static(b"Too many requests, please try again later.\n");
+            let mut reply = reply::bytes(429, "text/plain; charset=utf-8", text);
+            reply.headers_mut().insert(http::header::RETRY_AFTER, retry_after_secs.into());
+            return reply;
+        }
+        (Answer::Forbidden, Target::Resource(resource)) => {
+            faults::forbidden(&request.identity, request.verb, resource)
+        }
+        (Answer::Forbidden, _) => {
+            let user = &request.identity.user;
+            Refusal::new(
+                403,
+                "Forbidden",
+                format!("forbidden: User \"{user}\" cannot {} path", request.verb.name()),
+            )
+        }
+        (Answer::Conflict, Target::Resource(resource)) => {
+            let name = resource.name.as_deref().unwrap_or_default();
+            Refusal::stale(resource.kind, &object::Key::new(&resource.namespace, name))
+        }
+        (Answer::InternalError | Answer::Conflict | Answer::Hang | Answer::Reset, _) => {
+            Refusal::new(500, "InternalError", "Internal error occurred: the demo was told to fail here")
+        }
+    };
+    reply::refusal(&refusal)
+}

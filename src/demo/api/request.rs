@@ -1,0 +1,319 @@
+//! A request, taken apart: what it is about, what it wants done, and how the answer should look.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, header, request::Parts};
+
+use super::{
+    Identity,
+    kinds::{self, Kind, Scope, Subresource},
+    refusal::Refusal,
+};
+
+/// One request to the API.
+pub struct Request {
+    /// As it came, for the log and for discovery.
+    pub path: String,
+    pub target: Target,
+    pub verb: Verb,
+    pub query: Query,
+    pub view: View,
+    /// What a PATCH's body is; None where it is nothing we know.
+    pub patch: Option<PatchType>,
+    pub identity: Identity,
+    pub body: Bytes,
+}
+
+/// What a URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `/healthz`, `/livez`, `/readyz`.
+    Health,
+    Version,
+    /// `/api`, `/apis` and below, without a resource.
+    Discovery,
+    OpenApi,
+    Resource(Resource),
+    Nothing,
+}
+
+/// Objects of one kind, by URL.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    pub kind: &'static Kind,
+    /// Empty for cluster-wide kinds and for all namespaces.
+    pub namespace: String,
+    pub name: Option<String>,
+    pub subresource: Option<Subresource>,
+}
+
+impl PartialEq for Resource {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.kind, other.kind)
+            && (&self.namespace, &self.name, self.subresource)
+                == (&other.namespace, &other.name, other.subresource)
+    }
+}
+
+impl Eq for Resource {}
+
+/// As in RBAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    /// OPTIONS and whatever else nobody asks a Kubernetes API for.
+    Other,
+}
+
+/// In which form objects are wanted (the Accept header).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    Object,
+    /// meta.k8s.io/v1 Table: the rows that kubectl prints.
+    Table,
+    /// meta.k8s.io/v1 PartialObjectMetadata.
+    Metadata,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Request {
+    /// Takes a request apart. Nothing fails here: what makes no sense is refused when it is answered.
+    pub fn parse(head: &Parts, body: Bytes, identity: Identity) -> Self {
+        let path = head.uri.path().trim_end_matches('/').to_owned();
+        let query = Query::parse(head.uri.query().unwrap_or_default());
+        let target = target(&path);
+        let verb = verb(&head.method, &target, &query);
+        Self {
+            target,
+            verb,
+            query,
+            view: view(&head.headers),
+            patch: patch_type(&head.headers),
+            identity,
+            body,
+            path,
+        }
+    }
+}
+
+impl Verb {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The parameters of a URL, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// kube writes `?&limit=500`: empty pairs are passed over.
+    fn parse(text: &str) -> Self {
+        let pairs = form_urlencoded::parse(text.as_bytes()).into_owned();
+        Self(pairs.filter(|(key, _)| !key.is_empty()).collect())
+    }
+
+    /// The first value of a parameter; empty where it is not given.
+    pub fn text(&self, key: &str) -> &str {
+        self.0.iter().find(|(k, _)| k == key).map_or("", |(_, value)| value)
+    }
+
+    pub fn flag(&self, key: &str) -> bool {
+        matches!(self.text(key), "true" | "1")
+    }
+
+    /// A number, None where it is not given.
+    pub fn number<N: std::str::FromStr>(&self, key: &str) -> Result<Option<N>, Refusal> {
+        match self.text(key) {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                Refusal::bad_request(format!("unable to decode the query parameter {key}: {text:?}"))
+            }),
+        }
+    }
+
+    /// All values of a parameter.
+    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Query {
+    fn from(pairs: [(&str, &str); N]) -> Self {
+        Self(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+}
+
+fn target(path: &str) -> Target {
+    let parts: Vec<String> = path.split('/').skip(1).map(decode).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts.as_slice() {
+        ["healthz" | "livez" | "readyz", ..] => Target::Health,
+        ["version"] => Target::Version,
+        ["openapi", ..] => Target::OpenApi,
+        ["api" | "apis"] | ["api", _] | ["apis", _] | ["apis", _, _] => Target::Discovery,
+        ["api", version, rest @ ..] => resource("", version, rest),
+        ["apis", group, version, rest @ ..] => resource(group, version, rest),
+        _ => Target::Nothing,
+    }
+}
+
+fn resource(group: &str, version: &str, rest: &[&str]) -> Target {
+    let find = |plural: &str| kinds::find(group, version, plural);
+    let named = |kind: Option<&'static Kind>, namespace: &str, name: Option<&&str>, sub: Option<&&str>| {
+        let Some(kind) = kind else { return Target::Nothing };
+        let subresource = match sub {
+            None => None,
+            Some(sub) => match kind.subresources.iter().find(|s| s.name() == *sub) {
+                Some(known) => Some(*known),
+                None => return Target::Nothing,
+            },
+        };
+        Target::Resource(Resource {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.map(|name| (*name).to_owned()),
+            subresource,
+        })
+    };
+    match rest {
+        // `namespaces/x/pods` are the pods of x; `namespaces/x/status` is a namespace's own.
+        ["namespaces", namespace, plural, rest @ ..]
+            if find(plural).is_some_and(Kind::is_namespaced) && rest.len() <= 2 =>
+        {
+            named(find(plural), namespace, rest.first(), rest.get(1))
+        }
+        [plural] => named(find(plural), "", None, None),
+        [plural, name, rest @ ..]
+            if rest.len() <= 1 && find(plural).is_some_and(|kind| kind.scope == Scope::Cluster) =>
+        {
+            named(find(plural), "", Some(name), rest.first())
+        }
+        _ => Target::Nothing,
+    }
+}
+
+fn verb(method: &Method, target: &Target, query: &Query) -> Verb {
+    let named = matches!(target, Target::Resource(Resource { name: Some(_), .. }));
+    match (method.as_str(), named) {
+        ("GET" | "HEAD", _) if query.flag("watch") => Verb::Watch,
+        ("GET" | "HEAD", true) => Verb::Get,
+        ("GET" | "HEAD", false) if matches!(target, Target::Resource(_)) => Verb::List,
+        ("GET" | "HEAD", false) => Verb::Get,
+        ("POST", _) => Verb::Create,
+        ("PUT", _) => Verb::Update,
+        ("PATCH", _) => Verb::Patch,
+        ("DELETE", true) => Verb::Delete,
+        ("DELETE", false) => Verb::DeleteCollection,
+        _ => Verb::Other,
+    }
+}
+
+/// The first form of the Accept header that we know, as a server takes it.
+fn view(headers: &HeaderMap) -> View {
+    let accept = headers.get(header::ACCEPT).and_then(|a| a.to_str().ok()).unwrap_or_default();
+    for range in accept.split(',') {
+        let parameter = |name: &str| {
+            range
+                .split(';')
+                .skip(1)
+                .filter_map(|p| p.trim().split_once('='))
+                .find(|p| p.0 == name)
+                .map(|p| p.1)
+        };
+        let media = range.split(';').next().unwrap_or_default().trim();
+        if !matches!(media, "application/json" | "*/*" | "application/*") {
+            continue;
+        }
+        match (parameter("as"), parameter("g"), parameter("v")) {
+            (None, ..) => return View::Object,
+            (Some("Table"), Some("meta.k8s.io"), Some("v1")) => return View::Table,
+            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), _, _) => return View::Metadata,
+            _ => {}
+        }
+    }
+    View::Object
+}
+
+fn patch_type(headers: &HeaderMap) -> Option<PatchType> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    match text.split(';').next()?.trim() {
+        "application/json-patch+json" => Some(PatchType::Json),
+        "application/merge-patch+json" => Some(PatchType::Merge),
+        "application/strategic-merge-patch+json" => Some(PatchType::Strategic),
+        "application/apply-patch+yaml" => Some(PatchType::Apply),
+        _ => None,
+    }
+}
+
+/// Decodes %xx in one part of a path.
+fn decode(part: &str) -> String {
+    percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_kinds_namespaces_names_and_subresources() {
+        let pods = |namespace: &str, name: Option<&str>, subresource| {
+            Target::Resource(Resource {
+                kind: kinds::named("pods"),
+                namespace: namespace.into(),
+                name: name.map(str::to_owned),
+                subresource,
+            })
+        };
+        assert_eq!(target("/api/v1/pods"), pods("", None, None));
+        assert_eq!(target("/api/v1/namespaces/a/pods"), pods("a", None, None));
+        assert_eq!(
+            target("/api/v1/namespaces/a/pods/p/eviction"),
+            pods("a", Some("p"), Some(Subresource::Eviction))
+        );
+        assert_eq!(target("/api/v1/pods/p"), Target::Nothing);
+        assert_eq!(target("/api/v1/namespaces/a/pods/p/colour"), Target::Nothing);
+        assert_eq!(target("/apis/apps/v1"), Target::Discovery);
+        assert_eq!(target("/apis/apps/v1/colours"), Target::Nothing);
+        let Target::Resource(status) = target("/api/v1/namespaces/a/status") else { panic!("a resource") };
+        assert_eq!((status.kind.plural, status.name.as_deref()), ("namespaces", Some("a")));
+    }
+
+    #[test]
+    fn the_first_known_form_of_accept_counts() {
+        let view_of = |accept: &'static str| {
+            view(&HeaderMap::from_iter([(header::ACCEPT, http::HeaderValue::from_static(accept))]))
+        };
+        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;\
+                       g=meta.k8s.io,application/json";
+        assert_eq!(view_of(kubectl), View::Table);
+        assert_eq!(view_of("application/vnd.kubernetes.protobuf,application/json"), View::Object);
+        assert_eq!(
+            view_of("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+            View::Metadata
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! The two doors: a `kube::Client` in process, and HTTP/1.1 on a listener.
+
+use std::io;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Api, Identity,
+    refusal::Refusal,
+    reply::{self, Reply},
+};
+
+/// Who a request comes from that does not say: the administrator, as on a cluster of one's own.
+const ADMINISTRATOR: &str = "system:admin";
+
+impl Api {
+    /// A client of the administrator. To be called within a tokio runtime.
+    pub fn client(&self) -> kube::Client {
+        self.client_as(ADMINISTRATOR)
+    }
+
+    /// A client of this user, who is also its user agent unless a request says otherwise.
+    pub fn client_as(&self, user: &str) -> kube::Client {
+        let (api, user) = (self.clone(), user.to_owned());
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let (api, user) = (api.clone(), user.clone());
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect_bytes().await.map_err(io::Error::other)?;
+                let agent = header_text(&head.headers, "user-agent").unwrap_or_else(|| user.clone());
+                let user = header_text(&head.headers, "impersonate-user").unwrap_or(user);
+                api.answer(head, body, Identity { user, agent }).await
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    /// Serves HTTP/1.1 until `stop`; then all connections end. Returns early only if the listener fails for good.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
+        // One task for each connection; a local server has few clients. Dropping the set ends them.
+        let mut connections = JoinSet::new();
+        let mut health = self.inner.health.subscribe();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                accepted = listener.accept() => {
+                    let Ok((stream, _)) = accepted else {
+                        // Such as no file descriptors left: the next one may fare better.
+                        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                        continue;
+                    };
+                    // While the server is down a connection is closed as soon as it is made.
+                    if !health.borrow().down {
+                        connections.spawn(self.clone().connection(stream));
+                    }
+                }
+                Ok(()) = health.changed() => {
+                    if health.borrow_and_update().down {
+                        connections.shutdown().await;
+                    }
+                }
+                Some(_) = connections.join_next() => {}
+            }
+        }
+    }
+
+    async fn connection(self, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        let service =
+            hyper::service::service_fn(|request: Request<Incoming>| self.clone().over_http(request));
+        // A client that goes away in the middle is no news to a server.
+        let _ =
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    }
+
+    async fn over_http(self, request: Request<Incoming>) -> io::Result<Reply> {
+        let (head, body) = request.into_parts();
+        let Some(identity) = self.identity(&head.headers) else {
+            return Ok(reply::refusal(&Refusal::new(401, "Unauthorized", "Unauthorized")));
+        };
+        let body = http_body_util::Limited::new(body, LONGEST_BODY).collect().await;
+        let body: Bytes = match body {
+            Ok(body) => body.to_bytes(),
+            Err(error) => {
+                return Ok(reply::refusal(&Refusal::new(413, "RequestEntityTooLarge", error.to_string())));
+            }
+        };
+        self.answer(head, body, identity).await
+    }
+
+    /// None where tokens are needed and the request has none of them.
+    fn identity(&self, headers: &HeaderMap) -> Option<Identity> {
+        let tokens = &self.inner.options.tokens;
+        let token = header_text(headers, header::AUTHORIZATION.as_str());
+        let token = token.as_deref().and_then(|text| text.strip_prefix("Bearer "));
+        let user = match token {
+            _ if tokens.is_empty() => ADMINISTRATOR.to_owned(),
+            Some(token) => tokens.get(token)?.clone(),
+            None => return None,
+        };
+        Some(Identity {
+            user: header_text(headers, "impersonate-user").unwrap_or(user),
+            agent: header_text(headers, "user-agent").unwrap_or_default(),
+        })
+    }
+}
+
+/// As the real server takes: 3 MiB.
+const LONGEST_BODY: usize = 3 << 20;
+
+fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}

@@ -1,0 +1,407 @@
+//! One write: create, update, delete, with the checks a server makes before it changes anything.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+use crate::time::{Span, Timestamp};
+
+use super::{
+    Options, admission,
+    kinds::{self, Kind, Subresource},
+    object::{Key, Stored, metadata, text},
+    refusal::{Cause, Refusal},
+    store::Store,
+    validation,
+};
+
+/// A write under way, over the locked store. A dry run goes through all of it and changes nothing.
+pub struct Transaction<'a> {
+    pub store: &'a mut Store,
+    pub rng: &'a mut Rng,
+    pub options: &'a Options,
+    pub dry_run: bool,
+    pub now: Timestamp,
+}
+
+/// What an update changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but the status, for kinds that keep it apart.
+    Main,
+    /// The status, and of the metadata what it may change.
+    Status,
+    /// Everything: what the server itself changes.
+    Whole,
+}
+
+/// How a client says what it wants; decides what a wrong uid is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Put,
+    Patch,
+}
+
+/// What a delete asks for: a `DeleteOptions` body, or the query.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub grace_seconds: Option<i64>,
+    pub uid: Option<String>,
+    pub revision: Option<String>,
+}
+
+/// What became of a delete.
+pub struct Deleted {
+    /// The last or the terminating state.
+    pub object: Arc<Stored>,
+    /// No longer there; false where a grace period or a finalizer holds it.
+    pub gone: bool,
+}
+
+impl Transaction<'_> {
+    /// Creates an object in `namespace` from what a client sent.
+    pub fn create(&mut self, kind: &Kind, namespace: &str, mut value: Value) -> Result<Arc<Stored>, Refusal> {
+        self.name(&mut value);
+        let name = text(&value, "/metadata/name").to_owned();
+        let key = Key::new(namespace, &name);
+        if kind.is_namespaced() {
+            self.namespace_takes_new(kind, namespace, &name)?;
+        }
+        if self.store.object(kind, &key).is_some() {
+            return Err(Refusal::already_exists(kind, &name));
+        }
+        let given = text(&value, "/metadata/resourceVersion");
+        if !matches!(given, "" | "0") {
+            return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        let uid = self.uid();
+        self.stamp(kind, namespace, &uid, &mut value);
+        admission::on_create(kind, &mut value, self.options, self.store)?;
+        validation::check(kind, &value, None)?;
+        Ok(self.put(kind, key, value))
+    }
+
+    /// Puts an object in as it is, with what is missing of its metadata: the seed of a cluster, not a client's wish.
+    pub fn load(&mut self, kind: &Kind, mut value: Value) -> Arc<Stored> {
+        self.name(&mut value);
+        let namespace =
+            if kind.is_namespaced() { text(&value, "/metadata/namespace").to_owned() } else { String::new() };
+        let namespace =
+            if kind.is_namespaced() && namespace.is_empty() { "default".to_owned() } else { namespace };
+        let key = Key::new(&namespace, text(&value, "/metadata/name"));
+        let given = |pointer: &str| Some(text(&value, pointer).to_owned()).filter(|text| !text.is_empty());
+        let (uid, created) = (given("/metadata/uid"), given("/metadata/creationTimestamp"));
+        let uid = uid.unwrap_or_else(|| self.uid());
+        self.stamp(kind, &namespace, &uid, &mut value);
+        if let Some(created) = created {
+            metadata(&mut value).insert("creationTimestamp".into(), created.into());
+        }
+        self.put(kind, key, value)
+    }
+
+    /// Changes an object: `change` makes the wanted state out of the present one.
+    pub fn update(
+        &mut self,
+        kind: &Kind,
+        key: &Key,
+        (part, way): (Part, Way),
+        change: impl FnOnce(&Value) -> Result<Value, Refusal>,
+    ) -> Result<Arc<Stored>, Refusal> {
+        let Some(stored) = self.store.object(kind, key).cloned() else {
+            return Err(Refusal::not_found(kind, &key.name));
+        };
+        let before = stored.value();
+        let mut after = change(&before)?;
+        check_identity(kind, key, way, &before, &mut after)?;
+        keep_what_the_server_owns(&before, &mut after);
+        match part {
+            Part::Main => {
+                admission::on_update(kind, &mut after, self.options);
+                if kind.has(Subresource::Status) {
+                    take_over(&before, &mut after, "status");
+                }
+            }
+            Part::Status => {
+                admission::on_update(kind, &mut after, self.options);
+                let fields: Vec<String> =
+                    before.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+                for field in fields.iter().filter(|f| !matches!(f.as_str(), "metadata" | "status")) {
+                    take_over(&before, &mut after, field);
+                }
+                take_over(&before, &mut after, "spec");
+            }
+            Part::Whole => {}
+        }
+        if part == Part::Main {
+            validation::check(kind, &after, Some(&before))?;
+        }
+        if after == before {
+            return Ok(stored);
+        }
+        if kind.generation && before.get("spec") != after.get("spec") {
+            raise_generation(&mut after);
+        }
+        if is_let_go(&after) {
+            return Ok(self.remove(kind, key, after));
+        }
+        Ok(self.put(kind, key.clone(), after))
+    }
+
+    /// Deletes an object: at once, or after its grace, or when its finalizers let go.
+    pub fn delete(&mut self, kind: &Kind, key: &Key, options: &DeleteOptions) -> Result<Deleted, Refusal> {
+        let Some(stored) = self.store.object(kind, key).cloned() else {
+            return Err(Refusal::not_found(kind, &key.name));
+        };
+        let mut value = stored.value();
+        options.check_preconditions(kind, key, &stored, &value)?;
+        let grace = grace_of(kind, &value, options);
+        let has_finalizers = value["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+        let terminating = Timestamp::parse(text(&value, "/metadata/deletionTimestamp"));
+        let so_far = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        if terminating.is_some() && grace >= so_far && (so_far > 0 || has_finalizers) {
+            return Ok(Deleted { object: stored, gone: false });
+        }
+        if grace == 0 && !has_finalizers && kind.name != "Namespace" {
+            return Ok(Deleted { object: self.remove(kind, key, value), gone: true });
+        }
+        let due = match terminating {
+            // A shorter grace counts from when the first one began.
+            Some(due) => due + Span::from_secs(grace - so_far),
+            None => self.now + Span::from_secs(grace),
+        };
+        let fields = metadata(&mut value);
+        fields.insert("deletionTimestamp".into(), due.to_time().into());
+        fields.insert("deletionGracePeriodSeconds".into(), grace.into());
+        if kind.generation {
+            raise_generation(&mut value);
+        }
+        if kind.name == "Namespace" {
+            value["status"]["phase"] = "Terminating".into();
+        }
+        Ok(Deleted { object: self.put(kind, key.clone(), value), gone: false })
+    }
+
+    fn put(&mut self, kind: &Kind, key: Key, value: Value) -> Arc<Stored> {
+        if self.dry_run {
+            let revision = self.store.object(kind, &key).map_or(0, |object| object.revision);
+            return Arc::new(Stored::encode(kind, key, revision, value));
+        }
+        self.store.put(kind, key, value)
+    }
+
+    fn remove(&mut self, kind: &Kind, key: &Key, value: Value) -> Arc<Stored> {
+        if self.dry_run {
+            let revision = self.store.object(kind, key).map_or(0, |object| object.revision);
+            return Arc::new(Stored::encode(kind, key.clone(), revision, value));
+        }
+        self.store.remove(kind, key, value)
+    }
+
+    /// Makes a name of generateName where none is given.
+    fn name(&mut self, value: &mut Value) {
+        let prefix = text(value, "/metadata/generateName").to_owned();
+        if text(value, "/metadata/name").is_empty() && !prefix.is_empty() {
+            let name = format!("{prefix}{}", self.suffix());
+            metadata(value).insert("name".into(), name.into());
+        }
+    }
+
+    /// The NamespaceLifecycle admission plugin.
+    fn namespace_takes_new(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
+        let namespaces = kinds::named("namespaces");
+        let Some(object) = self.store.object(namespaces, &Key::new("", namespace)) else {
+            return Err(Refusal::not_found(namespaces, namespace));
+        };
+        refuse_in_terminating_namespace(kind, name, object)
+    }
+
+    /// What the server writes into the metadata of everything new.
+    fn stamp(&mut self, kind: &Kind, namespace: &str, uid: &str, value: &mut Value) {
+        let created = self.now.to_time();
+        let fields = metadata(value);
+        fields.insert("uid".into(), uid.into());
+        fields.insert("creationTimestamp".into(), created.into());
+        if kind.is_namespaced() {
+            fields.insert("namespace".into(), namespace.into());
+        } else {
+            fields.remove("namespace");
+        }
+        fields.remove("selfLink");
+        if kind.generation {
+            fields.entry("generation").or_insert_with(|| json!(1));
+        }
+        value["kind"] = kind.name.into();
+        value["apiVersion"] = kind.api_version().into();
+    }
+
+    /// A random (version 4) UUID.
+    fn uid(&mut self) -> String {
+        let bits = self.rng.u128(..);
+        let bits = bits & !(0xf << 76) | (4 << 76);
+        let bits = bits & !(0x3 << 62) | (2 << 62);
+        let hex = format!("{bits:032x}");
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    }
+
+    /// Five characters that spell no words.
+    fn suffix(&mut self) -> String {
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        (0..5).map(|_| char::from(ALPHABET[self.rng.usize(..ALPHABET.len())])).collect()
+    }
+}
+
+impl DeleteOptions {
+    /// Reads a `DeleteOptions` object.
+    pub fn of(value: &Value) -> Self {
+        let precondition = |field: &str| value["preconditions"][field].as_str().map(str::to_owned);
+        Self {
+            grace_seconds: value["gracePeriodSeconds"].as_i64(),
+            uid: precondition("uid"),
+            revision: precondition("resourceVersion"),
+        }
+    }
+
+    fn check_preconditions(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        stored: &Stored,
+        value: &Value,
+    ) -> Result<(), Refusal> {
+        let uid = text(value, "/metadata/uid");
+        if let Some(wanted) = self.uid.as_deref().filter(|wanted| *wanted != uid) {
+            let why =
+                format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+            return Err(Refusal::conflict(kind, key, &why));
+        }
+        let revision = stored.revision.to_string();
+        if let Some(wanted) = self.revision.as_deref().filter(|wanted| *wanted != revision) {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {revision}"
+            );
+            return Err(Refusal::conflict(kind, key, &why));
+        }
+        Ok(())
+    }
+}
+
+/// 403 with the cause NamespaceTerminating where the namespace is on its way out.
+pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stored) -> Result<(), Refusal> {
+    let namespace = namespace.value();
+    if namespace["metadata"]["deletionTimestamp"].is_null() {
+        return Ok(());
+    }
+    let namespace = text(&namespace, "/metadata/name");
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let cause = Cause {
+        reason: "NamespaceTerminating",
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".into(),
+    };
+    Err(Refusal::forbidden(kind, name, &why).because(vec![cause]))
+}
+
+/// Checks the preconditions that stand in the object itself: name, uid, resourceVersion.
+fn check_identity(
+    kind: &Kind,
+    key: &Key,
+    way: Way,
+    before: &Value,
+    after: &mut Value,
+) -> Result<(), Refusal> {
+    let fields = metadata(after);
+    let owned = |field: &str| text(before, &format!("/metadata/{field}")).to_owned();
+    let given = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+    if given("name") != key.name && !given("name").is_empty() {
+        let why = "the name of the object does not match the name on the URL";
+        return Err(Refusal::bad_request(format!("{why} ({}, {})", given("name"), key.name)));
+    }
+    let uid = given("uid");
+    if !uid.is_empty() && uid != owned("uid") {
+        return Err(match way {
+            Way::Put => {
+                let real = owned("uid");
+                let why =
+                    format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {real}");
+                Refusal::conflict(kind, key, &why)
+            }
+            Way::Patch => {
+                let cause = Cause::invalid("metadata.uid", &json!(uid), "field is immutable");
+                Refusal::invalid(kind, &key.name, vec![cause])
+            }
+        });
+    }
+    let revision = given("resourceVersion");
+    if !matches!(revision, "" | "0") && revision != owned("resourceVersion") {
+        return Err(Refusal::stale(kind, key));
+    }
+    Ok(())
+}
+
+/// A client cannot change these, whatever it sends.
+fn keep_what_the_server_owns(before: &Value, after: &mut Value) {
+    let fields = metadata(after);
+    for owned in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        match before["metadata"].get(owned) {
+            Some(value) => fields.insert(owned.to_owned(), value.clone()),
+            None => fields.remove(owned),
+        };
+    }
+    if fields.get("managedFields").is_none_or(Value::is_null)
+        && let Some(managed) = before["metadata"].get("managedFields")
+    {
+        fields.insert("managedFields".into(), managed.clone());
+    }
+    for owned in ["kind", "apiVersion"] {
+        after[owned] = before[owned].clone();
+    }
+}
+
+fn take_over(before: &Value, after: &mut Value, field: &str) {
+    match before.get(field) {
+        Some(value) => after[field] = value.clone(),
+        None => {
+            after.as_object_mut().map(|fields| fields.remove(field));
+        }
+    }
+}
+
+fn raise_generation(value: &mut Value) {
+    let generation = value["metadata"]["generation"].as_i64().unwrap_or(0);
+    metadata(value).insert("generation".into(), (generation + 1).into());
+}
+
+/// An object that was only held by finalizers and has none left.
+fn is_let_go(value: &Value) -> bool {
+    let fields = &value["metadata"];
+    !fields["deletionTimestamp"].is_null()
+        && fields["finalizers"].as_array().is_none_or(Vec::is_empty)
+        && fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && value["kind"] != "Namespace"
+}
+
+/// How long the object may take to go (operator-actions.md, 4.4). Only pods have a grace.
+fn grace_of(kind: &Kind, value: &Value, options: &DeleteOptions) -> i64 {
+    if kind.name != "Pod" {
+        return 0;
+    }
+    let finished = matches!(text(value, "/status/phase"), "Succeeded" | "Failed");
+    if finished || text(value, "/spec/nodeName").is_empty() {
+        return 0;
+    }
+    let own = || value["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+    match options.grace_seconds.unwrap_or_else(own) {
+        negative if negative < 0 => 1,
+        grace => grace,
+    }
+}

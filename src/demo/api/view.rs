@@ -1,0 +1,22 @@
+//! The forms in which an object is shown: itself, or only its metadata.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::{events, kinds::Kind, object::Stored, request::View};
+
+/// The body of an object in the form asked for; the object itself costs nothing.
+pub fn shown(kind: &Kind, object: &Stored, form: View) -> Bytes {
+    match form {
+        View::Object | View::Table if kind.group == events::GROUP => {
+            let event = events::from_core(object.value());
+            serde_json::to_vec(&event).expect("a Value has string keys only").into()
+        }
+        View::Object | View::Table => object.body.clone(),
+        View::Metadata => {
+            let metadata = object.value()["metadata"].take();
+            let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+            serde_json::to_vec(&partial).expect("a Value has string keys only").into()
+        }
+    }
+}

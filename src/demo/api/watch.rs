@@ -1,0 +1,264 @@
+//! Watches: the history of a kind from some revision on, and then whatever happens.
+
+use std::{collections::VecDeque, io, pin::pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::future::{self, Either};
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    Api,
+    faults::Health,
+    kinds::Kind,
+    object::Stored,
+    refusal::{Cause, Refusal},
+    reply::{self, Reply},
+    request::{Request, View},
+    selector::Selection,
+    store::Change,
+    table, view,
+};
+
+/// One open watch.
+///
+/// It holds no queue of its own: it reads the kind's history from where it stands, when it is told that there is
+/// more. So nothing grows for a client that does not read; one that falls behind the whole history gets the ERROR
+/// event 410 and has to list again, as from a real server.
+struct Watch {
+    api: Api,
+    kind: &'static Kind,
+    selection: Selection,
+    form: View,
+    include: String,
+    /// All changes up to this revision have been told, or are in `waiting`.
+    cursor: u64,
+    /// What stands at the beginning, until it is told.
+    initial: VecDeque<Arc<Stored>>,
+    /// The bookmark that ends a streaming list.
+    initial_end: bool,
+    bookmarks: Option<Instant>,
+    ends: Instant,
+    latest: watch::Receiver<u64>,
+    health: watch::Receiver<Health>,
+    cuts: u64,
+    over: bool,
+}
+
+/// How often a quiet watch says how far it is, and how many changes are read at a time.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BATCH: usize = 256;
+/// How long a watch lives whose client does not say.
+const LIFE: Duration = Duration::from_secs(30 * 60);
+
+/// Answers a watch request.
+pub fn open(
+    api: &Api,
+    request: &Request,
+    kind: &'static Kind,
+    selection: Selection,
+) -> Result<Reply, Refusal> {
+    let query = &request.query;
+    let streams_list = query.flag("sendInitialEvents");
+    check_streaming_list(api, kind, request)?;
+    let from = query.number::<u64>("resourceVersion")?.unwrap_or(0);
+    let life = query.number::<u64>("timeoutSeconds")?.map_or(LIFE, Duration::from_secs);
+    let health = api.inner.health.subscribe();
+    let cuts = health.borrow().cuts;
+    let state = api.state();
+    let store = &state.store;
+    let begins_with_all = streams_list || from == 0;
+    let initial = if begins_with_all {
+        store.shelf(kind).select(&selection).cloned().collect()
+    } else {
+        VecDeque::new()
+    };
+    let watch = Watch {
+        api: api.clone(),
+        kind,
+        form: request.view,
+        include: query.text("includeObject").to_owned(),
+        cursor: if begins_with_all { store.revision() } else { from },
+        initial,
+        initial_end: streams_list && query.flag("allowWatchBookmarks"),
+        bookmarks: query.flag("allowWatchBookmarks").then(|| Instant::now() + BOOKMARK_EVERY),
+        ends: Instant::now() + life,
+        latest: store.shelf(kind).subscribe(),
+        health,
+        cuts,
+        selection,
+        over: false,
+    };
+    drop(state);
+    let chunks = futures::stream::unfold(watch, |mut watch| async move {
+        let chunk = watch.next().await?;
+        Some((chunk, watch))
+    });
+    Ok(reply::stream(chunks))
+}
+
+/// A streaming list has to say so in full; a server without them refuses (422).
+fn check_streaming_list(api: &Api, kind: &Kind, request: &Request) -> Result<(), Refusal> {
+    let query = &request.query;
+    let asked = !query.text("sendInitialEvents").is_empty();
+    let invalid = |field: &str, why: &str| {
+        let name = "ListOptions.meta.k8s.io";
+        let mut refusal = Refusal::invalid(kind, "", vec![Cause::forbidden(field, why)]);
+        refusal.message = format!("{name} \"\" is invalid: {field}: Forbidden: {why}");
+        Err(refusal)
+    };
+    if asked && !api.inner.options.streaming_lists {
+        return invalid(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+        );
+    }
+    if asked && query.text("resourceVersionMatch") != "NotOlderThan" {
+        return invalid(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        );
+    }
+    if !asked && !query.text("resourceVersionMatch").is_empty() {
+        return invalid(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        );
+    }
+    Ok(())
+}
+
+impl Watch {
+    /// The next piece of the stream; None where it is over.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        while !self.over {
+            let health = *self.health.borrow_and_update();
+            if health.down || health.cuts != self.cuts {
+                self.over = true;
+                let lost = io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut");
+                return Some(Err(lost));
+            }
+            if !health.stalled
+                && let Some(chunk) = self.ready()
+            {
+                return Some(Ok(chunk));
+            }
+            if !self.over {
+                self.wait().await;
+            }
+        }
+        None
+    }
+
+    /// Waits until there may be something to tell.
+    async fn wait(&mut self) {
+        let bookmark = self.bookmarks.unwrap_or(self.ends).min(self.ends);
+        let timer = pin!(tokio::time::sleep_until(bookmark));
+        let change = pin!(self.latest.changed());
+        let health = pin!(self.health.changed());
+        let news = future::select(change, health);
+        if let Either::Right(_) = future::select(news, timer).await
+            && Instant::now() >= self.ends
+        {
+            self.over = true;
+        }
+    }
+
+    /// What can be told now.
+    fn ready(&mut self) -> Option<Bytes> {
+        if !self.initial.is_empty() {
+            let mut initial = std::mem::take(&mut self.initial);
+            let pieces =
+                std::iter::from_fn(|| initial.pop_front()).flat_map(|object| self.event("ADDED", &object));
+            let chunk = reply::chunks(pieces).next();
+            self.initial = initial;
+            return chunk;
+        }
+        if std::mem::take(&mut self.initial_end) {
+            return Some(self.bookmark(self.cursor, true));
+        }
+        self.latest.borrow_and_update();
+        let (changes, revision) = {
+            let state = self.api.state();
+            (state.store.shelf(self.kind).changes_after(self.cursor, BATCH), state.store.revision())
+        };
+        let changes = match changes {
+            Ok(changes) => changes,
+            Err(too_old) => {
+                self.over = true;
+                let message = format!("too old resource version: {} ({})", self.cursor, too_old.oldest);
+                let status = Refusal::expired(message).to_value();
+                return Some(line("ERROR", &status));
+            }
+        };
+        let Some(last) = changes.last() else {
+            let due = self.bookmarks.is_some_and(|at| Instant::now() >= at);
+            return due.then(|| {
+                self.bookmarks = Some(Instant::now() + BOOKMARK_EVERY);
+                self.cursor = self.cursor.max(revision);
+                self.bookmark(self.cursor, false)
+            });
+        };
+        self.cursor = last.revision;
+        let pieces: Vec<Bytes> = changes.iter().flat_map(|change| self.told(change)).collect();
+        // All of a batch in one chunk; none where nothing of it is in the selection.
+        (!pieces.is_empty()).then(|| pieces.concat().into()).or_else(|| self.ready_again(changes.len()))
+    }
+
+    /// After a batch without anything to tell: the next one, if there may be one.
+    fn ready_again(&mut self, told: usize) -> Option<Bytes> {
+        if told == BATCH { self.ready() } else { None }
+    }
+
+    /// The event that a change is to this watch's selection: something may enter or leave it by changing.
+    fn told(&self, change: &Change) -> Vec<Bytes> {
+        let was_in = change.before.as_ref().is_some_and(|before| self.selection.matches(before));
+        let is_in = !change.removed && self.selection.matches(&change.object);
+        match (was_in, is_in) {
+            (false, false) => Vec::new(),
+            (false, true) => self.event("ADDED", &change.object),
+            (true, true) => self.event("MODIFIED", &change.object),
+            (true, false) if change.removed => self.event("DELETED", &change.object),
+            (true, false) => {
+                // It is told as it last was within the selection, under the revision by which it left.
+                let Some(before) = &change.before else { return Vec::new() };
+                let last = Stored::encode(self.kind, before.key.clone(), change.revision, before.value());
+                self.event("DELETED", &last)
+            }
+        }
+    }
+
+    fn event(&self, what: &'static str, object: &Stored) -> Vec<Bytes> {
+        let body = match self.form {
+            View::Object | View::Metadata => view::shown(self.kind, object, self.form),
+            View::Table => {
+                let query = [("includeObject", self.include.as_str())].into();
+                let now = self.api.inner.clock.now();
+                let table = table::table(self.kind, std::iter::once(object.value()), &query, now);
+                serde_json::to_vec(&table).expect("a Value has string keys only").into()
+            }
+        };
+        let head = match what {
+            "ADDED" => r#"{"type":"ADDED","object":"#,
+            "MODIFIED" => r#"{"type":"MODIFIED","object":"#,
+            _ => r#"{"type":"DELETED","object":"#,
+        };
+        vec![Bytes::from_static(head.as_bytes()), body, Bytes::from_static(b"}\n")]
+    }
+
+    fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let (kind, api_version) = match self.form {
+            View::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
+            View::Object | View::Table => (self.kind.name, self.kind.api_version()),
+        };
+        line("BOOKMARK", &json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}))
+    }
+}
+
+fn line(what: &str, object: &Value) -> Bytes {
+    format!("{}\n", json!({"type": what, "object": object})).into()
+}
