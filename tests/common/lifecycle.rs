@@ -1,0 +1,734 @@
+//! Plays a recorded scenario to the engine and compares what it does with what upstream's controllers did.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use kordon::{
+    cluster::{
+        Applied, Change, Cluster, Condition, ConditionStatus, Event, Key, Lease, Name, Node, NodeName, Owner,
+        OwnerKind, Phase, Pod, PodReady, READY, Taint, TaintEffect, Termination, Toleration,
+        TolerationOperator, Uid, Version,
+    },
+    engine::{self, Engine, EventObject, Origin, Outcome, ServerVersion, Settings, Write},
+    forecast::carry_out,
+    time::{Span, Timestamp},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How far a time may be from the recorded one, in seconds.
+const TOLERANCE: f64 = 2.0;
+/// Heartbeats fall on whole seconds from this one; every fifth of them posts the status too.
+const FIRST_BEAT: i64 = -1;
+const STATUS_EVERY: i64 = 5;
+
+/// One recording: a scenario, and what the real controllers did.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    #[serde(rename = "name")]
+    _name: String,
+    #[serde(rename = "about")]
+    _about: String,
+    pub mode: String,
+    flags: BTreeMap<String, String>,
+    #[serde(default)]
+    pub controllers: Option<String>,
+    default_toleration_seconds: i64,
+    heartbeat_s: f64,
+    nodes: Vec<NodeSpec>,
+    pods: Vec<PodSpec>,
+    timeline: Vec<Step>,
+    until: f64,
+    pub recorded: Recorded,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Recorded {
+    version: String,
+    pub effects: Vec<Seen>,
+}
+
+/// A visible change that the controllers made.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Seen {
+    /// Seconds after the controllers' start.
+    pub t: f64,
+    pub effect: String,
+    #[serde(default)]
+    op: String,
+    #[serde(default)]
+    node: String,
+    #[serde(default)]
+    pod: String,
+    #[serde(default)]
+    key: String,
+    #[serde(default)]
+    taint: String,
+    #[serde(default)]
+    r#type: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    pub reason: String,
+    #[serde(default)]
+    value: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeSpec {
+    name: String,
+    #[serde(default)]
+    zone: Option<String>,
+    #[serde(default)]
+    region: Option<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    taints: Vec<Value>,
+    #[serde(default)]
+    status: Value,
+    /// Absent is "both"; null is silent from the start.
+    #[serde(default = "both")]
+    beat: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn both() -> Option<String> {
+    Some("both".into())
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PodSpec {
+    name: String,
+    node: String,
+    #[serde(default)]
+    tolerations: Vec<Value>,
+    #[serde(default)]
+    grace: i64,
+    #[serde(default)]
+    phase: Option<String>,
+    #[serde(default)]
+    owner: Option<Value>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "no rule of taint mode reads it")]
+    labels: Value,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Step {
+    t: f64,
+    #[serde(flatten)]
+    what: Act,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+enum Act {
+    Silence {
+        node: String,
+    },
+    Beat {
+        node: String,
+        #[serde(default = "both")]
+        beat: Option<String>,
+    },
+    Status {
+        node: String,
+        set: BTreeMap<String, String>,
+    },
+    Taints {
+        node: String,
+        set: Vec<Value>,
+    },
+    Cordon {
+        node: String,
+        #[serde(default = "yes")]
+        on: bool,
+    },
+    Labels {
+        node: String,
+        set: BTreeMap<String, Option<String>>,
+    },
+    DeleteNode {
+        node: String,
+    },
+    AddNode {
+        node: NodeSpec,
+    },
+    AddPod {
+        pod: PodSpec,
+    },
+    DeletePod {
+        pod: String,
+        #[serde(default)]
+        grace: Option<i64>,
+    },
+    Tolerations {
+        pod: String,
+        set: Vec<Value>,
+    },
+}
+
+impl Recording {
+    /// What the engine does in the recorded scenario.
+    pub fn play(&self) -> Vec<Seen> {
+        let mut stage = Stage::new(self);
+        stage.run(self);
+        stage.seen.retain(|seen| seen.t <= self.until);
+        stage.seen
+    }
+
+    /// Where the engine and the recording differ, in words; nothing where they agree.
+    pub fn differences(&self, ours: &[Seen]) -> Vec<String> {
+        let (theirs, ours) = (Sorted::new(&self.recorded.effects), Sorted::new(ours));
+        let mut differences = Vec::new();
+        for key in theirs.times.keys().chain(ours.times.keys()).collect::<BTreeSet<_>>() {
+            let of = |sorted: &Sorted| sorted.times.get(key).cloned().unwrap_or_default();
+            let (theirs, ours) = (of(&theirs), of(&ours));
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= TOLERANCE;
+            if theirs.len() != ours.len() || !theirs.iter().zip(&ours).all(near) {
+                differences.push(format!("{key}: recorded {theirs:.2?}, ours {ours:.2?}"));
+            }
+        }
+        let only = |a: &Sorted, b: &Sorted| a.events.difference(&b.events).cloned().collect::<Vec<_>>();
+        differences.extend(only(&theirs, &ours).iter().map(|event| format!("event {event} is missing")));
+        differences.extend(only(&ours, &theirs).iter().map(|event| format!("event {event} is not recorded")));
+        differences
+    }
+
+    /// When the first pass was.
+    fn first_pass(&self) -> f64 {
+        let registered = self.recorded.effects.iter().find(|seen| seen.reason == "RegisteredNode");
+        registered.map_or(0.3, |seen| seen.t)
+    }
+
+    /// The nodes in the order in which they were tainted, which upstream leaves to chance.
+    fn order(&self) -> Vec<NodeName> {
+        let mut order: Vec<NodeName> = Vec::new();
+        for seen in &self.recorded.effects {
+            let node = NodeName::from(seen.node.as_str());
+            if seen.effect == "taint"
+                && seen.op == "add"
+                && seen.taint == "NoExecute"
+                && !order.contains(&node)
+            {
+                order.push(node);
+            }
+        }
+        order
+    }
+
+    fn settings(&self) -> Settings {
+        let version = ServerVersion::parse(&self.recorded.version).expect("a version");
+        let mut settings = Settings::defaults(version);
+        for (flag, text) in &self.flags {
+            settings.set(flag, text, Origin::Cluster).expect("a recorded flag");
+        }
+        settings
+    }
+}
+
+/// Effects by what identifies them, and the events apart.
+struct Sorted {
+    times: BTreeMap<String, Vec<f64>>,
+    events: BTreeSet<String>,
+}
+
+impl Sorted {
+    fn new(effects: &[Seen]) -> Self {
+        let mut sorted = Self { times: BTreeMap::new(), events: BTreeSet::new() };
+        for seen in effects {
+            if seen.effect == "event" {
+                sorted.events.insert(format!("{}/{} {}", seen.kind, seen.name, seen.reason));
+            } else {
+                sorted.times.entry(seen.to_string()).or_default().push(seen.t);
+            }
+        }
+        sorted.times.values_mut().for_each(|times| times.sort_by(f64::total_cmp));
+        sorted
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { effect, op, node, pod, key, taint, r#type, status, reason, value, .. } = self;
+        let parts = [effect, op, node, pod, key, taint, r#type, status, reason, value];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+        f.write_str(&parts.join(" "))
+    }
+}
+
+/// The scenario being played.
+struct Stage {
+    cluster: Cluster,
+    engine: Option<Engine>,
+    kubelets: BTreeMap<NodeName, Kubelet>,
+    now: Timestamp,
+    version: u64,
+    default_toleration: i64,
+    seen: Vec<Seen>,
+}
+
+/// What a kubelet posts, and whether it does.
+struct Kubelet {
+    /// None while silent.
+    beat: Option<Beat>,
+    /// The statuses it posts by condition type; none where it never posts.
+    posts: Option<BTreeMap<String, ConditionStatus>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beat {
+    Both,
+    Lease,
+    Status,
+}
+
+impl Beat {
+    fn parse(text: Option<&str>) -> Option<Self> {
+        Some(match text? {
+            "both" => Self::Both,
+            "lease" => Self::Lease,
+            "status" => Self::Status,
+            other => panic!("unknown beat {other:?}"),
+        })
+    }
+}
+
+/// Scenario time, in seconds after the controllers' start.
+fn at(secs: f64) -> Timestamp {
+    Timestamp::from_secs(1_767_225_600) + Span::from_secs_f64(secs)
+}
+
+fn secs(time: Timestamp) -> f64 {
+    time.since(at(0.0)).as_secs_f64()
+}
+
+impl Stage {
+    fn new(recording: &Recording) -> Self {
+        assert!((recording.heartbeat_s - 1.0).abs() < f64::EPSILON, "heartbeats are a second apart");
+        let mut stage = Self {
+            cluster: Cluster::default(),
+            engine: None,
+            kubelets: BTreeMap::new(),
+            now: at(FIRST_BEAT as f64),
+            version: 0,
+            default_toleration: recording.default_toleration_seconds,
+            seen: Vec::new(),
+        };
+        for node in &recording.nodes {
+            stage.add_node(node);
+        }
+        for pod in &recording.pods {
+            stage.add_pod(pod);
+        }
+        stage.beats(FIRST_BEAT);
+        stage
+    }
+
+    fn run(&mut self, recording: &Recording) {
+        self.beats(0);
+        self.now = at(0.0);
+        let first_pass = at(recording.first_pass());
+        let mut engine = Engine::start(recording.settings(), &self.cluster, first_pass, self.now);
+        engine.set_order(recording.order());
+        self.engine = Some(engine);
+        self.drain();
+        let mut steps = recording.timeline.iter().peekable();
+        let mut next_beat = 1;
+        loop {
+            let beat = at(next_beat as f64);
+            let step = steps.peek().map(|step| at(step.t));
+            let timeout = self.engine.as_ref().and_then(Engine::poll_timeout).map(|deadline| deadline.at);
+            let next =
+                [Some(beat), step, timeout].into_iter().flatten().min().expect("there is always a beat");
+            if secs(next) > recording.until {
+                return;
+            }
+            self.now = self.now.max(next);
+            // A kubelet told to fall silent on a whole second has had its heartbeat of that second.
+            if beat == next {
+                self.beats(next_beat);
+                next_beat += 1;
+            } else if step == Some(next) {
+                self.act(&steps.next().expect("it was peeked at").what);
+            } else {
+                let engine = self.engine.as_mut().expect("it runs");
+                engine.handle_timeout(&self.cluster, self.now);
+                self.drain();
+            }
+        }
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Silence { node } => self.kubelet(node).beat = None,
+            Act::Beat { node, beat } => {
+                let beat = Beat::parse(beat.as_deref());
+                self.kubelet(node).beat = beat;
+                self.beat(&node.as_str().into(), true);
+            }
+            Act::Status { node, set } => {
+                let posts = self.kubelet(node).posts.get_or_insert_with(healthy);
+                posts.extend(set.iter().map(|(kind, status)| (kind.clone(), ConditionStatus::parse(status))));
+                self.post(&node.as_str().into());
+            }
+            Act::Taints { node, set } => {
+                let set: Vec<Taint> = set.iter().map(taint).collect();
+                self.change_node(node, |node| {
+                    let kept = node
+                        .taints
+                        .iter()
+                        .filter(|taint| taint.key.starts_with("node.kubernetes.io/"))
+                        .cloned();
+                    node.taints = kept.chain(set).collect();
+                });
+            }
+            Act::Cordon { node, on } => self.change_node(node, |node| node.unschedulable = *on),
+            Act::Labels { node, set } => self.change_node(node, |node| {
+                let mut labels = (*node.labels).clone();
+                for (key, value) in set {
+                    match value {
+                        Some(value) => labels.insert(key.as_str().into(), value.as_str().into()),
+                        None => labels.remove(key.as_str()),
+                    };
+                }
+                node.labels = Arc::new(labels);
+            }),
+            Act::DeleteNode { node } => {
+                let name = NodeName::from(node.as_str());
+                self.kubelets.remove(&name);
+                self.tell(Change::Lease(Event::Deleted(name.clone())));
+                self.tell(Change::Node(Event::Deleted(name)));
+            }
+            Act::AddNode { node } => {
+                self.add_node(node);
+                self.beat(&node.name.as_str().into(), true);
+            }
+            Act::AddPod { pod } => self.add_pod(pod),
+            Act::DeletePod { pod, grace } => self.delete_pod(pod, *grace),
+            Act::Tolerations { pod, set } => {
+                let tolerations = self.tolerations(set);
+                self.change_pod(pod, |pod| pod.tolerations = tolerations);
+            }
+        }
+    }
+
+    /// Every living kubelet's heartbeat at a whole second.
+    fn beats(&mut self, second: i64) {
+        self.now = at(second as f64);
+        let posts_status = (second - FIRST_BEAT) % STATUS_EVERY == 0;
+        for node in self.kubelets.keys().cloned().collect::<Vec<_>>() {
+            self.beat(&node, posts_status);
+        }
+    }
+
+    fn beat(&mut self, node: &NodeName, posts_status: bool) {
+        let Some(beat) = self.kubelets.get(node).and_then(|kubelet| kubelet.beat) else { return };
+        if beat != Beat::Status {
+            let lease = Lease {
+                node: node.clone(),
+                version: self.next_version(),
+                renewed: Some(self.now),
+                duration: Some(Span::from_secs(4)),
+            };
+            self.tell(Change::Lease(Event::Applied(lease)));
+        }
+        if beat != Beat::Lease && posts_status {
+            self.post(node);
+        }
+    }
+
+    /// Posts a kubelet's status: the conditions it knows, with the time in whole seconds.
+    fn post(&mut self, node: &NodeName) {
+        let Some(posts) = self.kubelets.get(node).and_then(|kubelet| kubelet.posts.clone()) else { return };
+        let now = Timestamp::parse(&self.now.to_time()).expect("it was written so");
+        self.change_node(node, |node| node.conditions = posted(&node.conditions, &posts, now));
+    }
+
+    fn add_node(&mut self, spec: &NodeSpec) {
+        let labels =
+            [("topology.kubernetes.io/zone", &spec.zone), ("topology.kubernetes.io/region", &spec.region)];
+        let labels = labels.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?)));
+        let own = spec.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let labels: BTreeMap<Name, Name> =
+            labels.chain(own).map(|(key, value)| (key.into(), value.into())).collect();
+        let posts = match &spec.status {
+            Value::String(text) if text == "none" => None,
+            Value::Object(differing) => {
+                let mut posts = healthy();
+                for (kind, status) in differing {
+                    posts.insert(kind.clone(), ConditionStatus::parse(status.as_str().expect("a status")));
+                }
+                Some(posts)
+            }
+            _ => Some(healthy()),
+        };
+        let conditions = posts.as_ref().map(|posts| posted(&[], posts, self.now)).unwrap_or_default();
+        let node = Node {
+            name: spec.name.as_str().into(),
+            uid: Uid::from(spec.name.as_str()),
+            version: self.next_version(),
+            created: self.now,
+            labels: Arc::new(labels),
+            taints: spec.taints.iter().map(taint).collect(),
+            conditions,
+            ..Node::default()
+        };
+        self.kubelets.insert(node.name.clone(), Kubelet { beat: Beat::parse(spec.beat.as_deref()), posts });
+        self.tell(Change::Node(Event::Applied(node)));
+    }
+
+    fn add_pod(&mut self, spec: &PodSpec) {
+        let owner = spec.owner.as_ref().map(|_| Owner {
+            kind: OwnerKind::Other("Owner".into()),
+            name: "owner".into(),
+            uid: Uid::from("owner"),
+        });
+        let pod = Pod {
+            key: Key::new("default", &spec.name),
+            uid: Uid::from(spec.name.as_str()),
+            version: self.next_version(),
+            created: self.now,
+            owner,
+            node: Some(spec.node.as_str().into()),
+            tolerations: self.tolerations(&spec.tolerations),
+            grace: Span::from_secs(spec.grace),
+            phase: Phase::parse(spec.phase.as_deref().unwrap_or("Running")),
+            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.now) }),
+            ..Pod::default()
+        };
+        self.tell(Change::Pod(Event::Applied(pod)));
+    }
+
+    /// The given tolerations, and those that admission adds.
+    fn tolerations(&self, given: &[Value]) -> Arc<[Toleration]> {
+        let mut tolerations: Vec<Toleration> = given.iter().map(toleration).collect();
+        for key in [engine::NOT_READY, engine::UNREACHABLE] {
+            let covers = |toleration: &Toleration| {
+                (toleration.key == *key || toleration.key.is_empty())
+                    && toleration.effect.is_none_or(|effect| effect == TaintEffect::NoExecute)
+            };
+            if !tolerations.iter().any(covers) {
+                tolerations.push(Toleration {
+                    key: key.into(),
+                    operator: TolerationOperator::Exists,
+                    effect: Some(TaintEffect::NoExecute),
+                    seconds: Some(self.default_toleration),
+                    ..Toleration::default()
+                });
+            }
+        }
+        tolerations.into()
+    }
+
+    fn delete_pod(&mut self, name: &str, grace: Option<i64>) {
+        let key = Key::new("default", name);
+        let Some(pod) = self.cluster.pod(&key) else { return };
+        let grace = grace.map_or(pod.grace, Span::from_secs);
+        if grace == Span::ZERO {
+            return self.tell(Change::Pod(Event::Deleted(key)));
+        }
+        let deadline = self.now + grace;
+        self.change_pod(name, |pod| {
+            pod.termination.get_or_insert(Termination { deadline, grace, finalizers: [].into() });
+        });
+    }
+
+    fn change_node(&mut self, name: &str, change: impl FnOnce(&mut Node)) {
+        let Some(node) = self.cluster.node(&name.into()) else { return };
+        let mut node = (**node).clone();
+        change(&mut node);
+        node.version = self.next_version();
+        self.tell(Change::Node(Event::Applied(node)));
+    }
+
+    fn change_pod(&mut self, name: &str, change: impl FnOnce(&mut Pod)) {
+        let Some(pod) = self.cluster.pod(&Key::new("default", name)) else { return };
+        let mut pod = (**pod).clone();
+        change(&mut pod);
+        pod.version = self.next_version();
+        self.tell(Change::Pod(Event::Applied(pod)));
+    }
+
+    fn kubelet(&mut self, node: &str) -> &mut Kubelet {
+        self.kubelets.get_mut(node).expect("the scenario knows its nodes")
+    }
+
+    fn next_version(&mut self) -> Version {
+        // Versions of the engine's own writes are one higher than what they change: leave room between.
+        self.version += 1000;
+        Version(self.version)
+    }
+
+    /// Somebody else changes the cluster: the engine is told if it runs.
+    fn tell(&mut self, change: Change) {
+        let mut applied = Vec::new();
+        self.cluster.apply(change, &mut applied);
+        self.hand_over(&applied);
+        self.drain();
+    }
+
+    fn hand_over(&mut self, applied: &[Applied]) {
+        let Some(engine) = &mut self.engine else { return };
+        for applied in applied {
+            engine.handle_change(&self.cluster, applied, self.now);
+        }
+    }
+
+    /// Carries out what the engine asks for, and writes down what of it can be seen.
+    fn drain(&mut self) {
+        while let Some(effect) = self.engine.as_mut().and_then(Engine::poll_effect) {
+            let mut applied = Vec::new();
+            self.write_down_event(&effect.write);
+            carry_out(&mut self.cluster, &effect.write, self.now, &mut applied);
+            for applied in &applied {
+                self.write_down(applied);
+            }
+            self.hand_over(&applied);
+            let engine = self.engine.as_mut().expect("it runs");
+            engine.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
+        }
+    }
+
+    fn write_down_event(&mut self, write: &Write) {
+        let Write::RecordEvent(event) = write else { return };
+        let (kind, name) = match &event.object {
+            EventObject::Node(name, _) => ("Node", name.to_string()),
+            EventObject::Pod(key) => ("Pod", key.to_string()),
+        };
+        let seen = Seen { kind: kind.into(), name, reason: event.reason.into(), ..self.effect("event") };
+        self.seen.push(seen);
+    }
+
+    fn write_down(&mut self, applied: &Applied) {
+        match applied {
+            Applied::Node(delta) => {
+                let (Some(old), Some(new)) = (&delta.old, &delta.new) else { return };
+                self.write_down_node(old, new);
+            }
+            Applied::Pod(delta) => {
+                let Some(old) = &delta.old else { return };
+                self.write_down_pod(old, delta.new.as_deref());
+            }
+            Applied::Lease(_) | Applied::Leader(..) | Applied::Other => {}
+        }
+    }
+
+    fn write_down_node(&mut self, old: &Node, new: &Node) {
+        let node = || new.name.to_string();
+        for condition in
+            new.conditions.iter().filter(|condition| condition.status == ConditionStatus::Unknown)
+        {
+            if old.condition(&condition.kind).is_none_or(|old| old.status != ConditionStatus::Unknown) {
+                let (r#type, reason) = (condition.kind.to_string(), condition.reason.to_string());
+                let status = condition.status.to_string();
+                let seen = Seen { node: node(), r#type, status, reason, ..self.effect("condition") };
+                self.seen.push(seen);
+            }
+        }
+        for (op, from, to) in [("add", old, new), ("remove", new, old)] {
+            for taint in
+                to.taints.iter().filter(|taint| !from.taints.iter().any(|a| a.is(&taint.key, taint.effect)))
+            {
+                let (key, effect) = (taint.key.to_string(), taint.effect.to_string());
+                let seen = Seen { op: op.into(), node: node(), key, taint: effect, ..self.effect("taint") };
+                self.seen.push(seen);
+            }
+        }
+        for (key, value) in new.labels.iter().filter(|(key, value)| old.label(key) != Some(value)) {
+            let (key, value) = (key.to_string(), value.to_string());
+            let seen = Seen { node: node(), key, value, ..self.effect("label") };
+            self.seen.push(seen);
+        }
+    }
+
+    fn write_down_pod(&mut self, old: &Pod, new: Option<&Pod>) {
+        let pod = || old.key.to_string();
+        if new.is_some_and(|new| old.is_ready() && !new.is_ready()) {
+            let seen = Seen { pod: pod(), ..self.effect("pod-not-ready") };
+            self.seen.push(seen);
+        }
+        if let Some(reason) = new.and_then(|new| new.disruption_target.as_ref())
+            && old.disruption_target.is_none()
+        {
+            let (r#type, reason) = ("DisruptionTarget".into(), reason.to_string());
+            let seen = Seen { pod: pod(), r#type, reason, ..self.effect("pod-condition") };
+            self.seen.push(seen);
+        }
+        if old.termination.is_none() && new.is_none_or(|new| new.termination.is_some()) {
+            let seen = Seen { pod: pod(), ..self.effect("pod-delete") };
+            self.seen.push(seen);
+        }
+    }
+
+    fn effect(&self, effect: &str) -> Seen {
+        Seen { t: secs(self.now), effect: effect.into(), ..Seen::default() }
+    }
+}
+
+/// What a kubelet in good health posts.
+fn healthy() -> BTreeMap<String, ConditionStatus> {
+    let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+    let pressures = pressures.into_iter().map(|kind| (kind.to_owned(), ConditionStatus::False));
+    pressures.chain([(READY.to_owned(), ConditionStatus::True)]).collect()
+}
+
+/// A node's conditions after a kubelet posted.
+fn posted(
+    before: &[Condition],
+    posts: &BTreeMap<String, ConditionStatus>,
+    now: Timestamp,
+) -> Arc<[Condition]> {
+    let of_kind = |kind: &str| before.iter().find(|condition| condition.kind == *kind);
+    let post = |(kind, status): (&String, &ConditionStatus)| {
+        let before = of_kind(kind).filter(|before| before.status == *status);
+        Condition {
+            kind: kind.as_str().into(),
+            status: *status,
+            reason: format!("Kubelet{kind}").into(),
+            last_heartbeat: Some(now),
+            last_transition: before.map_or(Some(now), |before| before.last_transition),
+            ..Condition::default()
+        }
+    };
+    let kept = before.iter().filter(|condition| !posts.contains_key(condition.kind.as_str())).cloned();
+    kept.chain(posts.iter().map(post)).collect()
+}
+
+fn text(value: &Value, field: &str) -> Name {
+    value.get(field).and_then(Value::as_str).unwrap_or_default().into()
+}
+
+fn taint(value: &Value) -> Taint {
+    Taint {
+        key: text(value, "key"),
+        value: text(value, "value"),
+        effect: TaintEffect::parse(&text(value, "effect")),
+        time_added: None,
+    }
+}
+
+fn toleration(value: &Value) -> Toleration {
+    let effect = text(value, "effect");
+    Toleration {
+        key: text(value, "key"),
+        operator: TolerationOperator::parse(&text(value, "operator")),
+        value: text(value, "value"),
+        effect: (!effect.is_empty()).then(|| TaintEffect::parse(&effect)),
+        seconds: value.get("tolerationSeconds").and_then(Value::as_i64),
+    }
+}

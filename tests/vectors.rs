@@ -1,0 +1,93 @@
+//! Conformance: kordon against recordings of the real components.
+//!
+//! Reads `tests/vectors/`, or the folder that `KORDON_VECTORS` names, with a folder per kind of recording. One test
+//! per kind, named as the folder; each prints how many agree and the first differences of each that does not.
+
+#[path = "common/lifecycle.rs"]
+mod recordings;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use recordings::{Recording, Seen};
+
+/// Recordings that cannot agree yet, by file name, and why.
+const KNOWN_DIFFERENCES: [(&str, &str); 0] = [];
+
+/// Differences shown of a recording.
+const SHOWN: usize = 5;
+
+#[test]
+fn lifecycle() {
+    let Some(all) = files("lifecycle") else { return println!("lifecycle: 0 of 0 recordings agree") };
+    let (judged, left_out): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(_, recording)| is_judged(recording));
+    println!("lifecycle: {} left out by rule (legacy mode, pod garbage collector)", left_out.len());
+    let of = judged.len();
+    let mut differing = BTreeMap::new();
+    for (name, recording) in judged {
+        let differences = recording.differences(&recording.play());
+        if !differences.is_empty() {
+            differing.insert(name, differences);
+        }
+    }
+    println!("lifecycle: {} of {of} recordings agree", of - differing.len());
+    let mut unexpected = 0;
+    for (name, differences) in &differing {
+        let known = KNOWN_DIFFERENCES.iter().find(|(known, _)| known == name);
+        unexpected += usize::from(known.is_none());
+        println!("  {name}{}", known.map_or(String::new(), |(_, reason)| format!(" (known: {reason})")));
+        differences.iter().take(SHOWN).for_each(|difference| println!("    {difference}"));
+    }
+    assert_eq!(unexpected, 0, "recordings that differ");
+}
+
+#[test]
+fn a_wrong_recording_does_not_agree() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/lifecycle");
+    for name in ["taint--silent-node.json", "modern--daemonset-pods.json", "modern--rate-limited.json"] {
+        let right = read(&own.join(name));
+        let ours = right.play();
+        assert_eq!(right.differences(&ours), Vec::<String>::new(), "{name}");
+        let a_deletion =
+            right.recorded.effects.iter().position(|seen| seen.effect == "pod-delete").expect("one");
+        let wrong = |change: fn(&mut Vec<Seen>, usize)| {
+            let mut wrong = right.clone();
+            change(&mut wrong.recorded.effects, a_deletion);
+            wrong.differences(&ours)
+        };
+        let shifted = wrong(|effects, deletion| effects[deletion].t += 5.0);
+        let dropped = wrong(|effects, deletion| drop(effects.remove(deletion)));
+        let added = wrong(|effects, deletion| effects.push(effects[deletion].clone()));
+        for (what, differences) in [("shifted", shifted), ("dropped", dropped), ("added", added)] {
+            assert_eq!(differences.len(), 1, "{name}, one deletion {what}: {differences:?}");
+        }
+    }
+}
+
+/// Legacy mode and the pod garbage collector are not modelled yet.
+fn is_judged(recording: &Recording) -> bool {
+    let collects =
+        recording.controllers.as_ref().is_some_and(|all| all.contains("pod-garbage-collector-controller"));
+    recording.mode == "taint" && !collects
+}
+
+/// The recordings of a kind by file name; none where there is no folder of that kind.
+fn files(kind: &str) -> Option<BTreeMap<String, Recording>> {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
+    let root = std::env::var_os("KORDON_VECTORS").map_or_else(own, PathBuf::from);
+    assert!(root.is_dir(), "{} is no folder of recordings", root.display());
+    let entries = std::fs::read_dir(root.join(kind)).ok()?;
+    let paths = entries.map(|entry| entry.expect("a readable folder").path());
+    let json = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let named =
+        |path: PathBuf| (path.file_name().expect("a file").to_string_lossy().into_owned(), read(&path));
+    Some(json.map(named).collect())
+}
+
+fn read(path: &Path) -> Recording {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
