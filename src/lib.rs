@@ -4,6 +4,10 @@
 //! The modules below are listed top down: a module may use those under it, never those above it
 //! (`tests/tidy.rs` holds this). `ARCHITECTURE.md` has the picture.
 
+// Bad input is no reason to panic, and the terminal belongs to the screen; the command line's own output is
+// the one exception to the latter.
+#![warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
 pub mod cli;
 pub mod run;
 pub mod ui;
