@@ -1,0 +1,97 @@
+//! Randomness that does not depend on who asks first.
+
+use fastrand::Rng;
+
+/// The source of everything accidental in the embedded cluster: a seed, and what the accident is about.
+///
+/// Agents run as tasks and meet events in an order that may differ between runs. Each draw therefore comes from a
+/// generator of its own, made from the seed and the names of what it decides, so that a seed gives the same world and
+/// the same accidents whatever the order.
+#[derive(Clone, Copy, Debug)]
+pub struct Chance {
+    seed: u64,
+}
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// The generator for the accident that `words` name.
+    pub fn about(&self, words: &[&str]) -> Rng {
+        let mut hash = Hash::new(self.seed);
+        for word in words {
+            hash.feed(word.as_bytes());
+            hash.feed(&[0]);
+        }
+        Rng::with_seed(hash.value())
+    }
+}
+
+/// `length` characters as Kubernetes makes names of: no vowels, nothing that reads like another.
+pub fn suffix(rng: &mut Rng, length: usize) -> String {
+    (0..length).map(|_| char::from(ALPHABET[rng.usize(..ALPHABET.len())])).collect()
+}
+
+/// The `pod-template-hash` of a template.
+pub fn template_hash(template: &serde_json::Value) -> String {
+    let mut hash = Hash::new(0);
+    hash.feed(template.to_string().as_bytes());
+    suffix(&mut Rng::with_seed(hash.value()), 10)
+}
+
+/// A random UUID of version 4, as the API server gives to objects.
+pub fn uid(rng: &mut Rng) -> String {
+    let bits = rng.u128(..) & !(0xf << 76) | (4 << 76);
+    let bits = bits & !(0b11 << 62) | (0b10 << 62);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// FNV-1a: the same on every machine and in every release, which the standard library's hasher does not promise.
+struct Hash(u64);
+
+impl Hash {
+    fn new(seed: u64) -> Self {
+        let mut hash = Self(0xcbf2_9ce4_8422_2325);
+        hash.feed(&seed.to_le_bytes());
+        hash
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn value(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_accident_is_the_same_whoever_asked_before() {
+        let chance = Chance::new(7);
+        let alone = chance.about(&["pod", "a"]).u64(..);
+        let _other = chance.about(&["pod", "b"]).u64(..);
+        assert_eq!(chance.about(&["pod", "a"]).u64(..), alone);
+        assert_ne!(chance.about(&["pod", "b"]).u64(..), alone);
+        assert_ne!(chance.about(&["poda", ""]).u64(..), alone);
+        assert_ne!(Chance::new(8).about(&["pod", "a"]).u64(..), alone);
+    }
+
+    #[test]
+    fn a_uid_is_of_version_4() {
+        let uid = uid(&mut Rng::with_seed(1));
+        let parts: Vec<&str> = uid.split('-').collect();
+        assert_eq!(parts.iter().map(|p| p.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+        assert!(parts[2].starts_with('4'));
+        assert!(matches!(parts[3].as_bytes()[0], b'8' | b'9' | b'a' | b'b'));
+    }
+}

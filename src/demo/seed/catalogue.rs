@@ -1,0 +1,444 @@
+//! What runs in the embedded cluster: one table of services.
+
+/// One service of a believable company, from which workloads, budgets and pods are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    pub namespace: &'static str,
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Pods in a cluster of the default size.
+    pub replicas: usize,
+    pub image: &'static str,
+    /// Requested CPU in thousandths; 0: no requests at all (QoS BestEffort).
+    pub cpu_milli: i64,
+    /// Requested memory in MiB.
+    pub memory_mib: i64,
+    pub patience: Patience,
+    /// The only pool of nodes it may run in.
+    pub pool: Option<&'static str>,
+    pub priority: Option<&'static str>,
+    /// terminationGracePeriodSeconds.
+    pub grace_seconds: i64,
+    pub budget: Budget,
+    pub volume: Volume,
+    /// A finalizer on each pod, which somebody has to take off.
+    pub finalizer: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Deployment,
+    StatefulSet,
+    Job,
+    Bare,
+}
+
+/// How long the pods stay on a node that is not ready or unreachable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// What admission gives: 300 seconds.
+    Default,
+    Seconds(i64),
+    Forever,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    None,
+    MinAvailable(&'static str),
+    MaxUnavailable(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volume {
+    None,
+    EmptyDir,
+    Claim,
+}
+
+/// An agent that has a pod on every node.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeAgent {
+    pub name: &'static str,
+    pub namespace: &'static str,
+    pub image: &'static str,
+    pub cpu_milli: i64,
+    pub memory_mib: i64,
+    pub priority: Option<&'static str>,
+}
+
+/// Name and value of each PriorityClass.
+pub const PRIORITY_CLASSES: &[(&str, i64)] = &[
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+    ("business-critical", 100_000),
+    ("interruptible", -100),
+];
+
+/// In the order in which a small cluster gives them up, last first.
+pub const NODE_AGENTS: &[NodeAgent] = &[
+    NodeAgent {
+        name: "cilium",
+        namespace: "kube-system",
+        image: "quay.io/cilium/cilium:v1.18.4",
+        cpu_milli: 100,
+        memory_mib: 256,
+        priority: Some("system-node-critical"),
+    },
+    NodeAgent {
+        name: "kube-proxy",
+        namespace: "kube-system",
+        image: "registry.k8s.io/kube-proxy:v1.36.3",
+        cpu_milli: 50,
+        memory_mib: 64,
+        priority: Some("system-node-critical"),
+    },
+    NodeAgent {
+        name: "node-exporter",
+        namespace: "monitoring",
+        image: "quay.io/prometheus/node-exporter:v1.9.1",
+        cpu_milli: 50,
+        memory_mib: 48,
+        priority: None,
+    },
+];
+
+/// The components of a control-plane node that its kubelet runs by itself.
+///
+/// No kube-controller-manager: beside the embedded cluster, kordon's own controller does its work.
+pub const STATIC_PODS: &[(&str, &str)] = &[
+    ("etcd", "registry.k8s.io/etcd:3.6.5-0"),
+    ("kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3"),
+    ("kube-scheduler", "registry.k8s.io/kube-scheduler:v1.36.3"),
+];
+
+const PLAIN: Service = Service {
+    namespace: "",
+    name: "",
+    kind: Kind::Deployment,
+    replicas: 1,
+    image: "",
+    cpu_milli: 200,
+    memory_mib: 256,
+    patience: Patience::Default,
+    pool: None,
+    priority: None,
+    grace_seconds: 30,
+    budget: Budget::None,
+    volume: Volume::None,
+    finalizer: None,
+};
+
+/// Every service, the most telling first: a cluster with few pods has the head of this list.
+pub const SERVICES: &[Service] = &[
+    Service {
+        namespace: "shop",
+        name: "frontend",
+        replicas: 9,
+        image: "registry.example.com/shop/frontend:2026.11.3",
+        patience: Patience::Seconds(30),
+        budget: Budget::MaxUnavailable("25%"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "shop",
+        name: "redis",
+        kind: Kind::StatefulSet,
+        replicas: 3,
+        image: "docker.io/library/redis:8.2",
+        cpu_milli: 500,
+        memory_mib: 1024,
+        budget: Budget::MaxUnavailable("1"),
+        volume: Volume::Claim,
+        ..PLAIN
+    },
+    Service {
+        namespace: "shop",
+        name: "cart",
+        replicas: 5,
+        image: "registry.example.com/shop/cart:4.18.0",
+        patience: Patience::Seconds(60),
+        budget: Budget::MinAvailable("80%"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "payments",
+        name: "api",
+        replicas: 5,
+        image: "registry.example.com/payments/api:7.4.1",
+        cpu_milli: 400,
+        memory_mib: 512,
+        priority: Some("business-critical"),
+        grace_seconds: 60,
+        budget: Budget::MinAvailable("4"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "search",
+        name: "elastic",
+        kind: Kind::StatefulSet,
+        replicas: 5,
+        image: "docker.elastic.co/elasticsearch/elasticsearch:9.2.1",
+        cpu_milli: 1000,
+        memory_mib: 8192,
+        patience: Patience::Forever,
+        pool: Some("memory"),
+        grace_seconds: 120,
+        budget: Budget::MaxUnavailable("1"),
+        volume: Volume::Claim,
+        ..PLAIN
+    },
+    Service {
+        namespace: "batch",
+        name: "image-resize",
+        replicas: 6,
+        image: "registry.example.com/batch/image-resize:1.9.2",
+        cpu_milli: 0,
+        memory_mib: 0,
+        patience: Patience::Seconds(30),
+        priority: Some("interruptible"),
+        volume: Volume::EmptyDir,
+        ..PLAIN
+    },
+    Service {
+        namespace: "kube-system",
+        name: "coredns",
+        replicas: 3,
+        image: "registry.k8s.io/coredns/coredns:v1.12.1",
+        cpu_milli: 100,
+        memory_mib: 70,
+        priority: Some("system-cluster-critical"),
+        budget: Budget::MaxUnavailable("1"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "shop",
+        name: "catalog",
+        replicas: 6,
+        image: "registry.example.com/shop/catalog:3.2.7",
+        ..PLAIN
+    },
+    Service {
+        namespace: "batch",
+        name: "nightly-report",
+        kind: Kind::Job,
+        replicas: 3,
+        image: "registry.example.com/batch/report:88",
+        cpu_milli: 500,
+        memory_mib: 1024,
+        volume: Volume::EmptyDir,
+        ..PLAIN
+    },
+    Service {
+        namespace: "batch",
+        name: "migration-runner",
+        kind: Kind::Bare,
+        image: "registry.example.com/batch/migrate:2026.10",
+        cpu_milli: 100,
+        memory_mib: 128,
+        patience: Patience::Seconds(60),
+        ..PLAIN
+    },
+    Service {
+        namespace: "platform",
+        name: "backup-agent",
+        replicas: 2,
+        image: "registry.example.com/platform/backup-agent:0.31.0",
+        patience: Patience::Seconds(60),
+        finalizer: Some("backup.platform.example.com/flush"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "monitoring",
+        name: "grafana",
+        image: "docker.io/grafana/grafana:12.3.0",
+        budget: Budget::MinAvailable("1"),
+        volume: Volume::Claim,
+        ..PLAIN
+    },
+    Service {
+        namespace: "payments",
+        name: "ledger",
+        kind: Kind::StatefulSet,
+        replicas: 3,
+        image: "docker.io/library/postgres:18.1",
+        cpu_milli: 1000,
+        memory_mib: 4096,
+        pool: Some("memory"),
+        priority: Some("business-critical"),
+        grace_seconds: 120,
+        budget: Budget::MinAvailable("2"),
+        volume: Volume::Claim,
+        ..PLAIN
+    },
+    Service {
+        namespace: "search",
+        name: "query-api",
+        replicas: 5,
+        image: "registry.example.com/search/query-api:12.0.4",
+        budget: Budget::MaxUnavailable("1"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "shop",
+        name: "checkout",
+        replicas: 4,
+        image: "registry.example.com/shop/checkout:5.0.12",
+        priority: Some("business-critical"),
+        grace_seconds: 45,
+        budget: Budget::MinAvailable("3"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "ingress",
+        name: "nginx-controller",
+        replicas: 4,
+        image: "registry.k8s.io/ingress-nginx/controller:v1.14.0",
+        grace_seconds: 90,
+        budget: Budget::MinAvailable("2"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "monitoring",
+        name: "prometheus",
+        kind: Kind::StatefulSet,
+        replicas: 2,
+        image: "quay.io/prometheus/prometheus:v3.7.3",
+        cpu_milli: 1000,
+        memory_mib: 6144,
+        pool: Some("memory"),
+        grace_seconds: 180,
+        volume: Volume::Claim,
+        ..PLAIN
+    },
+    Service {
+        namespace: "batch",
+        name: "video-transcode",
+        replicas: 4,
+        image: "registry.example.com/batch/transcode:2.2.0",
+        cpu_milli: 1500,
+        memory_mib: 2048,
+        pool: Some("spot"),
+        priority: Some("interruptible"),
+        patience: Patience::Seconds(30),
+        volume: Volume::EmptyDir,
+        ..PLAIN
+    },
+    Service {
+        namespace: "monitoring",
+        name: "alertmanager",
+        kind: Kind::StatefulSet,
+        replicas: 3,
+        image: "quay.io/prometheus/alertmanager:v0.29.0",
+        cpu_milli: 100,
+        memory_mib: 128,
+        patience: Patience::Forever,
+        budget: Budget::MaxUnavailable("1"),
+        volume: Volume::Claim,
+        ..PLAIN
+    },
+    Service {
+        namespace: "payments",
+        name: "fraud-scoring",
+        replicas: 3,
+        image: "registry.example.com/payments/fraud:1.0.77",
+        cpu_milli: 800,
+        memory_mib: 1024,
+        budget: Budget::MinAvailable("50%"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "shop",
+        name: "recommendations",
+        replicas: 4,
+        image: "registry.example.com/shop/recommendations:0.44.1",
+        volume: Volume::EmptyDir,
+        ..PLAIN
+    },
+    Service {
+        namespace: "platform",
+        name: "vault",
+        kind: Kind::StatefulSet,
+        replicas: 3,
+        image: "docker.io/hashicorp/vault:1.21.1",
+        budget: Budget::MaxUnavailable("1"),
+        volume: Volume::Claim,
+        ..PLAIN
+    },
+    Service {
+        namespace: "search",
+        name: "indexer",
+        replicas: 3,
+        image: "registry.example.com/search/indexer:12.0.4",
+        patience: Patience::Seconds(60),
+        volume: Volume::EmptyDir,
+        ..PLAIN
+    },
+    Service {
+        namespace: "monitoring",
+        name: "loki",
+        replicas: 3,
+        image: "docker.io/grafana/loki:3.6.0",
+        cpu_milli: 300,
+        memory_mib: 1024,
+        ..PLAIN
+    },
+    Service {
+        namespace: "kube-system",
+        name: "metrics-server",
+        replicas: 2,
+        image: "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
+        cpu_milli: 100,
+        memory_mib: 200,
+        priority: Some("system-cluster-critical"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "payments",
+        name: "settlement",
+        kind: Kind::Job,
+        replicas: 2,
+        image: "registry.example.com/payments/settlement:31",
+        ..PLAIN
+    },
+    Service {
+        namespace: "platform",
+        name: "cert-manager",
+        image: "quay.io/jetstack/cert-manager-controller:v1.19.1",
+        cpu_milli: 50,
+        memory_mib: 128,
+        ..PLAIN
+    },
+    Service {
+        namespace: "platform",
+        name: "external-dns",
+        image: "registry.k8s.io/external-dns/external-dns:v0.20.0",
+        cpu_milli: 50,
+        memory_mib: 64,
+        ..PLAIN
+    },
+    Service {
+        namespace: "platform",
+        name: "argocd-server",
+        image: "quay.io/argoproj/argocd:v3.2.0",
+        ..PLAIN
+    },
+    Service {
+        namespace: "kube-system",
+        name: "cluster-autoscaler",
+        image: "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.0",
+        cpu_milli: 100,
+        memory_mib: 600,
+        priority: Some("system-cluster-critical"),
+        ..PLAIN
+    },
+    Service {
+        namespace: "batch",
+        name: "debug-shell",
+        kind: Kind::Bare,
+        image: "docker.io/library/debian:13",
+        cpu_milli: 0,
+        memory_mib: 0,
+        ..PLAIN
+    },
+];

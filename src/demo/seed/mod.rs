@@ -1,0 +1,579 @@
+//! The cluster at the beginning: machines, workloads, and pods that have long been running.
+
+pub mod catalogue;
+mod managed_fields;
+pub mod nodes;
+pub mod pods;
+mod workloads;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use self::{
+    catalogue::{NODE_AGENTS, NodeAgent, Patience, SERVICES, STATIC_PODS, Service},
+    nodes::{MAX_PODS, Machine},
+    pods::{Mould, PodSeed},
+};
+use super::chance::Chance;
+use crate::time::{Span, Timestamp};
+
+/// The version of the embedded cluster's kubelets: that of its API server.
+pub const VERSION: &str = "v1.36.3";
+
+/// Everything that is there at the beginning. Equal inputs give equal objects.
+#[derive(Debug)]
+pub struct Seed {
+    pub machines: Vec<Machine>,
+    workloads: Vec<Workload>,
+    /// In the order of their workloads.
+    pods: Vec<PodSeed>,
+    chance: Chance,
+    epoch: Timestamp,
+}
+
+/// What became of a machine before the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    Well,
+    /// It last gave a sign of life so long ago; nobody has noticed yet.
+    SilentFor(Span),
+    /// The controller has given it up so long ago, and tainted it.
+    UnknownFor(Span),
+    /// It has been short of memory for so long.
+    MemoryPressureFor(Span),
+}
+
+/// What became of a pod before the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    Well,
+    /// Its node was given up so long ago: marked not ready.
+    Cut {
+        since: Span,
+    },
+    /// Marked not ready as well, then deleted so long ago; nobody on its node knows.
+    Evicted {
+        since: Span,
+        at: Span,
+    },
+    /// Made so long ago in place of an evicted one.
+    Replaces {
+        before: Span,
+    },
+}
+
+/// Something that pods are made for.
+#[derive(Debug)]
+pub struct Workload {
+    pub namespace: String,
+    pub name: String,
+    pub owner: Owner,
+    /// Pods wanted; for a node agent one for each machine.
+    pub replicas: usize,
+    /// Labels that select its pods.
+    pub labels: Value,
+    /// Template of the pods as their direct owner has it.
+    pub template: Value,
+    /// The pod-template-hash, for pods of a Deployment.
+    hash: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Owner {
+    Service(Service),
+    Agent(NodeAgent),
+    /// The kubelet itself.
+    Static,
+}
+
+impl Seed {
+    /// `nodes` machines with `pods` pods on them (node agents and control plane included, where so many fit).
+    ///
+    /// `pasts` says what happened before to which machines, by their names.
+    pub fn new(
+        nodes: usize,
+        pods: usize,
+        pasts: impl Fn(&[Machine]) -> Vec<(usize, Past)>,
+        chance: Chance,
+        epoch: Timestamp,
+    ) -> Self {
+        let mut machines = Machine::all(nodes);
+        for (index, past) in pasts(&machines) {
+            machines[index].past = past;
+        }
+        let workloads = workloads_for(&machines, pods);
+        let pods = Placing::new(&machines).all(&workloads);
+        Self { machines, workloads, pods, chance, epoch }
+    }
+
+    /// Every object, owners before what they own. Made one by one: all at once they would not fit into memory.
+    pub fn objects(&self) -> impl Iterator<Item = Value> {
+        let (chance, epoch) = (self.chance, self.epoch);
+        let namespaces: BTreeSet<&str> = self
+            .workloads
+            .iter()
+            .map(|workload| workload.namespace.as_str())
+            .chain(["default", "kube-system", "kube-public", "kube-node-lease"])
+            .collect();
+        (catalogue::PRIORITY_CLASSES
+            .iter()
+            .map(move |(name, value)| priority_class(name, *value, chance, epoch)))
+        .chain(namespaces.into_iter().map(move |name| namespace(name, chance, epoch)))
+        .chain(self.machines.iter().map(move |machine| nodes::node(machine, chance, epoch)))
+        .chain(self.machines.iter().map(move |machine| nodes::lease(machine, chance, epoch)))
+        .chain(self.workloads.iter().flat_map(move |workload| workloads::objects(workload, chance, epoch)))
+        .chain(self.pod_objects())
+    }
+
+    fn pod_objects(&self) -> impl Iterator<Item = Value> {
+        let mut mould: Option<(usize, Mould)> = None;
+        self.pods.iter().map(move |seed| {
+            let workload = &self.workloads[seed.workload];
+            if mould.as_ref().is_none_or(|(of, _)| *of != seed.workload) {
+                mould = Some((seed.workload, Mould::new(workload, self.chance)));
+            }
+            let (_, mould) = mould.as_ref().expect("made above");
+            let machine = seed.machine.map(|index| &self.machines[index]);
+            mould.pod(seed, workload, machine, self.chance, self.epoch)
+        })
+    }
+}
+
+fn priority_class(name: &str, value: i64, chance: Chance, epoch: Timestamp) -> Value {
+    json!({
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": cluster_metadata("PriorityClass", name, chance, epoch),
+        "value": value,
+        "preemptionPolicy": "PreemptLowerPriority",
+    })
+}
+
+fn namespace(name: &str, chance: Chance, epoch: Timestamp) -> Value {
+    let mut metadata = cluster_metadata("Namespace", name, chance, epoch);
+    metadata["labels"] = json!({"kubernetes.io/metadata.name": name});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": metadata,
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    })
+}
+
+fn cluster_metadata(kind: &str, name: &str, chance: Chance, epoch: Timestamp) -> Value {
+    json!({
+        "name": name,
+        "uid": workloads::object_uid(chance, kind, "", name),
+        "creationTimestamp": (epoch - Span::from_secs(90 * 86_400)).to_time(),
+    })
+}
+
+impl Workload {
+    fn service(service: &Service, copy: usize, replicas: usize) -> Self {
+        let namespace = match (copy, service.namespace) {
+            (0, namespace) | (_, namespace @ "kube-system") => namespace.to_owned(),
+            (copy, namespace) => format!("{namespace}-{}", copy + 1),
+        };
+        let name = match (copy, service.namespace) {
+            (1.., "kube-system") => format!("{}-{}", service.name, copy + 1),
+            _ => service.name.to_owned(),
+        };
+        let labels = json!({"app.kubernetes.io/name": service.name, "app.kubernetes.io/instance": name});
+        let owner = Owner::Service(*service);
+        let template = pods::service_template(service, &labels);
+        let mut made = Self { namespace, name, owner, replicas, labels, template, hash: None };
+        match service.kind {
+            catalogue::Kind::Deployment => made.hash_template(),
+            catalogue::Kind::Job => made.run_once(),
+            catalogue::Kind::StatefulSet | catalogue::Kind::Bare => {}
+        }
+        made
+    }
+
+    fn agent(agent: &NodeAgent, machines: usize) -> Self {
+        let labels = json!({"k8s-app": agent.name});
+        Self {
+            namespace: agent.namespace.to_owned(),
+            name: agent.name.to_owned(),
+            owner: Owner::Agent(*agent),
+            replicas: machines,
+            template: pods::agent_template(agent, &labels),
+            labels,
+            hash: None,
+        }
+    }
+
+    fn static_pod(name: &'static str, image: &'static str, machines: usize) -> Self {
+        let agent = NodeAgent {
+            name,
+            namespace: "kube-system",
+            image,
+            cpu_milli: 100,
+            memory_mib: 100,
+            priority: Some("system-node-critical"),
+        };
+        let mut made = Self::agent(&agent, machines);
+        made.owner = Owner::Static;
+        made.labels = json!({"component": name, "tier": "control-plane"});
+        made.template["metadata"]["labels"] = made.labels.clone();
+        made
+    }
+
+    fn hash_template(&mut self) {
+        let hash = super::chance::template_hash(&self.template);
+        self.template["metadata"]["labels"]["pod-template-hash"] = json!(hash);
+        self.hash = Some(hash);
+    }
+
+    fn run_once(&mut self) {
+        let seconds = if self.name == "settlement" { "900" } else { "1500" };
+        self.template["metadata"]["annotations"][pods::RUN_SECONDS] = json!(seconds);
+        self.template["metadata"]["labels"]["batch.kubernetes.io/job-name"] = json!(self.name);
+        self.template["metadata"]["labels"]["job-name"] = json!(self.name);
+        self.template["spec"]["restartPolicy"] = json!("Never");
+    }
+
+    /// The template as a Deployment has it.
+    fn bare_template(&self) -> Value {
+        let mut template = self.template.clone();
+        if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
+            labels.remove("pod-template-hash");
+        }
+        template
+    }
+
+    /// Kind, apiVersion and name of what owns the pods; None where nothing does.
+    fn pod_owner_kind(&self) -> Option<(&'static str, &'static str)> {
+        match &self.owner {
+            Owner::Static => None,
+            Owner::Agent(_) => Some(("DaemonSet", "apps/v1")),
+            Owner::Service(service) => match service.kind {
+                catalogue::Kind::Deployment => Some(("ReplicaSet", "apps/v1")),
+                catalogue::Kind::StatefulSet => Some(("StatefulSet", "apps/v1")),
+                catalogue::Kind::Job => Some(("Job", "batch/v1")),
+                catalogue::Kind::Bare => None,
+            },
+        }
+    }
+
+    fn pod_owner_name(&self) -> Option<String> {
+        self.pod_owner_kind()?;
+        Some(match &self.hash {
+            Some(hash) => format!("{}-{hash}", self.name),
+            None => self.name.clone(),
+        })
+    }
+
+    fn pod_owner(&self, chance: Chance) -> Option<Value> {
+        let (kind, version) = self.pod_owner_kind()?;
+        let name = self.pod_owner_name()?;
+        Some(json!({
+            "apiVersion": version, "kind": kind, "name": name, "controller": true, "blockOwnerDeletion": true,
+            "uid": workloads::object_uid(chance, kind, &self.namespace, &name),
+        }))
+    }
+
+    /// Requested CPU and memory of one pod, in thousandths and MiB.
+    fn requests(&self) -> (i64, i64) {
+        match &self.owner {
+            Owner::Service(service) => (service.cpu_milli, service.memory_mib),
+            Owner::Agent(agent) => (agent.cpu_milli, agent.memory_mib),
+            Owner::Static => (100, 100),
+        }
+    }
+}
+
+/// The workloads that together have about `pods` pods on these machines.
+fn workloads_for(machines: &[Machine], pods: usize) -> Vec<Workload> {
+    let leaders = machines.iter().filter(|machine| machine.is_control_plane()).count();
+    let mut made = Vec::new();
+    let mut left = pods;
+    if leaders > 0 && left >= leaders * STATIC_PODS.len() {
+        left -= leaders * STATIC_PODS.len();
+        made.extend(STATIC_PODS.iter().map(|(name, image)| Workload::static_pod(name, image, leaders)));
+    }
+    // Agents on every node may take half of the pods, not more: few pods should still be different ones.
+    for agent in NODE_AGENTS {
+        if machines.is_empty() || machines.len() * (made.len() + 1) > pods / 2 + leaders * STATIC_PODS.len() {
+            break;
+        }
+        left -= machines.len();
+        made.push(Workload::agent(agent, machines.len()));
+    }
+    made.extend(services_for(left));
+    made
+}
+
+fn services_for(mut left: usize) -> Vec<Workload> {
+    let one_round: usize = SERVICES.iter().map(|service| service.replicas).sum();
+    // A larger cluster has both more services and larger ones.
+    let factor = (left as f64 / one_round as f64).sqrt().max(1.0).floor() as usize;
+    let mut made = Vec::new();
+    for copy in 0.. {
+        for service in SERVICES {
+            if left == 0 {
+                return made;
+            }
+            let wanted = match service.kind {
+                catalogue::Kind::Deployment if service.replicas > 1 => service.replicas * factor,
+                _ => service.replicas,
+            };
+            let replicas = wanted.min(left);
+            left -= replicas;
+            made.push(Workload::service(service, copy, replicas));
+        }
+    }
+    made
+}
+
+/// Puts the pods of the beginning onto machines.
+struct Placing<'a> {
+    machines: &'a [Machine],
+    free_cpu: Vec<i64>,
+    free_memory: Vec<i64>,
+    taken: Vec<usize>,
+    /// Where the next search begins.
+    cursor: usize,
+}
+
+/// How many machines with room are compared before one is taken.
+const COMPARED: usize = 30;
+
+impl<'a> Placing<'a> {
+    fn new(machines: &'a [Machine]) -> Self {
+        Self {
+            machines,
+            free_cpu: machines.iter().map(Machine::allocatable_cpu_milli).collect(),
+            free_memory: machines.iter().map(Machine::allocatable_memory_mib).collect(),
+            taken: vec![0; machines.len()],
+            cursor: 0,
+        }
+    }
+
+    fn all(mut self, workloads: &[Workload]) -> Vec<PodSeed> {
+        let mut pods = Vec::new();
+        for (index, workload) in workloads.iter().enumerate() {
+            match &workload.owner {
+                Owner::Agent(_) => self.on_each(index, workload, |_| true, &mut pods),
+                Owner::Static => self.on_each(index, workload, Machine::is_control_plane, &mut pods),
+                Owner::Service(service) => self.spread(index, workload, service, &mut pods),
+            }
+        }
+        pods
+    }
+
+    fn on_each(
+        &mut self,
+        index: usize,
+        workload: &Workload,
+        wanted: impl Fn(&Machine) -> bool,
+        pods: &mut Vec<PodSeed>,
+    ) {
+        let machines = self.machines;
+        for (ordinal, (at, machine)) in machines.iter().enumerate().filter(|(_, m)| wanted(m)).enumerate() {
+            let slot = self.take(at, workload);
+            let state = match machine.past {
+                Past::UnknownFor(since) => Beginning::Cut { since },
+                Past::Well | Past::SilentFor(_) | Past::MemoryPressureFor(_) => Beginning::Well,
+            };
+            pods.push(PodSeed { workload: index, ordinal, machine: Some(at), slot, state });
+        }
+    }
+
+    fn spread(&mut self, index: usize, workload: &Workload, service: &Service, pods: &mut Vec<PodSeed>) {
+        let mut zones = [0_usize; nodes::ZONES.len()];
+        let mut used = std::collections::BTreeMap::new();
+        let mut spare = workload.replicas;
+        for ordinal in 0..workload.replicas {
+            let Some(at) = self.choose(workload, service, &zones, &used, Anywhere::Yes) else {
+                pods.push(PodSeed {
+                    workload: index,
+                    ordinal,
+                    machine: None,
+                    slot: 0,
+                    state: Beginning::Well,
+                });
+                continue;
+            };
+            zones[self.machines[at].zone] += 1;
+            *used.entry(at).or_insert(0) += 1;
+            let slot = self.take(at, workload);
+            let state = fate(self.machines[at].past, service);
+            pods.push(PodSeed { workload: index, ordinal, machine: Some(at), slot, state });
+            let Beginning::Evicted { at: deleted, .. } = state else { continue };
+            if service.kind != catalogue::Kind::Deployment {
+                continue;
+            }
+            let Some(at) = self.choose(workload, service, &zones, &used, Anywhere::Healthy) else { continue };
+            *used.entry(at).or_insert(0) += 1;
+            let slot = self.take(at, workload);
+            let state = Beginning::Replaces { before: deleted - Span::from_secs(1) };
+            pods.push(PodSeed { workload: index, ordinal: spare, machine: Some(at), slot, state });
+            spare += 1;
+        }
+    }
+
+    /// The machine with the fewest of the workload's pods in its zone and on it, then the emptiest.
+    fn choose(
+        &mut self,
+        workload: &Workload,
+        service: &Service,
+        zones: &[usize],
+        used: &std::collections::BTreeMap<usize, usize>,
+        anywhere: Anywhere,
+    ) -> Option<usize> {
+        let count = self.machines.len();
+        let (cpu, memory) = workload.requests();
+        let fits = |at: &usize| {
+            let machine = &self.machines[*at];
+            !machine.is_control_plane()
+                && service.pool.is_none_or(|pool| machine.pool.name == pool)
+                && self.free_cpu[*at] >= cpu
+                && self.free_memory[*at] >= memory
+                && self.taken[*at] < MAX_PODS as usize
+                && (anywhere == Anywhere::Yes || machine.past == Past::Well)
+        };
+        let chosen =
+            (0..count).map(|offset| (self.cursor + offset) % count).filter(fits).take(COMPARED).min_by_key(
+                |at| {
+                    let here = used.get(at).copied().unwrap_or(0);
+                    (zones[self.machines[*at].zone], here, self.taken[*at])
+                },
+            );
+        self.cursor = if count == 0 { 0 } else { (self.cursor + COMPARED / 2) % count };
+        chosen
+    }
+
+    fn take(&mut self, at: usize, workload: &Workload) -> usize {
+        let (cpu, memory) = workload.requests();
+        self.free_cpu[at] -= cpu;
+        self.free_memory[at] -= memory;
+        self.taken[at] += 1;
+        self.taken[at]
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Anywhere {
+    Yes,
+    /// Only where nothing has gone wrong.
+    Healthy,
+}
+
+fn fate(past: Past, service: &Service) -> Beginning {
+    let Past::UnknownFor(since) = past else { return Beginning::Well };
+    let patience = match service.patience {
+        Patience::Forever => return Beginning::Cut { since },
+        Patience::Default => Span::from_secs(300),
+        Patience::Seconds(seconds) => Span::from_secs(seconds),
+    };
+    if patience < since {
+        Beginning::Evicted { since, at: since - patience }
+    } else {
+        Beginning::Cut { since }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_has_the_nodes_and_pods_that_were_asked_for() {
+        for (nodes, pods) in [(24, 180), (1, 10), (3, 30), (190, 1500), (300, 9000)] {
+            let seed = seed(nodes, pods, 1);
+            assert_eq!(count(&seed, "Node"), nodes);
+            assert_eq!(count(&seed, "Lease"), nodes);
+            assert_eq!(count(&seed, "Pod"), pods, "{nodes} nodes");
+        }
+    }
+
+    #[test]
+    fn a_seed_always_gives_the_same_objects_and_another_seed_others() {
+        let all = |number| seed(24, 180, number).objects().map(|o| o.to_string()).collect::<Vec<_>>();
+        assert_eq!(all(5), all(5));
+        assert_ne!(all(5), all(6));
+    }
+
+    #[test]
+    fn no_two_objects_share_a_name_or_a_uid() {
+        let seed = seed(60, 4000, 3);
+        let mut names = BTreeSet::new();
+        let mut uids = BTreeSet::new();
+        for object in seed.objects() {
+            let metadata = &object["metadata"];
+            let uid = metadata["uid"].as_str().expect("a uid").to_owned();
+            let name = format!("{} {} {}", object["kind"], metadata["namespace"], metadata["name"]);
+            assert!(names.insert(name.clone()), "{name} twice");
+            assert!(uids.insert(uid.clone()), "{uid} twice");
+        }
+    }
+
+    #[test]
+    fn pods_are_placed_where_they_fit() {
+        let seed = seed(24, 180, 1);
+        for pod in seed.objects().filter(|o| o["kind"] == "Pod") {
+            assert!(pod["spec"]["nodeName"].is_string(), "{} waits", pod["metadata"]["name"]);
+            if let Some(pool) = pod.pointer("/spec/nodeSelector/pool") {
+                let node = pod["spec"]["nodeName"].as_str().expect("bound");
+                assert!(node.starts_with(pool.as_str().expect("text")), "{node} is not of pool {pool}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pod_is_as_large_as_real_ones() {
+        let sizes: Vec<usize> =
+            seed(24, 180, 1).objects().filter(|o| o["kind"] == "Pod").map(|o| o.to_string().len()).collect();
+        let services = sizes.iter().filter(|size| **size > 5000).count();
+        assert!(services >= 90, "{services} of {} pods are large", sizes.len());
+        let mean = sizes.iter().filter(|size| **size > 5000).sum::<usize>() / services;
+        assert!((6000..9000).contains(&mean), "{mean} bytes");
+    }
+
+    #[test]
+    fn an_unknown_node_has_its_taints_and_the_impatient_pods_are_already_leaving() {
+        let since = Span::from_secs(240);
+        let unknown = |machines: &[Machine]| {
+            let at = machines.iter().position(|m| m.name == "general-1a-02").expect("there are two");
+            vec![(at, Past::UnknownFor(since))]
+        };
+        let epoch = Timestamp::from_secs(1_800_000_000);
+        let seed = Seed::new(24, 180, unknown, Chance::new(1), epoch);
+        let objects: Vec<Value> = seed.objects().collect();
+        let node = objects.iter().find(|o| o["kind"] == "Node" && o["metadata"]["name"] == "general-1a-02");
+        let taints = node.expect("named above")["spec"]["taints"].as_array().expect("tainted").clone();
+        assert!(taints.iter().all(|t| t["timeAdded"] == (epoch - since).to_time()));
+        let here = |o: &&Value| o["kind"] == "Pod" && o["spec"]["nodeName"] == "general-1a-02";
+        let pods: Vec<&Value> = objects.iter().filter(here).collect();
+        assert!(pods.iter().all(|p| ready(p) == "False"));
+        let leaving: Vec<&&Value> =
+            pods.iter().filter(|p| p["metadata"]["deletionTimestamp"].is_string()).collect();
+        let staying = pods.len() - leaving.len();
+        assert!(
+            !leaving.is_empty() && staying > leaving.len(),
+            "{} leaving, {staying} staying",
+            leaving.len()
+        );
+        for pod in leaving {
+            let seconds = pod["spec"]["tolerations"][0]["tolerationSeconds"].as_i64().expect("impatient");
+            assert!(seconds < 240);
+        }
+    }
+
+    fn ready(pod: &Value) -> &str {
+        let conditions = pod["status"]["conditions"].as_array().expect("conditions");
+        let ready = conditions.iter().find(|c| c["type"] == "Ready").expect("a Ready condition");
+        ready["status"].as_str().expect("text")
+    }
+
+    fn seed(nodes: usize, pods: usize, number: u64) -> Seed {
+        Seed::new(nodes, pods, |_| Vec::new(), Chance::new(number), Timestamp::from_secs(1_800_000_000))
+    }
+
+    fn count(seed: &Seed, kind: &str) -> usize {
+        seed.objects().filter(|object| object["kind"] == kind).count()
+    }
+}
