@@ -31,10 +31,10 @@ const QUIET: Scenario =
     Scenario { name: "", doc: "", nodes: 24, pods: 180, pod_changes_per_second: 0.0, before: |_| Vec::new() };
 
 /// Every scenario; the first is what `kordon demo` shows.
-pub const SCENARIOS: &[Scenario] = &[
+pub static SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "default",
-        doc: "a night in the middle of it: one node long lost, one falling silent, a rollout, memory pressure",
+        doc: "a night halfway through: one node long lost, one falling silent, a rollout, memory pressure",
         pod_changes_per_second: 0.5,
         before: the_night_so_far,
         ..QUIET
