@@ -94,7 +94,7 @@ fn shared_state_is_not_hidden_behind_locks_or_globals() {
         let mutable_globals =
             source.tokens.windows(2).filter(|t| t[0].text == "static" && t[1].text == "mut");
         arc_mutex_app
-            .chain(mutable_globals.map(|t| &t[..]))
+            .chain(mutable_globals)
             .map(|t| format!("{}:{}", source.path, t[0].line))
             .collect::<Vec<_>>()
     }));
