@@ -113,7 +113,7 @@ impl<T: Record + PartialEq> Table<T> {
         match event {
             Event::ListBegun => self.epoch += 1,
             Event::Listed(object) | Event::Applied(object) => self.put(object, self.epoch, &mut tell),
-            Event::Foretold(object) => self.put(object, self.epoch.wrapping_sub(1), &mut tell),
+            Event::Foretold(object) => self.put(object, self.epoch.saturating_sub(1), &mut tell),
             Event::ListDone => {
                 self.synced = true;
                 self.sweep(&mut tell);

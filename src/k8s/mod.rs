@@ -1,6 +1,8 @@
 //! Everything that talks to an API server: connect, watch, decode, write, access, errors.
 
 pub mod connect;
+pub mod decode;
+pub mod error;
 pub mod feed;
 pub mod watch;
 pub mod write;

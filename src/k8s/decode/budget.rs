@@ -1,0 +1,111 @@
+//! PodDisruptionBudgets.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{
+    Decoder, News, Wire,
+    leaf::{Int, IntOrText, Pairs, Text, or_default},
+    meta::Meta,
+    pool::Pool,
+    workload::WireSelector,
+};
+use crate::{
+    cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name},
+    time::Timestamp,
+};
+
+/// Reads budgets.
+#[derive(Debug, Default)]
+pub struct Budgets(Pool);
+
+impl Decoder for Budgets {
+    type Wire<'a> = WireBudget<'a>;
+
+    fn change(&mut self, news: News<WireBudget<'_>>) -> Option<Change> {
+        Some(Change::Budget(news.event(|wire| budget(&wire, &mut self.0))))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+fn budget(wire: &WireBudget<'_>, pool: &mut Pool) -> Budget {
+    let WireBudget { metadata, spec, status } = wire;
+    Budget {
+        key: metadata.key(pool),
+        uid: metadata.uid(),
+        version: metadata.version(),
+        generation: metadata.generation.or(0),
+        selector: spec.selector.as_ref().map(|selector| selector.selector(pool)),
+        min_available: int_or_percent(&spec.min_available),
+        max_unavailable: int_or_percent(&spec.max_unavailable),
+        unhealthy_always_allowed: *spec.unhealthy_pod_eviction_policy == *"AlwaysAllow",
+        status: BudgetStatus {
+            observed_generation: status.observed_generation.or(0),
+            disruptions_allowed: status.disruptions_allowed.narrow().unwrap_or_default(),
+            current_healthy: status.current_healthy.narrow().unwrap_or_default(),
+            desired_healthy: status.desired_healthy.narrow().unwrap_or_default(),
+            expected_pods: status.expected_pods.narrow().unwrap_or_default(),
+            disrupted_pods: disrupted(&status.disrupted_pods),
+        },
+    }
+}
+
+fn int_or_percent(wire: &IntOrText<'_>) -> Option<IntOrPercent> {
+    match wire {
+        IntOrText::Absent => None,
+        IntOrText::Int(number) => Int(Some(*number)).narrow().map(IntOrPercent::Int),
+        IntOrText::Text(text) => text.strip_suffix('%')?.parse().ok().map(IntOrPercent::Percent),
+    }
+}
+
+fn disrupted(pairs: &Pairs<'_>) -> BTreeMap<Name, Timestamp> {
+    let granted = |time: &str| Timestamp::parse(time);
+    pairs.0.iter().filter_map(|(pod, time)| Some(((**pod).into(), granted(time)?))).collect()
+}
+
+/// A PodDisruptionBudget as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireBudget<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: Spec<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    status: Status<'a>,
+}
+
+impl Wire for WireBudget<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(borrow)]
+    min_available: IntOrText<'a>,
+    #[serde(borrow)]
+    max_unavailable: IntOrText<'a>,
+    #[serde(borrow)]
+    selector: Option<WireSelector<'a>>,
+    #[serde(borrow)]
+    unhealthy_pod_eviction_policy: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status<'a> {
+    observed_generation: Int,
+    disruptions_allowed: Int,
+    current_healthy: Int,
+    desired_healthy: Int,
+    expected_pods: Int,
+    #[serde(borrow)]
+    disrupted_pods: Pairs<'a>,
+}

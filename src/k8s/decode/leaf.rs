@@ -1,0 +1,324 @@
+//! The leaves of objects, read leniently: a value of the wrong type counts as absent.
+//!
+//! Text borrows from the bytes that were received, so that reading an object allocates next to nothing.
+
+use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+
+use crate::{
+    cluster::quantity,
+    time::{Span, Timestamp},
+};
+
+/// A string; empty where absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Text<'_> {
+    /// The point in time that it tells, if it tells one.
+    pub fn time(&self) -> Option<Timestamp> {
+        if self.is_empty() { None } else { Timestamp::parse(self) }
+    }
+}
+
+/// A whole number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Int(pub Option<i64>);
+
+impl Int {
+    pub fn or(self, default: i64) -> i64 {
+        self.0.unwrap_or(default)
+    }
+
+    /// The number clamped into 32 bits.
+    pub fn narrow(self) -> Option<i32> {
+        let clamped = self.0?.clamp(i32::MIN.into(), i32::MAX.into());
+        Some(i32::try_from(clamped).expect("it has just been clamped"))
+    }
+
+    /// So many seconds; negative ones count as none at all.
+    pub fn seconds(self) -> Option<Span> {
+        self.0.map(|seconds| Span::from_secs(seconds.max(0)))
+    }
+}
+
+/// A truth value; false where absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flag(pub bool);
+
+/// An amount of a resource, as a string or (as people write it) a number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quantity<'a>(Cow<'a, str>);
+
+impl Quantity<'_> {
+    /// In thousandths; zero where it is absent, negative or no quantity.
+    pub fn milli(&self) -> i64 {
+        quantity::parse_milli(&self.0).unwrap_or(0).max(0)
+    }
+
+    /// In whole units, otherwise as [`Quantity::milli`].
+    pub fn units(&self) -> i64 {
+        quantity::parse_units(&self.0).unwrap_or(0).max(0)
+    }
+
+    pub fn is_given(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+/// A number or a text, as `minAvailable` has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum IntOrText<'a> {
+    #[default]
+    Absent,
+    Int(i64),
+    Text(Cow<'a, str>),
+}
+
+/// A map from text to text, in the order received; entries whose value is no text are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pairs<'a>(pub Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+/// A list; empty where absent or null. Of another type it spoils the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List<T>(pub Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Option::deserialize(deserializer)?.unwrap_or_default()))
+    }
+}
+
+/// Reads an object of which null is the same as absent.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A leaf: says what it makes of each JSON type; what it does not say counts as absent.
+trait Leaf<'de>: Default {
+    fn text(_: Cow<'de, str>) -> Self {
+        Self::default()
+    }
+    fn int(_: i64) -> Self {
+        Self::default()
+    }
+    fn flag(_: bool) -> Self {
+        Self::default()
+    }
+    fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        drain_map(map)?;
+        Ok(Self::default())
+    }
+}
+
+impl<'de> Leaf<'de> for Text<'de> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self(text)
+    }
+}
+
+impl Leaf<'_> for Int {
+    fn int(number: i64) -> Self {
+        Self(Some(number))
+    }
+}
+
+impl Leaf<'_> for Flag {
+    fn flag(flag: bool) -> Self {
+        Self(flag)
+    }
+}
+
+impl<'de> Leaf<'de> for Quantity<'de> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self(text)
+    }
+    fn int(number: i64) -> Self {
+        Self(Cow::Owned(number.to_string()))
+    }
+}
+
+impl<'de> Leaf<'de> for IntOrText<'de> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self::Text(text)
+    }
+    fn int(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl<'de> Leaf<'de> for Pairs<'de> {
+    fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(0));
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            if let MaybeText(Some(value)) = map.next_value()? {
+                pairs.push((key.0, value));
+            }
+        }
+        Ok(Self(pairs))
+    }
+}
+
+/// A text, or none where it is of another type.
+#[derive(Default)]
+struct MaybeText<'a>(Option<Cow<'a, str>>);
+
+impl<'de> Leaf<'de> for MaybeText<'de> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self(Some(text))
+    }
+}
+
+macro_rules! deserialize_leaves {
+    ($($owned:ty),+; $($borrowed:ident),+) => {
+        $(impl<'de> Deserialize<'de> for $owned {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(LeafVisitor(PhantomData))
+            }
+        })+
+        $(impl<'de: 'a, 'a> Deserialize<'de> for $borrowed<'a> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(LeafVisitor::<$borrowed<'de>>(PhantomData))
+            }
+        })+
+    };
+}
+
+deserialize_leaves!(Int, Flag; Text, Quantity, IntOrText, Pairs, MaybeText);
+
+struct LeafVisitor<L>(PhantomData<L>);
+
+impl<'de, L: Leaf<'de>> Visitor<'de> for LeafVisitor<L> {
+    type Value = L;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<L, E> {
+        Ok(L::text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<L, E> {
+        Ok(L::text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<L, E> {
+        Ok(L::flag(flag))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<L, E> {
+        Ok(L::int(number))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<L, E> {
+        Ok(L::int(i64::try_from(number).unwrap_or(i64::MAX)))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<L, E> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a float cast saturates, which is what is wanted"
+        )]
+        Ok(L::int(number as i64))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<L, E> {
+        Ok(L::default())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<L, E> {
+        Ok(L::default())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<L, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<L, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(L::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<L, A::Error> {
+        L::map(map)
+    }
+}
+
+fn drain_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
+    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: [&str; 9] = [
+        "null",
+        "true",
+        "-7",
+        "1e400",
+        "18446744073709551615",
+        "2.5",
+        "\"x\\u001b\"",
+        "[1,[2]]",
+        "{\"a\":{}}",
+    ];
+
+    #[test]
+    fn no_value_of_any_type_breaks_a_leaf() {
+        for value in VALUES.into_iter().filter(|value| *value != "1e400") {
+            let read = serde_json::from_str::<(Text<'_>, Int, Flag, Quantity<'_>, IntOrText<'_>, Pairs<'_>)>;
+            let six = format!("[{value},{value},{value},{value},{value},{value}]");
+            assert!(read(&six).is_ok(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_type_counts_as_absent() {
+        let int = |json| serde_json::from_str::<Int>(json).expect("lenient").0;
+        assert_eq!((int("7"), int("\"7\""), int("18446744073709551615")), (Some(7), None, Some(i64::MAX)));
+        let pairs: Pairs<'_> = serde_json::from_str(r#"{"a":"b","c":1,"d":{"e":"f"}}"#).expect("lenient");
+        assert_eq!(pairs.0, [("a".into(), "b".into())]);
+    }
+
+    #[test]
+    fn silly_quantities_are_zero() {
+        let milli = |json| serde_json::from_str::<Quantity<'_>>(json).expect("lenient").milli();
+        let read = ["\"250m\"", "2", "\"-5\"", "\"lots\"", "[]", "\"1E99\""].map(milli);
+        assert_eq!(read, [250, 2000, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Leases: heartbeats of nodes, and who leads the controllers.
+
+use serde::Deserialize;
+
+use super::{
+    Decoder, News, Wire,
+    leaf::{Int, Text, or_default},
+    meta::Meta,
+    pool::Pool,
+};
+use crate::cluster::{Change, LeaderLease, Lease};
+
+/// Reads the heartbeats.
+#[derive(Debug, Default)]
+pub struct Leases(Pool);
+
+impl Decoder for Leases {
+    type Wire<'a> = WireLease<'a>;
+
+    fn change(&mut self, news: News<WireLease<'_>>) -> Option<Change> {
+        Some(Change::Lease(news.event(|wire| Lease {
+            node: wire.metadata.node_name(&mut self.0),
+            version: wire.metadata.version(),
+            renewed: wire.spec.renew_time.time(),
+            duration: wire.spec.lease_duration_seconds.seconds(),
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+/// Reads the Lease of the controller manager.
+#[derive(Debug, Default)]
+pub struct Leader {
+    pool: Pool,
+    /// Whether the list that is being read has it.
+    listed: bool,
+}
+
+impl Decoder for Leader {
+    type Wire<'a> = WireLease<'a>;
+
+    fn change(&mut self, news: News<WireLease<'_>>) -> Option<Change> {
+        match news {
+            News::ListBegun => {
+                self.listed = false;
+                None
+            }
+            News::Listed(wire) | News::Foretold(wire) | News::Applied(wire) => {
+                self.listed = true;
+                Some(Change::Leader(Some(self.lease(&wire))))
+            }
+            News::ListDone => (!self.listed).then_some(Change::Leader(None)),
+            News::Deleted(_) => Some(Change::Leader(None)),
+        }
+    }
+
+    fn tidy(&mut self) {
+        self.pool.tidy();
+    }
+}
+
+impl Leader {
+    fn lease(&mut self, wire: &WireLease<'_>) -> LeaderLease {
+        LeaderLease {
+            version: wire.metadata.version(),
+            holder: self.pool.name(&wire.spec.holder_identity),
+            acquired: wire.spec.acquire_time.time(),
+            renewed: wire.spec.renew_time.time(),
+            duration: wire.spec.lease_duration_seconds.seconds(),
+        }
+    }
+}
+
+/// A Lease as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireLease<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: Spec<'a>,
+}
+
+impl Wire for WireLease<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(borrow)]
+    holder_identity: Text<'a>,
+    lease_duration_seconds: Int,
+    #[serde(borrow)]
+    acquire_time: Text<'a>,
+    #[serde(borrow)]
+    renew_time: Text<'a>,
+}

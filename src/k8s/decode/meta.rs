@@ -1,0 +1,193 @@
+//! `metadata`, cut down to what is read; managed fields and annotations are never built.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+
+use super::{
+    leaf::{Flag, Int, List, Pairs, Text},
+    pool::Pool,
+};
+use crate::{
+    cluster::{Key, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version, WorkloadKind},
+    time::Timestamp,
+};
+
+/// `metadata` of an object, a list or a bookmark.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta<'a> {
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub namespace: Text<'a>,
+    #[serde(borrow)]
+    pub uid: Text<'a>,
+    #[serde(borrow)]
+    pub resource_version: Text<'a>,
+    pub generation: Int,
+    #[serde(borrow)]
+    pub creation_timestamp: Text<'a>,
+    #[serde(borrow)]
+    pub deletion_timestamp: Text<'a>,
+    pub deletion_grace_period_seconds: Int,
+    #[serde(borrow)]
+    pub labels: Pairs<'a>,
+    #[serde(borrow)]
+    pub owner_references: List<OwnerReference<'a>>,
+    #[serde(borrow)]
+    pub finalizers: List<Text<'a>>,
+    pub annotations: Marks,
+}
+
+impl Meta<'_> {
+    pub fn key(&self, pool: &mut Pool) -> Key {
+        Key { namespace: Namespace(pool.name(&self.namespace)), name: (*self.name).into() }
+    }
+
+    pub fn node_name(&self, pool: &mut Pool) -> NodeName {
+        NodeName(pool.name(&self.name))
+    }
+
+    pub fn uid(&self) -> Uid {
+        Uid::from(&*self.uid)
+    }
+
+    pub fn version(&self) -> Version {
+        Version::parse(&self.resource_version)
+    }
+
+    pub fn created(&self) -> Timestamp {
+        self.creation_timestamp.time().unwrap_or_default()
+    }
+
+    /// The deletion, where one has begun.
+    pub fn termination(&self, pool: &mut Pool) -> Option<Termination> {
+        let deadline = self.deletion_timestamp.time()?;
+        Some(Termination {
+            deadline,
+            grace: self.deletion_grace_period_seconds.seconds().unwrap_or_default(),
+            finalizers: pool.names(&self.finalizers),
+        })
+    }
+
+    /// The owner that is its controller.
+    pub fn owner(&self, pool: &mut Pool) -> Option<Owner> {
+        let reference = self.owner_references.iter().find(|reference| reference.controller.0)?;
+        Some(Owner {
+            kind: reference.owner_kind(pool),
+            name: pool.name(&reference.name),
+            uid: Uid(pool.name(&reference.uid)),
+        })
+    }
+}
+
+/// One of `metadata.ownerReferences`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference<'a> {
+    #[serde(borrow)]
+    api_version: Text<'a>,
+    #[serde(borrow)]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    uid: Text<'a>,
+    controller: Flag,
+}
+
+impl OwnerReference<'_> {
+    /// By group and kind: others define kinds called Job or StatefulSet too.
+    fn owner_kind(&self, pool: &mut Pool) -> OwnerKind {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        let workload = WorkloadKind::ALL.into_iter().find(|kind| {
+            let groups: &[&str] = match kind {
+                WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::DaemonSet => {
+                    &["apps", "extensions"]
+                }
+                WorkloadKind::StatefulSet => &["apps"],
+                WorkloadKind::ReplicationController => &[""],
+                WorkloadKind::Job => &["batch"],
+            };
+            *self.kind == *kind.as_str() && groups.contains(&group)
+        });
+        match workload {
+            Some(kind) => OwnerKind::Workload(kind),
+            None if *self.kind == *"Node" && group.is_empty() => OwnerKind::Node,
+            None => OwnerKind::Other(pool.name(&self.kind)),
+        }
+    }
+}
+
+/// Which annotations are there, of those that mean something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// `kubernetes.io/config.mirror`: the pod is a static pod's shadow.
+    pub mirror: bool,
+    /// `k8s.io/initial-events-end`: the bookmark ends a streamed list.
+    pub list_ends: bool,
+}
+
+impl<'de> Deserialize<'de> for Marks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeysOnly;
+        impl<'de> Visitor<'de> for KeysOnly {
+            type Value = Marks;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("annotations")
+            }
+            fn visit_unit<E: serde::de::Error>(self) -> Result<Marks, E> {
+                Ok(Marks::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks, A::Error> {
+                let mut marks = Marks::default();
+                while let Some(key) = map.next_key::<Text<'de>>()? {
+                    map.next_value::<IgnoredAny>()?;
+                    match &*key {
+                        "kubernetes.io/config.mirror" => marks.mirror = true,
+                        "k8s.io/initial-events-end" => marks.list_ends = true,
+                        _ => {}
+                    }
+                }
+                Ok(marks)
+            }
+        }
+        deserializer.deserialize_any(KeysOnly)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(json: &str) -> Option<Owner> {
+        let meta: Meta<'_> = serde_json::from_str(json).expect("metadata");
+        meta.owner(&mut Pool::default())
+    }
+
+    #[test]
+    fn the_owner_is_the_controller_and_known_by_group_and_kind() {
+        let json = |api: &str, kind: &str| {
+            format!(
+                r#"{{"ownerReferences":[{{"kind":"Tenant","name":"t","uid":"0"}},
+                {{"apiVersion":"{api}","kind":"{kind}","name":"o","uid":"u","controller":true}}]}}"#
+            )
+        };
+        let kind = |api, of| owner(&json(api, of)).expect("an owner").kind;
+        assert_eq!(kind("apps/v1", "ReplicaSet"), OwnerKind::Workload(WorkloadKind::ReplicaSet));
+        assert_eq!(kind("batch/v1", "Job"), OwnerKind::Workload(WorkloadKind::Job));
+        assert_eq!(kind("v1", "Node"), OwnerKind::Node);
+        assert_eq!(kind("batch.volcano.sh/v1alpha1", "Job"), OwnerKind::Other("Job".into()));
+        assert_eq!(owner(r#"{"ownerReferences":null}"#), None);
+    }
+
+    #[test]
+    fn annotations_are_only_looked_at_for_their_keys() {
+        let marks = |json| serde_json::from_str::<Marks>(json).expect("annotations");
+        assert!(marks(r#"{"a":"b","kubernetes.io/config.mirror":"h"}"#).mirror);
+        assert!(marks(r#"{"k8s.io/initial-events-end":"true"}"#).list_ends);
+        assert_eq!(marks("null"), Marks::default());
+    }
+}

@@ -1,0 +1,269 @@
+//! From the server's JSON to the cluster's types, in one pass over the bytes as they were received.
+//!
+//! Only the fields that are read are built; leaves of the wrong type count as absent ([`leaf`]); an object that
+//! cannot be read at all is named and skipped, and never ends a watch.
+
+pub mod budget;
+pub mod leaf;
+pub mod lease;
+pub mod meta;
+pub mod namespace;
+pub mod node;
+pub mod pod;
+pub mod pool;
+pub mod priority_class;
+pub mod workload;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::{
+    leaf::{Int, List, Text, or_default},
+    meta::Meta,
+};
+use super::error::plain;
+use crate::cluster::{Change, Event, Record};
+
+/// Turns the objects of one kind into changes. Each watch has its own, with what its objects share.
+pub trait Decoder: Send + 'static {
+    /// The object as it is read, borrowing from what was received.
+    type Wire<'a>: Deserialize<'a> + Wire;
+
+    /// The change that this news means; none where it changes nothing.
+    fn change(&mut self, news: News<Self::Wire<'_>>) -> Option<Change>;
+
+    /// Forgets shared parts that nobody holds any more.
+    fn tidy(&mut self);
+}
+
+/// An object as it is read.
+pub trait Wire {
+    fn meta(&self) -> &Meta<'_>;
+}
+
+/// What a watch says of one kind. The cases are those of [`Event`].
+#[derive(Debug)]
+pub enum News<W> {
+    ListBegun,
+    Listed(W),
+    ListDone,
+    Foretold(W),
+    Applied(W),
+    Deleted(W),
+}
+
+impl<W> News<W> {
+    /// The same for the cluster's table.
+    pub fn event<R: Record>(self, row: impl FnOnce(W) -> R) -> Event<R> {
+        match self {
+            Self::ListBegun => Event::ListBegun,
+            Self::Listed(wire) => Event::Listed(row(wire)),
+            Self::ListDone => Event::ListDone,
+            Self::Foretold(wire) => Event::Foretold(row(wire)),
+            Self::Applied(wire) => Event::Applied(row(wire)),
+            Self::Deleted(wire) => Event::Deleted(row(wire).key()),
+        }
+    }
+}
+
+/// One line of a watch.
+#[derive(Debug)]
+pub enum Line {
+    /// An object, and the version to resume after it.
+    Object {
+        change: Option<Change>,
+        version: String,
+    },
+    Bookmark {
+        version: String,
+        list_ends: bool,
+    },
+    /// The server ends the watch, usually with 410.
+    Error(Refusal),
+    /// An object that cannot be read, in words; it is skipped.
+    Bad(String),
+    /// No JSON: the line was cut short or is not from an API server.
+    Broken(String),
+}
+
+/// What the server says when it does not do what it was asked (`Status`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    pub message: String,
+    /// For how many seconds it wants to be left alone.
+    pub retry_after: Option<u64>,
+}
+
+/// Reads one line of a watch. While a list is streamed, objects are told as listed.
+pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Line {
+    match serde_json::from_slice::<WatchLine<'_, D::Wire<'_>>>(bytes) {
+        Ok(line) if *line.kind == *"BOOKMARK" => Line::Bookmark {
+            list_ends: line.object.meta().annotations.list_ends,
+            version: line.object.meta().resource_version.to_string(),
+        },
+        Ok(line) if *line.kind != *"ERROR" => object(decoder, line, listing),
+        Ok(_) | Err(_) => unusual_line(bytes),
+    }
+}
+
+fn object<D: Decoder>(decoder: &mut D, line: WatchLine<'_, D::Wire<'_>>, listing: bool) -> Line {
+    let version = line.object.meta().resource_version.to_string();
+    if line.object.meta().name.is_empty() {
+        return Line::Bad("an object without a name".into());
+    }
+    let news = match &*line.kind {
+        "ADDED" | "MODIFIED" if listing => News::Listed(line.object),
+        "ADDED" | "MODIFIED" => News::Applied(line.object),
+        "DELETED" => News::Deleted(line.object),
+        other => return Line::Bad(format!("an event of the unknown type {}", plain(other))),
+    };
+    Line::Object { change: decoder.change(news), version }
+}
+
+/// An error event, or an object that does not read.
+fn unusual_line(bytes: &[u8]) -> Line {
+    let value: Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(error) => return Line::Broken(error.to_string()),
+    };
+    if value["type"] == "ERROR" {
+        return Line::Error(refusal(&value["object"]));
+    }
+    Line::Bad(describe(&value["object"]))
+}
+
+/// What the server said in a Status object; a default where it is none.
+pub fn refusal(status: &Value) -> Refusal {
+    Refusal {
+        code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
+        message: plain(status["message"].as_str().unwrap_or("the server gave no reason")),
+        retry_after: status["details"]["retryAfterSeconds"].as_u64(),
+    }
+}
+
+/// A list's last page, or one on the way to it.
+#[derive(Debug, Default)]
+pub struct PageEnd {
+    pub version: String,
+    /// Where the next page begins; empty after the last.
+    pub next: String,
+    /// How many objects are still to come, where the server says so.
+    pub remaining: Option<usize>,
+    /// Objects of this page.
+    pub count: usize,
+    /// Objects that cannot be read, in words.
+    pub bad: Vec<String>,
+}
+
+/// What a list is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is the kind's whole list, or a page of it.
+    Whole,
+    /// It is a part, asked for ahead of the whole.
+    Ahead,
+}
+
+impl Role {
+    fn news<W>(self, wire: W) -> News<W> {
+        match self {
+            Self::Whole => News::Listed(wire),
+            Self::Ahead => News::Foretold(wire),
+        }
+    }
+}
+
+/// Reads a page of a list into `changes`.
+///
+/// # Errors
+/// It is no JSON list at all.
+pub fn page<D: Decoder>(
+    decoder: &mut D,
+    bytes: &[u8],
+    role: Role,
+    changes: &mut Vec<Change>,
+) -> Result<PageEnd, serde_json::Error> {
+    let Ok(page) = serde_json::from_slice::<Page<'_, D::Wire<'_>>>(bytes) else {
+        return unusual_page(decoder, bytes, role, changes);
+    };
+    let mut end = PageEnd::new(&page.metadata, page.items.len());
+    for item in page.items.0 {
+        if item.meta().name.is_empty() {
+            end.bad.push("an object without a name".into());
+        } else {
+            changes.extend(decoder.change(role.news(item)));
+        }
+    }
+    Ok(end)
+}
+
+/// Reads a page that has an object which does not read, one by one.
+fn unusual_page<D: Decoder>(
+    decoder: &mut D,
+    bytes: &[u8],
+    role: Role,
+    changes: &mut Vec<Change>,
+) -> Result<PageEnd, serde_json::Error> {
+    let page: Page<'_, Value> = serde_json::from_slice(bytes)?;
+    let mut end = PageEnd::new(&page.metadata, page.items.len());
+    for item in page.items.iter() {
+        match D::Wire::deserialize(item) {
+            Ok(wire) if !wire.meta().name.is_empty() => changes.extend(decoder.change(role.news(wire))),
+            Ok(_) | Err(_) => end.bad.push(describe(item)),
+        }
+    }
+    Ok(end)
+}
+
+impl PageEnd {
+    fn new(meta: &ListMeta<'_>, count: usize) -> Self {
+        Self {
+            version: meta.resource_version.to_string(),
+            next: meta.next.to_string(),
+            remaining: meta.remaining_item_count.0.and_then(|count| usize::try_from(count).ok()),
+            count,
+            bad: Vec::new(),
+        }
+    }
+}
+
+/// Names an object that cannot be read.
+fn describe(object: &Value) -> String {
+    let name = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    match (name("namespace"), name("name")) {
+        (Some(namespace), Some(name)) => plain(&format!("{namespace}/{name}")),
+        (None, Some(name)) => plain(name),
+        (_, None) => "an object without a name".into(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "W: Deserialize<'de>"))]
+struct WatchLine<'a, W> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    object: W,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "W: Deserialize<'de>"))]
+struct Page<'a, W> {
+    #[serde(borrow, default, deserialize_with = "or_default")]
+    metadata: ListMeta<'a>,
+    items: List<W>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta<'a> {
+    #[serde(borrow)]
+    resource_version: Text<'a>,
+    #[serde(rename = "continue", borrow)]
+    next: Text<'a>,
+    remaining_item_count: Int,
+}
+
+#[cfg(test)]
+mod tests;

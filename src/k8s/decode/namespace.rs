@@ -1,0 +1,55 @@
+//! Namespaces.
+
+use serde::Deserialize;
+
+use super::{
+    Decoder, News, Wire,
+    leaf::{Text, or_default},
+    meta::Meta,
+    pool::Pool,
+};
+use crate::cluster::{Change, Namespace, NamespaceRecord};
+
+/// Reads namespaces.
+#[derive(Debug, Default)]
+pub struct Namespaces(Pool);
+
+impl Decoder for Namespaces {
+    type Wire<'a> = WireNamespace<'a>;
+
+    fn change(&mut self, news: News<WireNamespace<'_>>) -> Option<Change> {
+        Some(Change::Namespace(news.event(|wire| NamespaceRecord {
+            name: Namespace(self.0.name(&wire.metadata.name)),
+            version: wire.metadata.version(),
+            labels: self.0.labels(&wire.metadata.labels),
+            terminating: *wire.status.phase == *"Terminating",
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+/// A Namespace as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireNamespace<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    status: Status<'a>,
+}
+
+impl Wire for WireNamespace<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status<'a> {
+    #[serde(borrow)]
+    phase: Text<'a>,
+}

@@ -1,0 +1,181 @@
+//! Nodes.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::{
+    Decoder, News, Wire,
+    leaf::{Flag, List, Quantity, Text, or_default},
+    meta::Meta,
+    pool::Pool,
+};
+use crate::cluster::{Change, Condition, ConditionStatus, Node, Resources, Taint, TaintEffect};
+
+/// Reads nodes.
+#[derive(Debug, Default)]
+pub struct Nodes(Pool);
+
+impl Decoder for Nodes {
+    type Wire<'a> = WireNode<'a>;
+
+    fn change(&mut self, news: News<WireNode<'_>>) -> Option<Change> {
+        Some(Change::Node(news.event(|wire| node(&wire, &mut self.0))))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+fn node(wire: &WireNode<'_>, pool: &mut Pool) -> Node {
+    let WireNode { metadata, spec, status } = wire;
+    let taints: Vec<Taint> = spec.taints.iter().map(|taint| taint.taint(pool)).collect();
+    let conditions: Arc<[Condition]> =
+        status.conditions.iter().map(|condition| condition.condition(pool)).collect();
+    let address = status.addresses.iter().find(|address| *address.kind == *"InternalIP");
+    Node {
+        name: metadata.node_name(pool),
+        uid: metadata.uid(),
+        version: metadata.version(),
+        created: metadata.created(),
+        labels: pool.labels(&metadata.labels),
+        unschedulable: spec.unschedulable.0,
+        taints: pool.taints(&taints),
+        conditions,
+        allocatable: status.allocatable.resources(),
+        address: (*address.map_or(Text::default(), |address| address.address.clone())).into(),
+        kubelet_version: pool.name(&status.node_info.kubelet_version),
+        kernel_version: pool.name(&status.node_info.kernel_version),
+        terminating: !metadata.deletion_timestamp.is_empty(),
+    }
+}
+
+/// A Node as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireNode<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: Spec<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    status: Status<'a>,
+}
+
+impl Wire for WireNode<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec<'a> {
+    unschedulable: Flag,
+    #[serde(borrow)]
+    taints: List<WireTaint<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct WireTaint<'a> {
+    #[serde(borrow)]
+    key: Text<'a>,
+    #[serde(borrow)]
+    value: Text<'a>,
+    #[serde(borrow)]
+    effect: Text<'a>,
+    #[serde(borrow)]
+    time_added: Text<'a>,
+}
+
+impl WireTaint<'_> {
+    fn taint(&self, pool: &mut Pool) -> Taint {
+        Taint {
+            key: pool.name(&self.key),
+            value: pool.name(&self.value),
+            effect: TaintEffect::parse(&self.effect),
+            time_added: self.time_added.time(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status<'a> {
+    #[serde(borrow)]
+    conditions: List<WireCondition<'a>>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    allocatable: Allocatable<'a>,
+    #[serde(borrow)]
+    addresses: List<Address<'a>>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    node_info: NodeInfo<'a>,
+}
+
+/// A condition of a node or pod as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct WireCondition<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) reason: Text<'a>,
+    #[serde(borrow)]
+    message: Text<'a>,
+    #[serde(borrow)]
+    last_heartbeat_time: Text<'a>,
+    #[serde(borrow)]
+    pub(super) last_transition_time: Text<'a>,
+}
+
+impl WireCondition<'_> {
+    fn condition(&self, pool: &mut Pool) -> Condition {
+        Condition {
+            kind: pool.name(&self.kind),
+            status: ConditionStatus::parse(&self.status),
+            reason: pool.name(&self.reason),
+            message: pool.name(&self.message),
+            last_heartbeat: self.last_heartbeat_time.time(),
+            last_transition: self.last_transition_time.time(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Allocatable<'a> {
+    #[serde(borrow)]
+    cpu: Quantity<'a>,
+    #[serde(borrow)]
+    memory: Quantity<'a>,
+    #[serde(borrow)]
+    pods: Quantity<'a>,
+}
+
+impl Allocatable<'_> {
+    fn resources(&self) -> Resources {
+        Resources { cpu_milli: self.cpu.milli(), memory_bytes: self.memory.units(), pods: self.pods.units() }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Address<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    address: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct NodeInfo<'a> {
+    #[serde(borrow)]
+    kubelet_version: Text<'a>,
+    #[serde(borrow)]
+    kernel_version: Text<'a>,
+}

@@ -1,0 +1,128 @@
+//! What objects of one kind have alike, kept once: names, label sets, lists of tolerations and taints.
+
+use std::{
+    borrow::Cow,
+    hash::{BuildHasher, Hash},
+    sync::Arc,
+};
+
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+
+use super::leaf::{Pairs, Text};
+use crate::cluster::{Interner, Labels, Name, Taint, Toleration};
+
+/// Shares equal parts between the objects of one watch.
+#[derive(Debug, Default)]
+pub struct Pool {
+    names: Interner,
+    /// By the hash of the entries in order.
+    labels: FxHashMap<u64, Vec<Labels>>,
+    tolerations: FxHashSet<Arc<[Toleration]>>,
+    taints: FxHashSet<Arc<[Taint]>>,
+    name_lists: FxHashSet<Arc<[Name]>>,
+}
+
+impl Pool {
+    pub fn name(&mut self, text: &str) -> Name {
+        self.names.name(text)
+    }
+
+    /// The label set of these entries. A known set costs no allocation.
+    pub fn labels(&mut self, pairs: &Pairs<'_>) -> Labels {
+        let pairs = &*pairs.0;
+        // The API server sorts keys; from anyone who does not, the last of equal keys counts.
+        if pairs.is_sorted_by(|(left, _), (right, _)| left < right) {
+            self.sorted_labels(pairs)
+        } else {
+            let mut sorted = pairs.to_vec();
+            sorted.reverse();
+            sorted.sort_by(|(left, _), (right, _)| left.cmp(right));
+            sorted.dedup_by(|(later, _), (earlier, _)| later == earlier);
+            self.sorted_labels(&sorted)
+        }
+    }
+
+    fn sorted_labels(&mut self, pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Labels {
+        let hash = FxBuildHasher.hash_one(pairs);
+        let known = self.labels.get(&hash).into_iter().flatten().find(|labels| {
+            let mut entries = labels.iter().zip(pairs);
+            labels.len() == pairs.len()
+                && entries.all(|((key, value), pair)| **key == *pair.0 && **value == *pair.1)
+        });
+        if let Some(labels) = known {
+            return labels.clone();
+        }
+        let entries = pairs.iter().map(|(key, value)| (self.names.name(key), self.names.name(value)));
+        let labels: Labels = Arc::new(entries.collect());
+        self.labels.entry(hash).or_default().push(labels.clone());
+        labels
+    }
+
+    pub fn tolerations(&mut self, list: &[Toleration]) -> Arc<[Toleration]> {
+        share(&mut self.tolerations, list)
+    }
+
+    pub fn taints(&mut self, list: &[Taint]) -> Arc<[Taint]> {
+        share(&mut self.taints, list)
+    }
+
+    pub fn names(&mut self, list: &[Text<'_>]) -> Arc<[Name]> {
+        let list: Vec<Name> = list.iter().map(|text| self.names.name(text)).collect();
+        share(&mut self.name_lists, &list)
+    }
+
+    /// Forgets what no object holds any more.
+    pub fn tidy(&mut self) {
+        fn held<T: ?Sized>(shared: &Arc<T>) -> bool {
+            Arc::strong_count(shared) > 1
+        }
+        self.labels.retain(|_, sets| {
+            sets.retain(held);
+            !sets.is_empty()
+        });
+        self.tolerations.retain(held);
+        self.taints.retain(held);
+        self.name_lists.retain(held);
+        self.names.tidy();
+    }
+}
+
+fn share<T: Clone + Eq + Hash>(known: &mut FxHashSet<Arc<[T]>>, list: &[T]) -> Arc<[T]> {
+    if let Some(shared) = known.get(list) {
+        return shared.clone();
+    }
+    let shared: Arc<[T]> = list.into();
+    known.insert(shared.clone());
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(of: &[(&'static str, &'static str)]) -> Pairs<'static> {
+        Pairs(of.iter().map(|&(key, value)| (key.into(), value.into())).collect())
+    }
+
+    #[test]
+    fn equal_label_sets_are_one_whatever_their_order() {
+        let mut pool = Pool::default();
+        let labels = pool.labels(&pairs(&[("app", "web"), ("tier", "front")]));
+        assert!(Arc::ptr_eq(&labels, &pool.labels(&pairs(&[("tier", "front"), ("app", "web")]))));
+        let doubled = pool.labels(&pairs(&[("app", "db"), ("tier", "front"), ("app", "web")]));
+        assert!(Arc::ptr_eq(&labels, &doubled), "the last of equal keys counts");
+        assert!(!Arc::ptr_eq(&labels, &pool.labels(&pairs(&[("app", "web")]))));
+    }
+
+    #[test]
+    fn what_nobody_holds_is_forgotten() {
+        let mut pool = Pool::default();
+        let kept = pool.labels(&pairs(&[("app", "web")]));
+        drop(pool.labels(&pairs(&[("app", "db")])));
+        drop(pool.tolerations(&[Toleration::default()]));
+        pool.tidy();
+        assert_eq!(pool.labels.len(), 1);
+        assert!(pool.tolerations.is_empty());
+        assert_eq!(kept.len(), 1);
+    }
+}

@@ -1,0 +1,51 @@
+//! PriorityClasses.
+
+use serde::Deserialize;
+
+use super::{
+    Decoder, News, Wire,
+    leaf::{Flag, Int, Text, or_default},
+    meta::Meta,
+    pool::Pool,
+};
+use crate::cluster::{Change, PriorityClass};
+
+/// Reads priority classes.
+#[derive(Debug, Default)]
+pub struct PriorityClasses(Pool);
+
+impl Decoder for PriorityClasses {
+    type Wire<'a> = WirePriorityClass<'a>;
+
+    fn change(&mut self, news: News<WirePriorityClass<'_>>) -> Option<Change> {
+        Some(Change::PriorityClass(news.event(|wire| PriorityClass {
+            name: self.0.name(&wire.metadata.name),
+            version: wire.metadata.version(),
+            value: wire.value.narrow().unwrap_or_default(),
+            global_default: wire.global_default.0,
+            never_preempts: *wire.preemption_policy == *"Never",
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+/// A PriorityClass as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct WirePriorityClass<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    value: Int,
+    global_default: Flag,
+    #[serde(borrow)]
+    preemption_policy: Text<'a>,
+}
+
+impl Wire for WirePriorityClass<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}

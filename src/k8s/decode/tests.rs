@@ -1,0 +1,273 @@
+//! What the decoders make of what servers send, sane and insane.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{budget::Budgets, lease::Leader, node::Nodes, pod::Pods, workload::Workloads, *};
+use crate::{
+    cluster::{IntOrPercent, Key, Node, OwnerKind, Phase, Pod, Resources, TaintEffect, WorkloadKind},
+    time::{Span, Timestamp},
+};
+
+#[test]
+fn a_node_keeps_what_is_read() {
+    let node = node(json!({
+        "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"topology.kubernetes.io/zone": "a"}, "managedFields": [{"manager": "kubelet"}]},
+        "spec": {"unschedulable": true, "taints": [
+            {"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:05Z"}]},
+        "status": {"allocatable": {"cpu": "3920m", "memory": "16Gi", "pods": "110", "example.com/gpu": "2"},
+            "addresses": [{"type": "Hostname", "address": "n1"}, {"type": "InternalIP", "address": "10.0.0.1"}],
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "fine",
+                "lastHeartbeatTime": "2026-01-01T00:01:00Z", "lastTransitionTime": "2026-01-01T00:00:30Z"}],
+            "nodeInfo": {"kubeletVersion": "v1.36.3", "kernelVersion": "6.1"}}
+    }));
+    assert_eq!((&*node.name, &*node.uid, node.version.0), ("n1", "u", 7));
+    assert!(node.is_ready() && node.unschedulable && !node.terminating);
+    assert_eq!(node.taints[0].to_string(), "k=v:NoExecute");
+    assert_eq!(node.taints[0].time_added, Timestamp::parse("2026-01-01T00:00:05Z"));
+    assert_eq!(node.allocatable, Resources { cpu_milli: 3920, memory_bytes: 16 << 30, pods: 110 });
+    assert_eq!((&*node.address, &*node.kubelet_version, &*node.zone().zone), ("10.0.0.1", "v1.36.3", "a"));
+}
+
+#[test]
+fn a_pod_keeps_what_is_read() {
+    let pod = pod(json!({
+        "metadata": {"name": "p", "namespace": "d", "uid": "u", "resourceVersion": "9", "labels": {"app": "web"},
+            "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 30, "finalizers": ["x/y"],
+            "annotations": {"kubernetes.io/config.mirror": "hash"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "ru", "controller": true}]},
+        "spec": {"nodeName": "n1", "priority": 5, "terminationGracePeriodSeconds": 60,
+            "tolerations": [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": 300}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"},
+            {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}
+    }));
+    assert_eq!(pod.key, Key::new("d", "p"));
+    assert_eq!(pod.owner.as_ref().expect("owned").kind, OwnerKind::Workload(WorkloadKind::ReplicaSet));
+    assert_eq!((pod.node.as_deref(), pod.priority, pod.grace), (Some("n1"), 5, Span::from_secs(60)));
+    assert_eq!(pod.tolerations[0].effect, Some(TaintEffect::NoExecute));
+    assert_eq!(pod.tolerations[0].seconds, Some(300));
+    assert!(pod.mirror && !pod.is_ready());
+    assert_eq!(pod.phase, Phase::Running);
+    assert_eq!(pod.disruption_target.as_deref(), Some("EvictionByEvictionAPI"));
+    assert_eq!(pod.termination.expect("terminating").finalizers.len(), 1);
+}
+
+#[test]
+fn pods_request_what_the_scheduler_counts() {
+    let request =
+        |cpu: &str, memory: &str| json!({"resources": {"requests": {"cpu": cpu, "memory": memory}}});
+    let sidecar = |cpu: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": cpu}}});
+    let cpu = |spec| pod(json!({"metadata": {"name": "p"}, "spec": spec})).requests.cpu_milli;
+    let containers = json!([request("100m", "1Gi"), request("200m", "1Gi")]);
+    assert_eq!(cpu(json!({"containers": containers})), 300);
+    assert_eq!(cpu(json!({"containers": containers, "initContainers": [request("1", "1")]})), 1000);
+    assert_eq!(
+        cpu(json!({"containers": containers, "initContainers": [sidecar("50m"), request("1", "1")]})),
+        1050
+    );
+    assert_eq!(
+        cpu(json!({"containers": containers, "initContainers": [request("200m", "1"), sidecar("50m")]})),
+        350
+    );
+    assert_eq!(cpu(json!({"containers": containers, "overhead": {"cpu": "10m"}})), 310);
+    let level = json!({"containers": containers, "resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "10m"}});
+    assert_eq!(cpu(level.clone()), 2010);
+    let whole = pod(json!({"metadata": {"name": "p"}, "spec": level})).requests;
+    assert_eq!((whole.memory_bytes, whole.pods), (2 << 30, 1), "what pod-level requests leave out is summed");
+}
+
+#[test]
+fn alike_pods_share_labels_and_tolerations() {
+    let mut decoder = Pods::default();
+    let mut read = |name: &str| {
+        let object = json!({"metadata": {"name": name, "labels": {"app": "web"}},
+            "spec": {"tolerations": [{"operator": "Exists"}], "nodeName": "n"}});
+        match change(&mut decoder, "ADDED", &object) {
+            Some(Change::Pod(Event::Applied(pod))) => pod,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (left, right) = (read("a"), read("b"));
+    assert!(std::sync::Arc::ptr_eq(&left.labels, &right.labels));
+    assert!(std::sync::Arc::ptr_eq(&left.tolerations, &right.tolerations));
+}
+
+#[test]
+fn selectors_of_every_shape_are_read() {
+    let selector = |kind, selector| {
+        let object = json!({"metadata": {"name": "w", "namespace": "d"}, "spec": {"replicas": 3, "selector": selector}});
+        match change(&mut Workloads::new(kind), "ADDED", &object) {
+            Some(Change::Workload(_, Event::Applied(workload))) => workload.selector,
+            other => panic!("{other:?}"),
+        }
+    };
+    let full = selector(
+        WorkloadKind::DaemonSet,
+        json!({"matchLabels": {"app": "web"},
+        "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["db"]}]}),
+    );
+    let labels = [("app".into(), "web".into())].into();
+    assert!(full.as_ref().is_some_and(|full| full.requirements.len() == 2 && full.matches(&labels)));
+    let plain = selector(WorkloadKind::ReplicationController, json!({"app": "web"})).expect("a selector");
+    assert!(plain.matches(&labels) && !plain.is_empty());
+    assert_eq!(selector(WorkloadKind::Job, json!(null)), None);
+    assert!(selector(WorkloadKind::Job, json!({})).expect("selects all").is_empty());
+}
+
+#[test]
+fn a_budget_keeps_numbers_and_percentages_apart() {
+    let object = json!({"metadata": {"name": "b", "namespace": "d", "generation": 4},
+        "spec": {"minAvailable": "50%", "maxUnavailable": 2, "selector": {}},
+        "status": {"disruptionsAllowed": 1, "observedGeneration": 3,
+            "disruptedPods": {"p": "2026-01-01T00:00:00Z", "q": null}}});
+    let Some(Change::Budget(Event::Applied(budget))) = change(&mut Budgets::default(), "MODIFIED", &object)
+    else {
+        panic!("no budget")
+    };
+    assert_eq!(budget.min_available, Some(IntOrPercent::Percent(50)));
+    assert_eq!(budget.max_unavailable, Some(IntOrPercent::Int(2)));
+    assert_eq!((budget.generation, budget.status.observed_generation), (4, 3));
+    assert_eq!(budget.status.disrupted_pods.len(), 1);
+}
+
+#[test]
+fn a_controller_lease_that_is_not_listed_is_absent() {
+    let mut leader = Leader::default();
+    assert!(leader.change(News::ListBegun).is_none());
+    assert!(matches!(leader.change(News::ListDone), Some(Change::Leader(None))));
+    let object = json!({"metadata": {"name": "kube-controller-manager"}, "spec": {"holderIdentity": "m1"}});
+    assert!(leader.change(News::ListBegun).is_none());
+    let text = json!({"type": "ADDED", "object": object}).to_string();
+    assert!(matches!(
+        line(&mut leader, text.as_bytes(), true),
+        Line::Object { change: Some(Change::Leader(Some(lease))), .. } if *lease.holder == *"m1"
+    ));
+    assert!(leader.change(News::ListDone).is_none());
+}
+
+#[test]
+fn bookmarks_and_errors_are_told_apart_from_objects_whatever_comes_first() {
+    let of = |text: &str| format!("{:?}", line(&mut Nodes::default(), text.as_bytes(), false));
+    let bookmark = r#"{"object":{"kind":"Node","metadata":{"resourceVersion":"12","annotations":{"k8s.io/initial-events-end":"true"}}},"type":"BOOKMARK"}"#;
+    assert!(of(bookmark).contains("version: \"12\", list_ends: true"), "{}", of(bookmark));
+    for gone in [
+        r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"message":"too old"}}"#,
+        r#"{"object":{"kind":"Status","status":"Failure","code":410,"message":"too old"},"type":"ERROR"}"#,
+    ] {
+        assert!(of(gone).contains("code: 410"), "{}", of(gone));
+    }
+}
+
+#[test]
+fn a_bad_object_is_named_and_the_rest_of_its_page_read() {
+    let text = json!({"metadata": {"resourceVersion": "5", "continue": "c", "remainingItemCount": 8}, "items": [
+        {"metadata": {"name": "good", "namespace": "d"}},
+        {"metadata": {"name": "bad\u{1b}[2J", "namespace": "d"}, "spec": "none"},
+        {"metadata": {"labels": {}}},
+        {"metadata": {"name": "also-good", "namespace": "d"}, "spec": null, "status": {"conditions": null}},
+    ]})
+    .to_string();
+    let mut changes = Vec::new();
+    let end = page(&mut Pods::default(), text.as_bytes(), Role::Whole, &mut changes).expect("a list");
+    assert_eq!(
+        (changes.len(), end.count, &*end.version, &*end.next, end.remaining),
+        (2, 4, "5", "c", Some(8))
+    );
+    assert_eq!(end.bad, ["d/bad\\u{1b}[2J", "an object without a name"]);
+    let line =
+        line(&mut Pods::default(), br#"{"type":"ADDED","object":{"metadata":{"name":"x"},"spec":7}}"#, false);
+    assert!(matches!(line, Line::Bad(name) if name == "x"));
+}
+
+#[test]
+fn what_is_no_json_breaks_the_line_and_nothing_else() {
+    for text in ["", "{\"type\":\"ADDED\",\"obj", "<html>", "\u{0}"] {
+        assert!(matches!(line(&mut Pods::default(), text.as_bytes(), false), Line::Broken(_)), "{text:?}");
+    }
+    assert!(page(&mut Pods::default(), b"Too many requests", Role::Whole, &mut Vec::new()).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// A sound object in which one value, anywhere, was replaced by anything never breaks reading.
+    #[test]
+    fn no_value_anywhere_breaks_a_watch(path in 0_usize..60, value in any_json()) {
+        for object in [sound_pod(), sound_node()] {
+            let mut object = object;
+            let mut countdown = path;
+            replace_nth(&mut object, &mut countdown, &value);
+            let text = json!({"type": "MODIFIED", "object": object}).to_string();
+            for read in [line(&mut Pods::default(), text.as_bytes(), false), line(&mut Nodes::default(), text.as_bytes(), true)] {
+                prop_assert!(matches!(read, Line::Object { .. } | Line::Bad(_)), "{:?}", read);
+            }
+        }
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".*".prop_map(Value::from),
+        Just(json!([{}, 1, "x"])),
+        Just(json!({"a": {"b": []}, "cpu": -1})),
+    ]
+}
+
+/// Replaces the value that is reached after `countdown` others.
+fn replace_nth(value: &mut Value, countdown: &mut usize, with: &Value) {
+    if *countdown == 0 {
+        *value = with.clone();
+    }
+    *countdown = countdown.wrapping_sub(1);
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_nth(item, countdown, with)),
+        Value::Object(map) => map.values_mut().for_each(|item| replace_nth(item, countdown, with)),
+        _ => {}
+    }
+}
+
+fn sound_pod() -> Value {
+    json!({
+        "metadata": {"name": "p", "namespace": "d", "uid": "u", "resourceVersion": "9", "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": true}]},
+        "spec": {"nodeName": "n", "priority": 5, "tolerations": [{"key": "k", "tolerationSeconds": 300}],
+            "containers": [{"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}], "overhead": {"cpu": "1m"}},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    })
+}
+
+fn sound_node() -> Value {
+    json!({
+        "metadata": {"name": "n", "uid": "u", "resourceVersion": "9", "annotations": {"a": "b"}},
+        "spec": {"taints": [{"key": "k", "effect": "NoExecute"}]},
+        "status": {"allocatable": {"cpu": "1"}, "conditions": [{"type": "Ready", "status": "True"}]}
+    })
+}
+
+fn node(object: Value) -> Node {
+    match change(&mut Nodes::default(), "ADDED", &object) {
+        Some(Change::Node(Event::Applied(node))) => node,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn pod(object: Value) -> Pod {
+    match change(&mut Pods::default(), "ADDED", &object) {
+        Some(Change::Pod(Event::Applied(pod))) => pod,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn change<D: Decoder>(decoder: &mut D, kind: &str, object: &Value) -> Option<Change> {
+    let text = json!({"type": kind, "object": object}).to_string();
+    match line(decoder, text.as_bytes(), false) {
+        Line::Object { change, .. } => change,
+        other => panic!("{other:?}"),
+    }
+}
