@@ -2,10 +2,14 @@
 //
 // The first argument (or the name the binary was called by) picks the component; the rest are that
 // component's own flags. No prebuilt Kubernetes binary is needed: everything comes as Go modules.
+//
+// With CONTROL_PLANE_LEASH set, the component ends when its standard input does: a test that is killed
+// leaves nothing running.
 package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -30,13 +34,16 @@ var commands = map[string]func() *cobra.Command{
 }
 
 func main() {
-	component, known := filepath.Base(os.Args[0]), false
-	if _, known = commands[component]; !known && component != "etcd" {
+	component := filepath.Base(os.Args[0])
+	if _, known := commands[component]; !known && component != "etcd" {
 		if len(os.Args) < 2 {
 			fail("no component named")
 		}
 		os.Args = os.Args[1:]
 		component = os.Args[0]
+	}
+	if os.Getenv("CONTROL_PLANE_LEASH") != "" {
+		go endWithStandardInput()
 	}
 	if component == "etcd" {
 		etcdmain.Main(os.Args)
@@ -47,6 +54,12 @@ func main() {
 		fail(fmt.Sprintf("unknown component %q", component))
 	}
 	os.Exit(cli.Run(command()))
+}
+
+// endWithStandardInput exits when whoever holds the other end of standard input has closed it or is gone.
+func endWithStandardInput() {
+	_, _ = io.Copy(io.Discard, os.Stdin) // an unreadable input is no leash to hang on either
+	os.Exit(0)
 }
 
 func fail(why string) {
