@@ -1,0 +1,94 @@
+//! One running component of the control plane: a process, its log, and how it ends.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use kordon::time::Span;
+use rustix::process::{Pid, Signal};
+
+use super::eventually::eventually;
+
+/// A process of ours. It ends with this value, and with this program however that ends: its standard input is
+/// a pipe that we hold, and it exits when the pipe closes.
+pub struct Component {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Component {
+    /// Starts the component `name` of the control plane's binary; what it prints goes to the end of `LOGS/NAME.log`.
+    pub fn start(binary: &Path, name: &'static str, flags: &[String], logs: &Path) -> Result<Self> {
+        let log = logs.join(format!("{name}.log"));
+        let output = File::options().create(true).append(true).open(&log).context("opening a log")?;
+        let child = Command::new(binary)
+            .arg(name)
+            .args(flags)
+            .env("CONTROL_PLANE_LEASH", "1")
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("starting {name} from {}", binary.display()))?;
+        Ok(Self { name, child, log })
+    }
+
+    /// Fails with the last lines of the log where the process has ended by itself.
+    pub fn check(&mut self) -> Result<()> {
+        match self.ended()? {
+            None => Ok(()),
+            Some(status) => bail!("{} ended by itself ({status}):\n{}", self.name, self.last_lines(8)),
+        }
+    }
+
+    /// Ends the process without warning, as a crash of its machine would.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Asks the process to end (SIGTERM) and waits for that.
+    pub async fn stop(&mut self) -> Result<()> {
+        self.signal(Signal::TERM)?;
+        let what = format!("the end of {}", self.name);
+        eventually(&what, Span::from_secs(20), async || self.ended()).await?;
+        Ok(())
+    }
+
+    /// Halts the process where it stands: its connections stay open and nothing answers.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a frozen process go on.
+    pub fn thaw(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal)
+            .with_context(|| format!("signalling {}", self.name))
+    }
+
+    fn last_lines(&self, count: usize) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_else(|error| format!("no log: {error}"));
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(count)..].join("\n")
+    }
+}
+
+impl Drop for Component {
+    fn drop(&mut self) {
+        // It may have ended already, which is what is wanted.
+        let _ = self.kill();
+    }
+}

@@ -1,0 +1,445 @@
+//! Nodes without machines: simulated kubelets against any API server.
+//!
+//! Each registers its node, renews its lease, posts its status, runs the pods bound to it and ends those that
+//! are deleted, until it is told to fall silent.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Node, Pod},
+};
+use kordon::{
+    clock::Clock,
+    time::{Span, Timestamp},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, watcher},
+    },
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot},
+    task::JoinSet,
+};
+
+/// A node to be.
+#[derive(Clone, Debug)]
+pub struct NodeSpec {
+    pub name: String,
+    pub zone: Option<String>,
+    pub region: Option<String>,
+    /// Beside those of zone, region, hostname, system and architecture.
+    pub labels: BTreeMap<String, String>,
+    /// As in a Node's `spec.taints`.
+    pub taints: Vec<Value>,
+    /// Capacity and allocatable, as quantities.
+    pub cpu: String,
+    pub memory: String,
+    pub pods: u32,
+}
+
+impl NodeSpec {
+    /// A node of 4 cores, 8 GiB and 110 pods in the region `r1`.
+    pub fn new(name: impl Into<String>, zone: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            zone: Some(zone.into()),
+            region: Some("r1".into()),
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            cpu: "4".into(),
+            memory: "8Gi".into(),
+            pods: 110,
+        }
+    }
+}
+
+/// How often kubelets speak up.
+#[derive(Clone, Copy, Debug)]
+pub struct Beats {
+    /// Between two renewals of a lease.
+    pub every: Span,
+    /// Every how many renewals the status is posted too.
+    pub status_each: u32,
+}
+
+impl Default for Beats {
+    /// Each second, the status every fifth time.
+    fn default() -> Self {
+        Self { every: Span::from_secs(1), status_each: 5 }
+    }
+}
+
+/// Requests that all kubelets together have under way at most.
+const AT_ONCE: usize = 16;
+
+/// Kubelets by node. They end with this value; the nodes stay.
+pub struct Kubelets {
+    client: Client,
+    orders: BTreeMap<String, mpsc::Sender<Order>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Kubelets {
+    /// Registers the nodes, ready and each with its lease, and lets their kubelets live.
+    pub async fn start(client: &Client, specs: Vec<NodeSpec>, beats: Beats) -> Result<Self> {
+        let requests = Arc::new(Semaphore::new(AT_ONCE));
+        let clock = Clock::system();
+        let mut kubelets = Self { client: client.clone(), orders: BTreeMap::new(), _tasks: JoinSet::new() };
+        let mut registered = stream::iter(specs)
+            .map(|spec| Kubelet::register(client, spec, clock, &requests))
+            .buffer_unordered(AT_ONCE);
+        while let Some(kubelet) = registered.try_next().await? {
+            // Full only while its kubelet waits for an answer; then whoever orders waits too.
+            let (send, receive) = mpsc::channel(64);
+            kubelets.orders.insert(kubelet.name.clone(), send);
+            kubelets._tasks.spawn(kubelet.live(beats, receive));
+        }
+        kubelets._tasks.spawn(deliver_pods(client.clone(), kubelets.orders.clone()));
+        Ok(kubelets)
+    }
+
+    /// No renewal, no status, nothing for pods from now on, as with the power cut. The answer is the time in the
+    /// last renewal that arrived.
+    pub async fn silence(&self, node: &str) -> Result<Timestamp> {
+        self.order(node, Order::Silence).await
+    }
+
+    /// The kubelet of a silent node is back: it posts its status, renews its lease, and tends to its pods.
+    pub async fn come_back(&self, node: &str) -> Result<()> {
+        self.order(node, Order::ComeBack).await
+    }
+
+    /// Changes one condition of the node and posts it; the kubelet lives on. While Ready is not `True` it leaves
+    /// the readiness of its pods alone.
+    pub async fn post(&self, node: &str, condition: &'static str, status: &'static str) -> Result<()> {
+        self.order(node, |done| Order::Post { condition, status, done }).await
+    }
+
+    /// Ends the kubelet and deletes its Node. The lease stays, as with a real node.
+    pub async fn remove(&mut self, node: &str) -> Result<()> {
+        self.silence(node).await?;
+        self.orders.remove(node);
+        Api::<Node>::all(self.client.clone()).delete(node, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.orders.keys().map(String::as_str)
+    }
+
+    /// Gives an order and waits until it has been carried out.
+    async fn order<T>(&self, node: &str, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T> {
+        let orders = self.orders.get(node).with_context(|| format!("no kubelet for {node}"))?;
+        let (done, answer) = oneshot::channel();
+        orders.send(order(done)).await.context("the kubelet has ended")?;
+        answer.await.with_context(|| format!("the kubelet of {node} did not carry out an order"))
+    }
+}
+
+/// What a kubelet is told.
+enum Order {
+    Silence(oneshot::Sender<Timestamp>),
+    ComeBack(oneshot::Sender<()>),
+    Post {
+        condition: &'static str,
+        status: &'static str,
+        done: oneshot::Sender<()>,
+    },
+    /// A pod bound to its node is there, or is different.
+    Pod(Box<Pod>),
+    /// The pod of this uid is gone.
+    PodGone(String),
+}
+
+struct Kubelet {
+    client: Client,
+    clock: Clock,
+    /// Shared by all kubelets: one permit per request under way.
+    requests: Arc<Semaphore>,
+    name: String,
+    living: bool,
+    conditions: BTreeMap<&'static str, Condition>,
+    /// By uid, as last seen.
+    pods: BTreeMap<String, Pod>,
+    renewed: Timestamp,
+    /// Whether the last request failed: said once, not with each beat.
+    failing: bool,
+}
+
+struct Condition {
+    status: &'static str,
+    since: Timestamp,
+}
+
+impl Kubelet {
+    /// Creates the node with its status and its lease.
+    async fn register(
+        client: &Client,
+        spec: NodeSpec,
+        clock: Clock,
+        requests: &Arc<Semaphore>,
+    ) -> Result<Self> {
+        let now = clock.now();
+        let conditions = [
+            ("Ready", "True"),
+            ("MemoryPressure", "False"),
+            ("DiskPressure", "False"),
+            ("PIDPressure", "False"),
+        ];
+        let kubelet = Self {
+            client: client.clone(),
+            clock,
+            requests: requests.clone(),
+            name: spec.name.clone(),
+            living: true,
+            conditions: conditions.map(|(name, status)| (name, Condition { status, since: now })).into(),
+            pods: BTreeMap::new(),
+            renewed: now,
+            failing: false,
+        };
+        let what = || format!("registering {}", spec.name);
+        let node: Node = serde_json::from_value(node_object(&spec))?;
+        let node = Api::<Node>::all(client.clone())
+            .create(&PostParams::default(), &node)
+            .await
+            .with_context(what)?;
+        let resources = json!({ "cpu": spec.cpu, "memory": spec.memory, "pods": spec.pods.to_string() });
+        let status = json!({
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": [{ "type": "Hostname", "address": spec.name }],
+            "nodeInfo": { "kubeletVersion": "v1.36.3" },
+        });
+        kubelet.patch_node_status(status).await.with_context(what)?;
+        kubelet.post_conditions().await.with_context(what)?;
+        let lease = lease_object(&spec.name, &node.uid().context("a node without uid")?, now);
+        let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
+        leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.with_context(what)?;
+        Ok(kubelet)
+    }
+
+    /// Beats and carries out orders, one thing at a time, until nobody can give orders any more.
+    async fn live(mut self, beats: Beats, mut orders: mpsc::Receiver<Order>) {
+        let mut ticks = tokio::time::interval(beats.every.to_std());
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut count = 0;
+        loop {
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(order) => self.obey(order).await,
+                    None => return,
+                },
+                _ = ticks.tick(), if self.living => {
+                    count = (count + 1) % beats.status_each;
+                    self.beat(count == 0).await;
+                }
+            }
+        }
+    }
+
+    async fn obey(&mut self, order: Order) {
+        // Who gave the order may have stopped waiting: its answer is then of no use.
+        match order {
+            Order::Silence(done) => {
+                self.living = false;
+                let _ = done.send(self.renewed);
+            }
+            Order::ComeBack(done) => {
+                self.living = true;
+                self.beat(true).await;
+                for uid in self.pods.keys().cloned().collect::<Vec<_>>() {
+                    self.tend(&uid).await;
+                }
+                let _ = done.send(());
+            }
+            Order::Post { condition, status, done } => {
+                self.conditions.insert(condition, Condition { status, since: self.clock.now() });
+                let posted = self.post_conditions().await;
+                self.note(posted);
+                let _ = done.send(());
+            }
+            Order::Pod(pod) => {
+                let uid = pod.uid().unwrap_or_default();
+                self.pods.insert(uid.clone(), *pod);
+                self.tend(&uid).await;
+            }
+            Order::PodGone(uid) => drop(self.pods.remove(&uid)),
+        }
+    }
+
+    async fn beat(&mut self, with_status: bool) {
+        if with_status {
+            let posted = self.post_conditions().await;
+            self.note(posted);
+        }
+        let now = self.clock.now();
+        let leases = Api::<Lease>::namespaced(self.client.clone(), "kube-node-lease");
+        let renewal = Patch::Merge(json!({ "spec": { "renewTime": now.to_micro_time() } }));
+        let renewed =
+            self.request(leases.patch(&self.name, &PatchParams::default(), &renewal)).await.map(drop);
+        if renewed.is_ok() {
+            self.renewed = now;
+        }
+        self.note(renewed);
+    }
+
+    /// Does for one pod what is to be done, if anything, and if the kubelet lives.
+    async fn tend(&mut self, uid: &str) {
+        let Some(pod) = self.pods.get(uid).filter(|_| self.living) else { return };
+        let done = if pod.metadata.deletion_timestamp.is_some() {
+            self.end(pod).await
+        } else if !is_ready(pod) && self.conditions["Ready"].status == "True" {
+            self.run(pod).await
+        } else {
+            Ok(())
+        };
+        self.note(done);
+    }
+
+    /// Removes the object of a pod whose containers have ended.
+    async fn end(&self, pod: &Pod) -> Result<()> {
+        let this_pod = Preconditions { uid: pod.uid(), resource_version: None };
+        let for_good = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions: Some(this_pod),
+            ..DeleteParams::default()
+        };
+        unless_gone(self.request(self.pods_beside(pod).delete(&pod.name_any(), &for_good)).await)
+    }
+
+    /// Posts that a pod is running and ready.
+    async fn run(&self, pod: &Pod) -> Result<()> {
+        let now = self.clock.now().to_time();
+        let condition = |name: &str| json!({ "type": name, "status": "True", "lastTransitionTime": now });
+        let status = json!({ "metadata": { "uid": pod.uid() }, "status": {
+            "phase": "Running",
+            "startTime": pod.status.as_ref().and_then(|status| status.start_time.clone()).map_or(json!(now), |t| json!(t)),
+            "conditions": [condition("Initialized"), condition("Ready"), condition("ContainersReady")],
+        }});
+        let patch = Patch::Strategic(&status);
+        unless_gone(
+            self.request(self.pods_beside(pod).patch_status(
+                &pod.name_any(),
+                &PatchParams::default(),
+                &patch,
+            ))
+            .await,
+        )
+    }
+
+    fn pods_beside(&self, pod: &Pod) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default())
+    }
+
+    async fn post_conditions(&self) -> Result<()> {
+        let now = self.clock.now().to_time();
+        let conditions = self.conditions.iter().map(|(name, condition)| {
+            json!({
+                "type": name,
+                "status": condition.status,
+                "reason": format!("Kubelet{name}{}", condition.status),
+                "message": format!("the kubelet says {name}={}", condition.status),
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": condition.since.to_time(),
+            })
+        });
+        self.patch_node_status(json!({ "conditions": conditions.collect::<Vec<_>>() })).await
+    }
+
+    /// A strategic patch: it merges conditions by type, where a JSON merge patch would replace their list.
+    async fn patch_node_status(&self, status: Value) -> Result<()> {
+        let nodes = Api::<Node>::all(self.client.clone());
+        let patch = Patch::Strategic(json!({ "status": status }));
+        self.request(nodes.patch_status(&self.name, &PatchParams::default(), &patch)).await.map(drop)
+    }
+
+    /// Makes a request when it is this kubelet's turn, and gives up on it after 5 s.
+    async fn request<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+        let _turn = self.requests.acquire().await.expect("the semaphore is never closed");
+        let answer = tokio::time::timeout(Duration::from_secs(5), request).await;
+        Ok(answer.context("no answer within 5 s")??)
+    }
+
+    /// A kubelet whose API server is away goes on trying; the first failure in a row is worth a line.
+    fn note(&mut self, result: Result<()>) {
+        if let (Err(error), false) = (&result, self.failing) {
+            eprintln!("the kubelet of {}: {error:#}", self.name);
+        }
+        self.failing = result.is_err();
+    }
+}
+
+/// Hands every bound pod, whenever it changes, to the kubelet of its node.
+async fn deliver_pods(client: Client, kubelets: BTreeMap<String, mpsc::Sender<Order>>) {
+    let bound = watcher::Config::default().fields("spec.nodeName!=");
+    let mut events = watcher(Api::<Pod>::all(client), bound).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let (pod, gone) = match event {
+            Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => (pod, false),
+            Ok(watcher::Event::Delete(pod)) => (pod, true),
+            Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
+            Err(error) => {
+                eprintln!("the kubelets' watch of pods: {error}"); // it goes on after its backoff
+                continue;
+            }
+        };
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+        let Some(kubelet) = kubelets.get(node) else { continue };
+        let order =
+            if gone { Order::PodGone(pod.uid().unwrap_or_default()) } else { Order::Pod(Box::new(pod)) };
+        // An error means that this kubelet has ended, and its pods are left alone.
+        let _ = kubelet.send(order).await;
+    }
+}
+
+pub fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|list| {
+        list.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    })
+}
+
+/// A pod that has vanished meanwhile needs nothing any more; nor does one that has been replaced under its name.
+fn unless_gone<T>(answer: Result<T>) -> Result<()> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(error) => match error.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            _ => Err(error),
+        },
+    }
+}
+
+fn node_object(spec: &NodeSpec) -> Value {
+    let mut labels = spec.labels.clone();
+    let own = [
+        ("kubernetes.io/hostname", Some(spec.name.clone())),
+        ("kubernetes.io/os", Some("linux".into())),
+        ("kubernetes.io/arch", Some("amd64".into())),
+        ("topology.kubernetes.io/zone", spec.zone.clone()),
+        ("topology.kubernetes.io/region", spec.region.clone()),
+    ];
+    labels.extend(own.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
+    json!({
+        "metadata": { "name": spec.name, "labels": labels },
+        "spec": { "taints": spec.taints },
+    })
+}
+
+fn lease_object(node: &str, node_uid: &str, now: Timestamp) -> Value {
+    json!({
+        "metadata": {
+            "name": node,
+            "ownerReferences": [{ "apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid }],
+        },
+        "spec": { "holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": now.to_micro_time() },
+    })
+}

@@ -1,0 +1,507 @@
+//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, as a test asks for them,
+//! kube-controller-manager, kube-scheduler and kubectl.
+//!
+//! All five are one program that `tests/control-plane/build` builds. No kubelets: see `kubelets.rs`.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::{
+    authorization::v1::SubjectAccessReview,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule},
+};
+use kordon::time::Span;
+use kube::{
+    Api, Client, Config,
+    api::PostParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{component::Component, eventually::eventually};
+
+/// The control plane's administrator.
+pub const ADMIN: &str = "admin";
+
+/// Marks what `grant` made, for `wipe`.
+const GRANT_LABEL: &str = "kordon.test/grant";
+
+/// A running control plane in a fresh folder, on free ports. It ends with this value.
+///
+/// A test that panics leaves the folder with all logs behind and says where.
+pub struct Plane {
+    binary: PathBuf,
+    options: Options,
+    folder: TempDir,
+    ports: Ports,
+    client: Client,
+    // In this order they end.
+    scheduler: Option<Component>,
+    controller_manager: Option<Component>,
+    api_server: Option<Component>,
+    etcd: Component,
+}
+
+/// How etcd and the API server are set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long admission lets pods tolerate a node that is not ready or unreachable, in seconds (Kubernetes: 300).
+    pub toleration_seconds: u32,
+    /// Whether every request is written to a file: see [`Plane::audit`].
+    pub audit: bool,
+    /// Users other than the administrator. They may do nothing until [`Plane::grant`].
+    pub users: Vec<&'static str>,
+    /// Whether etcd must hold more than its usual 2 GiB.
+    pub large: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { toleration_seconds: 300, audit: false, users: Vec::new(), large: false }
+    }
+}
+
+/// kube-controller-manager's flags. The default is quick enough for tests: a pass each second, 5 s of grace.
+#[derive(Clone, Debug)]
+pub struct ControllerManager {
+    pub monitor_period: Span,
+    pub grace_period: Span,
+    pub startup_grace_period: Span,
+    /// Nodes a second; never exactly 1, nor the secondary rate: a limiter that was stopped counts as having that
+    /// rate, so nothing would ever be evicted after a disruption.
+    pub eviction_rate: f64,
+    pub secondary_eviction_rate: f64,
+    pub large_cluster_threshold: u32,
+    pub unhealthy_zone_threshold: f64,
+    /// Which controllers run; `*` for all.
+    pub controllers: Vec<&'static str>,
+    /// Whether it takes the Lease kube-system/kube-controller-manager first.
+    pub leader_elect: bool,
+    /// Further flags, as on the command line.
+    pub flags: Vec<String>,
+}
+
+impl Default for ControllerManager {
+    fn default() -> Self {
+        Self {
+            monitor_period: Span::from_secs(1),
+            grace_period: Span::from_secs(5),
+            startup_grace_period: Span::from_secs(8),
+            eviction_rate: 2.0,
+            secondary_eviction_rate: 0.5,
+            large_cluster_threshold: 50,
+            unhealthy_zone_threshold: 0.55,
+            controllers: vec!["node-lifecycle-controller", "taint-eviction-controller"],
+            leader_elect: false,
+            flags: Vec::new(),
+        }
+    }
+}
+
+/// Where the control plane's binary is, or None, having said that `test` is left out because it is not built.
+///
+/// `KORDON_CONTROL_PLANE` names the binary (empty: leave the tests out); unset, it is where
+/// `tests/control-plane/build` puts it. With `KORDON_E2E=1` a missing binary is an error.
+pub fn binary(test: &str) -> Result<Option<PathBuf>> {
+    let found = match std::env::var_os("KORDON_CONTROL_PLANE") {
+        Some(path) if path.is_empty() => None,
+        Some(path) => {
+            let path = PathBuf::from(path);
+            ensure!(path.is_file(), "KORDON_CONTROL_PLANE names {}, which is no file", path.display());
+            Some(path)
+        }
+        None => built_binary(),
+    };
+    if found.is_none() {
+        let why = "the real control plane is not built (run tests/control-plane/build)";
+        ensure!(std::env::var("KORDON_E2E").as_deref() != Ok("1"), "{test}: {why}");
+        super::say(&format!("{test}: left out: {why}"));
+    }
+    Ok(found)
+}
+
+/// Asks the build script where it puts the binary. Without Go there can be none.
+fn built_binary() -> Option<PathBuf> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/build");
+    let output = Command::new(script).arg("--path-only").output().ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    path.is_file().then_some(path)
+}
+
+impl Plane {
+    /// Starts etcd and the API server and waits until it is ready to serve an administrator: some 4 s.
+    pub async fn start(binary: &Path, options: Options) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("kordon-plane-").tempdir()?;
+        let ports = Ports::free()?;
+        fs::write(folder.path().join("tokens.csv"), token_lines(&options.users))?;
+        fs::write(folder.path().join("audit-policy.yaml"), AUDIT_POLICY)?;
+
+        let mut etcd =
+            Component::start(binary, "etcd", &etcd_flags(folder.path(), &ports, &options), folder.path())?;
+        let mut api_server = start_api_server(binary, folder.path(), &ports, &options)?;
+        let client = eventually("a certificate of the API server", Span::from_secs(30), async || {
+            etcd.check()?;
+            api_server.check()?;
+            connect(folder.path(), &ports, ADMIN).await
+        })
+        .await?;
+
+        let mut plane = Self {
+            binary: binary.to_path_buf(),
+            options,
+            folder,
+            ports,
+            client,
+            scheduler: None,
+            controller_manager: None,
+            api_server: Some(api_server),
+            etcd,
+        };
+        plane.until_ready().await?;
+        Ok(plane)
+    }
+
+    /// An administrator's client. It does not repeat a request by itself.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// A client of one of [`Options::users`].
+    pub async fn client_of(&self, user: &str) -> Result<Client> {
+        connect(self.folder(), &self.ports, user).await?.context("the API server has no certificate")
+    }
+
+    /// The path of a kubeconfig file for the administrator or one of [`Options::users`].
+    pub fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
+        write_kubeconfig(self.folder(), &self.ports, user)
+    }
+
+    /// Where everything is: data, certificates, logs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs the real kubectl as an administrator and returns what it printed to its standard output.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.binary);
+        command.arg("kubectl").args(arguments).env("KUBECONFIG", self.kubeconfig(ADMIN)?);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            bail!("kubectl {}: {}\n{printed}{errors}", arguments.join(" "), output.status);
+        }
+        Ok(printed)
+    }
+
+    /// Gives a user rights in the whole cluster, and waits until the API server knows them.
+    pub async fn grant(&self, user: &str, rules: &[PolicyRule]) -> Result<()> {
+        let metadata = json!({ "name": format!("test-{user}"), "labels": { GRANT_LABEL: "" } });
+        let role = serde_json::from_value(json!({ "metadata": metadata, "rules": rules }))?;
+        let binding = serde_json::from_value(json!({
+            "metadata": metadata,
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("test-{user}") },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+        }))?;
+        Api::<ClusterRole>::all(self.client()).create(&PostParams::default(), &role).await?;
+        Api::<ClusterRoleBinding>::all(self.client()).create(&PostParams::default(), &binding).await?;
+        for review in access_reviews(user, rules)? {
+            let reviews = Api::<SubjectAccessReview>::all(self.client());
+            eventually("the rights just granted", Span::from_secs(5), async || {
+                let answer = reviews.create(&PostParams::default(), &review).await?;
+                Ok(answer.status.filter(|status| status.allowed).map(drop))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The requests answered so far, as the API server's audit log tells them; needs [`Options::audit`].
+    ///
+    /// Deletions and evictions of pods and creations of pods carry their `requestObject`: whether a deletion is a
+    /// dry run is told by its body, and only without one by the URI.
+    pub fn audit(&self) -> Result<Vec<Value>> {
+        ensure!(self.options.audit, "the plane was started without an audit log");
+        let text = fs::read_to_string(self.folder().join("audit.log")).context("reading the audit log")?;
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)]; // the last line may still be growing
+        whole.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+    }
+
+    /// Deletes all workloads, budgets, pods, nodes, their leases, namespaces and grants that tests have made, and
+    /// the leases that leaders held.
+    pub async fn wipe(&self) -> Result<()> {
+        super::wipe::wipe(&self.client, GRANT_LABEL).await
+    }
+}
+
+/// The components a test starts and ends.
+impl Plane {
+    pub fn start_controller_manager(&mut self, settings: &ControllerManager) -> Result<()> {
+        ensure!(self.controller_manager.is_none(), "kube-controller-manager runs already");
+        ensure!(
+            settings.eviction_rate != 1.0 && settings.secondary_eviction_rate != 1.0,
+            "an eviction rate of exactly 1 evicts nothing after a disruption"
+        );
+        let flags = controller_manager_flags(&self.kubeconfig(ADMIN)?, self.folder(), settings);
+        let started = Component::start(&self.binary, "kube-controller-manager", &flags, self.folder())?;
+        self.controller_manager = Some(started);
+        Ok(())
+    }
+
+    pub fn start_scheduler(&mut self) -> Result<()> {
+        ensure!(self.scheduler.is_none(), "kube-scheduler runs already");
+        let flags = [
+            format!("--kubeconfig={}", self.kubeconfig(ADMIN)?.display()),
+            "--leader-elect=false".into(),
+            "--secure-port=0".into(),
+            "--authentication-skip-lookup=true".into(),
+        ];
+        self.scheduler = Some(Component::start(&self.binary, "kube-scheduler", &flags, self.folder())?);
+        Ok(())
+    }
+
+    /// Starts the API server again on the same etcd, port and certificate, and waits until it is ready.
+    pub async fn start_api_server(&mut self) -> Result<()> {
+        ensure!(self.api_server.is_none(), "kube-apiserver runs already");
+        self.api_server =
+            Some(start_api_server(&self.binary, self.folder.path(), &self.ports, &self.options)?);
+        self.until_ready().await
+    }
+
+    /// Asks kube-controller-manager to end; does nothing where none runs.
+    pub async fn stop_controller_manager(&mut self) -> Result<()> {
+        match self.controller_manager.take() {
+            Some(mut running) => running.stop().await,
+            None => Ok(()),
+        }
+    }
+
+    pub fn kill_controller_manager(&mut self) -> Result<()> {
+        self.controller_manager.take().context("kube-controller-manager does not run")?.kill()
+    }
+
+    /// Asks kube-scheduler to end; does nothing where none runs.
+    pub async fn stop_scheduler(&mut self) -> Result<()> {
+        match self.scheduler.take() {
+            Some(mut running) => running.stop().await,
+            None => Ok(()),
+        }
+    }
+
+    pub fn kill_api_server(&mut self) -> Result<()> {
+        self.api_server.take().context("kube-apiserver does not run")?.kill()
+    }
+
+    /// The API server's process, to freeze and thaw it.
+    pub fn api_server(&self) -> Result<&Component> {
+        self.api_server.as_ref().context("kube-apiserver does not run")
+    }
+
+    /// Fails where a component has ended that was not asked to.
+    pub fn check(&mut self) -> Result<()> {
+        for component in
+            [&mut self.api_server, &mut self.controller_manager, &mut self.scheduler].into_iter().flatten()
+        {
+            component.check()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for `/readyz`, not for the port: rights are loaded only after that is open.
+    async fn until_ready(&mut self) -> Result<()> {
+        let client = self.client();
+        eventually("a ready API server", Span::from_secs(60), async || {
+            self.check()?;
+            let request = http::Request::get("/readyz").body(Vec::new())?;
+            let answer = tokio::time::timeout(Duration::from_secs(2), client.request_text(request)).await;
+            Ok(matches!(answer, Ok(Ok(text)) if text == "ok").then_some(()))
+        })
+        .await
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.folder.disable_cleanup(true);
+            super::say(&format!("the control plane's logs are in {}", self.folder().display()));
+        }
+    }
+}
+
+/// Ports that were free a moment ago.
+struct Ports {
+    etcd_clients: u16,
+    etcd_peers: u16,
+    api: u16,
+}
+
+impl Ports {
+    fn free() -> Result<Self> {
+        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port");
+        let listeners = [bind()?, bind()?, bind()?]; // held together, so that they differ
+        let [etcd_clients, etcd_peers, api] =
+            listeners.map(|listener| listener.local_addr().map(|own| own.port()));
+        Ok(Self { etcd_clients: etcd_clients?, etcd_peers: etcd_peers?, api: api? })
+    }
+}
+
+fn etcd_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<String> {
+    let (clients, peers) = (local(ports.etcd_clients), local(ports.etcd_peers));
+    let mut flags = vec![
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=default={peers}"),
+        "--unsafe-no-fsync".into(),
+    ];
+    if options.large {
+        flags.push("--quota-backend-bytes=8589934592".into());
+    }
+    flags
+}
+
+fn local(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+fn start_api_server(binary: &Path, folder: &Path, ports: &Ports, options: &Options) -> Result<Component> {
+    let flags = api_server_flags(folder, ports, options);
+    Component::start(binary, "kube-apiserver", &flags, folder)
+}
+
+fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<String> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let key = path("certificates/apiserver.key"); // the server makes it; it signs service account tokens as well
+    let mut flags = vec![
+        format!("--etcd-servers={}", local(ports.etcd_clients)),
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        format!("--secure-port={}", ports.api),
+        format!("--cert-dir={}", path("certificates")),
+        "--service-cluster-ip-range=10.0.0.0/24".into(),
+        "--service-account-issuer=https://localhost".into(),
+        format!("--service-account-key-file={key}"),
+        format!("--service-account-signing-key-file={key}"),
+        format!("--token-auth-file={}", path("tokens.csv")),
+        "--authorization-mode=RBAC".into(),
+        "--disable-admission-plugins=ServiceAccount".into(), // pods would need an account that a controller makes
+        "--max-requests-inflight=4000".into(),
+        "--max-mutating-requests-inflight=2000".into(),
+        format!("--default-not-ready-toleration-seconds={}", options.toleration_seconds),
+        format!("--default-unreachable-toleration-seconds={}", options.toleration_seconds),
+    ];
+    if options.audit {
+        flags.extend([
+            format!("--audit-log-path={}", path("audit.log")),
+            format!("--audit-policy-file={}", path("audit-policy.yaml")),
+            "--audit-log-maxsize=0".into(), // one file, however large
+        ]);
+    }
+    flags
+}
+
+/// Bodies only where they decide whether a request is a dry run.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [create, delete]
+  resources: [{ group: '', resources: [pods, pods/eviction] }]
+- level: Metadata
+";
+
+fn controller_manager_flags(kubeconfig: &Path, folder: &Path, settings: &ControllerManager) -> Vec<String> {
+    let nanos = |span: Span| format!("{}ns", span.as_nanos());
+    let mut flags = vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--service-account-private-key-file={}", folder.join("certificates/apiserver.key").display()),
+        "--secure-port=0".into(),
+        "--kube-api-qps=500".into(),
+        "--kube-api-burst=1000".into(),
+        format!("--node-monitor-period={}", nanos(settings.monitor_period)),
+        format!("--node-monitor-grace-period={}", nanos(settings.grace_period)),
+        format!("--node-startup-grace-period={}", nanos(settings.startup_grace_period)),
+        format!("--node-eviction-rate={}", settings.eviction_rate),
+        format!("--secondary-node-eviction-rate={}", settings.secondary_eviction_rate),
+        format!("--large-cluster-size-threshold={}", settings.large_cluster_threshold),
+        format!("--unhealthy-zone-threshold={}", settings.unhealthy_zone_threshold),
+        format!("--controllers={}", settings.controllers.join(",")),
+        format!("--leader-elect={}", settings.leader_elect),
+    ];
+    flags.extend(settings.flags.iter().cloned());
+    flags
+}
+
+/// One line per user: token, name, uid, groups.
+fn token_lines(users: &[&str]) -> String {
+    let admin = format!("{},{ADMIN},{ADMIN},\"system:masters\"\n", token(ADMIN));
+    users.iter().fold(admin, |lines, user| lines + &format!("{},{user},{user}\n", token(user)))
+}
+
+fn token(user: &str) -> String {
+    format!("token-of-{user}")
+}
+
+/// A client for a user; None while the API server has not made its certificate yet.
+async fn connect(folder: &Path, ports: &Ports, user: &str) -> Result<Option<Client>> {
+    let whole = |text: String| text.contains("-----END CERTIFICATE-----");
+    if !fs::read_to_string(folder.join(CERTIFICATE)).is_ok_and(whole) {
+        return Ok(None);
+    }
+    let kubeconfig = Kubeconfig::read_from(write_kubeconfig(folder, ports, user)?)?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    Ok(Some(Client::try_from(config)?))
+}
+
+/// The server's certificate and the authority that signed it.
+const CERTIFICATE: &str = "certificates/apiserver.crt";
+
+fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf> {
+    let path = folder.join(format!("kubeconfig-{user}"));
+    let content = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "plane", "cluster": {
+            "server": format!("https://127.0.0.1:{}", ports.api),
+            "certificate-authority": folder.join(CERTIFICATE),
+        }}],
+        "users": [{ "name": user, "user": { "token": token(user) } }],
+        "contexts": [{ "name": user, "context": { "cluster": "plane", "user": user } }],
+        "current-context": user,
+    });
+    fs::write(&path, serde_json::to_vec_pretty(&content)?).context("writing a kubeconfig")?;
+    Ok(path)
+}
+
+/// One question per right that the rules give: may the user do this?
+fn access_reviews(user: &str, rules: &[PolicyRule]) -> Result<Vec<SubjectAccessReview>> {
+    let mut reviews = Vec::new();
+    for rule in rules {
+        for verb in &rule.verbs {
+            for group in rule.api_groups.iter().flatten() {
+                for resource in rule.resources.iter().flatten() {
+                    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+                    reviews.push(serde_json::from_value(
+                        json!({ "spec": { "user": user, "resourceAttributes": {
+                            "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+                        }}}),
+                    )?);
+                }
+            }
+        }
+    }
+    Ok(reviews)
+}
