@@ -1,3 +1,10 @@
 //! The program: parse, choose cluster and mode, run, exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    kordon::cli::main()
+}

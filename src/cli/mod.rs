@@ -1,1 +1,93 @@
 //! The command line: one file per subcommand, arguments become options once.
+
+mod completions;
+mod connection;
+mod demo;
+mod exit;
+mod log;
+mod man;
+mod settings;
+mod span;
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub use exit::{Exit, Failure};
+
+use connection::ConnectionArgs;
+
+/// Terminal dashboard for Kubernetes node lifecycle, with the node lifecycle controller inside.
+///
+/// Without a subcommand: the dashboard on the current kubectl context. It only reads.
+#[derive(Debug, Parser)]
+#[command(name = "kordon", version, max_term_width = 110, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    /// Write a log to this file (never to the terminal).
+    #[arg(long, value_name = "FILE", env = "KORDON_LOG", global = true)]
+    log: Option<PathBuf>,
+}
+
+const AFTER_HELP: &str = "\
+No cluster at hand: `kordon demo`.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection to the cluster, 4 not everything arrived in time.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show an embedded cluster; no Kubernetes needed
+    Demo(demo::DemoArgs),
+    /// Print completions for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page
+    Man,
+}
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::of_parse(&error),
+    };
+    match run(cli) {
+        Ok(()) => Exit::Done.into(),
+        Err(failure) => exit::of_failure(&failure),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Some(Command::Completions(args)) => return completions::print(&args),
+        Some(Command::Man) => return man::print(),
+        Some(Command::Demo(_)) | None => {}
+    }
+    log::begin(cli.log.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Io { doing: "starting the program's threads".into(), error })?;
+    let done = runtime.block_on(dispatch(cli));
+    // Watches and requests under way have nothing left to say.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    done
+}
+
+async fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let Cli { command, connection, log: _ } = cli;
+    match command {
+        None => Err(Failure::Usage("not yet".into())),
+        Some(Command::Demo(args)) => {
+            connection.refuse("kordon demo has a cluster of its own")?;
+            demo::run(args).await
+        }
+        Some(Command::Completions(_) | Command::Man) => Ok(()),
+    }
+}
+
+/// The definition of the command line, for what is made from it.
+fn definition() -> clap::Command {
+    Cli::command()
+}

@@ -4,5 +4,6 @@ pub mod connect;
 pub mod decode;
 pub mod error;
 pub mod feed;
+pub mod leadership;
 pub mod watch;
 pub mod write;

@@ -1,0 +1,139 @@
+//! `kordon demo`: an embedded cluster, in this process.
+
+use std::net::SocketAddr;
+
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Failure, exit, settings::SettingsArgs};
+use crate::{
+    clock::Clock,
+    demo::{
+        api::{self, Api},
+        scenario::{SCENARIOS, Scenario},
+        world::{self, World},
+    },
+};
+
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    /// What happens to the cluster
+    #[arg(long, value_name = "NAME", default_value = SCENARIOS[0].name, value_parser = scenario())]
+    scenario: &'static Scenario,
+    /// Equal seeds give equal clusters and accidents
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    seed: u64,
+    /// How much faster than life time passes
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    speed: f64,
+    /// How many nodes (default: the scenario's)
+    #[arg(long, value_name = "COUNT")]
+    nodes: Option<usize>,
+    /// How many pods at the beginning (default: the scenario's)
+    #[arg(long, value_name = "COUNT")]
+    pods: Option<usize>,
+    /// Pod changes a second that go on all the time (default: the scenario's)
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pod_changes: Option<f64>,
+    /// Serve the cluster's API on this loopback address, for kubectl and for another kordon; port 0 is any
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = loopback)]
+    listen: Option<SocketAddr>,
+    /// Show no dashboard: serve until Ctrl-C
+    #[arg(long, requires = "listen")]
+    serve_only: bool,
+    /// Run no node lifecycle controller in the cluster: nothing happens to silent nodes
+    #[arg(long)]
+    no_controller: bool,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+pub async fn run(args: DemoArgs) -> Result<(), Failure> {
+    let cluster = EmbeddedCluster::start(&args).await?;
+    if let Some(address) = cluster.address {
+        exit::print(format!("kubectl --server http://{address} get nodes\n").as_bytes())?;
+    }
+    let done = if args.serve_only { interrupted().await } else { Ok(()) };
+    cluster.stop().await;
+    done
+}
+
+/// A cluster in this process: its API and those who live in it.
+struct EmbeddedCluster {
+    api: Api,
+    clock: Clock,
+    /// Where the API is served, if it is.
+    address: Option<SocketAddr>,
+    world: World,
+    tasks: TaskTracker,
+    cancel: CancellationToken,
+}
+
+impl EmbeddedCluster {
+    async fn start(args: &DemoArgs) -> Result<Self, Failure> {
+        let clock = Clock::new(Clock::system().now(), args.speed);
+        let api = Api::new(clock, api::Options { seed: args.seed, ..api::Options::default() });
+        let cancel = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let mut address = None;
+        if let Some(wanted) = args.listen {
+            let failed = |error| Failure::Io { doing: format!("listening on {wanted}"), error };
+            let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+            address = Some(listener.local_addr().map_err(failed)?);
+            let (api, stop) = (api.clone(), cancel.clone());
+            tasks.spawn(async move { api.serve(listener, stop).await });
+        }
+        let inhabitants = world::Options {
+            scenario: args.scenario,
+            nodes: args.nodes,
+            pods: args.pods,
+            seed: args.seed,
+            pod_changes_per_second: args.pod_changes,
+            leader: world::Leader::None,
+        };
+        let world = World::start(&api, clock, &inhabitants, cancel.clone());
+        tasks.close();
+        Ok(Self { api, clock, address, world, tasks, cancel })
+    }
+
+    async fn stop(self) {
+        self.cancel.cancel();
+        self.world.stopped().await;
+        self.tasks.wait().await;
+    }
+}
+
+/// Waits for Ctrl-C.
+async fn interrupted() -> Result<(), Failure> {
+    tokio::signal::ctrl_c().await.map_err(|error| Failure::Io { doing: "waiting for Ctrl-C".into(), error })
+}
+
+fn scenario() -> impl TypedValueParser<Value = &'static Scenario> {
+    let names = SCENARIOS.iter().map(|scenario| PossibleValue::new(scenario.name).help(scenario.doc));
+    PossibleValuesParser::new(names)
+        .map(|name| Scenario::named(&name).expect("only the names of scenarios are possible"))
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed: &f64| (0.01..=1000.0).contains(speed));
+    speed.ok_or_else(|| "not a number from 0.01 to 1000".into())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
+    rate.ok_or_else(|| "not a number of zero or more".into())
+}
+
+/// The embedded cluster asks nobody who they are: it is not for the network.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| "not an address and port such as 127.0.0.1:8001")?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("not a loopback address such as 127.0.0.1:8001".into())
+    }
+}

@@ -1,0 +1,115 @@
+//! How the program ends: exit codes, and what is said on standard error.
+
+use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
+
+use clap::error::ErrorKind;
+
+/// The exit codes (`docs/cli.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, or quit by the user.
+    Done = 0,
+    /// Anything that has no code of its own.
+    Failed = 1,
+    /// The arguments make no sense.
+    Usage = 2,
+    /// No cluster could be reached, or it would not have us.
+    NoConnection = 3,
+    /// The cluster answered, but not everything arrived in time.
+    TooSlow = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why the program ends without having done what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{doing}")]
+    Io {
+        /// As in "writing to standard output".
+        doing: String,
+        #[source]
+        error: std::io::Error,
+    },
+}
+
+impl Failure {
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) => Exit::Usage,
+            Self::Io { .. } => Exit::Failed,
+        }
+    }
+}
+
+/// Writes to standard output.
+pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.map_err(|error| Failure::Io { doing: "writing to standard output".into(), error })
+}
+
+/// Says what is wrong with the arguments, or what was asked for with `--help` and `--version`.
+pub fn of_parse(error: &clap::Error) -> ExitCode {
+    // Nobody is left to tell that standard error is closed.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done.into(),
+        _ => Exit::Usage.into(),
+    }
+}
+
+/// Says why the program ends.
+pub fn of_failure(failure: &Failure) -> ExitCode {
+    if let Failure::Io { error, .. } = failure
+        && error.kind() == std::io::ErrorKind::BrokenPipe
+    {
+        // Whoever read our output has seen enough, as in `kordon status | head`.
+        return Exit::Done.into();
+    }
+    let _ = writeln!(std::io::stderr(), "kordon: {}", chain(failure));
+    failure.exit().into()
+}
+
+/// An error with what caused it, in one line; a cause that its error already tells is not told again.
+fn chain(error: &dyn Error) -> String {
+    let mut text = visible(&error.to_string());
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = visible(&error.to_string());
+        if !text.contains(&cause) {
+            let _ = write!(text, ": {cause}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// Errors quote what servers and files say: their control characters are shown, not sent to the terminal.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter {
+            '\0'..='\u{9}' | '\u{B}'..='\u{1F}' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or('?'),
+            letter if letter.is_control() && letter != '\n' => '?',
+            letter => letter,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_tells_its_causes_once_and_nothing_reaches_the_terminal_raw() {
+        let error = std::io::Error::other("no \x1b[2Jspace");
+        let failure = Failure::Io { doing: "writing".into(), error };
+        assert_eq!(chain(&failure), "writing: no ␛[2Jspace");
+    }
+}
