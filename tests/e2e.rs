@@ -1,5 +1,8 @@
 //! End to end on the real Kubernetes control plane: real etcd, API server, controllers, scheduler and kubectl; only
-//! the kubelets are simulated. Left out where the control plane is not built.
+//! the kubelets are simulated.
+//!
+//! Left out where `tests/control-plane/build` has not been run; with `KORDON_E2E=1` that is a failure.
+//! `KORDON_CONTROL_PLANE` names another binary, or empty leaves the tests out; `KORDON_E2E_ONLY` picks scenarios.
 
 mod common;
 
