@@ -67,9 +67,10 @@ impl Shadow {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
-    /// In a copy that runs ahead, what is asked for is done: nothing remains to be waited for.
+    /// In a copy that runs ahead, what is asked for is done, and who leads goes on leading.
     pub fn run_ahead(&mut self) {
         self.expected.clear();
+        self.leader = None;
     }
 }
 

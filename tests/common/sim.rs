@@ -1,0 +1,248 @@
+//! A cluster on a virtual clock: kubelets that renew leases, a controller that acts, a shadow that watches.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kordon::{
+    cluster::{
+        Applied, Change, Cluster, Condition, ConditionStatus, Event, Key, LeaderLease, Lease, Name, Node,
+        NodeName, Phase, Pod, PodReady, READY, Toleration, TolerationOperator, Uid, Version,
+    },
+    engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
+    forecast::carry_out,
+    time::{Span, Timestamp},
+};
+
+/// How often a kubelet renews its lease; the lease says four times as much.
+pub const RENEWAL: Span = Span::from_secs(10);
+
+/// The world, the controller and its shadow.
+pub struct Sim {
+    pub now: Timestamp,
+    pub cluster: Cluster,
+    /// Acts: what it wants done is done at once.
+    pub controller: Option<Engine>,
+    /// Watches: what it wants done is recorded.
+    pub shadow: Option<Engine>,
+    /// What the controller did, in order.
+    pub done: Vec<Effect>,
+    /// What the shadow would have done.
+    pub recorded: Vec<Effect>,
+    pub notices: Vec<Notice>,
+    /// Whether changes reach the shadow.
+    pub shadow_sees: bool,
+    kubelets: BTreeMap<NodeName, Kubelet>,
+    version: u64,
+}
+
+struct Kubelet {
+    /// When it renews next; none while silent.
+    renews: Option<Timestamp>,
+}
+
+impl Sim {
+    /// An empty cluster at a fixed time.
+    pub fn new() -> Self {
+        Self {
+            now: Timestamp::from_secs(1_767_225_600),
+            cluster: Cluster::default(),
+            controller: None,
+            shadow: None,
+            done: Vec::new(),
+            recorded: Vec::new(),
+            notices: Vec::new(),
+            shadow_sees: true,
+            kubelets: BTreeMap::new(),
+            version: 0,
+        }
+    }
+
+    /// Adds a Ready node that renews its lease for the first time after `phase`.
+    pub fn add_node(&mut self, name: &str, zone: &str, phase: Span) {
+        let labels: BTreeMap<Name, Name> =
+            BTreeMap::from([("topology.kubernetes.io/zone".into(), zone.into())]);
+        let ready = Condition {
+            kind: READY.into(),
+            status: ConditionStatus::True,
+            reason: "KubeletReady".into(),
+            last_heartbeat: Some(self.now),
+            last_transition: Some(self.now),
+            ..Condition::default()
+        };
+        let node = Node {
+            name: name.into(),
+            uid: Uid::from(name),
+            version: self.next_version(),
+            created: self.now,
+            labels: Arc::new(labels),
+            conditions: [ready].into(),
+            ..Node::default()
+        };
+        self.tell(Change::Node(Event::Applied(node)));
+        self.renew(&name.into());
+        self.kubelets.insert(name.into(), Kubelet { renews: Some(self.now + phase) });
+    }
+
+    /// Adds a Ready pod that bears not-ready and unreachable nodes for so many seconds; none is for ever.
+    pub fn add_pod(&mut self, name: &str, node: &str, bears: Option<i64>) {
+        let toleration = |key: &str| Toleration {
+            key: key.into(),
+            operator: TolerationOperator::Exists,
+            seconds: bears,
+            ..Toleration::default()
+        };
+        let pod = Pod {
+            key: Key::new("default", name),
+            uid: Uid::from(name),
+            version: self.next_version(),
+            created: self.now,
+            node: Some(node.into()),
+            tolerations: [toleration(NOT_READY), toleration(UNREACHABLE)].into(),
+            grace: Span::from_secs(30),
+            phase: Phase::Running,
+            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.now) }),
+            ..Pod::default()
+        };
+        self.tell(Change::Pod(Event::Applied(pod)));
+    }
+
+    pub fn start_controller(&mut self, settings: Settings, first_pass: Span) {
+        self.controller = Some(Engine::start(settings, &self.cluster, self.now + first_pass, self.now));
+        self.drain();
+    }
+
+    pub fn attach_shadow(&mut self, settings: Settings) {
+        self.shadow = Some(Engine::attach(settings, &self.cluster, Span::ZERO, self.now));
+        self.drain();
+    }
+
+    pub fn silence(&mut self, node: &str) {
+        self.kubelets.get_mut(node).expect("a node of ours").renews = None;
+    }
+
+    /// The kubelet is back: it posts its status and renews.
+    pub fn wake(&mut self, node: &str) {
+        let name = NodeName::from(node);
+        self.kubelets.get_mut(node).expect("a node of ours").renews = Some(self.now + RENEWAL);
+        let mut changed = (**self.cluster.node(&name).expect("a node of ours")).clone();
+        let mut conditions = changed.conditions.to_vec();
+        for condition in &mut conditions {
+            let healthy =
+                if condition.kind == *READY { ConditionStatus::True } else { ConditionStatus::False };
+            condition.last_heartbeat = Some(self.now);
+            if condition.status != healthy {
+                (condition.status, condition.last_transition) = (healthy, Some(self.now));
+            }
+        }
+        changed.conditions = conditions.into();
+        changed.version = self.next_version();
+        self.tell(Change::Node(Event::Applied(changed)));
+        self.renew(&name);
+    }
+
+    /// The controller manager's Lease as it stands now.
+    pub fn lead(&mut self, holder: &str, acquired: Timestamp) {
+        let lease = LeaderLease {
+            version: self.next_version(),
+            holder: holder.into(),
+            acquired: Some(acquired),
+            renewed: Some(self.now),
+            duration: Some(Span::from_secs(15)),
+        };
+        self.tell(Change::Leader(Some(lease)));
+    }
+
+    /// Lets the world run for so long.
+    pub fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        loop {
+            let renewal = self.kubelets.values().filter_map(|kubelet| kubelet.renews).min();
+            let of =
+                |engine: &Option<Engine>| engine.as_ref().and_then(Engine::poll_timeout).map(|next| next.at);
+            let (controller, shadow) = (of(&self.controller), of(&self.shadow));
+            let next = [renewal, controller, shadow].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
+            self.now = self.now.max(next);
+            if renewal == Some(next) {
+                self.renew_due();
+            } else if controller == Some(next) {
+                self.controller.as_mut().expect("it has a deadline").handle_timeout(&self.cluster, self.now);
+                self.drain();
+            } else {
+                self.shadow.as_mut().expect("it has a deadline").handle_timeout(&self.cluster, self.now);
+                self.drain();
+            }
+        }
+        self.now = until;
+    }
+
+    fn renew_due(&mut self) {
+        let due = |kubelet: &Kubelet| kubelet.renews.is_some_and(|renews| renews <= self.now);
+        let due: Vec<NodeName> =
+            self.kubelets.iter().filter(|(_, kubelet)| due(kubelet)).map(|(name, _)| name.clone()).collect();
+        for node in due {
+            self.kubelets.get_mut(&node).expect("it is due").renews = Some(self.now + RENEWAL);
+            self.renew(&node);
+        }
+    }
+
+    fn renew(&mut self, node: &NodeName) {
+        let lease = Lease {
+            node: node.clone(),
+            version: self.next_version(),
+            renewed: Some(self.now),
+            duration: Some(RENEWAL * 4),
+        };
+        self.tell(Change::Lease(Event::Applied(lease)));
+    }
+
+    fn next_version(&mut self) -> Version {
+        // Versions of the controller's own writes are one higher than what they change: leave room between.
+        self.version += 1000;
+        Version(self.version)
+    }
+
+    fn tell(&mut self, change: Change) {
+        let mut applied = Vec::new();
+        self.cluster.apply(change, &mut applied);
+        self.hand_over(&applied);
+        self.drain();
+    }
+
+    fn hand_over(&mut self, applied: &[Applied]) {
+        for applied in applied {
+            if let Some(controller) = &mut self.controller {
+                controller.handle_change(&self.cluster, applied, self.now);
+            }
+            if let Some(shadow) = self.shadow.as_mut().filter(|_| self.shadow_sees) {
+                shadow.handle_change(&self.cluster, applied, self.now);
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(effect) = self.controller.as_mut().and_then(Engine::poll_effect) {
+            let mut applied = Vec::new();
+            carry_out(&mut self.cluster, &effect.write, self.now, &mut applied);
+            self.hand_over(&applied);
+            let controller = self.controller.as_mut().expect("it has just spoken");
+            controller.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
+            self.done.push(effect);
+        }
+        while let Some(effect) = self.shadow.as_mut().and_then(Engine::poll_effect) {
+            let shadow = self.shadow.as_mut().expect("it has just spoken");
+            shadow.handle_outcome(&self.cluster, effect.id, Outcome::Recorded, self.now);
+            self.recorded.push(effect);
+        }
+        while let Some(notice) = self.shadow.as_mut().and_then(Engine::poll_notice) {
+            self.notices.push(notice);
+        }
+    }
+}
+
+/// Whether the controller asked for a node to become Unknown.
+pub fn marks_unknown(effect: &Effect) -> Option<&NodeName> {
+    match &effect.write {
+        Write::MarkUnknown { node, .. } => Some(node),
+        _ => None,
+    }
+}

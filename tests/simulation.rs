@@ -1,0 +1,256 @@
+//! The engine as a controller and as the shadow of one, on simulated clusters: what the shadow foretells is what the
+//! controller then does.
+
+#[path = "common/sim.rs"]
+mod sim;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kordon::{
+    cluster::{NodeName, TaintEffect},
+    engine::{Due, Effect, Footing, Known, ServerVersion, Settings, Sight, Stage, Write, ZoneState},
+    forecast::{Forecast, What},
+    time::{Span, Timestamp},
+};
+use proptest::prelude::*;
+use sim::{RENEWAL, Sim, marks_unknown};
+
+/// How long before it happens a thing must be foretold.
+const NOTICE: Span = Span::from_secs(5);
+/// By how much it may be off: a monitor period and a second.
+const TOLERANCE: Span = Span::from_secs(6);
+const HOUR: Span = Span::from_secs(3600);
+
+fn settings() -> Settings {
+    Settings::defaults(ServerVersion::new(1, 36))
+}
+
+/// `nodes` Ready nodes over three zones with a pod each, a controller, and a minute of peace.
+fn peaceful(nodes: usize, settings: &Settings) -> Sim {
+    let mut sim = Sim::new();
+    for number in 0..nodes {
+        let zone = ["a", "b", "c"][number % 3];
+        sim.add_node(&format!("n{number:02}"), zone, Span::from_millis(700 * number as i64 % 10_000));
+        sim.add_pod(&format!("p{number:02}"), &format!("n{number:02}"), Some(300));
+    }
+    sim.start_controller(settings.clone(), Span::from_millis(300));
+    sim.run(Span::from_secs(60));
+    sim
+}
+
+fn what(effect: &Effect) -> Option<What> {
+    Some(match &effect.write {
+        Write::MarkUnknown { node, .. } => What::Unknown { node: node.clone() },
+        Write::SwapTaints { node, add, .. } => {
+            let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
+            What::NoExecute { node: node.clone(), key: taint.key.clone() }
+        }
+        Write::DeletePod { pod, node, .. } => What::Deleted { pod: pod.clone(), node: node.clone() },
+        Write::SetLabels { .. } | Write::MarkPodNotReady { .. } | Write::RecordEvent(_) => return None,
+    })
+}
+
+#[test]
+fn a_silent_node_goes_through_every_stage_in_order() {
+    let mut sim = peaceful(6, &settings());
+    let stage = |sim: &Sim| {
+        let node = sim.cluster.node(&"n00".into()).expect("added");
+        sim.shadow.as_ref().expect("attached").health(node).expect("known").stage
+    };
+    sim.attach_shadow(settings());
+    assert_eq!(stage(&sim), Stage::Well);
+    sim.silence("n00");
+    let mut stages = BTreeSet::new();
+    for _ in 0..700 {
+        sim.run(Span::from_millis(100));
+        stages.insert(stage(&sim));
+    }
+    assert!(stages.contains(&Stage::Well) && stages.contains(&Stage::Tainted), "{stages:?}");
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let pending = shadow.evictions(&sim.cluster);
+    assert_eq!(pending.len(), 1);
+    assert!(matches!(pending[0].due, Due::At { known: Known::Seen, .. }));
+    let why = pending[0].why.to_string();
+    assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
+}
+
+#[test]
+fn a_node_back_before_its_grace_ends_keeps_its_pods() {
+    let mut sim = peaceful(6, &settings());
+    sim.silence("n00");
+    sim.run(Span::from_secs(35));
+    sim.wake("n00");
+    sim.run(HOUR);
+    assert!(sim.done.iter().filter_map(what).next().is_none());
+}
+
+#[test]
+fn a_node_back_before_its_pods_time_is_up_keeps_them() {
+    let mut sim = peaceful(6, &settings());
+    sim.silence("n00");
+    sim.run(Span::from_secs(200));
+    sim.wake("n00");
+    sim.run(HOUR);
+    let happened: Vec<What> = sim.done.iter().filter_map(what).collect();
+    assert_eq!(happened.len(), 2, "Unknown and the taint, no deletion: {happened:?}");
+    assert!(sim.cluster.nodes().iter().all(|node| node.taints.is_empty()));
+}
+
+#[test]
+fn when_everything_is_down_nothing_is_evicted() {
+    let mut sim = peaceful(6, &settings());
+    (0..6).for_each(|number| sim.silence(&format!("n{number:02}")));
+    sim.run(HOUR);
+    let deleted = sim.done.iter().filter(|effect| matches!(effect.write, Write::DeletePod { .. })).count();
+    assert_eq!(deleted, 0);
+    let zones = sim.controller.as_ref().expect("started").zones(sim.now);
+    assert!(zones.iter().all(|zone| zone.state == ZoneState::FullDisruption && zone.rate == 0.0));
+}
+
+#[test]
+fn a_blind_shadow_judges_nobody_and_says_so() {
+    let mut sim = peaceful(6, &settings());
+    sim.attach_shadow(settings());
+    sim.shadow_sees = false;
+    let since = sim.now;
+    let shadow = sim.shadow.as_mut().expect("attached");
+    shadow.handle_sight(&sim.cluster, Sight::Blind { since }, sim.now);
+    sim.run(HOUR);
+    assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none());
+    let shadow = sim.shadow.as_mut().expect("attached");
+    assert_eq!(shadow.footing(sim.now), Footing::Blind { since });
+    assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
+    shadow.handle_sight(&sim.cluster, Sight::Clear, sim.now);
+    sim.shadow_sees = true;
+    sim.run(HOUR);
+    assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none(), "all of them live");
+}
+
+#[test]
+fn without_a_leader_nothing_is_foretold_until_one_leads() {
+    let mut sim = peaceful(6, &settings());
+    sim.lead("first", sim.now - Span::from_secs(60));
+    sim.attach_shadow(settings());
+    sim.controller = None;
+    let last_renewal = sim.now;
+    sim.silence("n00");
+    sim.run(Span::from_secs(120));
+    let shadow = sim.shadow.as_ref().expect("attached");
+    assert_eq!(shadow.footing(sim.now), Footing::NoController { since: last_renewal });
+    assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
+    assert!(sim.notices.iter().any(|notice| notice.text.contains("nothing will happen")));
+    sim.lead("second", sim.now);
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+    let unknown = forecast.of_node(&"n00".into()).next().expect("foretold");
+    assert!(matches!(unknown.what, What::Unknown { .. }));
+    let grace = unknown.at.since(sim.now);
+    assert!(
+        grace >= Span::from_secs(50) && grace <= Span::from_secs(56),
+        "a whole grace period anew: {grace}"
+    );
+}
+
+#[test]
+fn equal_inputs_give_equal_outputs() {
+    let run = || {
+        let mut sim = peaceful(12, &settings());
+        sim.attach_shadow(settings());
+        ["n00", "n03", "n04"].iter().for_each(|node| sim.silence(node));
+        sim.run(Span::from_secs(600));
+        (sim.done, sim.recorded, sim.notices)
+    };
+    assert_eq!(run(), run());
+}
+
+/// A cluster, which of its nodes fall silent and when, and when the shadow comes.
+#[derive(Debug, Clone)]
+struct Scenario {
+    nodes: usize,
+    minor: u32,
+    silent: BTreeMap<usize, i64>,
+    bears: Vec<Option<i64>>,
+    attach: i64,
+}
+
+fn scenarios() -> impl Strategy<Value = Scenario> {
+    let bears = prop_oneof![Just(None), Just(Some(300)), (0_i64..120).prop_map(Some)];
+    (6_usize..24).prop_flat_map(move |nodes| {
+        let silent = prop::collection::btree_map(0..nodes, 0_i64..300, 0..=nodes / 2);
+        (Just(nodes), 28_u32..37, silent, prop::collection::vec(bears.clone(), nodes), 0_i64..400).prop_map(
+            |(nodes, minor, silent, bears, attach)| Scenario { nodes, minor, silent, bears, attach },
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_a_shadow_foretells_is_what_the_controller_does(scenario in scenarios()) {
+        let settings = Settings::defaults(ServerVersion::new(1, scenario.minor));
+        let mut sim = peaceful(scenario.nodes, &settings);
+        for (number, bears) in scenario.bears.iter().enumerate() {
+            sim.add_pod(&format!("q{number:02}"), &format!("n{number:02}"), *bears);
+        }
+        let mut forecasts: Vec<Forecast> = Vec::new();
+        for second in 0..900 {
+            for (number, _) in scenario.silent.iter().filter(|(_, at)| **at == second) {
+                sim.silence(&format!("n{number:02}"));
+            }
+            if second == scenario.attach {
+                sim.attach_shadow(settings.clone());
+            }
+            sim.run(Span::from_secs(1));
+            if let Some(shadow) = sim.shadow.as_ref().filter(|_| second % 30 == 0) {
+                forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600)));
+            }
+        }
+        // Once all are silent that will be, and have been for longer than a renewal takes, all is foretold.
+        let quiet = scenario.silent.values().max().copied().unwrap_or(0) + 20;
+        let settled = sim.now - Span::from_secs(900 - quiet);
+        compare(&sim.done, &forecasts, settled)?;
+    }
+}
+
+/// Holds every forecast made after `settled` against what was done at least [`NOTICE`] later.
+fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Result<(), TestCaseError> {
+    let happened: Vec<(Timestamp, What)> =
+        done.iter().filter_map(|effect| Some((effect.at, what(effect)?))).collect();
+    let last = forecasts.last().map(|forecast| forecast.made);
+    for forecast in forecasts.iter().filter(|forecast| forecast.made >= settled) {
+        let from = forecast.made + NOTICE;
+        for (at, what) in happened.iter().filter(|(at, _)| *at >= from && *at + TOLERANCE < forecast.until) {
+            let foretold = forecast.steps.iter().filter(|step| step.what == *what);
+            let nearest = foretold.map(|step| abs(step.at.since(*at))).min();
+            prop_assert!(
+                nearest.is_some_and(|off| off <= TOLERANCE),
+                "{what:?} at {at}, foretold at {} off by {nearest:?}",
+                forecast.made
+            );
+        }
+        for step in forecast.steps.iter().filter(|step| step.at >= from && Some(step.at + TOLERANCE) < last) {
+            prop_assert!(happened.iter().any(|(_, what)| *what == step.what), "{step:?} did not happen");
+        }
+    }
+    Ok(())
+}
+
+fn abs(span: Span) -> Span {
+    if span.is_negative() { -span } else { span }
+}
+
+#[test]
+fn a_forecast_takes_a_node_for_silent_after_it_missed_a_renewal() {
+    let mut sim = peaceful(6, &settings());
+    sim.attach_shadow(settings());
+    sim.silence("n00");
+    let foretold = |sim: &Sim| {
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+        forecast.of_node(&NodeName::from("n00")).count()
+    };
+    assert_eq!(foretold(&sim), 0, "it may yet renew");
+    sim.run(RENEWAL * 2);
+    assert_eq!(foretold(&sim), 3, "Unknown, the taint, one pod");
+}
