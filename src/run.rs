@@ -1,1 +1,380 @@
 //! The loop of the dashboard: one task, one owner of state, no locks.
+//!
+//! Keys come first and are drawn at once. What the watches say is taken in whole, then drawn, at most 30 times a
+//! second. The engine is woken when it asks for it. While something counts down there is a tick once a second;
+//! when nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
+
+pub mod surface;
+pub mod tty;
+
+use std::{future::Future, io, time::Duration};
+
+use crossterm::event::{Event, KeyEvent, KeyEventKind};
+use futures::{Stream, StreamExt, stream};
+use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{Instant, sleep_until},
+};
+
+pub use surface::Surface;
+
+use crate::{
+    app::{App, HORIZON, Request, commands, update},
+    clock::Clock,
+    engine::{Effect, EffectId, Outcome},
+    forecast::Forecast,
+    k8s::feed::FeedEvent,
+    time::Timestamp,
+};
+
+/// Between two draws for data: about 30 a second.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// The engine is asked anew what it knows at most this often, however much arrives.
+const REFRESH: Duration = Duration::from_millis(250);
+
+/// Forecasts are made at most this often.
+const FORECAST: Duration = Duration::from_secs(1);
+
+/// Refreshes and forecasts also leave so many times their own cost between them, so that on a very large cluster
+/// they take a twentieth of the time.
+const COST: u32 = 20;
+
+/// How long messages are taken in before keys get their turn again.
+const TURN: Duration = Duration::from_millis(4);
+
+/// Everything that the loop is connected to.
+#[derive(Debug)]
+pub struct Session {
+    pub app: App,
+    /// What the watches say. When it ends, the screen says so and stays.
+    pub feeds: mpsc::Receiver<FeedEvent>,
+    /// Effects for the executor. While it is full, effects wait in the app; nothing else does.
+    pub effects: mpsc::Sender<Effect>,
+    pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
+    pub clock: Clock,
+}
+
+/// Why the dashboard ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("setting up the terminal: {0}")]
+    Enter(#[source] io::Error),
+    #[error("drawing on the terminal: {0}")]
+    Draw(#[source] io::Error),
+    #[error("reading keys from the terminal: {0}")]
+    Keys(#[source] io::Error),
+}
+
+/// Shows the dashboard on the terminal until the user leaves. The terminal is restored on every way out.
+///
+/// # Errors
+/// The terminal cannot be set up, written to or read from.
+pub async fn terminal(session: Session) -> Result<(), RunError> {
+    let mut tty = tty::Tty::enter().map_err(RunError::Enter)?;
+    let keys = crossterm::event::EventStream::new();
+    dashboard(session, &mut tty, keys).await
+}
+
+/// The loop, over any surface and source of keys. When the keys end, so does it.
+///
+/// # Errors
+/// The surface cannot be drawn on, or reading keys fails.
+pub async fn dashboard(
+    session: Session,
+    surface: &mut impl Surface,
+    keys: impl Stream<Item = io::Result<Event>> + Unpin,
+) -> Result<(), RunError> {
+    Loop::new(session).run(surface, keys, std::future::pending()).await.map(drop)
+}
+
+/// Runs the same loop without a terminal until `until`, and draws one frame then. `keys` are typed on the way, at
+/// their times.
+///
+/// # Errors
+/// As [`dashboard`].
+pub async fn headless(
+    session: Session,
+    size: (u16, u16),
+    until: Timestamp,
+    keys: Vec<(Timestamp, KeyEvent)>,
+) -> Result<Buffer, RunError> {
+    let clock = session.clock;
+    let typed = stream::iter(keys).then(move |(at, key)| async move {
+        clock.sleep_until(at).await;
+        Ok(Event::Key(key))
+    });
+    let keys = Box::pin(typed.chain(stream::pending()));
+    let mut screen = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer cannot fail");
+    let mut app = Loop::new(session).run(&mut screen, keys, clock.sleep_until(until)).await?;
+    let now = clock.now();
+    if app.frozen.is_none() {
+        app.refresh(now);
+    }
+    screen.draw_app(&app, now).map_err(RunError::Draw)?;
+    Ok(screen.backend().buffer().clone())
+}
+
+/// The loop's own state, beside the app.
+struct Loop {
+    app: App,
+    feeds: Option<mpsc::Receiver<FeedEvent>>,
+    effects: Option<mpsc::Sender<Effect>>,
+    outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
+    clock: Clock,
+    /// Whether the app has changed since the last draw, and since the last refresh and forecast.
+    undrawn: bool,
+    unrefreshed: bool,
+    unforeseen: bool,
+    next_frame: Instant,
+    next_refresh: Instant,
+    next_forecast: Instant,
+    next_tick: Instant,
+    forecast: Option<JoinHandle<Forecast>>,
+    forecast_begun: Instant,
+}
+
+/// What the loop does after an event.
+enum Next {
+    GoOn,
+    Leave,
+}
+
+impl Loop {
+    fn new(session: Session) -> Self {
+        let Session { app, feeds, effects, outcomes, clock } = session;
+        let now = Instant::now();
+        Self {
+            app,
+            feeds: Some(feeds),
+            effects: Some(effects),
+            outcomes: Some(outcomes),
+            clock,
+            undrawn: true,
+            unrefreshed: true,
+            unforeseen: true,
+            next_frame: now,
+            next_refresh: now,
+            next_forecast: now,
+            next_tick: now,
+            forecast: None,
+            forecast_begun: now,
+        }
+    }
+
+    /// Runs until the user leaves, the keys end, or `end` comes; gives the app back as it is then.
+    async fn run(
+        mut self,
+        surface: &mut impl Surface,
+        mut keys: impl Stream<Item = io::Result<Event>> + Unpin,
+        end: impl Future<Output = ()>,
+    ) -> Result<App, RunError> {
+        tokio::pin!(end);
+        loop {
+            let waking = self.app.wakes_at().map(|at| (at, self.clock.instant(at)));
+            let frame = self.undrawn.then_some(self.next_frame);
+            let refresh = self.unrefreshed.then_some(self.next_refresh);
+            let tick = self.app.counts_down().then_some(self.next_tick);
+            tokio::select! {
+                biased;
+                event = keys.next() => match event {
+                    Some(event) => match self.on_event(event.map_err(RunError::Keys)?, surface)? {
+                        Next::GoOn => {}
+                        Next::Leave => return Ok(self.app),
+                    },
+                    None => return Ok(self.app),
+                },
+                () = &mut end => return Ok(self.app),
+                () = at(frame) => self.draw(surface)?,
+                () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
+                () = at(refresh) => self.refresh(),
+                forecast = finished(&mut self.forecast) => self.on_forecast(forecast),
+                outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
+                open = room(self.effects.as_ref(), self.app.has_effects()) => self.on_room(open),
+                message = receive(&mut self.feeds) => self.on_feed(message),
+                () = at(tick) => self.on_tick(),
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event, surface: &mut impl Surface) -> Result<Next, RunError> {
+        let key = match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => key,
+            Event::Resize(..) => {
+                self.draw(surface)?;
+                return Ok(Next::GoOn);
+            }
+            Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => {
+                return Ok(Next::GoOn);
+            }
+        };
+        let screen = &self.app.screen;
+        let Some(action) = commands::action(key, screen.focus, screen.input.is_some()) else {
+            return Ok(Next::GoOn);
+        };
+        match update(&mut self.app, action, self.clock.now()) {
+            Request::Draw => {}
+            Request::Repaint => surface.repaint().map_err(RunError::Draw)?,
+            Request::Suspend => surface.suspend().map_err(RunError::Draw)?,
+            Request::Quit => return Ok(Next::Leave),
+        }
+        self.draw(surface)?;
+        Ok(Next::GoOn)
+    }
+
+    fn draw(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
+        let drawn = surface.draw_app(&self.app, self.clock.now()).map_err(RunError::Draw)?;
+        self.app.screen.drawn(&drawn);
+        self.undrawn = false;
+        self.next_frame = Instant::now() + FRAME;
+        Ok(())
+    }
+
+    /// Takes in what the watches have said, all of it unless that takes so long that keys would wait.
+    fn on_feed(&mut self, message: Option<FeedEvent>) {
+        let Some(message) = message else {
+            self.feeds = None;
+            let now = self.clock.now();
+            self.app
+                .live
+                .journal
+                .trouble(now, "the watches have ended: what is shown does not change any more");
+            return self.changed();
+        };
+        let begun = Instant::now();
+        self.app.hear(message, self.clock.now());
+        while begun.elapsed() < TURN
+            && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
+        {
+            self.app.hear(message, self.clock.now());
+        }
+        self.changed();
+    }
+
+    fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
+        let Some((id, outcome)) = outcome else { return self.on_executor_gone() };
+        self.app.outcome(id, outcome, self.clock.now());
+        self.changed();
+    }
+
+    /// Sends as many effects as there is room for.
+    fn on_room(&mut self, open: bool) {
+        if !open {
+            return self.on_executor_gone();
+        }
+        while self.app.has_effects()
+            && let Some(Ok(permit)) = self.effects.as_ref().map(mpsc::Sender::try_reserve)
+            && let Some(effect) = self.app.next_effect()
+        {
+            permit.send(effect);
+        }
+    }
+
+    fn on_executor_gone(&mut self) {
+        if self.outcomes.take().is_some() {
+            let now = self.clock.now();
+            self.app
+                .live
+                .journal
+                .trouble(now, "the executor has ended: effects are not carried out any more");
+        }
+        self.effects = None;
+        self.changed();
+    }
+
+    fn on_waking(&mut self, asked: Option<Timestamp>) {
+        // Rounding between the two clocks must not wake the engine before its time, again and again.
+        let now = self.clock.now();
+        self.app.wake(asked.map_or(now, |asked| asked.max(now)));
+        self.changed();
+    }
+
+    fn on_tick(&mut self) {
+        // On the second, so that all countdowns move together.
+        self.next_tick = Instant::now() + Duration::from_secs(1);
+        self.unrefreshed = true;
+        self.undrawn = self.undrawn || self.app.frozen.is_none();
+    }
+
+    fn on_forecast(&mut self, forecast: Option<Forecast>) {
+        let cost = self.forecast_begun.elapsed();
+        self.next_forecast = Instant::now() + FORECAST.max(cost * COST);
+        match forecast {
+            Some(forecast) => self.app.live.forecast = Some(forecast),
+            None => self
+                .app
+                .live
+                .journal
+                .trouble(self.clock.now(), "a forecast failed: times ahead may be missing"),
+        }
+        self.unrefreshed = true;
+    }
+
+    /// Something has come in that may show.
+    fn changed(&mut self) {
+        self.undrawn = self.app.frozen.is_none();
+        self.unrefreshed = true;
+        self.unforeseen = true;
+    }
+
+    fn refresh(&mut self) {
+        let begun = Instant::now();
+        self.app.refresh(self.clock.now());
+        self.unrefreshed = false;
+        self.undrawn = self.undrawn || self.app.frozen.is_none();
+        self.begin_forecast();
+        self.next_refresh = Instant::now() + REFRESH.max(begun.elapsed() * COST);
+    }
+
+    /// Begins a forecast on copies, where one has something to tell and none is under way.
+    fn begin_forecast(&mut self) {
+        let now = self.clock.now();
+        if !self.unforeseen || self.forecast.is_some() || Instant::now() < self.next_forecast {
+            return;
+        }
+        if !self.app.is_abnormal(now) {
+            self.app.live.forecast = None;
+            return;
+        }
+        let Some(engine) = self.app.engine.clone() else { return };
+        let cluster = self.app.live.cluster.clone();
+        self.unforeseen = false;
+        self.forecast_begun = Instant::now();
+        self.forecast =
+            Some(tokio::task::spawn_blocking(move || Forecast::run(&engine, &cluster, now, HORIZON)));
+    }
+}
+
+/// Sleeps until the moment; for ever where there is none.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next message; for ever none once the channel has been put away.
+async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
+    match channel {
+        Some(channel) => channel.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for room in the channel, where there is something to send; false when nobody takes it any more.
+async fn room(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -> bool {
+    match channel {
+        Some(channel) if wanted => channel.reserve().await.is_ok(),
+        Some(_) | None => std::future::pending().await,
+    }
+}
+
+/// The forecast once it is finished; none where it failed.
+async fn finished(forecast: &mut Option<JoinHandle<Forecast>>) -> Option<Forecast> {
+    let Some(handle) = forecast else { return std::future::pending().await };
+    let result = handle.await.ok();
+    *forecast = None;
+    result
+}

@@ -1,1 +1,260 @@
-//! All the screen depends on: state, the command table, the key map, the journal view.
+//! All that the screen depends on, and how it changes.
+//!
+//! The loop (`run`) feeds it: [`App::hear`] takes what the watches say, [`App::outcome`] what came of effects,
+//! [`App::wake`] time, [`update`] what the user asks for. Nothing in here waits, reads a clock or draws.
+
+pub mod commands;
+pub mod facts;
+pub mod feeds;
+pub mod filter;
+pub mod heartbeats;
+pub mod journal;
+pub mod listing;
+pub mod order;
+pub mod screen;
+pub mod update;
+pub mod views;
+
+use std::collections::{BTreeMap, VecDeque};
+
+pub use commands::{Action, Command};
+pub use facts::{Duty, Facts, Mode, Options, ThemeName};
+pub use feeds::Feeds;
+pub use filter::Filter;
+pub use heartbeats::Heartbeats;
+pub use journal::{Entry, Journal};
+pub use listing::{Listing, Step};
+pub use order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
+pub use screen::{Pane, Screen};
+pub use update::{Request, update};
+pub use views::{EvictionRow, EvictionState, NodeDue, Views, What};
+
+use crate::{
+    cluster::{Applied, Change, Cluster},
+    engine::{Effect, EffectId, Engine, Outcome, Settings, Sight},
+    forecast::Forecast,
+    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    time::{Span, Timestamp},
+};
+
+/// How far ahead forecasts look: an eviction under the default tolerations, and then some.
+pub const HORIZON: Span = Span::from_secs(600);
+
+/// Heartbeats come every ten seconds; older than this, one has been missed.
+pub const HEARTBEAT_LATE: Span = Span::from_secs(15);
+
+/// The dashboard's state. One task owns it; panes get a reference.
+#[derive(Debug)]
+pub struct App {
+    pub facts: Facts,
+    /// The controller's settings, with the origin of each.
+    pub settings: Settings,
+    pub mode: Mode,
+    pub duty: Duty,
+    pub screen: Screen,
+    /// What is known now.
+    pub live: Knowledge,
+    /// What was known when the user froze the screen, and when that was.
+    pub frozen: Option<(Timestamp, Box<Knowledge>)>,
+    /// None until nodes and leases have been listed.
+    pub engine: Option<Engine>,
+    sight: Sight,
+    begun: Timestamp,
+    /// Effects that nobody has taken yet.
+    outbox: VecDeque<Effect>,
+    /// Effects that were taken and have no outcome yet.
+    under_way: BTreeMap<EffectId, Effect>,
+}
+
+/// What the panes show: everything that comes from the cluster and the engine.
+#[derive(Clone, Debug, Default)]
+pub struct Knowledge {
+    pub cluster: Cluster,
+    pub feeds: Feeds,
+    pub heartbeats: Heartbeats,
+    pub journal: Journal,
+    pub forecast: Option<Forecast>,
+    /// What the engine knew when it was last asked.
+    pub views: Views,
+}
+
+impl App {
+    pub fn new(options: Options, now: Timestamp) -> Self {
+        let Options { facts, settings, mode, duty, themes } = options;
+        Self {
+            facts,
+            settings,
+            mode,
+            duty,
+            screen: Screen::new(themes),
+            live: Knowledge::default(),
+            frozen: None,
+            engine: None,
+            sight: Sight::Clear,
+            begun: now,
+            outbox: VecDeque::new(),
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    /// What is to be drawn: the present, or the moment at which the user froze it.
+    pub fn shown(&self) -> &Knowledge {
+        self.frozen.as_ref().map_or(&self.live, |(_, knowledge)| knowledge)
+    }
+
+    /// The time that belongs to what is drawn.
+    pub fn shown_at(&self, now: Timestamp) -> Timestamp {
+        self.frozen.as_ref().map_or(now, |(at, _)| *at)
+    }
+
+    /// Takes in what the watches say.
+    pub fn hear(&mut self, event: FeedEvent, now: Timestamp) {
+        match event {
+            FeedEvent::Changes(changes) => self.on_changes(changes, now),
+            FeedEvent::Health(kind, health) => self.on_health(kind, health, now),
+            FeedEvent::ClockDifference(difference) => self.live.feeds.clock_difference = Some(difference),
+            FeedEvent::Trouble(text) => self.live.journal.trouble(now, &text),
+        }
+        self.begin_when_ready(now);
+    }
+
+    /// Takes in what came of an effect.
+    pub fn outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
+        if let Some(effect) = self.under_way.remove(&id) {
+            self.live.journal.outcome(&effect, &outcome, now);
+        }
+        if let Some(engine) = &mut self.engine {
+            engine.handle_outcome(&self.live.cluster, id, outcome, now);
+        }
+        self.drain();
+    }
+
+    /// Does what is due.
+    pub fn wake(&mut self, now: Timestamp) {
+        self.judge_sight(now);
+        if let Some(engine) = &mut self.engine {
+            engine.handle_timeout(&self.live.cluster, now);
+        }
+        self.drain();
+    }
+
+    /// When [`App::wake`] must be called next.
+    pub fn wakes_at(&self) -> Option<Timestamp> {
+        self.engine.as_ref()?.poll_timeout().map(|deadline| deadline.at)
+    }
+
+    /// The next effect to be carried out; its outcome is to come back through [`App::outcome`].
+    pub fn next_effect(&mut self) -> Option<Effect> {
+        let effect = self.outbox.pop_front()?;
+        self.under_way.insert(effect.id, effect.clone());
+        Some(effect)
+    }
+
+    pub fn has_effects(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Asks the engine anew what it knows, and puts the lists in order by it.
+    pub fn refresh(&mut self, now: Timestamp) {
+        self.judge_sight(now);
+        self.live.refresh(self.engine.as_ref(), now);
+        if self.frozen.is_none() {
+            self.arrange(now);
+        }
+    }
+
+    /// Whether anything on screen changes by time alone.
+    pub fn counts_down(&self) -> bool {
+        self.frozen.is_none() && (!self.live.cluster.nodes().is_empty() || !self.live.feeds.is_empty())
+    }
+
+    /// Whether anything is due or may come due, so that a forecast has something to tell.
+    pub fn is_abnormal(&self, now: Timestamp) -> bool {
+        self.live.is_abnormal(now)
+    }
+
+    fn on_changes(&mut self, changes: Vec<Change>, now: Timestamp) {
+        let mut applied = Vec::new();
+        for change in changes {
+            self.live.cluster.apply(change, &mut applied);
+            for applied in applied.drain(..) {
+                if let Applied::Lease(delta) = &applied {
+                    self.live.heartbeats.note(delta);
+                }
+                if let Some(engine) = &mut self.engine {
+                    engine.handle_change(&self.live.cluster, &applied, now);
+                }
+            }
+        }
+        self.drain();
+    }
+
+    fn on_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
+        let before = self.live.feeds.state(kind);
+        let was_broken = matches!(before, Some(FeedState::Broken { .. }));
+        match &health.state {
+            FeedState::Broken { error, .. } if !was_broken => {
+                self.live.journal.trouble(now, &format!("watch of {kind} broken: {error}"));
+            }
+            FeedState::Forbidden { error } if !matches!(before, Some(FeedState::Forbidden { .. })) => {
+                self.live.journal.trouble(now, &format!("watch of {kind} not allowed: {error}"));
+            }
+            FeedState::Off
+            | FeedState::Connecting
+            | FeedState::Listing { .. }
+            | FeedState::Live
+            | FeedState::Broken { .. }
+            | FeedState::Forbidden { .. } => {}
+        }
+        self.live.feeds.set(kind, health);
+        self.judge_sight(now);
+    }
+
+    /// Tells the engine when sight is lost or regained.
+    fn judge_sight(&mut self, now: Timestamp) {
+        let sight = self.live.feeds.sight(self.sight, self.begun, now);
+        if sight == self.sight {
+            return;
+        }
+        self.sight = sight;
+        if let Some(engine) = &mut self.engine {
+            engine.handle_sight(&self.live.cluster, sight, now);
+            self.drain();
+        }
+    }
+
+    /// Begins the engine once nodes and leases are in (or leases may not be read), and it is known who leads.
+    fn begin_when_ready(&mut self, now: Timestamp) {
+        let feeds = &self.live.feeds;
+        let nodes = self.live.cluster.nodes().is_synced();
+        let leases = self.live.cluster.leases().is_synced()
+            || matches!(feeds.state(FeedKind::Leases), Some(FeedState::Forbidden { .. } | FeedState::Off));
+        let leader = self.live.cluster.leader().is_some() || feeds.has_answered(FeedKind::Leader);
+        if self.engine.is_some() || !(nodes && leases) {
+            return;
+        }
+        let settings = self.settings.clone();
+        let mut engine = match self.duty {
+            Duty::Shadow if leader => Engine::attach(settings, &self.live.cluster, now),
+            Duty::Shadow => return,
+            Duty::Controller => Engine::start(settings, now),
+        };
+        if self.sight != Sight::Clear {
+            engine.handle_sight(&self.live.cluster, self.sight, now);
+        }
+        self.engine = Some(engine);
+        self.drain();
+        self.refresh(now);
+    }
+
+    /// Takes everything that the engine has to say.
+    fn drain(&mut self) {
+        let Some(engine) = &mut self.engine else { return };
+        while let Some(notice) = engine.poll_notice() {
+            self.live.journal.notice(notice);
+        }
+        while let Some(effect) = engine.poll_effect() {
+            self.outbox.push_back(effect);
+        }
+    }
+}

@@ -1,1 +1,59 @@
-//! The screen: draws an `App`, reads and never decides.
+//! Draws the screen: `draw(frame, &App, now)`. Reads and never decides.
+
+pub mod footer;
+pub mod help;
+pub mod layout;
+pub mod panes;
+pub mod scene;
+pub mod small;
+pub mod snapshot;
+pub mod text;
+pub mod theme;
+pub mod widgets;
+
+use std::collections::BTreeMap;
+
+use ratatui::{Frame, buffer::Buffer, layout::Rect};
+
+pub use scene::Scene;
+pub use theme::{Role, Theme, ThemeError};
+
+use crate::{
+    app::{App, Pane},
+    time::Timestamp,
+};
+use layout::Plan;
+
+/// How many rows each pane that was drawn had room for.
+pub type Drawn = BTreeMap<Pane, usize>;
+
+/// Draws everything.
+pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
+    let area = frame.area();
+    let (drawn, cursor) = paint(frame.buffer_mut(), area, app, now);
+    if let Some(cursor) = cursor {
+        frame.set_cursor_position(cursor);
+    }
+    drawn
+}
+
+/// Draws everything into a buffer; tells where the cursor belongs while something is typed.
+fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Option<(u16, u16)>) {
+    let scene = Scene::new(app, now);
+    buf.set_style(area, scene.style(Role::Base));
+    let mut drawn = Drawn::new();
+    let Some(plan) = Plan::of(area, &app.screen, scene.shown.views.zones.len()) else {
+        small::draw(&scene, area, buf);
+        return (drawn, None);
+    };
+    let scene = Scene { framed: plan.framed, ..scene };
+    panes::header::draw(&scene, plan.header, buf);
+    for (pane, area) in &plan.panes {
+        drawn.insert(*pane, panes::draw(&scene, *pane, *area, buf));
+    }
+    let cursor = footer::draw(&scene, plan.footer, buf);
+    if let Some(scrolled) = app.screen.help {
+        help::draw(&scene, scrolled, area, buf);
+    }
+    (drawn, cursor)
+}

@@ -1,0 +1,158 @@
+//! How the watches fare, and whether the engine can see by them.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    engine::Sight,
+    k8s::feed::{FeedHealth, FeedKind, FeedState},
+    time::{Span, Timestamp},
+};
+
+/// Silence of nodes and leases together after which the link is taken for dead, whatever the watches say: API
+/// servers send a bookmark about once a minute, so that three of them are missing by then.
+pub const SILENCE: Span = Span::from_secs(180);
+
+/// The last word of every watch.
+#[derive(Clone, Debug, Default)]
+pub struct Feeds {
+    by_kind: BTreeMap<FeedKind, FeedHealth>,
+    /// The API server's clock minus ours.
+    pub clock_difference: Option<Span>,
+}
+
+impl Feeds {
+    pub fn health(&self, kind: FeedKind) -> Option<&FeedHealth> {
+        self.by_kind.get(&kind)
+    }
+
+    pub fn state(&self, kind: FeedKind) -> Option<&FeedState> {
+        self.health(kind).map(|health| &health.state)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (FeedKind, &FeedHealth)> {
+        self.by_kind.iter().map(|(kind, health)| (*kind, health))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_kind.is_empty()
+    }
+
+    pub fn set(&mut self, kind: FeedKind, health: FeedHealth) {
+        self.by_kind.insert(kind, health);
+    }
+
+    /// Requests made and bytes received by all watches together.
+    pub fn traffic(&self) -> (u64, u64) {
+        self.by_kind.values().fold((0, 0), |(requests, bytes), health| {
+            (requests.saturating_add(health.requests), bytes.saturating_add(health.bytes))
+        })
+    }
+
+    pub fn relists(&self) -> u32 {
+        self.by_kind.values().fold(0, |sum, health| sum.saturating_add(health.relists))
+    }
+
+    /// Whether the watch has said all that can be waited for: it has gone live once, failed, or is not to be.
+    pub fn has_answered(&self, kind: FeedKind) -> bool {
+        match self.state(kind) {
+            None | Some(FeedState::Connecting | FeedState::Listing { .. }) => false,
+            Some(
+                FeedState::Off | FeedState::Live | FeedState::Broken { .. } | FeedState::Forbidden { .. },
+            ) => true,
+        }
+    }
+
+    /// Since when this watch tells nothing new; none while it is live or still on its first list.
+    pub fn stale_since(&self, kind: FeedKind) -> Option<Timestamp> {
+        match &self.health(kind)?.state {
+            FeedState::Broken { since, .. } => Some(*since),
+            FeedState::Off
+            | FeedState::Connecting
+            | FeedState::Listing { .. }
+            | FeedState::Live
+            | FeedState::Forbidden { .. } => None,
+        }
+    }
+
+    /// Whether nodes and leases are seen as they are now; `before` is the last answer, which holds while a
+    /// watch begins anew.
+    pub fn sight(&self, before: Sight, begun: Timestamp, now: Timestamp) -> Sight {
+        let mut unsettled = false;
+        let mut blind = None;
+        for kind in [FeedKind::Nodes, FeedKind::Leases] {
+            let since = match self.state(kind) {
+                Some(FeedState::Broken { since, .. }) => Some(*since),
+                Some(FeedState::Forbidden { .. } | FeedState::Off) => Some(begun),
+                Some(FeedState::Live) => None,
+                None | Some(FeedState::Connecting | FeedState::Listing { .. }) => {
+                    unsettled = true;
+                    None
+                }
+            };
+            blind = [blind, since].into_iter().flatten().min();
+        }
+        let heard = [FeedKind::Nodes, FeedKind::Leases]
+            .iter()
+            .filter_map(|kind| self.health(*kind)?.last_heard)
+            .max();
+        if let Some(heard) = heard.filter(|heard| now.since(*heard) > SILENCE) {
+            blind = Some(blind.map_or(heard, |since| since.min(heard)));
+        }
+        match (blind, before) {
+            // The first word about a gap holds until the gap is over: a second failure does not shorten it.
+            (Some(since), Sight::Blind { since: first }) => Sight::Blind { since: since.min(first) },
+            (Some(since), Sight::Clear) => Sight::Blind { since },
+            (None, before) if unsettled => before,
+            (None, _) => Sight::Clear,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGUN: Timestamp = Timestamp::from_secs(1000);
+
+    fn feeds(nodes: FeedState, leases: FeedState, heard: i64) -> Feeds {
+        let mut feeds = Feeds::default();
+        for (kind, state) in [(FeedKind::Nodes, nodes), (FeedKind::Leases, leases)] {
+            let last_heard = Some(Timestamp::from_secs(heard));
+            feeds.set(kind, FeedHealth { state, last_heard, relists: 0, requests: 1, bytes: 10 });
+        }
+        feeds
+    }
+
+    fn broken(since: i64) -> FeedState {
+        FeedState::Broken { since: Timestamp::from_secs(since), error: "reset".into() }
+    }
+
+    #[test]
+    fn a_broken_watch_blinds_until_it_is_live_again() {
+        let now = Timestamp::from_secs(1100);
+        let since = Timestamp::from_secs(1090);
+        let blind = Sight::Blind { since };
+        let listing = || FeedState::Listing { received: 5, expected: None };
+        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN, now), Sight::Clear);
+        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(Sight::Clear, BEGUN, now), blind);
+        assert_eq!(feeds(broken(1095), FeedState::Live, 1099).sight(blind, BEGUN, now), blind, "one gap");
+        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(blind, BEGUN, now), blind, "not yet");
+        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(Sight::Clear, BEGUN, now), Sight::Clear);
+    }
+
+    #[test]
+    fn leases_that_may_not_be_read_blind_from_the_beginning() {
+        let forbidden = FeedState::Forbidden { error: "no".into() };
+        let sight =
+            feeds(FeedState::Live, forbidden, 1099).sight(Sight::Clear, BEGUN, Timestamp::from_secs(1100));
+        assert_eq!(sight, Sight::Blind { since: BEGUN });
+    }
+
+    #[test]
+    fn three_minutes_without_a_word_are_blindness_even_if_the_watches_seem_live() {
+        let live = feeds(FeedState::Live, FeedState::Live, 1100);
+        assert_eq!(live.sight(Sight::Clear, BEGUN, Timestamp::from_secs(1280)), Sight::Clear);
+        let blind = Sight::Blind { since: Timestamp::from_secs(1100) };
+        assert_eq!(live.sight(Sight::Clear, BEGUN, Timestamp::from_secs(1281)), blind);
+    }
+}

@@ -1,0 +1,114 @@
+//! Filters: what the user typed after `/`.
+
+/// Terms that must all hold: `key:value` asks a field, any other word must occur somewhere; `!` turns a term
+/// around. Letters match in either case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    text: String,
+    terms: Vec<Term>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    negated: bool,
+    key: Option<String>,
+    value: String,
+}
+
+/// What a filter can ask of a row.
+pub trait Filterable {
+    /// The words of the field of this name; none where the row has no such field.
+    fn field(&self, key: &str) -> Option<String>;
+    /// Calls `found` with each text that words without a key are looked for in.
+    fn texts(&self, found: &mut dyn FnMut(&str));
+}
+
+impl Filter {
+    pub const NONE: Self = Self { text: String::new(), terms: Vec::new() };
+
+    pub fn parse(text: &str) -> Self {
+        let terms = text.to_lowercase().split_whitespace().filter_map(Term::parse).collect();
+        Self { text: text.trim().into(), terms }
+    }
+
+    /// As it was typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    pub fn matches(&self, row: &impl Filterable) -> bool {
+        self.terms.iter().all(|term| term.holds(row) != term.negated)
+    }
+}
+
+impl Term {
+    fn parse(word: &str) -> Option<Self> {
+        let (negated, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
+        let (key, value) = match word.split_once(':') {
+            Some((key, value)) if !key.is_empty() => (Some(key.into()), value),
+            _ => (None, word),
+        };
+        // While `zone:` is being typed, it asks nothing yet.
+        (!value.is_empty()).then(|| Self { negated, key, value: value.into() })
+    }
+
+    fn holds(&self, row: &impl Filterable) -> bool {
+        if let Some(key) = &self.key {
+            return row.field(key).is_some_and(|field| is_one_of(&self.value, &field.to_lowercase()));
+        }
+        let mut occurs = false;
+        row.texts(&mut |text| occurs = occurs || contains(text, &self.value));
+        occurs
+    }
+}
+
+/// Whether a word of the field is the value, begins or ends with it: `a` asks for zone `eu-1a`, not `eu-east-1b`.
+fn is_one_of(value: &str, field: &str) -> bool {
+    field.split_whitespace().any(|word| word.starts_with(value) || word.ends_with(value))
+}
+
+/// Whether `text` has `lower`, which is in lower case, in whatever case.
+fn contains(text: &str, lower: &str) -> bool {
+    if text.is_ascii() {
+        text.as_bytes().windows(lower.len()).any(|part| part.eq_ignore_ascii_case(lower.as_bytes()))
+    } else {
+        text.to_lowercase().contains(lower)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row;
+
+    impl Filterable for Row {
+        fn field(&self, key: &str) -> Option<String> {
+            match key {
+                "zone" => Some("eu/eu-1a".into()),
+                "ready" => Some("No Unknown".into()),
+                _ => None,
+            }
+        }
+        fn texts(&self, found: &mut dyn FnMut(&str)) {
+            found("Node-17");
+            found("größe");
+        }
+    }
+
+    #[test]
+    fn every_term_must_hold() {
+        let holds = |text: &str| Filter::parse(text).matches(&Row);
+        assert!(holds("") && holds("  ") && holds("zone:"), "nothing asked");
+        assert!(holds("node") && holds("DE-17") && holds("GRÖ"));
+        assert!(holds("zone:a") && holds("zone:eu/") && !holds("zone:b"));
+        assert!(holds("ready:no 17") && holds("ready:unknown") && !holds("ready:yes 17"));
+        assert!(!holds("colour:red"), "no such field");
+        assert!(holds("!zone:b") && !holds("!node") && holds("!colour:red"));
+        assert!(!holds("node-18"));
+    }
+}

@@ -1,0 +1,176 @@
+//! The journal: what was decided, done and went wrong, newest last.
+
+use std::collections::VecDeque;
+
+use crate::{
+    engine::{Effect, Event, Level, Notice, Outcome, Why, Write},
+    time::{Span, Timestamp},
+};
+
+/// Entries kept; the oldest go first.
+pub const CAPACITY: usize = 2000;
+
+/// Within this time, the same words about other objects join the entry that says them.
+const JOINS: Span = Span::from_secs(2);
+
+/// How many of the newest entries a repeat is looked for in: interleaved repeats fold too.
+const NEIGHBOURS: usize = 6;
+
+/// The entries, newest last.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    entries: VecDeque<Entry>,
+    /// How many entries have gone: the number of the oldest one kept.
+    gone: usize,
+}
+
+/// One thing that happened, as often as it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When it first happened, and when last.
+    pub at: Timestamp,
+    pub last: Timestamp,
+    pub level: Level,
+    /// The object it is about, in kubectl's notation; empty where it is about none.
+    pub subject: String,
+    /// How many further objects the same happened to.
+    pub others: usize,
+    pub text: String,
+    pub why: Why,
+    /// How often the very same was said.
+    pub times: usize,
+}
+
+impl Entry {
+    pub fn new(at: Timestamp, level: Level, subject: &str, text: &str, why: Why) -> Self {
+        Self { at, last: at, level, subject: subject.into(), others: 0, text: text.into(), why, times: 1 }
+    }
+}
+
+impl Journal {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {
+        self.entries.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries with their numbers, which they keep.
+    pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (usize, &Entry)> + ExactSizeIterator {
+        self.entries.iter().enumerate().map(|(place, entry)| (self.gone + place, entry))
+    }
+
+    /// The entry with this number; none where it has gone.
+    pub fn entry(&self, number: usize) -> Option<&Entry> {
+        self.entries.get(number.checked_sub(self.gone)?)
+    }
+
+    /// Adds an entry, or counts it on one that says the same.
+    pub fn add(&mut self, entry: Entry) {
+        let same = self.entries.iter_mut().rev().take(NEIGHBOURS).find(|known| folds(known, &entry));
+        if let Some(known) = same {
+            known.last = entry.at;
+            if known.subject == entry.subject {
+                known.times += 1;
+            } else {
+                known.others += 1;
+            }
+            return;
+        }
+        if self.entries.len() == CAPACITY {
+            self.entries.pop_front();
+            self.gone += 1;
+        }
+        self.entries.push_back(entry);
+    }
+
+    pub fn notice(&mut self, notice: Notice) {
+        self.add(Entry::new(notice.at, notice.level, "", &notice.text, notice.why));
+    }
+
+    /// Something that went wrong outside of the engine.
+    pub fn trouble(&mut self, now: Timestamp, text: &str) {
+        self.add(Entry::new(now, Level::Warning, "", text, Why::default()));
+    }
+
+    /// What came of an effect. A recorded event is left out: it only repeats in words what another effect does.
+    pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, now: Timestamp) {
+        let summary = match (&effect.write, outcome) {
+            (Write::RecordEvent(_), Outcome::Recorded | Outcome::Done) => return,
+            (Write::RecordEvent(Event { reason, .. }), _) => format!("event {reason}"),
+            (write, _) => write.summary(),
+        };
+        let (level, text) = match outcome {
+            Outcome::Done => (Level::Info, format!("{summary}: done")),
+            Outcome::Recorded => (Level::Info, format!("{summary}: not written, dry-run")),
+            Outcome::Conflict => (Level::Info, format!("{summary}: conflict, the object is newer")),
+            Outcome::Gone => (Level::Info, format!("{summary}: the object is gone")),
+            Outcome::Failed(error) => (Level::Error, format!("{summary}: failed: {error}")),
+        };
+        self.add(Entry::new(now, level, &effect.write.object(), &text, effect.why.clone()));
+    }
+}
+
+fn folds(known: &Entry, new: &Entry) -> bool {
+    let soon = new.at.since(known.last) <= JOINS;
+    let same_kind = || kind(&known.subject) == kind(&new.subject) && known.times == 1;
+    known.level == new.level
+        && known.text == new.text
+        && if known.subject == new.subject { known.others == 0 } else { soon && same_kind() }
+}
+
+/// `pod` of `pod/default/web-1`.
+fn kind(subject: &str) -> &str {
+    subject.split_once('/').map_or("", |(kind, _)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(secs: i64, subject: &str, text: &str) -> Entry {
+        Entry::new(Timestamp::from_secs(secs), Level::Info, subject, text, Why::default())
+    }
+
+    fn told(entries: impl IntoIterator<Item = Entry>) -> Vec<(String, usize, usize)> {
+        let mut journal = Journal::default();
+        entries.into_iter().for_each(|entry| journal.add(entry));
+        journal.entries().map(|entry| (entry.subject.clone(), entry.others, entry.times)).collect()
+    }
+
+    #[test]
+    fn repeats_are_counted_even_when_interleaved() {
+        let entries =
+            [entry(1, "", "lost"), entry(2, "", "other"), entry(60, "", "lost"), entry(61, "", "lost")];
+        assert_eq!(told(entries), [(String::new(), 0, 3), (String::new(), 0, 1)]);
+    }
+
+    #[test]
+    fn one_thing_done_to_many_objects_at_once_is_one_entry() {
+        let entries = (0..30).map(|n| entry(1, &format!("pod/default/web-{n}"), "mark not ready"));
+        assert_eq!(told(entries), [("pod/default/web-0".into(), 29, 1)]);
+    }
+
+    #[test]
+    fn the_same_done_later_to_another_object_is_an_entry_of_its_own() {
+        assert_eq!(told([entry(1, "node/a", "taint"), entry(11, "node/b", "taint")]).len(), 2);
+        assert_eq!(told([entry(1, "node/a", "x"), entry(1, "pod/b/b", "x")]).len(), 2, "another kind");
+    }
+
+    #[test]
+    fn the_oldest_entries_go_first() {
+        let mut journal = Journal::default();
+        for n in 0..=CAPACITY {
+            journal.add(entry(10 * n as i64, "", &n.to_string()));
+        }
+        assert_eq!(journal.len(), CAPACITY);
+        assert_eq!(journal.entry(0), None);
+        assert_eq!(journal.entry(1).map(|entry| entry.text.as_str()), Some("1"));
+        assert_eq!(journal.numbered().next_back().map(|(number, _)| number), Some(CAPACITY));
+    }
+}

@@ -1,0 +1,392 @@
+//! The order of the rows in each list: which columns there are to sort by, and what passes the filter.
+
+use super::{
+    App, Knowledge,
+    filter::{Filter, Filterable},
+    journal::Entry,
+    screen::Pane,
+    views::EvictionRow,
+};
+use crate::{
+    cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
+    engine::{Known, Stage, ZoneView},
+    time::{Span, Timestamp},
+};
+
+/// The column that a list is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sort<C> {
+    pub column: C,
+    pub reversed: bool,
+}
+
+impl<C: Copy + PartialEq> Sort<C> {
+    /// Goes on to the next column, in its natural direction.
+    pub fn next(&mut self, all: &[C]) {
+        let place = all.iter().position(|column| *column == self.column).map_or(0, |place| place + 1);
+        *self = Self { column: all[place % all.len()], reversed: false };
+    }
+
+    pub fn flip(&mut self) {
+        self.reversed = !self.reversed;
+    }
+}
+
+/// Declares the columns of one table, with their titles, in the order in which sorting goes through them.
+macro_rules! columns {
+    ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal, $($variant:ident = $title:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $type { #[default] $first, $($variant),+ }
+
+        impl $type {
+            pub const ALL: &[Self] = &[Self::$first, $(Self::$variant),+];
+
+            pub const fn title(self) -> &'static str {
+                match self {
+                    Self::$first => $first_title,
+                    $(Self::$variant => $title),+
+                }
+            }
+        }
+    };
+}
+
+columns! {
+    /// Columns of the nodes. Trouble: what is due first, then what is not ready, then what is marked in any way.
+    NodeColumn {
+        Trouble = "trouble", Name = "node", Zone = "zone", Roles = "roles", Ready = "ready", Since = "since",
+        Heartbeat = "heartbeat", Due = "next", Stage = "eviction", Pods = "pods", Cpu = "cpu", Memory = "memory",
+        Taints = "taints", Conditions = "conditions", Address = "address", Version = "kubelet", Kind = "type",
+        Age = "age",
+    }
+}
+
+columns! {
+    /// Columns of the zones.
+    ZoneColumn { Zone = "zone", State = "state", Size = "size", NotReady = "not ready", Rate = "rate", Queue = "queue" }
+}
+
+columns! {
+    /// Columns of the evictions.
+    EvictionColumn { Due = "in", Pod = "pod", Node = "node", State = "state" }
+}
+
+columns! {
+    /// Columns of the pods of a node.
+    PodColumn {
+        Name = "pod", Due = "eviction", Ready = "ready", Phase = "phase", Owner = "owner", Priority = "priority",
+        Cpu = "cpu", Memory = "memory", Age = "age",
+    }
+}
+
+impl App {
+    /// Puts every list in order and keeps out what its filter keeps out.
+    pub fn arrange(&mut self, now: Timestamp) {
+        let now = self.shown_at(now);
+        let shown = self.frozen.as_ref().map_or(&self.live, |(_, knowledge)| knowledge);
+        let screen = &mut self.screen;
+        let filter = screen.filter(Pane::Nodes).clone();
+        screen.nodes.list.replace(nodes(shown, &filter, screen.nodes.sort));
+        let filter = screen.filter(Pane::Zones).clone();
+        screen.zones.list.replace(zones(shown, &filter, screen.zones.sort));
+        let filter = screen.filter(Pane::Evictions).clone();
+        screen.evictions.list.replace(evictions(shown, &filter, screen.evictions.sort, now));
+        let filter = screen.filter(Pane::Pods).clone();
+        let pods = screen.inside.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
+        screen.pods.list.replace(pods.unwrap_or_default());
+        let filter = screen.filter(Pane::Journal).clone();
+        let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
+        screen.journal.replace(entries.map(|(number, _)| number).collect());
+    }
+}
+
+/// What a row is sorted by; within one column all are of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Number(i64),
+    Text(Name),
+    Pair(i64, i64),
+}
+
+/// Sorts the rows by their ranks, equal ones by the order they came in (their names).
+fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
+    rows.sort_by(|(a, _), (b, _)| {
+        let order = a.cmp(b);
+        if reversed { order.reverse() } else { order }
+    });
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+fn nodes(shown: &Knowledge, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
+    let rows = shown.cluster.nodes().iter();
+    let rows = rows.filter(|node| filter.is_empty() || filter.matches(&NodeRow { shown, node }));
+    let ranked = rows.map(|node| (node_rank(shown, node, sort.column), node.name.clone())).collect();
+    sorted(ranked, sort.reversed)
+}
+
+fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
+    let health = shown.views.health.get(&node.name);
+    let due = shown.views.dues.get(&node.name);
+    let load = || shown.cluster.load(&node.name);
+    match column {
+        NodeColumn::Trouble => {
+            let at = due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos);
+            Rank::Pair(trouble(shown, node), at)
+        }
+        NodeColumn::Name => Rank::Number(0),
+        NodeColumn::Zone => Rank::Text(node.zone().to_string().into()),
+        NodeColumn::Roles => Rank::Text(node.roles().collect::<Vec<_>>().join(",").into()),
+        NodeColumn::Ready => Rank::Number(match node.ready().map(|ready| ready.status) {
+            Some(ConditionStatus::Unknown) => 0,
+            Some(ConditionStatus::False | ConditionStatus::Invalid) => 1,
+            None => 2,
+            Some(ConditionStatus::True) => 3,
+        }),
+        NodeColumn::Since => {
+            let since = node.ready().and_then(|ready| ready.last_transition).unwrap_or(node.created);
+            Rank::Number(-since.as_nanos())
+        }
+        NodeColumn::Heartbeat => {
+            let seen = health.map(|health| health.probe);
+            let seen = seen.or_else(|| shown.cluster.lease(&node.name)?.renewed);
+            Rank::Number(seen.map_or(i64::MIN, Timestamp::as_nanos))
+        }
+        NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
+        NodeColumn::Stage => Rank::Number(match health.map(|health| health.stage) {
+            Some(Stage::Tainted) => 0,
+            Some(Stage::Requested) => 1,
+            Some(Stage::Queued) => 2,
+            Some(Stage::Well) | None => 3,
+        }),
+        NodeColumn::Pods => Rank::Number(-i64::try_from(load().pods).unwrap_or(i64::MAX)),
+        NodeColumn::Cpu => share(load().requested.cpu_milli, node.allocatable.cpu_milli),
+        NodeColumn::Memory => share(load().requested.memory_bytes, node.allocatable.memory_bytes),
+        NodeColumn::Taints => Rank::Number(-i64::try_from(node.taints.len()).unwrap_or(i64::MAX)),
+        NodeColumn::Conditions => Rank::Number(-i64::try_from(pressures(node).count()).unwrap_or(i64::MAX)),
+        NodeColumn::Address => Rank::Text(node.address.clone()),
+        NodeColumn::Version => Rank::Text(node.kubelet_version.clone()),
+        NodeColumn::Kind => Rank::Text(instance_type(node).cloned().unwrap_or_default()),
+        NodeColumn::Age => Rank::Number(-node.created.as_nanos()),
+    }
+}
+
+/// How urgently a node asks for a look; 0 most.
+fn trouble(shown: &Knowledge, node: &Node) -> i64 {
+    if shown.views.dues.contains_key(&node.name) {
+        0
+    } else if !node.is_ready() {
+        1
+    } else if !node.taints.is_empty() || node.unschedulable || pressures(node).next().is_some() {
+        2
+    } else {
+        3
+    }
+}
+
+/// The larger share first.
+fn share(used: i64, of: i64) -> Rank {
+    Rank::Number(-used.saturating_mul(100_000).checked_div(of).unwrap_or(0))
+}
+
+/// The conditions beside Ready that are not as they should be.
+pub fn pressures(node: &Node) -> impl Iterator<Item = &Condition> {
+    node.conditions
+        .iter()
+        .filter(|condition| condition.kind != *READY && condition.status == ConditionStatus::True)
+}
+
+/// The label that cloud providers set.
+pub fn instance_type(node: &Node) -> Option<&Name> {
+    node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
+}
+
+/// A zone as filters know it.
+pub fn zone_word(zone: &ZoneKey) -> String {
+    if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
+}
+
+fn zones(shown: &Knowledge, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
+    let rows = shown.views.zones.iter().filter(|zone| filter.matches(*zone));
+    let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
+    let rank = |zone: &ZoneView| match sort.column {
+        ZoneColumn::Zone => Rank::Number(0),
+        ZoneColumn::State => Rank::Number(-(zone.state as i64)),
+        ZoneColumn::Size => number(zone.size),
+        ZoneColumn::NotReady => number(zone.not_ready),
+        ZoneColumn::Rate => Rank::Number((zone.rate * 1e6) as i64),
+        ZoneColumn::Queue => number(zone.queue.len()),
+    };
+    sorted(rows.map(|zone| (rank(zone), zone.key.clone())).collect(), sort.reversed)
+}
+
+fn evictions(shown: &Knowledge, filter: &Filter, sort: Sort<EvictionColumn>, now: Timestamp) -> Vec<Key> {
+    let rows = shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { key, row }));
+    let rank = |key: &Key, row: &EvictionRow| match sort.column {
+        EvictionColumn::Due => {
+            let ahead = row.state.at().map_or(Span::MAX, |at| at.since(now));
+            Rank::Pair(row.state.rank().into(), ahead.as_nanos())
+        }
+        EvictionColumn::Pod => Rank::Text(key.to_string().into()),
+        EvictionColumn::Node => Rank::Text(row.node.0.clone()),
+        EvictionColumn::State => Rank::Number(row.state.rank().into()),
+    };
+    sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed)
+}
+
+fn pods(shown: &Knowledge, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) -> Vec<Key> {
+    let rows = shown.cluster.pods_on(node).filter(|pod| filter.matches(&PodRow { shown, pod }));
+    let rank = |pod: &Pod| match sort.column {
+        PodColumn::Name => Rank::Number(0),
+        PodColumn::Due => {
+            let row = shown.views.evictions.get(&pod.key);
+            let at = row.and_then(|row| row.state.at()).map_or(i64::MAX, Timestamp::as_nanos);
+            Rank::Pair(row.map_or(9, |row| row.state.rank().into()), at)
+        }
+        PodColumn::Ready => Rank::Number(i64::from(pod.is_ready())),
+        PodColumn::Phase => Rank::Number(pod.phase as i64),
+        PodColumn::Owner => {
+            Rank::Text(pod.owner.as_ref().map(|owner| owner.name.clone()).unwrap_or_default())
+        }
+        PodColumn::Priority => Rank::Number(-i64::from(pod.priority)),
+        PodColumn::Cpu => Rank::Number(-pod.requests.cpu_milli),
+        PodColumn::Memory => Rank::Number(-pod.requests.memory_bytes),
+        PodColumn::Age => Rank::Number(-pod.created.as_nanos()),
+    };
+    sorted(rows.map(|pod| (rank(pod), pod.key.clone())).collect(), sort.reversed)
+}
+
+struct NodeRow<'a> {
+    shown: &'a Knowledge,
+    node: &'a Node,
+}
+
+impl Filterable for NodeRow<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        let node = self.node;
+        Some(match key {
+            "node" | "name" => node.name.to_string(),
+            "zone" => zone_word(&node.zone()),
+            "role" => node.roles().collect::<Vec<_>>().join(" "),
+            "ready" => match node.ready().map(|ready| ready.status) {
+                Some(ConditionStatus::True) => "yes true".into(),
+                Some(ConditionStatus::False | ConditionStatus::Invalid) => "no false".into(),
+                Some(ConditionStatus::Unknown) | None => "no unknown".into(),
+            },
+            "cordoned" => if node.unschedulable { "yes" } else { "no" }.into(),
+            "taint" => {
+                let taints = node.taints.iter().map(|taint| format!("{} {}", taint.key, taint));
+                taints.collect::<Vec<_>>().join(" ")
+            }
+            "condition" => {
+                pressures(node).map(|condition| condition.kind.as_str()).collect::<Vec<_>>().join(" ")
+            }
+            "version" => node.kubelet_version.to_string(),
+            "type" => instance_type(node)?.to_string(),
+            "due" => if self.shown.views.dues.contains_key(&node.name) { "yes" } else { "no" }.into(),
+            label => node.label(label)?.to_string(),
+        })
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        let node = self.node;
+        found(&node.name);
+        found(&node.zone().to_string());
+        found(&node.address);
+        node.taints.iter().for_each(|taint| found(&taint.key));
+        if let Some(ready) = node.ready() {
+            found(&ready.reason);
+        }
+    }
+}
+
+impl Filterable for ZoneView {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "zone" => Some(zone_word(&self.key)),
+            "state" => Some(self.state.to_string()),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.key.to_string());
+        found(self.state.as_str());
+    }
+}
+
+struct EvictionOf<'a> {
+    key: &'a Key,
+    row: &'a EvictionRow,
+}
+
+impl Filterable for EvictionOf<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        use super::views::EvictionState as State;
+        match key {
+            "pod" | "name" => Some(self.key.name.to_string()),
+            "ns" | "namespace" => Some(self.key.namespace.to_string()),
+            "node" => Some(self.row.node.to_string()),
+            "state" => Some(
+                match self.row.state {
+                    State::Due { known: Known::Seen, .. } => "due",
+                    State::Due { .. } => "due estimated",
+                    State::Foreseen { .. } => "foreseen",
+                    State::Never => "never",
+                    State::Terminating { .. } => "terminating",
+                    State::Cancelled { .. } => "cancelled",
+                }
+                .into(),
+            ),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.key.to_string());
+        found(&self.row.node);
+        found(&self.row.why.to_string());
+    }
+}
+
+struct PodRow<'a> {
+    shown: &'a Knowledge,
+    pod: &'a Pod,
+}
+
+impl Filterable for PodRow<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        let pod = self.pod;
+        Some(match key {
+            "pod" | "name" => pod.key.name.to_string(),
+            "ns" | "namespace" => pod.key.namespace.to_string(),
+            "ready" => if pod.is_ready() { "yes" } else { "no" }.into(),
+            "phase" => pod.phase.as_str().into(),
+            "owner" => pod.owner.as_ref()?.name.to_string(),
+            "due" => if self.shown.views.evictions.contains_key(&pod.key) { "yes" } else { "no" }.into(),
+            label => pod.labels.get(label)?.to_string(),
+        })
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.pod.key.to_string());
+        if let Some(owner) = &self.pod.owner {
+            found(&owner.name);
+        }
+    }
+}
+
+impl Filterable for Entry {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "level" => Some(format!("{:?}", self.level)),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.subject);
+        found(&self.text);
+        found(&self.why.to_string());
+    }
+}

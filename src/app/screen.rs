@@ -1,0 +1,163 @@
+//! What the user chose to see: focus, order, filters, places in lists.
+
+use std::collections::BTreeMap;
+
+use tui_input::Input;
+
+use super::{
+    facts::ThemeName,
+    filter::Filter,
+    listing::{Listing, Step},
+    order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
+};
+use crate::cluster::{Key, NodeName, ZoneKey};
+
+/// A part of the screen that can have the focus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pane {
+    Zones,
+    #[default]
+    Nodes,
+    /// The pods of one node, in the place of the nodes.
+    Pods,
+    Evictions,
+    Journal,
+}
+
+impl Pane {
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Zones => "Zones",
+            Self::Nodes => "Nodes",
+            Self::Pods => "Pods",
+            Self::Evictions => "Evictions",
+            Self::Journal => "Journal",
+        }
+    }
+
+    /// The digit that focuses it.
+    pub const fn digit(self) -> char {
+        match self {
+            Self::Zones => '1',
+            Self::Nodes | Self::Pods => '2',
+            Self::Evictions => '3',
+            Self::Journal => '4',
+        }
+    }
+}
+
+/// Everything that the user can change about the screen.
+#[derive(Clone, Debug, Default)]
+pub struct Screen {
+    pub focus: Pane,
+    /// Whether the focused pane has the screen for itself.
+    pub zoomed: bool,
+    /// Whether tables show the columns of lesser importance too.
+    pub wide: bool,
+    /// The node whose pods are shown in the place of the nodes.
+    pub inside: Option<NodeName>,
+    /// How far the help is scrolled; none while it is closed.
+    pub help: Option<usize>,
+    /// Which of evictions and journal is shown where there is room for one: the one last focused.
+    pub lower: Pane,
+    /// The filter that is being typed.
+    pub input: Option<Input>,
+    pub filters: BTreeMap<Pane, Filter>,
+    pub zones: Table<ZoneKey, ZoneColumn>,
+    pub nodes: Table<NodeName, NodeColumn>,
+    pub pods: Table<Key, PodColumn>,
+    pub evictions: Table<Key, EvictionColumn>,
+    /// Numbers of journal entries, newest first.
+    pub journal: Listing<usize>,
+    themes: Vec<ThemeName>,
+    theme: usize,
+}
+
+/// A list and the column it is sorted by.
+#[derive(Clone, Debug)]
+pub struct Table<K, C> {
+    pub list: Listing<K>,
+    pub sort: Sort<C>,
+}
+
+impl<K, C: Default> Default for Table<K, C> {
+    fn default() -> Self {
+        Self { list: Listing::default(), sort: Sort::default() }
+    }
+}
+
+impl Screen {
+    pub fn new(themes: Vec<ThemeName>) -> Self {
+        let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
+        Self { themes, lower: Pane::Evictions, ..Self::default() }
+    }
+
+    pub fn theme(&self) -> ThemeName {
+        self.themes.get(self.theme).copied().unwrap_or_default()
+    }
+
+    pub fn next_theme(&mut self) {
+        self.theme = (self.theme + 1) % self.themes.len().max(1);
+    }
+
+    pub fn focus_on(&mut self, pane: Pane) {
+        self.focus = pane;
+        if matches!(pane, Pane::Evictions | Pane::Journal) {
+            self.lower = pane;
+        }
+    }
+
+    /// The panes that can have the focus now, in the order of their digits.
+    pub fn panes(&self) -> [Pane; 4] {
+        let nodes = if self.inside.is_some() { Pane::Pods } else { Pane::Nodes };
+        [Pane::Zones, nodes, Pane::Evictions, Pane::Journal]
+    }
+
+    pub fn filter(&self, pane: Pane) -> &Filter {
+        const NONE: &Filter = &Filter::NONE;
+        self.filters.get(&pane).unwrap_or(NONE)
+    }
+
+    pub fn step(&mut self, step: Step) {
+        match self.focus {
+            Pane::Zones => self.zones.list.step(step),
+            Pane::Nodes => self.nodes.list.step(step),
+            Pane::Pods => self.pods.list.step(step),
+            Pane::Evictions => self.evictions.list.step(step),
+            Pane::Journal => self.journal.step(step),
+        }
+    }
+
+    pub fn next_sort(&mut self) {
+        match self.focus {
+            Pane::Zones => self.zones.sort.next(ZoneColumn::ALL),
+            Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
+            Pane::Pods => self.pods.sort.next(PodColumn::ALL),
+            Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
+            Pane::Journal => {}
+        }
+    }
+
+    pub fn flip_sort(&mut self) {
+        match self.focus {
+            Pane::Zones => self.zones.sort.flip(),
+            Pane::Nodes => self.nodes.sort.flip(),
+            Pane::Pods => self.pods.sort.flip(),
+            Pane::Evictions => self.evictions.sort.flip(),
+            Pane::Journal => {}
+        }
+    }
+
+    /// Takes in how many rows each drawn pane had room for.
+    pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
+        for (pane, rows) in rows {
+            match pane {
+                Pane::Zones => self.zones.list.shown(*rows),
+                Pane::Nodes => self.nodes.list.shown(*rows),
+                Pane::Pods => self.pods.list.shown(*rows),
+                Pane::Evictions => self.evictions.list.shown(*rows),
+                Pane::Journal => self.journal.shown(*rows),
+            }
+        }
+    }
+}

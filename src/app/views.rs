@@ -1,0 +1,271 @@
+//! What the engine knows, asked for once and shown many times.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{HEARTBEAT_LATE, Knowledge};
+use crate::{
+    cluster::{Cluster, Key, Name, NodeName, Pod, TaintEffect},
+    engine::{Cause, Due, Engine, Footing, Known, NodeHealth, Stage, Why, ZoneView},
+    forecast::{self, Forecast},
+    time::{Span, Timestamp},
+};
+
+/// How long a cancelled eviction stays in the list.
+const REMEMBERED: Span = Span::from_secs(120);
+
+/// What the engine knew at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Views {
+    pub taken: Timestamp,
+    /// None until the engine has begun.
+    pub footing: Option<Footing>,
+    pub health: BTreeMap<NodeName, NodeHealth>,
+    pub zones: Vec<ZoneView>,
+    pub evictions: BTreeMap<Key, EvictionRow>,
+    /// What comes next to a node, where anything does.
+    pub dues: BTreeMap<NodeName, NodeDue>,
+}
+
+/// A pod that leaves, will leave, or might have left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvictionRow {
+    pub node: NodeName,
+    pub state: EvictionState,
+    pub why: Why,
+}
+
+/// How an eviction stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EvictionState {
+    /// Its node has the taint, the time runs.
+    Due { at: Timestamp, known: Known },
+    /// Its node has no taint yet; the forecast says when this one falls due.
+    Foreseen { at: Timestamp },
+    /// Tolerated without a limit.
+    Never,
+    /// Deletion has begun; the grace ends at the deadline.
+    Terminating { deadline: Timestamp, finalizers: Arc<[Name]>, kubelet_silent: bool },
+    /// It was due and is not any more.
+    Cancelled { at: Timestamp },
+}
+
+/// What comes next to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeDue {
+    /// None where it waits for something that has no time.
+    pub at: Option<Timestamp>,
+    pub what: What,
+    /// Whether the time is an estimate.
+    pub estimated: bool,
+    pub why: Why,
+}
+
+/// What can come next to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Its conditions become Unknown.
+    Unknown,
+    /// It gets its NoExecute taint.
+    Taint,
+    /// So many of its pods are evicted, the first of them at the time.
+    Evict(usize),
+}
+
+impl EvictionState {
+    /// When it falls due, or did; none for one that never does.
+    pub fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Due { at, .. } | Self::Foreseen { at } | Self::Cancelled { at } => Some(*at),
+            Self::Terminating { deadline, .. } => Some(*deadline),
+            Self::Never => None,
+        }
+    }
+
+    /// Those that are about to leave first, those that stay last.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Self::Due { .. } | Self::Foreseen { .. } => 0,
+            Self::Terminating { .. } => 1,
+            Self::Cancelled { .. } => 2,
+            Self::Never => 3,
+        }
+    }
+}
+
+impl Knowledge {
+    /// Asks the engine anew.
+    pub fn refresh(&mut self, engine: Option<&Engine>, now: Timestamp) {
+        let Some(engine) = engine else {
+            self.views.taken = now;
+            return;
+        };
+        let nodes = self.cluster.nodes().iter();
+        let health = nodes.filter_map(|node| Some((node.name.clone(), engine.health(&node.name)?))).collect();
+        let before = std::mem::take(&mut self.views);
+        let mut views = Views {
+            taken: now,
+            footing: Some(engine.footing()),
+            health,
+            zones: engine.zones(now),
+            evictions: self.pending(engine, now),
+            dues: BTreeMap::new(),
+        };
+        remember_cancelled(&before, &mut views.evictions, &self.cluster, now);
+        views.dues = dues(&views, self.forecast.as_ref(), &self.cluster, now);
+        self.views = views;
+    }
+
+    /// Whether anything is due or may come due.
+    pub fn is_abnormal(&self, now: Timestamp) -> bool {
+        self.cluster.nodes().iter().any(|node| {
+            let late = |health: &NodeHealth| now.since(health.probe) > HEARTBEAT_LATE;
+            !node.is_ready()
+                || node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
+                || self.views.health.get(&node.name).is_some_and(late)
+        })
+    }
+
+    /// Every eviction that the engine counts down, the forecast foresees, or that is under way.
+    fn pending(&self, engine: &Engine, now: Timestamp) -> BTreeMap<Key, EvictionRow> {
+        let mut rows = BTreeMap::new();
+        for step in self.forecast.iter().flat_map(|forecast| &forecast.steps) {
+            if let forecast::What::Deleted { pod, node } = &step.what
+                && step.at > now
+                && self.cluster.pod(pod).is_some()
+            {
+                let state = EvictionState::Foreseen { at: step.at };
+                rows.insert(pod.clone(), EvictionRow { node: node.clone(), state, why: step.why.clone() });
+            }
+        }
+        for eviction in engine.evictions(&self.cluster) {
+            let state = match eviction.due {
+                Due::At { at, known } => EvictionState::Due { at, known },
+                Due::Never => EvictionState::Never,
+            };
+            rows.insert(eviction.pod, EvictionRow { node: eviction.node, state, why: eviction.why });
+        }
+        self.add_terminating(&mut rows);
+        rows
+    }
+
+    fn add_terminating(&self, rows: &mut BTreeMap<Key, EvictionRow>) {
+        for node in self.cluster.nodes().iter() {
+            if self.cluster.load(&node.name).terminating == 0 {
+                continue;
+            }
+            for pod in self.cluster.pods_on(&node.name) {
+                let Some(row) = terminating(pod, &node.name, !node.is_ready()) else { continue };
+                let why = rows.remove(&pod.key).map(|row| row.why).unwrap_or_default();
+                rows.insert(pod.key.clone(), EvictionRow { why, ..row });
+            }
+        }
+    }
+}
+
+fn terminating(pod: &Pod, node: &NodeName, kubelet_silent: bool) -> Option<EvictionRow> {
+    let termination = pod.termination.as_ref()?;
+    let state = EvictionState::Terminating {
+        deadline: termination.deadline,
+        finalizers: termination.finalizers.clone(),
+        kubelet_silent,
+    };
+    Some(EvictionRow { node: node.clone(), state, why: Why::default() })
+}
+
+/// Adds the evictions that were due before, are not any more, and whose pod is still there.
+fn remember_cancelled(
+    before: &Views,
+    rows: &mut BTreeMap<Key, EvictionRow>,
+    cluster: &Cluster,
+    now: Timestamp,
+) {
+    for (key, row) in &before.evictions {
+        let at = match row.state {
+            EvictionState::Due { .. } => now,
+            EvictionState::Cancelled { at } if now.since(at) < REMEMBERED => at,
+            EvictionState::Cancelled { .. }
+            | EvictionState::Foreseen { .. }
+            | EvictionState::Never
+            | EvictionState::Terminating { .. } => continue,
+        };
+        let stays = cluster.pod(key).is_some_and(|pod| pod.node.as_ref() == Some(&row.node));
+        if stays && !rows.contains_key(key) {
+            let why = match row.state {
+                EvictionState::Cancelled { .. } => row.why.clone(),
+                _ => Cause::TaintsGone.into(),
+            };
+            let state = EvictionState::Cancelled { at };
+            rows.insert(key.clone(), EvictionRow { node: row.node.clone(), state, why });
+        }
+    }
+}
+
+/// What comes next to each node: what the forecast says, else the first of its evictions, else what its silence
+/// leads to.
+fn dues(
+    views: &Views,
+    forecast: Option<&Forecast>,
+    cluster: &Cluster,
+    now: Timestamp,
+) -> BTreeMap<NodeName, NodeDue> {
+    let mut dues = BTreeMap::new();
+    for step in forecast.iter().flat_map(|forecast| &forecast.steps).filter(|step| step.at > now) {
+        let (node, what) = match &step.what {
+            forecast::What::Unknown { node } => (node, What::Unknown),
+            forecast::What::NoExecute { node, .. } => (node, What::Taint),
+            forecast::What::Deleted { .. } => continue,
+        };
+        dues.entry(node.clone()).or_insert_with(|| NodeDue {
+            at: Some(step.at),
+            what,
+            estimated: is_estimated(views.health.get(node), &step.why),
+            why: step.why.clone(),
+        });
+    }
+    add_evictions(views, &mut dues);
+    for (node, health) in &views.health {
+        let silent = cluster.node(node).is_some_and(|node| node.is_ready())
+            && now.since(health.probe) > HEARTBEAT_LATE;
+        let (at, what) = match health.stage {
+            Stage::Well if silent => (Some(health.expires()), What::Unknown),
+            Stage::Queued | Stage::Requested => (None, What::Taint),
+            Stage::Well | Stage::Tainted => continue,
+        };
+        let why = Why::from(Cause::LastSeen { sign: health.sign, at: health.probe });
+        let estimated = health.known != Known::Seen;
+        dues.entry(node.clone()).or_insert(NodeDue { at, what, estimated, why });
+    }
+    dues
+}
+
+/// The first eviction of each node that nothing else comes to, and how many there are.
+fn add_evictions(views: &Views, dues: &mut BTreeMap<NodeName, NodeDue>) {
+    let taken: BTreeSet<NodeName> = dues.keys().cloned().collect();
+    for row in views.evictions.values() {
+        let EvictionState::Due { at, known } = row.state else { continue };
+        if taken.contains(&row.node) {
+            continue;
+        }
+        let due = dues.entry(row.node.clone()).or_insert_with(|| NodeDue {
+            at: None,
+            what: What::Evict(0),
+            estimated: false,
+            why: Why::default(),
+        });
+        if let What::Evict(pods) = &mut due.what {
+            *pods += 1;
+        }
+        if due.at.is_none_or(|first| at < first) {
+            (due.at, due.estimated, due.why) = (Some(at), known != Known::Seen, row.why.clone());
+        }
+    }
+}
+
+/// Whether a foreseen time hangs on an estimate, or on chance among several waiting nodes.
+fn is_estimated(health: Option<&NodeHealth>, why: &Why) -> bool {
+    let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
+    waits || health.is_some_and(|health| health.known != Known::Seen)
+}

@@ -1,0 +1,49 @@
+//! What the dashboard is drawn on.
+
+use std::io;
+
+use ratatui::{Terminal, backend::TestBackend};
+
+use crate::{
+    app::App,
+    time::Timestamp,
+    ui::{self, Drawn},
+};
+
+/// A terminal, or something that stands for one.
+pub trait Surface {
+    /// Draws the app as it is.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn>;
+
+    /// Forgets what is on the terminal, so that the next draw writes all of it.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn repaint(&mut self) -> io::Result<()>;
+
+    /// Gives the terminal back to the shell until the program is continued.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn suspend(&mut self) -> io::Result<()>;
+}
+
+/// A screen in memory: for snapshots and tests.
+impl Surface for Terminal<TestBackend> {
+    fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
+        let mut drawn = Drawn::new();
+        let Ok(_) = self.draw(|frame| drawn = ui::draw(frame, app, now));
+        Ok(drawn)
+    }
+
+    fn repaint(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn suspend(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

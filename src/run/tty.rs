@@ -1,0 +1,110 @@
+//! The terminal: entered, drawn on without flicker, and restored on every way out.
+
+use std::{
+    io::{self, BufWriter, Stdout, Write},
+    panic,
+    sync::Once,
+};
+
+use crossterm::{
+    cursor, execute, queue,
+    terminal::{
+        self, BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    },
+};
+use ratatui::{Terminal, backend::CrosstermBackend, layout::Rect};
+
+use super::Surface;
+use crate::{
+    app::App,
+    time::Timestamp,
+    ui::{self, Drawn},
+};
+
+/// A frame of a large terminal in truecolour; bare stdout would write every KiB.
+const BUFFER: usize = 1 << 17;
+
+/// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
+#[derive(Debug)]
+pub struct Tty {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Tty {
+    /// Takes the terminal over. A panic restores it before it is reported.
+    ///
+    /// # Errors
+    /// There is no terminal, or it cannot be written to.
+    pub fn enter() -> io::Result<Self> {
+        // With NO_COLOR, crossterm sends a reset for each colour, which takes bold and reverse away as well. The
+        // themes for that case have no colours.
+        crossterm::style::force_color_output(true);
+        restore_on_panic();
+        take()?;
+        let writer = BufWriter::with_capacity(BUFFER, io::stdout());
+        match Terminal::new(CrosstermBackend::new(writer)) {
+            Ok(terminal) => Ok(Self { terminal }),
+            Err(error) => {
+                restore();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+impl Surface for Tty {
+    fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
+        let mut drawn = Drawn::new();
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| drawn = ui::draw(frame, app, now))?;
+        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
+        Ok(drawn)
+    }
+
+    /// Not `Terminal::clear`, which asks the terminal where the cursor is and may wait two seconds for it.
+    fn repaint(&mut self) -> io::Result<()> {
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
+    }
+
+    fn suspend(&mut self) -> io::Result<()> {
+        restore();
+        // The shell stops the whole group, as it does for a program that leaves Ctrl-Z to the terminal. A session
+        // leader is not stopped and goes on at once.
+        let stopped = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        take()?;
+        stopped?;
+        self.repaint()
+    }
+}
+
+fn take() -> io::Result<()> {
+    terminal::enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen)
+}
+
+/// Failures are left alone: it is the last thing done with the terminal.
+fn restore() {
+    let mut out = io::stdout();
+    let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show);
+    let _ = out.flush();
+    let _ = terminal::disable_raw_mode();
+}
+
+/// Puts the restoring before the report of a panic, so that the report is read on the normal screen.
+fn restore_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            restore();
+            report(panic);
+        }));
+    });
+}

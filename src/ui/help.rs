@@ -1,0 +1,65 @@
+//! The help: every command with its keys, from the command table.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    widgets::{Block, BorderType, Clear, Widget},
+};
+
+use super::{
+    Scene, text,
+    theme::Role,
+    widgets::{Cell, Column, Table, Width, segments::Runs},
+};
+use crate::app::commands::{COMMANDS, Place};
+
+/// ```text
+/// ╭ Keys ───────────────────────────────────────────╮
+/// │  ↓ j         Select the next row.                │
+/// │  Enter       Show the pods of the selected node. │  in the nodes
+/// ╰──────────────────────────────────────────────────╯
+/// ```
+/// Draws the table over the middle of the screen, from the row that it is scrolled to.
+pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
+    let rows = COMMANDS.len();
+    let height = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
+    let area = area.centered(
+        ratatui::layout::Constraint::Max(104.min(area.width.saturating_sub(4))),
+        ratatui::layout::Constraint::Length(height),
+    );
+    Clear.render(area, buf);
+    buf.set_style(area, scene.style(Role::Base));
+    let title = Runs::new(" Keys ", scene.style(Role::TitleFocus)).line();
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .border_style(scene.style(Role::BorderFocus))
+        .title(title)
+        .title_bottom(Runs::new(" Esc closes · no key changes a cluster ", scene.style(Role::Dim)).line());
+    let inner = block.inner(area);
+    block.render(area, buf);
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let page = usize::from(inner.height);
+    let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
+    let table = Table {
+        columns: vec![
+            column(Width::Fit(6, 12), 0),
+            column(Width::Grow(20, 1), 0),
+            column(Width::Fit(10, 24), 1),
+        ],
+        rows,
+        first: scrolled.min(rows.saturating_sub(page)),
+        selected: None,
+        looks: scene.looks(scene.screen.focus),
+    };
+    table.render_bare(inner, buf, |row| {
+        let command = &COMMANDS[row];
+        let keys: Vec<String> = command.keys.iter().map(ToString::to_string).collect();
+        let place =
+            if command.place == Place::Everywhere { String::new() } else { command.place.to_string() };
+        vec![
+            Cell::new(&keys.join(" "), scene.style(Role::Key)),
+            Cell::new(&text::clean(command.doc).replace('`', ""), scene.style(Role::Base)),
+            Cell::new(&place, scene.style(Role::Dim)),
+        ]
+    });
+}

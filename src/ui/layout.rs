@@ -1,0 +1,99 @@
+//! Where everything goes, by the size of the terminal.
+
+use ratatui::layout::Rect;
+
+use crate::app::{Pane, Screen};
+
+/// Below this there is no room for tables.
+pub const LEAST: (u16, u16) = (60, 15);
+
+/// The parts of the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub header: Rect,
+    /// The panes that are shown, from top to bottom.
+    pub panes: Vec<(Pane, Rect)>,
+    pub footer: Rect,
+    /// Whether there is room for frames around the panes, or for rules above them only.
+    pub framed: bool,
+}
+
+impl Plan {
+    /// ```text
+    /// header
+    /// zones
+    /// nodes, or the pods of one
+    /// evictions | journal      side by side from 120 cells on, else the one that had the focus
+    /// footer
+    /// ```
+    /// None where the terminal is too small. On a low one, and when zoomed, the focused pane stands alone.
+    pub fn of(area: Rect, screen: &Screen, zones: usize) -> Option<Self> {
+        if area.width < LEAST.0 || area.height < LEAST.1 {
+            return None;
+        }
+        let framed = area.height >= 30 && area.width >= 100;
+        let header_rows = if area.height >= 26 { 3 } else { 2 };
+        let header = Rect { height: header_rows, ..area };
+        let footer = Rect { y: area.bottom() - 1, height: 1, ..area };
+        let body = Rect { y: header.bottom(), height: area.height - header_rows - 1, ..area };
+        let panes = if screen.zoomed || body.height < 16 {
+            vec![(screen.focus, body)]
+        } else {
+            stack(body, screen, zones, framed)
+        };
+        Some(Self { header, panes, footer, framed })
+    }
+}
+
+fn stack(body: Rect, screen: &Screen, zones: usize, framed: bool) -> Vec<(Pane, Rect)> {
+    let frame = if framed { 2 } else { 1 };
+    let most = match body.height {
+        0..24 => 3,
+        24..44 => 4,
+        44.. => 8,
+    };
+    let zones = u16::try_from(zones.clamp(1, most)).unwrap_or(3) + 1 + frame;
+    let rest = body.height - zones;
+    let lower = (rest * 2 / 5).clamp(6, 20);
+    let upper = Rect { height: zones, ..body };
+    let middle = Rect { y: upper.bottom(), height: rest - lower, ..body };
+    let lower = Rect { y: middle.bottom(), height: lower, ..body };
+    let nodes = screen.panes()[1];
+    let mut panes = vec![(Pane::Zones, upper), (nodes, middle)];
+    if body.width >= 120 {
+        let evictions = Rect { width: body.width * 3 / 5, ..lower };
+        let journal = Rect { x: evictions.right(), width: body.width - evictions.width, ..lower };
+        panes.extend([(Pane::Evictions, evictions), (Pane::Journal, journal)]);
+    } else {
+        panes.push((screen.lower, lower));
+    }
+    panes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panes_cover_the_body_without_overlap_at_every_size() {
+        for width in 60..=240 {
+            for height in 15..=80 {
+                for zones in [0, 3, 50] {
+                    let area = Rect::new(0, 0, width, height);
+                    let plan = Plan::of(area, &Screen::new(Vec::new()), zones).expect("large enough");
+                    let cells: u32 = plan.panes.iter().map(|(_, rect)| rect.area()).sum();
+                    let whole = cells + plan.header.area() + plan.footer.area();
+                    assert_eq!(whole, area.area(), "{width}x{height}");
+                    assert!(plan.panes.iter().all(|(_, rect)| rect.height >= 5), "{width}x{height} {plan:?}");
+                    assert!(plan.panes.iter().all(|(_, rect)| area.contains(rect.as_position())));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_terminal_too_small_has_no_plan() {
+        let plan = |width, height| Plan::of(Rect::new(0, 0, width, height), &Screen::new(Vec::new()), 3);
+        assert!(plan(59, 40).is_none() && plan(200, 14).is_none() && plan(0, 0).is_none());
+    }
+}

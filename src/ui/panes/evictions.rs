@@ -1,0 +1,198 @@
+//! Evictions: every pod that leaves, when, and why.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{column, draw_nothing, explain, nodes::mark, open, plain, say};
+use crate::{
+    app::{EvictionColumn, EvictionRow, EvictionState, Pane},
+    cluster::Key,
+    engine::{Footing, Known},
+    k8s::feed::{FeedKind, FeedState},
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, Column, Table, Urgency, Width, segments::Runs},
+    },
+};
+
+/// ```text
+///      in  pod                        node   state        why
+/// ▶   12s  shop/web-7d4b9-x2x         n-3    due          unreachable:NoExecute since … → tolerated for 5m
+/// ·  5m2s  shop/db-0                  n-4    foreseen     …
+/// ⊗   28s  shop/cache-1               n-3    terminating  kubelet silent: nothing ends it
+/// ∞ never  kube-system/proxy-zz       n-3    stays        tolerated for ever
+/// ```
+/// Draws each eviction; tells how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let list = &scene.screen.evictions.list;
+    let inner = open(scene, Pane::Evictions, area, facts(scene), buf);
+    if list.is_empty() {
+        draw_none(scene, inner, buf);
+        return Table::page(inner);
+    }
+    let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
+    let inner = explain(scene, Pane::Evictions, selected.map(|row| row.why.to_string()), inner, buf);
+    let page = Table::page(inner);
+    let table = Table {
+        columns: columns(scene),
+        rows: list.len(),
+        first: list.first_shown(page),
+        selected: Some(list.place()),
+        looks: scene.looks(Pane::Evictions),
+    };
+    table.render(inner, buf, |row| {
+        let key = list.keys().get(row);
+        let row = key.and_then(|key| Some((key, scene.shown.views.evictions.get(key)?)));
+        row.map(|(key, row)| cells(scene, key, row)).unwrap_or_default()
+    });
+    page
+}
+
+/// Why there is none: quiet, not known yet, or nothing that can be known.
+fn draw_none(scene: &Scene, area: Rect, buf: &mut Buffer) {
+    let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
+    if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
+        match scene.shown.views.footing {
+            None => return say(scene, "◌", "waiting for nodes and leases", Role::FeedBusy, area, buf),
+            Some(Footing::NoController { .. }) => {
+                let text = "no pod is due; without a controller manager none will be";
+                return say(scene, "○", text, Role::Dim, area, buf);
+            }
+            Some(Footing::Firm | Footing::Blind { .. }) => {}
+        }
+    }
+    draw_nothing(scene, FeedKind::Pods, Pane::Evictions, "no pod is due to leave", area, buf);
+}
+
+/// `12 due · 4 foreseen · 3 terminating · 8 stay`
+fn facts(scene: &Scene) -> Runs {
+    let [mut due, mut foreseen, mut terminating, mut cancelled, mut never] = [0; 5];
+    for row in scene.shown.views.evictions.values() {
+        match row.state {
+            EvictionState::Due { .. } => due += 1,
+            EvictionState::Foreseen { .. } => foreseen += 1,
+            EvictionState::Terminating { .. } => terminating += 1,
+            EvictionState::Cancelled { .. } => cancelled += 1,
+            EvictionState::Never => never += 1,
+        }
+    }
+    let parts: [(usize, &str, Role); 5] = [
+        (due, "due", Role::CountdownSoon),
+        (foreseen, "foreseen", Role::EvictionForeseen),
+        (terminating, "terminating", Role::EvictionTerminating),
+        (cancelled, "cancelled", Role::EvictionCancelled),
+        (never, "stay", Role::EvictionNever),
+    ];
+    let mut runs = Runs::default();
+    for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
+        if !runs.is_empty() {
+            runs = runs.and(" · ", scene.style(Role::Faint));
+        }
+        runs = runs.and(&format!("{} {what}", text::count(number)), scene.style(role));
+    }
+    runs
+}
+
+fn columns(scene: &Scene) -> Vec<Column> {
+    let sort = scene.screen.evictions.sort;
+    vec![
+        plain("", Width::Fixed(1)),
+        column(sort, EvictionColumn::Due, "in", Width::Fit(6, 8)).right(),
+        column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, 48)),
+        column(sort, EvictionColumn::Node, "node", Width::Fit(6, 28)).gives_way(1),
+        column(sort, EvictionColumn::State, "state", Width::Fit(8, 11)).gives_way(2),
+        plain("why", Width::Grow(12, 1)).gives_way(3),
+    ]
+}
+
+fn cells(scene: &Scene, key: &Key, row: &EvictionRow) -> Vec<Cell> {
+    let (word, role) = state_words(&row.state);
+    let quiet = matches!(row.state, EvictionState::Never | EvictionState::Cancelled { .. });
+    let named = scene.style(if quiet { Role::Dim } else { Role::Base });
+    vec![
+        glyph(scene, &row.state),
+        time(scene, &row.state),
+        Cell::new(&key.namespace, scene.style(Role::Dim))
+            .and("/", scene.style(Role::Faint))
+            .and(&key.name, named),
+        Cell::new(&row.node, scene.style(Role::Dim)),
+        Cell::new(word, scene.style(role)),
+        reason(scene, row),
+    ]
+}
+
+fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
+    let near = |at, role| {
+        let urgency = Urgency::of(at, scene.now);
+        let role = match urgency {
+            Urgency::Far => role,
+            Urgency::Soon => Role::CountdownSoon,
+            Urgency::Near => Role::CountdownNear,
+        };
+        (urgency.glyph(), role)
+    };
+    let (glyph, role) = match state {
+        EvictionState::Due { at, .. } => near(*at, Role::CountdownFar),
+        EvictionState::Foreseen { .. } => ("◇", Role::EvictionForeseen),
+        EvictionState::Terminating { .. } => ("⊗", Role::EvictionTerminating),
+        EvictionState::Cancelled { .. } => ("↺", Role::EvictionCancelled),
+        EvictionState::Never => ("∞", Role::EvictionNever),
+    };
+    Cell::new(glyph, scene.style(role))
+}
+
+/// The time left; `~` before an estimate.
+pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
+    match state {
+        EvictionState::Due { at, known } => {
+            let cell = Cell::new(mark(*known), scene.style(Role::Faint));
+            cell.join(scene.countdown(*at, false))
+        }
+        EvictionState::Foreseen { at } => Cell::new("~", scene.style(Role::Faint))
+            .and(&text::left(*at, scene.now), scene.style(Role::EvictionForeseen)),
+        EvictionState::Terminating { deadline, .. } if *deadline <= scene.now => {
+            Cell::new("over", scene.style(Role::EvictionTerminating))
+        }
+        EvictionState::Terminating { deadline, .. } => {
+            Cell::new(&text::left(*deadline, scene.now), scene.style(Role::EvictionTerminating))
+        }
+        EvictionState::Cancelled { at } => {
+            Cell::new(&text::age(scene.now, *at), scene.style(Role::EvictionCancelled))
+                .and(" ago", scene.style(Role::Faint))
+        }
+        EvictionState::Never => Cell::new("never", scene.style(Role::EvictionNever)),
+    }
+}
+
+/// How an eviction stands, in a word, and how it looks.
+pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
+    match state {
+        EvictionState::Due { known: Known::Seen, .. } => ("due", Role::Base),
+        EvictionState::Due { .. } => ("due, about", Role::Base),
+        EvictionState::Foreseen { .. } => ("foreseen", Role::EvictionForeseen),
+        EvictionState::Terminating { .. } => ("terminating", Role::EvictionTerminating),
+        EvictionState::Cancelled { .. } => ("cancelled", Role::EvictionCancelled),
+        EvictionState::Never => ("stays", Role::EvictionNever),
+    }
+}
+
+/// Why it leaves or stays; of a terminating pod, what holds it.
+fn reason(scene: &Scene, row: &EvictionRow) -> Cell {
+    let dim = scene.style(Role::Dim);
+    let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = &row.state else {
+        return Cell::new(&row.why.to_string(), dim);
+    };
+    if !finalizers.is_empty() {
+        let names: Vec<&str> = finalizers.iter().map(|name| name.as_str()).collect();
+        return Cell::new("held by ", dim).and(&names.join(", "), scene.style(Role::NodeCondition));
+    }
+    match (kubelet_silent, *deadline <= scene.now) {
+        (true, _) => {
+            Cell::new("its kubelet is silent: nobody confirms the end", scene.style(Role::NodeUnknown))
+        }
+        (false, true) => {
+            Cell::new("grace is over, the kubelet has not confirmed", scene.style(Role::NodeCondition))
+        }
+        (false, false) => Cell::new("the kubelet is ending it", dim),
+    }
+}

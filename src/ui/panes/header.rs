@@ -1,0 +1,217 @@
+//! The header: where we are, what we may do, who is in charge, and whether what we see can be trusted.
+
+use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
+
+use crate::{
+    app::{Duty, Mode},
+    engine::{Footing, Origin},
+    k8s::feed::{FeedHealth, FeedKind, FeedState},
+    time::Span,
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::segments::{Runs, Segments},
+    },
+};
+
+/// A difference of clocks from which it matters: renewTime and timeAdded come from other clocks than ours.
+const CLOCK_DIFFERENCE: Span = Span::from_secs(2);
+
+/// ```text
+///  DRY-RUN  nothing is written   prod-eu   v1.36.3   https://…   as admin                     ✔ firm
+/// controller kcm-1_ab12 renewed 1s ago, since 4d2h    pass 5s  grace 50s  taints 0.1/s  …  defaults of 1.36
+/// watches  ● nodes 2s  ● leases 0s  ◌ pods 61,500 of 150,000  ● others          12 requests  48.1 MiB  clock +3s
+/// ```
+/// Draws as many of the three lines as there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
+    let gap = Run::styled("   ", scene.style(Role::Dim));
+    let lines = [place(scene), controller(scene), watches(scene)];
+    // On two lines, troubles of the watches matter more than settings.
+    let lines: Vec<Segments> = match area.height {
+        2 => lines
+            .into_iter()
+            .enumerate()
+            .filter(|(line, _)| *line != if ails(scene) { 1 } else { 2 })
+            .map(|(_, line)| line)
+            .collect(),
+        _ => lines.into(),
+    };
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        line.render(Rect { x: area.x + 1, y, width: area.width.saturating_sub(2), height: 1 }, &gap, buf);
+    }
+}
+
+fn place(scene: &Scene) -> Segments {
+    let facts = &scene.app.facts;
+    let dim = scene.style(Role::Dim);
+    let (badge, words, role) = match scene.app.mode {
+        Mode::DryRun => (" DRY-RUN ", "nothing is written", Role::ModeDryRun),
+        Mode::Enforce => (" ENFORCE ", "effects are written", Role::ModeEnforce),
+        Mode::ReadOnly => (" READ-ONLY ", "writing is locked out", Role::ModeReadOnly),
+    };
+    let version = facts.server_version.as_deref().unwrap_or("version unknown");
+    let identity = facts.identity.as_deref();
+    let (mark, footing, footing_role) = footing(scene);
+    Segments::default()
+        .left(0, Runs::new(badge, scene.style(role)))
+        .left(5, Runs::new(words, dim))
+        .left(1, Runs::new(&facts.context, scene.style(Role::Strong)))
+        .left(2, Runs::new(version, scene.style(Role::Accent)))
+        .left(4, Runs::new(&facts.server, dim))
+        .left(
+            3,
+            identity
+                .map_or(Runs::default(), |name| Runs::new("as ", scene.style(Role::Faint)).and(name, dim)),
+        )
+        .right(
+            0,
+            Runs::new(mark, scene.style(footing_role)).and(&format!(" {footing}"), scene.style(footing_role)),
+        )
+}
+
+/// What the engine's word is worth, in words.
+pub fn footing(scene: &Scene) -> (&'static str, String, Role) {
+    match scene.shown.views.footing {
+        None => ("◌", "not attached yet".into(), Role::FeedBusy),
+        Some(Footing::Firm) => ("✔", "firm footing".into(), Role::FeedLive),
+        Some(Footing::Blind { since }) => (
+            "✗",
+            format!("blind for {}: nodes are not judged", text::age(scene.now, since)),
+            Role::FeedBroken,
+        ),
+        Some(Footing::NoController { since }) => (
+            "✗",
+            format!("no controller for {}: nothing will happen", text::age(scene.now, since)),
+            Role::FeedBroken,
+        ),
+    }
+}
+
+fn controller(scene: &Scene) -> Segments {
+    let dim = scene.style(Role::Dim);
+    let mut line = Segments::default().left(0, who(scene));
+    for (priority, name, value, origin) in settings(scene) {
+        let role = if origin == Origin::Default { Role::Base } else { Role::Strong };
+        let mark = match origin {
+            Origin::Default => "",
+            Origin::Cluster => " (cluster)",
+            Origin::Override => " (override)",
+        };
+        let runs = Runs::new(name, dim).and(" ", dim).and(&value, scene.style(role));
+        line = line.left(priority, runs.and(mark, scene.style(Role::Faint)));
+    }
+    let settings = &scene.app.settings;
+    let all_default = settings.rows().iter().all(|(.., origin)| *origin == Origin::Default);
+    let note = if all_default { format!("defaults of {}", settings.version) } else { String::new() };
+    line.right(8, Runs::new(&note, scene.style(Role::Faint)))
+}
+
+/// Who is the controller.
+fn who(scene: &Scene) -> Runs {
+    let dim = scene.style(Role::Dim);
+    let name = Runs::new("controller ", scene.style(Role::Heading));
+    if scene.app.duty == Duty::Controller {
+        return name.and("kordon itself", scene.style(Role::Strong));
+    }
+    let Some(leader) = scene.shown.cluster.leader().filter(|leader| !leader.holder.is_empty()) else {
+        return match scene.shown.feeds.state(FeedKind::Leader) {
+            Some(FeedState::Forbidden { .. }) => {
+                name.and("its lease may not be read", scene.style(Role::FeedBroken))
+            }
+            None | Some(FeedState::Connecting | FeedState::Listing { .. }) => name.and("not known yet", dim),
+            Some(FeedState::Off | FeedState::Live | FeedState::Broken { .. }) => {
+                name.and("none holds the lease", scene.style(Role::FeedBroken))
+            }
+        };
+    };
+    // The holder's identity is host and uuid: the host says who it is.
+    let host = leader.holder.split('_').next().unwrap_or_default();
+    let mut runs = name.and(host, scene.style(Role::Base));
+    if let Some(renewed) = leader.renewed {
+        let late = scene.now.since(renewed) > leader.duration.unwrap_or(Span::from_secs(15));
+        let role = if late { Role::FeedBroken } else { Role::Dim };
+        runs = runs.and(&format!(" renewed {} ago", text::age(scene.now, renewed)), scene.style(role));
+    }
+    match leader.acquired {
+        Some(acquired) => runs.and(&format!(", leads for {}", text::age(scene.now, acquired)), dim),
+        None => runs,
+    }
+}
+
+/// The controller's settings in short, with the priority of each on a narrow screen.
+fn settings(scene: &Scene) -> [(u8, &'static str, String, Origin); 6] {
+    let settings = &scene.app.settings;
+    let [pass, grace, startup, rate, secondary, large, threshold] = settings.rows();
+    [
+        (2, "pass", pass.1, pass.2),
+        (1, "grace", grace.1, grace.2),
+        (7, "startup", startup.1, startup.2),
+        (3, "taints/s", format!("{} or {}", rate.1, secondary.1), rate.2.max(secondary.2)),
+        (6, "large above", large.1, large.2),
+        (
+            5,
+            "disrupted from",
+            format!("{:.0}%", 100.0 * settings.unhealthy_zone_threshold.value),
+            threshold.2,
+        ),
+    ]
+}
+
+fn watches(scene: &Scene) -> Segments {
+    let dim = scene.style(Role::Dim);
+    let mut line = Segments::default().left(0, Runs::new("watches", scene.style(Role::Heading)));
+    let mut others = 0;
+    for (kind, health) in scene.shown.feeds.iter() {
+        let main = matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods);
+        if main || !matches!(health.state, FeedState::Live | FeedState::Off) {
+            line = line.left(if main { 1 } else { 2 }, watch(scene, kind, health));
+        } else {
+            others += usize::from(health.state == FeedState::Live);
+        }
+    }
+    if others > 0 {
+        line = line.left(3, Runs::new("●", scene.style(Role::FeedLive)).and(&format!(" {others} more"), dim));
+    }
+    let (requests, bytes) = scene.shown.feeds.traffic();
+    let relists = scene.shown.feeds.relists();
+    if relists > 0 {
+        line = line.right(4, Runs::new(&format!("{relists} relists"), dim));
+    }
+    line = line.right(
+        5,
+        Runs::new(&format!("{} requests", text::count(usize::try_from(requests).unwrap_or(usize::MAX))), dim),
+    );
+    line = line.right(6, Runs::new(&text::bytes(bytes), dim));
+    match scene.shown.feeds.clock_difference {
+        Some(difference) if difference > CLOCK_DIFFERENCE || difference < -CLOCK_DIFFERENCE => {
+            let sign = if difference.is_negative() { "" } else { "+" };
+            let text = format!("server clock {sign}{difference}");
+            line.right(1, Runs::new(&text, scene.style(Role::FeedBusy)))
+        }
+        Some(_) | None => line,
+    }
+}
+
+fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
+    let heard = health.last_heard.map_or("–".into(), |heard| text::age(scene.now, heard));
+    let (glyph, words, role) = match &health.state {
+        FeedState::Off => ("○", "not watched".into(), Role::Dim),
+        FeedState::Connecting => ("◌", "connecting".into(), Role::FeedBusy),
+        FeedState::Listing { received, expected } => {
+            let of = expected.map_or(String::new(), |expected| format!(" of {}", text::count(expected)));
+            ("◌", format!("{}{of}", text::count(*received)), Role::FeedBusy)
+        }
+        FeedState::Live => ("●", heard, Role::FeedLive),
+        FeedState::Broken { .. } => ("✗", format!("stale, last heard {heard} ago"), Role::FeedBroken),
+        FeedState::Forbidden { .. } => ("✗", "not allowed".into(), Role::FeedBroken),
+    };
+    let words_role = if role == Role::FeedLive { Role::Dim } else { role };
+    Runs::new(glyph, scene.style(role))
+        .and(&format!(" {kind} "), scene.style(Role::Base))
+        .and(&words, scene.style(words_role))
+}
+
+/// Whether a watch has something to say that must not be missed.
+fn ails(scene: &Scene) -> bool {
+    scene.shown.feeds.iter().any(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off))
+}

@@ -1,0 +1,77 @@
+//! The journal: what was decided, done and went wrong.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{explain, open, plain, say};
+use crate::{
+    app::{Entry, Pane},
+    engine::Level,
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, Table, Width, segments::Runs},
+    },
+};
+
+/// ```text
+///   03:12:45 ● node/n-3  mark conditions Unknown: not written, dry-run
+///   03:12:40 ▲ watch of pods broken: connection reset  ×3
+/// ```
+/// Draws the entries, newest first; tells how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let list = &scene.screen.journal;
+    let journal = &scene.shown.journal;
+    let facts = Runs::new(&text::count(journal.len()), scene.style(Role::Dim));
+    let inner = open(scene, Pane::Journal, area, facts, buf);
+    let selected = list.selected().and_then(|number| journal.entry(*number));
+    let inner = explain(scene, Pane::Journal, selected.map(|entry| whole(entry)), inner, buf);
+    // No heading: the rows speak for themselves.
+    let page = usize::from(inner.height);
+    if list.is_empty() {
+        say(scene, "○", "nothing has happened yet", Role::Dim, inner, buf);
+        return page;
+    }
+    let table = Table {
+        columns: vec![plain("", Width::Fixed(8)), plain("", Width::Grow(20, 1))],
+        rows: list.len(),
+        first: list.first_shown(page),
+        selected: Some(list.place()),
+        looks: scene.looks(Pane::Journal),
+    };
+    table.render_bare(inner, buf, |row| {
+        let entry = list.keys().get(row).and_then(|number| journal.entry(*number));
+        entry.map(|entry| cells(scene, entry)).unwrap_or_default()
+    });
+    page
+}
+
+fn cells(scene: &Scene, entry: &Entry) -> Vec<Cell> {
+    let dim = scene.style(Role::Dim);
+    let (glyph, role) = match entry.level {
+        Level::Info => ("•", Role::LevelInfo),
+        Level::Warning => ("▲", Role::LevelWarning),
+        Level::Error => ("✗", Role::LevelError),
+    };
+    let mut what = Cell::new(glyph, scene.style(role)).and(" ", dim);
+    if !entry.subject.is_empty() {
+        what = what.and(&entry.subject, scene.style(Role::Accent));
+    }
+    if entry.others > 0 {
+        what = what.and(&format!(" and {} more", text::count(entry.others)), scene.style(Role::Strong));
+    }
+    if !entry.subject.is_empty() {
+        what = what.and("  ", dim);
+    }
+    what = what.and(&entry.text, scene.style(Role::Base));
+    if entry.times > 1 {
+        what = what.and(&format!("  ×{}", text::count(entry.times)), scene.style(Role::Strong));
+    }
+    vec![Cell::new(&text::clock(entry.last), dim), what]
+}
+
+/// The selected entry in full.
+fn whole(entry: &Entry) -> String {
+    let why = entry.why.to_string();
+    let why = if why.is_empty() { String::new() } else { format!(" ← {why}") };
+    format!("{} {}{why}", entry.subject, entry.text).trim_start().into()
+}

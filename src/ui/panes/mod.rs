@@ -1,0 +1,222 @@
+//! The panes, one file each.
+
+pub mod evictions;
+pub mod header;
+pub mod journal;
+pub mod nodes;
+pub mod pods;
+pub mod zones;
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::Span,
+    widgets::{Block, BorderType, Borders, Widget},
+};
+
+use super::{
+    Scene, text,
+    theme::Role,
+    widgets::{
+        Column, Width,
+        segments::{Runs, Segments},
+    },
+};
+use crate::{
+    app::{EvictionColumn, NodeColumn, Pane, PodColumn, Sort, ZoneColumn},
+    k8s::feed::{FeedKind, FeedState},
+};
+
+/// Draws a pane; tells how many rows it has room for.
+pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
+    match pane {
+        Pane::Zones => zones::draw(scene, area, buf),
+        Pane::Nodes => nodes::draw(scene, area, buf),
+        Pane::Pods => pods::draw(scene, area, buf),
+        Pane::Evictions => evictions::draw(scene, area, buf),
+        Pane::Journal => journal::draw(scene, area, buf),
+    }
+}
+
+/// ```text
+/// ╭─ 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ─╮     with room
+/// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     without
+/// ```
+/// Draws a pane's frame with `facts` in its title and what is special about the view at its right; tells what is
+/// inside.
+fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) -> Rect {
+    let focused = scene.screen.focus == pane;
+    let (border, title) =
+        if focused { (Role::BorderFocus, Role::TitleFocus) } else { (Role::Border, Role::Title) };
+    let block = Block::new()
+        .borders(if scene.framed { Borders::ALL } else { Borders::TOP })
+        .border_type(BorderType::Rounded)
+        .border_style(scene.style(border));
+    let inner = block.inner(area);
+    block.render(area, buf);
+    let rule =
+        Rect { x: area.x + 2, width: area.width.saturating_sub(4), height: area.height.min(1), ..area };
+    let plain = Style::new();
+    let name = Runs::new(" ", plain)
+        .and(&pane.digit().to_string(), scene.style(Role::Key))
+        .and(" ", plain)
+        .and(pane.title(), scene.style(title))
+        .and(" ", plain);
+    let facts = if facts.is_empty() { facts } else { Runs::new(" ", plain).join(facts).and(" ", plain) };
+    let dash = Span::styled("─", scene.style(border));
+    let mut line = Segments::default().left(0, name.join(facts));
+    for (priority, note) in notes(scene, pane) {
+        line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
+    }
+    line.render(rule, &dash, buf);
+    // A cell of air on both sides reads better than text at the frame.
+    Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+}
+
+/// What is special about a pane's view, with the priority of each note.
+fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
+    let mut notes = Vec::new();
+    for kind in kinds(pane) {
+        if let Some(note) = feed_note(scene, *kind) {
+            notes.push((1, note));
+        }
+    }
+    let filter = scene.screen.filter(pane);
+    if !filter.is_empty() {
+        notes.push((2, Runs::new(&format!("/{}", filter.text()), scene.style(Role::Accent))));
+    }
+    if let Some(sort) = sort_note(scene, pane) {
+        notes.push((3, Runs::new(&sort, scene.style(Role::HeadingSorted))));
+    }
+    if scene.app.frozen.is_some() && pane == scene.screen.focus {
+        let note = format!("frozen at {}", text::clock(scene.now));
+        notes.push((1, Runs::new(&note, scene.style(Role::FeedBusy))));
+    }
+    notes
+}
+
+/// The watches that a pane lives on.
+const fn kinds(pane: Pane) -> &'static [FeedKind] {
+    match pane {
+        Pane::Zones | Pane::Journal => &[],
+        Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
+        Pane::Pods | Pane::Evictions => &[FeedKind::Pods],
+    }
+}
+
+/// That a watch is still listing, broken or not allowed.
+fn feed_note(scene: &Scene, kind: FeedKind) -> Option<Runs> {
+    let health = scene.shown.feeds.health(kind)?;
+    let (text, role) = match &health.state {
+        FeedState::Listing { received, expected } => (listing(kind, *received, *expected), Role::FeedBusy),
+        FeedState::Broken { since, .. } => {
+            let since = health.last_heard.map_or(*since, |heard| heard.min(*since));
+            (format!("{kind} stale for {}", text::age(scene.now, since)), Role::FeedBroken)
+        }
+        FeedState::Forbidden { .. } => (format!("{kind} not allowed"), Role::FeedBroken),
+        FeedState::Off => (format!("{kind} not watched"), Role::Dim),
+        FeedState::Connecting | FeedState::Live => return None,
+    };
+    Some(Runs::new(&text, scene.style(role)))
+}
+
+/// `pods 61,500 of 150,000`
+fn listing(kind: FeedKind, received: usize, expected: Option<usize>) -> String {
+    let of = expected.map_or(String::new(), |expected| format!(" of {}", text::count(expected)));
+    format!("{kind} {}{of}", text::count(received))
+}
+
+/// By which column a pane is sorted, where that is not its own way.
+fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
+    fn note<C: Default + PartialEq + Copy>(sort: Sort<C>, title: fn(C) -> &'static str) -> Option<String> {
+        (sort != Sort::default()).then(|| format!("by {}{}", title(sort.column), arrow(sort.reversed)))
+    }
+    let screen = scene.screen;
+    match pane {
+        Pane::Zones => note(screen.zones.sort, ZoneColumn::title),
+        Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
+        Pane::Pods => note(screen.pods.sort, PodColumn::title),
+        Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
+        Pane::Journal => None,
+    }
+}
+
+/// The sign of a direction: the natural one of a column goes down the page.
+const fn arrow(reversed: bool) -> &'static str {
+    if reversed { " ↑" } else { " ↓" }
+}
+
+/// A column that the list can be sorted by.
+fn column<C: Copy + PartialEq + Default>(sort: Sort<C>, by: C, title: &'static str, width: Width) -> Column {
+    let sorted = by == sort.column && sort != Sort::default();
+    Column { title, width, right: false, priority: 0, sorted: sorted.then(|| arrow(sort.reversed)) }
+}
+
+/// A column that only shows.
+const fn plain(title: &'static str, width: Width) -> Column {
+    Column { title, width, right: false, priority: 0, sorted: None }
+}
+
+/// ```text
+///               ⠿ pods 61,500 of 150,000
+/// ```
+/// Draws why a list has no rows: `empty`, unless its watch has something else to say.
+fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Rect, buf: &mut Buffer) {
+    let filtered = !scene.screen.filter(pane).is_empty();
+    let (glyph, text, role) = match scene.shown.feeds.state(kind) {
+        Some(FeedState::Live) if filtered => {
+            ("○", "nothing passes the filter (Esc clears it)".into(), Role::Dim)
+        }
+        Some(FeedState::Live) => ("○", empty.into(), Role::Dim),
+        None | Some(FeedState::Connecting) => ("◌", format!("waiting for the {kind}"), Role::FeedBusy),
+        Some(FeedState::Listing { received, expected }) => {
+            ("◌", format!("listing: {}", listing(kind, *received, *expected)), Role::FeedBusy)
+        }
+        Some(FeedState::Off) => ("○", format!("the {kind} are not watched"), Role::Dim),
+        Some(FeedState::Broken { error, .. }) => {
+            ("✗", format!("no {kind}: {error}; trying again"), Role::FeedBroken)
+        }
+        Some(FeedState::Forbidden { error }) => {
+            ("✗", format!("listing {kind} is not allowed: {error}"), Role::FeedBroken)
+        }
+    };
+    say(scene, glyph, &text, role, area, buf);
+}
+
+/// Writes a sentence into the middle of an area, over several lines where it must be.
+fn say(scene: &Scene, glyph: &str, text: &str, role: Role, area: Rect, buf: &mut Buffer) {
+    let room = usize::from(area.width.saturating_sub(2));
+    if area.is_empty() || room < 4 {
+        return;
+    }
+    let lines = text::wrap(&format!("{glyph} {}", text::clean(text)), room, usize::from(area.height).min(4));
+    let top = area.y + (area.height - u16::try_from(lines.len()).unwrap_or(area.height).min(area.height)) / 2;
+    for (y, line) in (top..area.bottom()).zip(&lines) {
+        let width = u16::try_from(text::width(line)).unwrap_or(area.width);
+        let x = area.x + area.width.saturating_sub(width) / 2;
+        buf.set_stringn(x, y, line, usize::from(area.right() - x), scene.style(role));
+    }
+}
+
+/// ```text
+/// why  lease renewed 03:12:05 → node-monitor-grace-period 50s → …
+/// ```
+/// Splits one line off the bottom of a focused pane that is high enough, and says there why the selected row is
+/// as it is; tells what is left.
+fn explain(scene: &Scene, pane: Pane, why: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
+    let Some(why) = why.filter(|why| !why.is_empty()) else { return area };
+    if scene.screen.focus != pane || area.height < 6 {
+        return area;
+    }
+    let label = "why ";
+    let room = usize::from(area.width).saturating_sub(label.len());
+    let lines = text::wrap(&text::clean(&why), room, if area.height >= 12 { 2 } else { 1 });
+    let height = u16::try_from(lines.len()).unwrap_or(1);
+    let top = area.bottom() - height;
+    buf.set_string(area.x, top, label, scene.style(Role::Heading));
+    for (y, line) in (top..).zip(&lines) {
+        buf.set_stringn(area.x + 4, y, line, room, scene.style(Role::Dim));
+    }
+    Rect { height: area.height - height, ..area }
+}

@@ -1,0 +1,353 @@
+//! Nodes: what the controller believes of each, since when, and what comes next.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{column, draw_nothing, explain, open, plain};
+use crate::{
+    app::{NodeColumn, NodeDue, Pane, What, order},
+    cluster::{ConditionStatus, Node, Taint, TaintEffect},
+    engine::{Known, NodeHealth, Stage},
+    k8s::feed::FeedKind,
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, Column, Table, Width, segments::Runs, strip},
+    },
+};
+
+/// ```text
+///   node        ready    since  heartbeat  grace                 next             zone  pods  cpu  mem  taints
+/// ○ n-3         Unknown    12s        62s   over  ▂▂▂▂▂▂▂▂▂▂▂▂█  NoExecute ~4s    a       12  62%  31%  …
+/// ● n-1         Ready     4d2h         3s    47s  ▂▂▂▂▂▂▂▂▂▂▂▂▁  –                a       14  70%  44%
+/// why  lease renewed 03:12:05 → node-monitor-grace-period 50s → …
+/// ```
+/// Draws each node; tells how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let list = &scene.screen.nodes.list;
+    let inner = open(scene, Pane::Nodes, area, facts(scene), buf);
+    if list.is_empty() {
+        draw_nothing(scene, FeedKind::Nodes, Pane::Nodes, "the cluster has no nodes", inner, buf);
+        return Table::page(inner);
+    }
+    let inner = explain(scene, Pane::Nodes, why(scene), inner, buf);
+    let page = Table::page(inner);
+    let table = Table {
+        columns: columns(scene),
+        rows: list.len(),
+        first: list.first_shown(page),
+        selected: Some(list.place()),
+        looks: scene.looks(Pane::Nodes),
+    };
+    table.render(inner, buf, |row| {
+        let node = list.keys().get(row).and_then(|name| scene.shown.cluster.node(name));
+        node.map(|node| cells(scene, node)).unwrap_or_default()
+    });
+    page
+}
+
+/// `30 · 25 ready · 2 not ready · 3 unknown · 1 cordoned`
+fn facts(scene: &Scene) -> Runs {
+    let nodes = scene.shown.cluster.nodes();
+    if nodes.is_empty() {
+        return Runs::default();
+    }
+    let [mut ready, mut not_ready, mut unknown, mut cordoned] = [0; 4];
+    for node in nodes.iter() {
+        match node.ready().map(|ready| ready.status) {
+            Some(ConditionStatus::True) => ready += 1,
+            Some(ConditionStatus::False | ConditionStatus::Invalid) => not_ready += 1,
+            Some(ConditionStatus::Unknown) | None => unknown += 1,
+        }
+        cordoned += usize::from(node.unschedulable);
+    }
+    let mut runs = Runs::new(&text::count(nodes.len()), scene.style(Role::Dim));
+    let parts = [
+        (ready, "ready", Role::NodeReady),
+        (not_ready, "not ready", Role::NodeNotReady),
+        (unknown, "unknown", Role::NodeUnknown),
+        (cordoned, "cordoned", Role::NodeCordoned),
+    ];
+    for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
+        runs = runs
+            .and(" · ", scene.style(Role::Faint))
+            .and(&format!("{} {what}", text::count(number)), scene.style(role));
+    }
+    let shown = scene.screen.nodes.list.len();
+    if shown < nodes.len() {
+        runs.and(&format!(" · {shown} shown"), scene.style(Role::Accent))
+    } else {
+        runs
+    }
+}
+
+fn columns(scene: &Scene) -> Vec<Column> {
+    use NodeColumn as By;
+    let sort = scene.screen.nodes.sort;
+    let mut columns = vec![
+        column(sort, By::Name, "  node", Width::Fit(12, 42)),
+        column(sort, By::Ready, "ready", Width::Fit(7, 8)),
+        column(sort, By::Since, "since", Width::Fit(5, 7)).right().gives_way(3),
+        column(sort, By::Heartbeat, "seen", Width::Fit(4, 7)).right(),
+        plain("grace", Width::Fit(5, 7)).right().gives_way(1),
+        plain("heartbeats", Width::Fixed(13)).gives_way(6),
+        column(sort, By::Due, "next", Width::Fit(6, 19)),
+        column(sort, By::Zone, "zone", Width::Fit(4, 24)).gives_way(2),
+        column(sort, By::Pods, "pods", Width::Fit(4, 5)).right().gives_way(4),
+        column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(7),
+        column(sort, By::Memory, "mem", Width::Fit(4, 6)).right().gives_way(8),
+        column(sort, By::Stage, "eviction", Width::Fit(8, 9)).gives_way(10),
+        column(sort, By::Conditions, "conditions", Width::Fit(10, 26)).gives_way(9),
+        column(sort, By::Roles, "roles", Width::Fit(5, 16)).gives_way(11),
+    ];
+    if scene.screen.wide {
+        columns.extend([
+            plain("probe", Width::Fixed(9)).gives_way(12),
+            column(sort, By::Address, "address", Width::Fit(7, 39)).gives_way(13),
+            column(sort, By::Version, "kubelet", Width::Fit(7, 16)).gives_way(14),
+            column(sort, By::Kind, "type", Width::Fit(4, 16)).gives_way(15),
+            column(sort, By::Age, "age", Width::Fit(4, 7)).right().gives_way(16),
+            column(sort, By::Taints, "taints", Width::Grow(10, 1)).gives_way(5),
+            plain("message", Width::Grow(10, 1)).gives_way(17),
+        ]);
+    } else {
+        columns.push(column(sort, By::Taints, "taints", Width::Grow(10, 1)).gives_way(5));
+    }
+    columns
+}
+
+fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
+    let health = scene.shown.views.health.get(&node.name);
+    let load = scene.shown.cluster.load(&node.name);
+    let dim = scene.style(Role::Dim);
+    let mut cells = vec![
+        name(scene, node),
+        readiness(scene, node),
+        since(scene, node),
+        seen(scene, node, health),
+        grace(scene, node, health),
+        heartbeats(scene, node, health),
+        next(scene, node),
+        Cell::new(&node.zone().to_string(), dim),
+        pods(scene, load.pods, load.terminating),
+        share(scene, load.requested.cpu_milli, node.allocatable.cpu_milli),
+        share(scene, load.requested.memory_bytes, node.allocatable.memory_bytes),
+        stage(scene, health),
+        conditions(scene, node),
+        Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
+    ];
+    if scene.screen.wide {
+        let message = node.ready().filter(|ready| ready.status != ConditionStatus::True);
+        cells.extend([
+            probe(scene, health),
+            Cell::new(&node.address, dim),
+            Cell::new(&node.kubelet_version, dim),
+            Cell::new(order::instance_type(node).map_or("", |name| name.as_str()), dim),
+            Cell::new(&text::age(scene.now, node.created), dim),
+            taints(scene, node),
+            Cell::new(message.map_or("", |ready| ready.message.as_str()), dim),
+        ]);
+    } else {
+        cells.push(taints(scene, node));
+    }
+    cells
+}
+
+/// The sign of readiness and the name; `⊘` behind the name of a cordoned node.
+fn name(scene: &Scene, node: &Node) -> Cell {
+    let (glyph, role) = sign(node);
+    let named = scene.style(if node.is_ready() { Role::Base } else { Role::Strong });
+    let cell = Cell::new(glyph, scene.style(role)).and(" ", named).and(&node.name, named);
+    let cell = if node.unschedulable { cell.and(" ⊘", scene.style(Role::NodeCordoned)) } else { cell };
+    if node.terminating { cell.and(" ✗", scene.style(Role::NodeNotReady)) } else { cell }
+}
+
+/// How readiness is shown: by a sign and a role.
+pub fn sign(node: &Node) -> (&'static str, Role) {
+    match node.ready().map(|ready| ready.status) {
+        Some(ConditionStatus::True) => ("●", Role::NodeReady),
+        Some(ConditionStatus::False | ConditionStatus::Invalid) => ("◐", Role::NodeNotReady),
+        Some(ConditionStatus::Unknown) => ("○", Role::NodeUnknown),
+        None => ("◌", Role::NodeUnknown),
+    }
+}
+
+fn readiness(scene: &Scene, node: &Node) -> Cell {
+    let word = match node.ready().map(|ready| ready.status) {
+        Some(ConditionStatus::True) => "Ready",
+        Some(ConditionStatus::False) => "False",
+        Some(ConditionStatus::Invalid) => "invalid",
+        Some(ConditionStatus::Unknown) => "Unknown",
+        None => "no word",
+    };
+    Cell::new(word, scene.style(sign(node).1))
+}
+
+/// Since when it is so: the Ready condition's transition.
+fn since(scene: &Scene, node: &Node) -> Cell {
+    let since = node.ready().and_then(|ready| ready.last_transition);
+    since.map_or_else(Cell::default, |since| Cell::new(&text::age(scene.now, since), scene.style(Role::Dim)))
+}
+
+/// When the last sign of life was noticed, `~` where that is an estimate.
+fn seen(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
+    let (probe, known) = match health {
+        Some(health) => (Some(health.probe), health.known),
+        None => (scene.shown.cluster.lease(&node.name).and_then(|lease| lease.renewed), Known::Estimated),
+    };
+    let Some(probe) = probe else { return Cell::new("never", scene.style(Role::Dim)) };
+    let role = heartbeat_role(scene, scene.now.since(probe).as_secs_f64(), health);
+    Cell::new(mark(known), scene.style(Role::Faint)).and(&text::age(scene.now, probe), scene.style(role))
+}
+
+/// What is left of the grace period.
+fn grace(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
+    let Some(health) = health else { return Cell::new("–", scene.style(Role::Faint)) };
+    if health.expires() <= scene.now {
+        return Cell::new("over", scene.style(Role::HeartbeatLost));
+    }
+    // A fresh heartbeat's grace is no countdown to anything yet: quiet.
+    let late = scene.now.since(health.probe) > crate::app::HEARTBEAT_LATE;
+    if late && node.is_ready() {
+        return scene.countdown(health.expires(), false);
+    }
+    Cell::new(&text::left(health.expires(), scene.now), scene.style(Role::Dim))
+}
+
+/// The gaps between the last renewals, and at the end the present silence, as it grows.
+fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
+    let grace = health.map_or(scene.app.settings.node_monitor_grace_period.value, |health| health.grace);
+    let grace = grace.as_secs_f64().max(1.0);
+    let mut cell = Cell::default();
+    let gaps = scene.shown.heartbeats.gaps(&node.name);
+    let missing = crate::app::heartbeats::KEPT - gaps.len();
+    cell = cell.and(&"·".repeat(missing), scene.style(Role::Faint));
+    let open = health.map(|health| scene.now.since(health.probe).or_zero());
+    for gap in gaps.chain(open) {
+        let gap = gap.as_secs_f64();
+        #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
+        let bar = strip((gap / grace) as f32);
+        cell = cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, gap, health)));
+    }
+    cell
+}
+
+/// Heartbeats come four times in the default grace period of 40 s: half of it is late, all of it lost.
+fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeHealth>) -> Role {
+    let grace = health.map_or(scene.app.settings.node_monitor_grace_period.value, |health| health.grace);
+    let share = silence_secs / grace.as_secs_f64().max(1.0);
+    match share {
+        ..0.45 => Role::HeartbeatOk,
+        0.45..1.0 => Role::HeartbeatLate,
+        _ => Role::HeartbeatLost,
+    }
+}
+
+/// `NoExecute ~1m10s`: what comes next to the node.
+fn next(scene: &Scene, node: &Node) -> Cell {
+    let Some(due) = scene.shown.views.dues.get(&node.name) else {
+        return Cell::new("–", scene.style(Role::Faint));
+    };
+    let (what, role) = due_words(due);
+    let cell = Cell::new(&what, scene.style(role)).and(" ", scene.style(Role::Dim));
+    match due.at {
+        Some(at) => cell.join(scene.countdown(at, due.estimated)),
+        None => cell.and("waits", scene.style(Role::Dim)),
+    }
+}
+
+/// What comes, in a word, and how it looks.
+pub fn due_words(due: &NodeDue) -> (String, Role) {
+    match due.what {
+        What::Unknown => ("Unknown".into(), Role::NodeUnknown),
+        What::Taint => ("NoExecute".into(), Role::TaintNoExecute),
+        What::Evict(1) => ("1 pod".into(), Role::EvictionTerminating),
+        What::Evict(pods) => (format!("{} pods", text::count(pods)), Role::EvictionTerminating),
+    }
+}
+
+fn pods(scene: &Scene, pods: usize, terminating: usize) -> Cell {
+    let cell = if terminating > 0 {
+        Cell::new(&format!("-{terminating} "), scene.style(Role::EvictionTerminating))
+    } else {
+        Cell::default()
+    };
+    cell.and(&pods.to_string(), scene.style(if pods == 0 { Role::Faint } else { Role::Base }))
+}
+
+/// Requests against what is allocatable: `62%`.
+fn share(scene: &Scene, used: i64, of: i64) -> Cell {
+    let Some(percent) = used.saturating_mul(100).checked_div(of) else {
+        return Cell::new("–", scene.style(Role::Faint));
+    };
+    let role = if percent >= 90 { Role::GaugeHigh } else { Role::Base };
+    Cell::new(&percent.to_string(), scene.style(role)).and("%", scene.style(Role::Faint))
+}
+
+fn stage(scene: &Scene, health: Option<&NodeHealth>) -> Cell {
+    match health.map(|health| health.stage) {
+        None | Some(Stage::Well) => Cell::default(),
+        Some(Stage::Queued) => Cell::new("queued", scene.style(Role::CountdownSoon)),
+        Some(Stage::Requested) => Cell::new("requested", scene.style(Role::CountdownSoon)),
+        Some(Stage::Tainted) => Cell::new("tainted", scene.style(Role::TaintNoExecute)),
+    }
+}
+
+fn conditions(scene: &Scene, node: &Node) -> Cell {
+    let mut cell = Cell::default();
+    for condition in order::pressures(node) {
+        cell = gap(cell, scene).and(&condition.kind, scene.style(Role::NodeCondition));
+    }
+    cell
+}
+
+/// `unreachable:NoExecute 12s`: without the prefix that they all have, those that evict first.
+fn taints(scene: &Scene, node: &Node) -> Cell {
+    let mut taints: Vec<&Taint> = node.taints.iter().collect();
+    taints.sort_by_key(|taint| taint.effect != TaintEffect::NoExecute);
+    let mut cell = Cell::default();
+    for taint in taints {
+        let role = match taint.effect {
+            TaintEffect::NoExecute => Role::TaintNoExecute,
+            TaintEffect::NoSchedule | TaintEffect::PreferNoSchedule | TaintEffect::Invalid => {
+                Role::TaintNoSchedule
+            }
+        };
+        let text = taint.to_string();
+        let short = text.strip_prefix("node.kubernetes.io/").unwrap_or(&text);
+        cell = gap(cell, scene).and(short, scene.style(role));
+        if let Some(added) = taint.time_added {
+            cell = cell.and(&format!(" {}", text::age(scene.now, added)), scene.style(Role::Dim));
+        }
+    }
+    cell
+}
+
+fn gap(cell: Cell, scene: &Scene) -> Cell {
+    if cell.is_empty() { cell } else { cell.and(", ", scene.style(Role::Faint)) }
+}
+
+/// probeTimestamp as a time of day.
+fn probe(scene: &Scene, health: Option<&NodeHealth>) -> Cell {
+    let Some(health) = health else { return Cell::default() };
+    Cell::new(mark(health.known), scene.style(Role::Faint))
+        .and(&text::clock(health.probe), scene.style(Role::Dim))
+}
+
+/// The sign of an estimate.
+pub const fn mark(known: Known) -> &'static str {
+    match known {
+        Known::Seen => "",
+        Known::Estimated => "~",
+        Known::AtLatest => "≤",
+    }
+}
+
+/// Why the selected node is as it is, or what comes next to it.
+fn why(scene: &Scene) -> Option<String> {
+    let name = scene.screen.nodes.list.selected()?;
+    if let Some(due) = scene.shown.views.dues.get(name) {
+        return Some(due.why.to_string());
+    }
+    let ready = scene.shown.cluster.node(name)?.ready()?;
+    (ready.status != ConditionStatus::True).then(|| format!("{}: {}", ready.reason, ready.message))
+}

@@ -1,0 +1,119 @@
+//! The pods of one node.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{
+    column, draw_nothing, evictions, explain,
+    nodes::{due_words, sign},
+    open,
+};
+use crate::{
+    app::{Pane, PodColumn},
+    cluster::{NodeName, Phase, Pod},
+    k8s::feed::FeedKind,
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, Column, Table, Width, segments::Runs},
+    },
+};
+
+/// ```text
+///   pod                       ready  phase    eviction     owner               priority  cpu   mem   age
+/// ● shop/web-7d4b9-x2x        yes    Running  4m12s        ReplicaSet web-7d4b9        0  250m  128Mi  4d
+/// ○ shop/db-0                 no     Running  never        StatefulSet db             10  1     1.0Gi  4d
+/// ```
+/// Draws the pods of the node that the user went into; tells how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let list = &scene.screen.pods.list;
+    let Some(node) = &scene.screen.inside else { return 0 };
+    let inner = open(scene, Pane::Pods, area, facts(scene, node), buf);
+    if list.is_empty() {
+        draw_nothing(scene, FeedKind::Pods, Pane::Pods, "no pods on this node", inner, buf);
+        return Table::page(inner);
+    }
+    let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
+    let inner = explain(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
+    let page = Table::page(inner);
+    let table = Table {
+        columns: columns(scene),
+        rows: list.len(),
+        first: list.first_shown(page),
+        selected: Some(list.place()),
+        looks: scene.looks(Pane::Pods),
+    };
+    table.render(inner, buf, |row| {
+        let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
+        pod.map(|pod| cells(scene, pod)).unwrap_or_default()
+    });
+    page
+}
+
+/// `on n-3 · ○ NodeStatusUnknown · NoExecute ~4s · 12 pods`
+fn facts(scene: &Scene, name: &NodeName) -> Runs {
+    let dim = scene.style(Role::Dim);
+    let runs = Runs::new("on ", dim).and(name, scene.style(Role::Strong));
+    let Some(node) = scene.shown.cluster.node(name) else {
+        return runs.and(" (gone)", scene.style(Role::NodeNotReady));
+    };
+    let (glyph, role) = sign(node);
+    let reason = node.ready().map_or("no status posted", |ready| ready.reason.as_str());
+    let mut runs = runs.and(&format!(" {glyph} {reason}"), scene.style(role));
+    if let Some(due) = scene.shown.views.dues.get(name) {
+        let (what, role) = due_words(due);
+        let time = due.at.map_or("waits".into(), |at| text::left(at, scene.now));
+        runs = runs.and(" · ", scene.style(Role::Faint)).and(&format!("{what} {time}"), scene.style(role));
+    }
+    runs.and(" · ", scene.style(Role::Faint))
+        .and(&format!("{} pods", scene.shown.cluster.load(name).pods), dim)
+}
+
+fn columns(scene: &Scene) -> Vec<Column> {
+    use PodColumn as By;
+    let sort = scene.screen.pods.sort;
+    vec![
+        column(sort, By::Name, "  pod", Width::Fit(18, 56)),
+        column(sort, By::Ready, "ready", Width::Fixed(5)),
+        column(sort, By::Phase, "phase", Width::Fit(7, 9)).gives_way(3),
+        column(sort, By::Due, "eviction", Width::Fit(8, 9)).right(),
+        column(sort, By::Owner, "owner", Width::Grow(12, 1)).gives_way(2),
+        column(sort, By::Priority, "priority", Width::Fit(8, 11)).right().gives_way(6),
+        column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(4),
+        column(sort, By::Memory, "mem", Width::Fit(5, 6)).right().gives_way(5),
+        column(sort, By::Age, "age", Width::Fit(4, 7)).right().gives_way(1),
+    ]
+}
+
+fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
+    let dim = scene.style(Role::Dim);
+    let (glyph, role) = match (pod.is_ready(), pod.phase) {
+        (true, _) => ("●", Role::NodeReady),
+        (false, Phase::Succeeded) => ("✓", Role::Dim),
+        (false, Phase::Failed) => ("✗", Role::LevelError),
+        (false, Phase::Pending | Phase::Running | Phase::Unknown) => ("○", Role::NodeNotReady),
+    };
+    let eviction = scene.shown.views.evictions.get(&pod.key);
+    let owner = pod.owner.as_ref();
+    let owner = owner.map_or_else(
+        || Cell::new(if pod.mirror { "static pod" } else { "nobody" }, scene.style(Role::NodeCondition)),
+        |owner| Cell::new(owner.kind.as_str(), scene.style(Role::Faint)).and(" ", dim).and(&owner.name, dim),
+    );
+    vec![
+        Cell::new(glyph, scene.style(role))
+            .and(" ", dim)
+            .and(&pod.key.namespace, dim)
+            .and("/", scene.style(Role::Faint))
+            .and(&pod.key.name, scene.style(Role::Base)),
+        Cell::new(if pod.is_ready() { "yes" } else { "no" }, scene.style(role)),
+        Cell::new(pod.phase.as_str(), dim),
+        eviction.map_or_else(
+            || Cell::new("–", scene.style(Role::Faint)),
+            |eviction| evictions::time(scene, &eviction.state),
+        ),
+        owner,
+        Cell::new(&pod.priority.to_string(), dim),
+        Cell::new(&text::cores(pod.requests.cpu_milli), dim),
+        Cell::new(&text::memory(pod.requests.memory_bytes), dim),
+        Cell::new(&text::age(scene.now, pod.created), dim),
+    ]
+}

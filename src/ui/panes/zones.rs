@@ -1,0 +1,190 @@
+//! Zones: how many of their nodes are down, and how fast the others follow.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{column, draw_nothing, open, plain, say};
+use crate::{
+    app::{Duty, Pane, ZoneColumn},
+    engine::{ZoneState, ZoneView},
+    k8s::feed::FeedKind,
+    time::Span,
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, Column, Table, Width, bar, segments::Runs},
+    },
+};
+
+/// ```text
+///   zone      state                not ready          rate                     queue  next NoExecute taints
+/// ● eu/eu-a   Normal               ━━━────── 1/10 10%  0.1/s                       2  4s 14s  n-3 n-7
+/// ◐ eu/eu-b   PartialDisruption    ━━━━━━─── 6/10 60%  0 stopped: at most 50 nodes 6  never   6 wait
+/// ```
+/// Draws each zone; tells how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let zones = &scene.shown.views.zones;
+    let inner = open(scene, Pane::Zones, area, facts(scene), buf);
+    let page = Table::page(inner);
+    if zones.is_empty() && scene.app.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
+        say(scene, "◌", "waiting to hear who leads the controllers", Role::FeedBusy, inner, buf);
+        return page;
+    }
+    let list = &scene.screen.zones.list;
+    if list.is_empty() {
+        draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zone has been seen yet", inner, buf);
+        return page;
+    }
+    let table = Table {
+        columns: columns(scene),
+        rows: list.len(),
+        first: list.first_shown(page),
+        selected: Some(list.place()),
+        looks: scene.looks(Pane::Zones),
+    };
+    table.render(inner, buf, |row| {
+        let zone = zones.iter().find(|zone| zone.key == list.keys()[row]);
+        zone.map(|zone| cells(scene, zone)).unwrap_or_default()
+    });
+    page
+}
+
+/// `3 · 2 disrupted`
+fn facts(scene: &Scene) -> Runs {
+    let zones = &scene.shown.views.zones;
+    if zones.is_empty() {
+        return Runs::default();
+    }
+    let disrupted =
+        zones.iter().filter(|zone| !matches!(zone.state, ZoneState::Normal | ZoneState::Initial)).count();
+    let runs = Runs::new(&text::count(zones.len()), scene.style(Role::Dim));
+    if disrupted == 0 {
+        return runs;
+    }
+    runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial))
+}
+
+fn columns(scene: &Scene) -> Vec<Column> {
+    let sort = scene.screen.zones.sort;
+    vec![
+        column(sort, ZoneColumn::Zone, "  zone", Width::Fit(10, 30)),
+        column(sort, ZoneColumn::State, "state", Width::Fit(6, 17)).gives_way(1),
+        column(sort, ZoneColumn::NotReady, "not ready", Width::Fit(9, 13)).right(),
+        plain("of threshold", Width::Fixed(19)).gives_way(4),
+        column(sort, ZoneColumn::Rate, "taints nodes at", Width::Fit(15, 34)).gives_way(2),
+        column(sort, ZoneColumn::Queue, "queue", Width::Fit(5, 6)).right(),
+        plain("next slots", Width::Fit(10, 18)).gives_way(3),
+        plain("waiting", Width::Grow(8, 1)).gives_way(5),
+    ]
+}
+
+fn cells(scene: &Scene, zone: &ZoneView) -> Vec<Cell> {
+    let dim = scene.style(Role::Dim);
+    let role = state_role(zone.state);
+    vec![
+        Cell::new(glyph(zone.state), scene.style(role))
+            .and(" ", dim)
+            .and(&zone.key.to_string(), scene.style(Role::Base)),
+        Cell::new(zone.state.as_str(), scene.style(role)),
+        not_ready(scene, zone),
+        share(scene, zone),
+        rate(scene, zone),
+        queue_length(scene, zone),
+        slots(scene, zone),
+        waiting(scene, zone),
+    ]
+}
+
+/// `3 of 10`
+fn not_ready(scene: &Scene, zone: &ZoneView) -> Cell {
+    let role = if zone.not_ready == 0 { Role::Dim } else { Role::Strong };
+    Cell::new(&text::count(zone.not_ready), scene.style(role))
+        .and(" of ", scene.style(Role::Faint))
+        .and(&text::count(zone.size), scene.style(Role::Base))
+}
+
+/// `━━━━──── 30% of 55%`: the bar is full at the threshold.
+fn share(scene: &Scene, zone: &ZoneView) -> Cell {
+    let threshold = scene.app.settings.unhealthy_zone_threshold.value;
+    let share = zone.unready_share();
+    let (fill, rest) = bar(if threshold > 0.0 { share / threshold } else { share }, 8);
+    let role = if share >= threshold { Role::GaugeHigh } else { Role::GaugeFill };
+    Cell::new(&fill, scene.style(role))
+        .and(&rest, scene.style(Role::GaugeRest))
+        .and(&format!(" {:>3.0}%", 100.0 * share), scene.style(Role::Base))
+        .and(&format!(" / {:.0}%", 100.0 * threshold), scene.style(Role::Faint))
+}
+
+/// The rate in force, and why it is what it is.
+fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
+    let settings = &scene.app.settings;
+    let zones = &scene.shown.views.zones;
+    let all_down = zones.iter().all(|zone| zone.state == ZoneState::FullDisruption);
+    let large = i64::from(settings.large_cluster_size_threshold.value);
+    let (why, role) = match zone.state {
+        _ if all_down => ("stopped: every zone is down".into(), Role::ZoneFull),
+        ZoneState::PartialDisruption if zone.rate > 0.0 => {
+            (format!("slowed: over {large} nodes"), Role::ZonePartial)
+        }
+        ZoneState::PartialDisruption => (format!("stopped: at most {large} nodes"), Role::ZonePartial),
+        ZoneState::FullDisruption => ("full rate: other zones live".into(), Role::Dim),
+        ZoneState::Normal | ZoneState::Initial => ("full rate".into(), Role::Dim),
+    };
+    let number = if zone.rate > 0.0 { format!("{}/s ", zone.rate) } else { "0/s ".into() };
+    Cell::new(&number, scene.style(Role::Base)).and(&why, scene.style(role))
+}
+
+fn queue_length(scene: &Scene, zone: &ZoneView) -> Cell {
+    let role = if zone.queue.is_empty() { Role::Faint } else { Role::Strong };
+    Cell::new(&text::count(zone.queue.len()), scene.style(role))
+}
+
+/// `4s 14s 24s`: when the next nodes get their taint.
+fn slots(scene: &Scene, zone: &ZoneView) -> Cell {
+    if zone.queue.is_empty() {
+        return Cell::new("–", scene.style(Role::Faint));
+    }
+    let (Some(first), true) = (zone.next_token, zone.rate > 0.0) else {
+        return Cell::new("none while stopped", scene.style(state_role(zone.state)));
+    };
+    let apart = Span::from_secs_f64(1.0 / f64::from(zone.rate));
+    let mut cell = Cell::default();
+    for place in 0..zone.queue.len().min(3) {
+        let at = first.max(scene.now) + apart * i64::try_from(place).unwrap_or(0);
+        let gap = if place > 0 { " " } else { "" };
+        let role = if place == 0 { Role::CountdownSoon } else { Role::Dim };
+        cell = cell.and(gap, scene.style(Role::Dim)).and(&text::left(at, scene.now), scene.style(role));
+    }
+    cell
+}
+
+/// Who competes for the slots. Upstream's order among waiting nodes is chance: one name says who is next only
+/// where one waits, or where kordon decides.
+fn waiting(scene: &Scene, zone: &ZoneView) -> Cell {
+    let names: Vec<&str> = zone.queue.iter().map(|node| &**node).collect();
+    let sure = scene.app.duty == Duty::Controller || names.len() == 1;
+    match names.as_slice() {
+        [] => Cell::default(),
+        _ if sure => Cell::new(&names.join(" "), scene.style(Role::NodeUnknown)),
+        _ => {
+            Cell::new("any of ", scene.style(Role::Dim)).and(&names.join(" "), scene.style(Role::NodeUnknown))
+        }
+    }
+}
+
+pub const fn glyph(state: ZoneState) -> &'static str {
+    match state {
+        ZoneState::Initial => "◌",
+        ZoneState::Normal => "●",
+        ZoneState::PartialDisruption => "◐",
+        ZoneState::FullDisruption => "○",
+    }
+}
+
+pub const fn state_role(state: ZoneState) -> Role {
+    match state {
+        ZoneState::Initial => Role::ZoneInitial,
+        ZoneState::Normal => Role::ZoneNormal,
+        ZoneState::PartialDisruption => Role::ZonePartial,
+        ZoneState::FullDisruption => Role::ZoneFull,
+    }
+}

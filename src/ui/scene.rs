@@ -1,0 +1,66 @@
+//! What every pane draws from.
+
+use ratatui::style::Style;
+
+use super::{
+    text,
+    theme::{Role, Theme},
+    widgets::{Cell, Urgency, table::Looks},
+};
+use crate::{
+    app::{App, Knowledge, Pane, Screen},
+    time::Timestamp,
+};
+
+/// The state, the theme and the moment of one frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    pub app: &'a App,
+    pub screen: &'a Screen,
+    /// What is shown: the present, or the frozen moment.
+    pub shown: &'a Knowledge,
+    /// The time that belongs to it.
+    pub now: Timestamp,
+    pub theme: &'static Theme,
+    /// Whether panes have frames around them, or a rule above them only.
+    pub framed: bool,
+}
+
+impl<'a> Scene<'a> {
+    pub fn new(app: &'a App, now: Timestamp) -> Self {
+        Self {
+            app,
+            screen: &app.screen,
+            shown: app.shown(),
+            now: app.shown_at(now),
+            theme: Theme::bundled(app.screen.theme()),
+            framed: true,
+        }
+    }
+
+    pub fn style(&self, role: Role) -> Style {
+        self.theme.style(role)
+    }
+
+    /// How the tables of a pane look.
+    pub fn looks(&self, pane: Pane) -> Looks {
+        let focused = self.screen.focus == pane;
+        Looks {
+            heading: self.style(Role::Heading),
+            sorted: self.style(Role::HeadingSorted),
+            selected: self.style(if focused { Role::Selected } else { Role::SelectedElsewhere }),
+            thumb: self.style(if focused { Role::BorderFocus } else { Role::Border }),
+        }
+    }
+
+    /// The time left, in the colour of its nearness; `~` before an estimate.
+    pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
+        let style = self.style(match Urgency::of(at, self.now) {
+            Urgency::Far => Role::CountdownFar,
+            Urgency::Soon => Role::CountdownSoon,
+            Urgency::Near => Role::CountdownNear,
+        });
+        let mark = if estimated { "~" } else { "" };
+        Cell::new(mark, self.style(Role::Dim)).and(&text::left(at, self.now), style)
+    }
+}

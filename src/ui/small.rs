@@ -1,0 +1,87 @@
+//! What is shown where there is no room for tables: the answers in short, and that there is more.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{
+    Scene,
+    layout::LEAST,
+    panes::header,
+    text,
+    theme::Role,
+    widgets::segments::{Runs, cut_line},
+};
+use crate::{
+    app::{EvictionState, Mode},
+    k8s::feed::FeedKind,
+};
+
+/// ```text
+/// too small: 40x14, needs 60x15
+/// DRY-RUN  prod-eu
+/// 25 of 30 nodes ready
+/// n-3: NoExecute in 4s
+/// shop/web-1 leaves in 12s
+/// ```
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
+    let mut lines = vec![
+        Runs::new(
+            &format!("too small: {}x{}, needs {}x{}", area.width, area.height, LEAST.0, LEAST.1),
+            scene.style(Role::Dim),
+        ),
+        place(scene),
+        nodes(scene),
+    ];
+    let (mark, footing, role) = header::footing(scene);
+    lines.push(Runs::new(&format!("{mark} {footing}"), scene.style(role)));
+    lines.extend(evictions(scene));
+    // The mode and the nodes come before the advice where there is one line only.
+    if area.height < 3 {
+        lines.rotate_left(1);
+    }
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        buf.set_line(area.x, y, &cut_line(line.line(), usize::from(area.width)), area.width);
+    }
+}
+
+fn place(scene: &Scene) -> Runs {
+    let (badge, role) = match scene.app.mode {
+        Mode::DryRun => (" DRY-RUN ", Role::ModeDryRun),
+        Mode::Enforce => (" ENFORCE ", Role::ModeEnforce),
+        Mode::ReadOnly => (" READ-ONLY ", Role::ModeReadOnly),
+    };
+    Runs::new(badge, scene.style(role))
+        .and(&format!(" {}", scene.app.facts.context), scene.style(Role::Strong))
+}
+
+fn nodes(scene: &Scene) -> Runs {
+    let nodes = scene.shown.cluster.nodes();
+    if nodes.is_empty() {
+        let heard = scene.shown.feeds.health(FeedKind::Nodes).is_some();
+        let text = if heard { "no nodes yet" } else { "waiting for the nodes" };
+        return Runs::new(text, scene.style(Role::Dim));
+    }
+    let ready = nodes.iter().filter(|node| node.is_ready()).count();
+    let role = if ready == nodes.len() { Role::NodeReady } else { Role::NodeNotReady };
+    Runs::new(
+        &format!("{} of {} nodes ready", text::count(ready), text::count(nodes.len())),
+        scene.style(role),
+    )
+}
+
+/// The evictions that come next, as many as there may be lines for.
+fn evictions(scene: &Scene) -> Vec<Runs> {
+    let rows = scene.screen.evictions.list.keys().iter().filter_map(|key| {
+        let row = scene.shown.views.evictions.get(key)?;
+        match row.state {
+            EvictionState::Due { at, .. } | EvictionState::Foreseen { at } => Some((key, at)),
+            EvictionState::Never | EvictionState::Terminating { .. } | EvictionState::Cancelled { .. } => {
+                None
+            }
+        }
+    });
+    let line = |(key, at): (&crate::cluster::Key, _)| {
+        Runs::new(&format!("{key} "), scene.style(Role::Base))
+            .and(&format!("leaves in {}", text::left(at, scene.now)), scene.style(Role::CountdownSoon))
+    };
+    rows.take(20).map(line).collect()
+}

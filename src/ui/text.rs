@@ -1,0 +1,218 @@
+//! Text for the terminal: what comes from a cluster is shown, never obeyed; cut to widths; numbers and times.
+
+use std::borrow::Cow;
+
+use ratatui::{style::Style, text::Span as Run};
+
+use crate::time::{Span, Timestamp};
+
+/// Stands for a character that would be invisible, or would change how others are shown.
+const REPLACEMENT: char = '\u{FFFD}';
+
+/// Marks of no width that one character may carry (accents); more of them would pile up over other lines.
+const MARKS: usize = 2;
+
+/// The text with every character that is not plainly visible made so: control characters become their pictures
+/// (`␛`), bidirectional overrides, zero-width characters and the like become `�`.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
+        return Cow::Borrowed(text);
+    }
+    let mut marks = 0;
+    let cleaned = text.chars().map(|letter| match letter {
+        '\0'..='\u{1F}' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or(REPLACEMENT),
+        '\u{7F}' => '␡',
+        letter if letter.is_ascii() => letter,
+        letter if is_deceptive(letter) => REPLACEMENT,
+        letter if width(letter.encode_utf8(&mut [0; 4])) == 0 => {
+            marks += 1;
+            if marks > MARKS { REPLACEMENT } else { letter }
+        }
+        letter => {
+            marks = 0;
+            letter
+        }
+    });
+    Cow::Owned(cleaned.collect())
+}
+
+/// Whether a character is invisible or moves others about.
+fn is_deceptive(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// How many cells the text takes.
+pub fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { Run::raw(text).width() }
+}
+
+/// The text cut to so many cells; what is cut shows as `…`.
+pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
+    if width(text) <= cells {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = cells.checked_sub(1) else { return Cow::Borrowed("") };
+    let mut kept = String::new();
+    let mut used = 0;
+    for grapheme in Run::raw(text).styled_graphemes(Style::default()) {
+        let next = width(grapheme.symbol);
+        if used + next > room {
+            break;
+        }
+        kept.push_str(grapheme.symbol);
+        used += next;
+    }
+    kept.push('…');
+    Cow::Owned(kept)
+}
+
+/// The text over at most so many lines of so many cells, broken between words where it can be; the last line is
+/// cut where the text goes on.
+pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
+    let mut wrapped: Vec<String> = Vec::new();
+    let mut words = text.split(' ').peekable();
+    while words.peek().is_some() && wrapped.len() < lines {
+        let mut line = String::new();
+        while let Some(word) =
+            words.next_if(|word| line.is_empty() || width(&line) + 1 + width(word) <= cells)
+        {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        wrapped.push(cut(&line, cells).into_owned());
+    }
+    if words.peek().is_some()
+        && let Some(last) = wrapped.last_mut()
+    {
+        *last = cut(&format!("{last} {}", words.collect::<Vec<_>>().join(" ")), cells).into_owned();
+    }
+    wrapped
+}
+
+/// A count with its thousands apart: `61,500`.
+pub fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes in binary units: `1.5 MiB`.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut amount, mut unit) = (bytes as f64, 0);
+    while amount >= 1023.95 && unit + 1 < UNITS.len() {
+        (amount, unit) = (amount / 1024.0, unit + 1);
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{amount:.1} {}", UNITS[unit]) }
+}
+
+/// How long ago something was, to the second: `0s`, `12s`, `4m05s`.
+pub fn age(now: Timestamp, then: Timestamp) -> String {
+    whole_seconds(now.since(then).or_zero()).to_string()
+}
+
+/// How long until something is, rounded up so that nothing shows zero before its time; `now` once it is past.
+pub fn left(at: Timestamp, now: Timestamp) -> String {
+    let ahead = at.since(now);
+    if ahead <= Span::ZERO {
+        return "now".into();
+    }
+    whole_seconds(ahead + Span::from_nanos(999_999_999)).to_string()
+}
+
+fn whole_seconds(span: Span) -> Span {
+    Span::from_secs(span.as_secs())
+}
+
+/// The time of day in UTC: `03:12:45`.
+pub fn clock(at: Timestamp) -> String {
+    at.utc().format("%H:%M:%S").to_string()
+}
+
+/// Memory in the unit that fits: `1.5Gi`, `512Mi`.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub fn memory(bytes: i64) -> String {
+    let mebi = bytes as f64 / (1024.0 * 1024.0);
+    if mebi.abs() >= 1024.0 * 10.0 {
+        format!("{:.0}Gi", mebi / 1024.0)
+    } else if mebi.abs() >= 1024.0 {
+        format!("{:.1}Gi", mebi / 1024.0)
+    } else {
+        format!("{mebi:.0}Mi")
+    }
+}
+
+/// Cores: `250m`, `1.5`, `12`.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub fn cores(milli: i64) -> String {
+    if milli.abs() < 1000 {
+        format!("{milli}m")
+    } else if milli % 1000 == 0 {
+        (milli / 1000).to_string()
+    } else {
+        format!("{:.1}", milli as f64 / 1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_instead() {
+        assert_eq!(clean("web-1"), "web-1");
+        assert_eq!(clean("\x1b[2Jgone\r\n\x07\x7f"), "␛[2Jgone␍␊␇␡");
+        assert_eq!(clean("\u{9b}31m"), "�31m", "C1 as well");
+        assert_eq!(clean("abc\u{202e}def\u{2066}\u{200b}\u{feff}"), "abc�def���");
+        assert_eq!(clean("größe 節点"), "größe 節点", "honest letters stay");
+        assert_eq!(clean("e\u{301}"), "e\u{301}", "so do accents");
+        assert_eq!(clean("z\u{301}\u{302}\u{303}\u{304}"), "z\u{301}\u{302}��", "but no towers of them");
+    }
+
+    #[test]
+    fn text_is_cut_by_cells_and_never_through_a_wide_character() {
+        assert_eq!(cut("node-1", 6), "node-1");
+        assert_eq!(cut("node-12", 6), "node-…");
+        assert_eq!(cut("節点節点", 5), "節点…");
+        assert_eq!(cut("節点節点", 4), "節…");
+        assert_eq!((cut("abc", 1), cut("abc", 0)), ("…".into(), "".into()));
+    }
+
+    #[test]
+    fn long_text_wraps_between_words_and_says_that_it_goes_on() {
+        assert_eq!(wrap("one two three four", 9, 9), ["one two", "three", "four"]);
+        assert_eq!(wrap("one two three four", 9, 2), ["one two", "three fo…"]);
+        assert_eq!(wrap("incomprehensible", 9, 2), ["incompre…"]);
+        assert!(wrap("", 9, 2).len() <= 1 && wrap("a", 9, 0).is_empty());
+    }
+
+    #[test]
+    fn numbers_and_times_read_well() {
+        assert_eq!(
+            [0, 999, 1000, 61_500, 1_234_567].map(count),
+            ["0", "999", "1,000", "61,500", "1,234,567"]
+        );
+        assert_eq!([500, 1536, 1 << 20, 1_048_575].map(bytes), ["500 B", "1.5 KiB", "1.0 MiB", "1.0 MiB"]);
+        let now = Timestamp::from_secs(1000);
+        assert_eq!(left(now + Span::from_millis(1), now), "1s", "not over yet");
+        assert_eq!(left(now + Span::from_secs(252), now), "4m12s");
+        assert_eq!(left(now, now), "now");
+        assert_eq!(age(now, now - Span::from_millis(1999)), "1s");
+        assert_eq!([250, 1000, 1500, 64_000].map(cores), ["250m", "1", "1.5", "64"]);
+        assert_eq!([512 << 20, 3 << 29, 64 << 30].map(memory), ["512Mi", "1.5Gi", "64Gi"]);
+    }
+}

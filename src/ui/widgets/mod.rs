@@ -1,0 +1,13 @@
+//! Widgets that know no Kubernetes: they take texts, numbers and styles.
+
+pub mod bar;
+pub mod countdown;
+pub mod segments;
+pub mod strip;
+pub mod table;
+
+pub use bar::bar;
+pub use countdown::Urgency;
+pub use segments::Segments;
+pub use strip::strip;
+pub use table::{Cell, Column, Table, Width};

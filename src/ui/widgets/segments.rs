@@ -1,0 +1,156 @@
+//! One line of several pieces of information, of which the less important give way when it is narrow.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+use crate::ui::text;
+
+/// Pieces on the left and on the right of one line.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug)]
+struct Piece {
+    /// 0 never gives way; of the others the highest does first.
+    priority: u8,
+    right: bool,
+    spans: Vec<Span<'static>>,
+}
+
+/// Builds one piece.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(Vec<Span<'static>>);
+
+impl Runs {
+    pub fn new(text: &str, style: Style) -> Self {
+        Self::default().and(text, style)
+    }
+
+    /// Puts more behind it; what is not plainly visible is made so.
+    #[must_use]
+    pub fn and(mut self, text: &str, style: Style) -> Self {
+        self.0.push(Span::styled(text::clean(text).into_owned(), style));
+        self
+    }
+
+    /// Puts other runs behind these.
+    #[must_use]
+    pub fn join(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn line(self) -> Line<'static> {
+        Line::from(self.0)
+    }
+}
+
+impl Segments {
+    #[must_use]
+    pub fn left(mut self, priority: u8, runs: Runs) -> Self {
+        self.pieces.push(Piece { priority, right: false, spans: runs.0 });
+        self
+    }
+
+    #[must_use]
+    pub fn right(mut self, priority: u8, runs: Runs) -> Self {
+        self.pieces.push(Piece { priority, right: true, spans: runs.0 });
+        self
+    }
+
+    /// Draws the line with `gap` between pieces.
+    pub fn render(mut self, area: Rect, gap: &Span<'static>, buf: &mut Buffer) {
+        if area.is_empty() {
+            return;
+        }
+        let width = usize::from(area.width);
+        while self.width(gap) > width
+            && let Some(least) = self.pieces.iter().map(|piece| piece.priority).max().filter(|most| *most > 0)
+        {
+            let place = self.pieces.iter().rposition(|piece| piece.priority == least);
+            self.pieces.remove(place.expect("the maximum is among them"));
+        }
+        let side = |right: bool| {
+            let mut spans = Vec::new();
+            for piece in self.pieces.iter().filter(|piece| piece.right == right && !piece.spans.is_empty()) {
+                if !spans.is_empty() {
+                    spans.push(gap.clone());
+                }
+                spans.extend(piece.spans.iter().cloned());
+            }
+            Line::from(spans)
+        };
+        let (left, right) = (side(false), side(true));
+        let kept = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
+        let end = area.right() - kept;
+        buf.set_line(end, area.y, &right, kept);
+        let free = area.width - kept;
+        let left = cut_line(left, usize::from(free.saturating_sub(u16::from(kept > 0))));
+        buf.set_line(area.x, area.y, &left, free);
+    }
+
+    fn width(&self, gap: &Span<'static>) -> usize {
+        let pieces: usize = self.pieces.iter().flat_map(|piece| &piece.spans).map(Span::width).sum();
+        pieces + gap.width() * self.pieces.len().saturating_sub(1)
+    }
+}
+
+/// The line cut to so many cells, with `…` where it was cut.
+pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
+    if line.width() <= cells {
+        return line;
+    }
+    let mut room = cells;
+    let mut spans = Vec::new();
+    for span in line.spans {
+        let width = span.width();
+        // A run that fits exactly may be followed by one that does not: then it gives a cell to the mark.
+        if width < room {
+            room -= width;
+            spans.push(span);
+            continue;
+        }
+        let kept = text::cut(&format!("{}{}", span.content, "  "), room).into_owned();
+        spans.push(Span::styled(kept, span.style));
+        break;
+    }
+    Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(width: u16) -> String {
+        let style = Style::default();
+        let line = Segments::default()
+            .left(0, Runs::new("DRY-RUN", style))
+            .left(2, Runs::new("server", style))
+            .left(1, Runs::new("context", style))
+            .right(0, Runs::new("firm", style));
+        let area = Rect::new(0, 0, width, 1);
+        let mut buf = Buffer::empty(area);
+        line.render(area, &Span::raw(" "), &mut buf);
+        buf.content.iter().map(|cell| cell.symbol()).collect()
+    }
+
+    #[test]
+    fn the_least_important_pieces_give_way_first() {
+        assert_eq!(drawn(30), "DRY-RUN server context    firm");
+        assert_eq!(drawn(22), "DRY-RUN context   firm");
+        assert_eq!(drawn(14), "DRY-RUN   firm");
+        assert_eq!(drawn(9), "DRY… firm");
+        assert_eq!(drawn(2), "fi");
+        assert_eq!(drawn(0), "");
+    }
+}

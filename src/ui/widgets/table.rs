@@ -1,0 +1,302 @@
+//! A table that asks only for the rows it shows.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Modifier, Style},
+    text::{Line, Span},
+};
+
+use super::segments::cut_line;
+use crate::ui::text;
+
+/// Cells between columns.
+const GAP: u16 = 2;
+
+/// One column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub title: &'static str,
+    pub width: Width,
+    pub right: bool,
+    /// 0 never gives way; of the others the highest does first when the table is narrow.
+    pub priority: u8,
+    /// The sign of the direction, where the table is sorted by this column.
+    pub sorted: Option<&'static str>,
+}
+
+impl Column {
+    /// Numbers stand right.
+    #[must_use]
+    pub const fn right(self) -> Self {
+        Self { right: true, ..self }
+    }
+
+    /// The higher, the sooner it gives way.
+    #[must_use]
+    pub const fn gives_way(self, priority: u8) -> Self {
+        Self { priority, ..self }
+    }
+}
+
+/// How wide a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    Fixed(u16),
+    /// As wide as its widest cell on the page, within these bounds.
+    Fit(u16, u16),
+    /// At least so wide, and takes what is left over, in this proportion to others like it.
+    Grow(u16, u16),
+}
+
+/// What stands in one cell of the table.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    spans: Vec<Span<'static>>,
+}
+
+impl Cell {
+    pub fn new(text: &str, style: Style) -> Self {
+        Self::default().and(text, style)
+    }
+
+    /// Puts more behind it; what is not plainly visible is made so.
+    #[must_use]
+    pub fn and(mut self, text: &str, style: Style) -> Self {
+        if !text.is_empty() {
+            self.spans.push(Span::styled(text::clean(text).into_owned(), style));
+        }
+        self
+    }
+
+    /// Puts another cell's content behind it.
+    #[must_use]
+    pub fn join(mut self, other: Self) -> Self {
+        self.spans.extend(other.spans);
+        self
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    fn width(&self) -> usize {
+        self.spans.iter().map(Span::width).sum()
+    }
+}
+
+/// How a table looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Looks {
+    pub heading: Style,
+    pub sorted: Style,
+    pub selected: Style,
+    pub thumb: Style,
+}
+
+/// A table of `rows` rows, of which those from `first` on are shown.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub columns: Vec<Column>,
+    pub rows: usize,
+    pub first: usize,
+    pub selected: Option<usize>,
+    pub looks: Looks,
+}
+
+impl Table {
+    /// Rows that fit under the heading.
+    pub fn page(area: Rect) -> usize {
+        usize::from(area.height.saturating_sub(1))
+    }
+
+    /// ```text
+    ///   node ↑      zone   heartbeat
+    ///   node-1      a             3s
+    ///   node-2      b             5s ┃
+    /// ```
+    /// Asks `row` for the cells of each visible row, in the order of the columns. The last cell of a line belongs
+    /// to the thumb, which shows where in a long list the page is.
+    pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
+        self.render_with(area, 1, buf, row);
+    }
+
+    /// The same without a heading.
+    pub fn render_bare(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
+        self.render_with(area, 0, buf, row);
+    }
+
+    fn render_with(&self, area: Rect, heading: u16, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
+        if area.is_empty() {
+            return;
+        }
+        let page = usize::from(area.height.saturating_sub(heading));
+        let last = self.rows.min(self.first + page);
+        let cells: Vec<Vec<Cell>> = (self.first..last).map(row).collect();
+        let top = area.y + heading;
+        let area = self.draw_thumb(area, top, page, buf);
+        let places = self.places(area, &cells);
+        for (column, place) in self.columns.iter().zip(&places).filter(|_| heading > 0) {
+            if let Some((x, width)) = *place {
+                self.draw_heading(column, x, area.y, width, buf);
+            }
+        }
+        for (line, cells) in cells.into_iter().enumerate() {
+            let y = top + u16::try_from(line).unwrap_or(u16::MAX);
+            for ((column, place), cell) in self.columns.iter().zip(&places).zip(cells) {
+                if let Some((x, width)) = *place {
+                    draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
+                }
+            }
+            if self.selected == Some(self.first + line) {
+                buf.set_style(Rect::new(area.x, y, area.width, 1), self.looks.selected);
+            }
+        }
+    }
+
+    /// Draws where the page is in the list; tells what is left for the table.
+    fn draw_thumb(&self, area: Rect, first_line: u16, page: usize, buf: &mut Buffer) -> Rect {
+        if self.rows <= page || page == 0 || area.width < 3 {
+            return area;
+        }
+        let size = (page * page / self.rows).max(1);
+        let top = (self.first * (page - size)).checked_div(self.rows - page).unwrap_or(0).min(page - size);
+        for line in top..top + size {
+            let y = first_line + u16::try_from(line).unwrap_or(0);
+            buf.set_string(area.right() - 1, y, "┃", self.looks.thumb);
+        }
+        Rect { width: area.width - 2, ..area }
+    }
+
+    fn draw_heading(&self, column: &Column, x: u16, y: u16, width: u16, buf: &mut Buffer) {
+        let cell = match column.sorted {
+            Some(sign) => Cell::new(column.title, self.looks.sorted.add_modifier(Modifier::BOLD))
+                .and(sign, self.looks.sorted),
+            None => Cell::new(column.title, self.looks.heading),
+        };
+        draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
+    }
+
+    /// Where each column begins and how wide it is; none where it gave way.
+    fn places(&self, area: Rect, cells: &[Vec<Cell>]) -> Vec<Option<(u16, u16)>> {
+        let wanted: Vec<u16> = (0..self.columns.len()).map(|place| self.wanted(place, cells)).collect();
+        let mut kept = vec![true; self.columns.len()];
+        let total = |kept: &[bool]| -> u16 {
+            let widths = wanted.iter().zip(kept).filter(|(_, kept)| **kept).map(|(width, _)| width + GAP);
+            widths.sum::<u16>().saturating_sub(GAP)
+        };
+        while total(&kept) > area.width
+            && let Some(least) = (0..kept.len())
+                .filter(|place| kept[*place] && self.columns[*place].priority > 0)
+                .max_by_key(|place| self.columns[*place].priority)
+        {
+            kept[least] = false;
+        }
+        let spare = area.width.saturating_sub(total(&kept));
+        self.lay(area, &wanted, &kept, spare)
+    }
+
+    fn lay(&self, area: Rect, wanted: &[u16], kept: &[bool], spare: u16) -> Vec<Option<(u16, u16)>> {
+        let weight = |place: usize| match self.columns[place].width {
+            Width::Grow(_, weight) if kept[place] => weight,
+            Width::Grow(..) | Width::Fixed(_) | Width::Fit(..) => 0,
+        };
+        let weights: u16 = (0..kept.len()).map(weight).sum();
+        let mut x = area.x;
+        let mut places = Vec::with_capacity(kept.len());
+        for (place, wanted) in wanted.iter().enumerate() {
+            if !kept[place] || x >= area.right() {
+                places.push(None);
+                continue;
+            }
+            let share = u32::from(spare) * u32::from(weight(place)) / u32::from(weights.max(1));
+            let width = (wanted + u16::try_from(share).unwrap_or(0)).min(area.right() - x);
+            places.push((width > 0).then_some((x, width)));
+            x = x.saturating_add(width + GAP);
+        }
+        places
+    }
+
+    /// The width that a column asks for before spare cells are given out.
+    fn wanted(&self, place: usize, cells: &[Vec<Cell>]) -> u16 {
+        let column = &self.columns[place];
+        let heading = text::width(column.title) + column.sorted.map_or(0, text::width);
+        match column.width {
+            Width::Fixed(width) | Width::Grow(width, _) => width,
+            Width::Fit(least, most) => {
+                let widest =
+                    cells.iter().filter_map(|row| row.get(place)).map(Cell::width).max().unwrap_or(0);
+                u16::try_from(widest.max(heading)).unwrap_or(u16::MAX).clamp(least, most)
+            }
+        }
+    }
+}
+
+fn draw_cell(cell: Cell, right: bool, area: Rect, buf: &mut Buffer) {
+    let line = cut_line(Line::from(cell.spans), usize::from(area.width));
+    let width = u16::try_from(line.width()).unwrap_or(u16::MAX).min(area.width);
+    let x = if right { area.right() - width } else { area.x };
+    buf.set_line(x, area.y, &line, width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(width: u16, height: u16, rows: usize, first: usize) -> (Vec<String>, Vec<usize>) {
+        let column = |title, width, right, priority| Column { title, width, right, priority, sorted: None };
+        let plain = Style::default();
+        let table = Table {
+            columns: vec![
+                column("name", Width::Grow(6, 1), false, 0),
+                column("zone", Width::Fit(4, 8), false, 2),
+                column("age", Width::Fixed(4), true, 1),
+            ],
+            rows,
+            first,
+            selected: None,
+            looks: Looks { heading: plain, sorted: plain, selected: plain, thumb: plain },
+        };
+        let area = Rect::new(0, 0, width, height);
+        let mut buf = Buffer::empty(area);
+        let mut asked = Vec::new();
+        table.render(area, &mut buf, |row| {
+            asked.push(row);
+            [format!("node-{row}"), "eu-1a".into(), format!("{row}s")]
+                .map(|text| Cell::new(&text, plain))
+                .into()
+        });
+        let lines = buf
+            .content
+            .chunks(usize::from(width))
+            .map(|line| line.iter().map(|cell| cell.symbol()).collect());
+        (lines.collect(), asked)
+    }
+
+    #[test]
+    fn only_visible_rows_are_asked_for_however_long_the_list() {
+        let (lines, asked) = drawn(24, 3, 1_000_000, 500_000);
+        assert_eq!(asked, [500_000, 500_001]);
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].ends_with('┃') || lines[2].ends_with('┃'), "{lines:?}");
+    }
+
+    #[test]
+    fn columns_give_way_by_priority_and_numbers_stand_right() {
+        assert_eq!(drawn(24, 2, 1, 0).0, ["name         zone    age", "node-0       eu-1a    0s"]);
+        assert_eq!(drawn(14, 2, 1, 0).0, ["name       age", "node-0      0s"]);
+        assert_eq!(drawn(8, 2, 1, 0).0, ["name    ", "node-0  "]);
+        assert_eq!(drawn(5, 2, 1, 0).0, ["name ", "node…"]);
+    }
+
+    #[test]
+    fn no_size_is_too_small_to_draw() {
+        for width in 1..12 {
+            for height in 1..4 {
+                for rows in [0, 1, 5] {
+                    drawn(width, height, rows, 0);
+                }
+            }
+        }
+    }
+}
