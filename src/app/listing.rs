@@ -53,6 +53,7 @@ impl<K: PartialEq> Listing<K> {
 
     /// The first row to show on a page of `rows`, so that the selected one is on it.
     pub fn first_shown(&self, rows: usize) -> usize {
+        let rows = rows.max(1);
         let lowest = (self.selected + 1).saturating_sub(rows);
         self.offset
             .clamp(lowest, self.selected.max(lowest))

@@ -84,7 +84,7 @@ mod tests {
                     let cells: u32 = plan.panes.iter().map(|(_, rect)| rect.area()).sum();
                     let whole = cells + plan.header.area() + plan.footer.area();
                     assert_eq!(whole, area.area(), "{width}x{height}");
-                    assert!(plan.panes.iter().all(|(_, rect)| rect.height >= 5), "{width}x{height} {plan:?}");
+                    assert!(plan.panes.iter().all(|(_, rect)| rect.height >= 3), "{width}x{height} {plan:?}");
                     assert!(plan.panes.iter().all(|(_, rect)| area.contains(rect.as_position())));
                 }
             }
