@@ -339,11 +339,11 @@ impl Loop {
             return;
         }
         let Some(engine) = self.app.engine.clone() else { return };
-        let cluster = self.app.live.cluster.clone();
+        let (cluster, ahead) = (self.app.live.cluster.clone(), self.app.live.feeds.ahead());
         self.unforeseen = false;
         self.forecast_begun = Instant::now();
         self.forecast =
-            Some(tokio::task::spawn_blocking(move || Forecast::run(&engine, &cluster, now, HORIZON)));
+            Some(tokio::task::spawn_blocking(move || Forecast::run(&engine, &cluster, ahead, now, HORIZON)));
     }
 }
 

@@ -40,9 +40,6 @@ use crate::{
 /// How far ahead forecasts look: an eviction under the default tolerations, and then some.
 pub const HORIZON: Span = Span::from_secs(600);
 
-/// Heartbeats come every ten seconds; older than this, one has been missed.
-pub const HEARTBEAT_LATE: Span = Span::from_secs(15);
-
 /// The dashboard's state. One task owns it; panes get a reference.
 #[derive(Debug)]
 pub struct App {
@@ -170,7 +167,7 @@ impl App {
 
     /// Whether anything is due or may come due, so that a forecast has something to tell.
     pub fn is_abnormal(&self, now: Timestamp) -> bool {
-        self.live.is_abnormal(now)
+        self.engine.as_ref().is_some_and(|engine| self.live.is_abnormal(engine, now))
     }
 
     fn on_changes(&mut self, changes: Vec<Change>, now: Timestamp) {
@@ -235,9 +232,9 @@ impl App {
         }
         let settings = self.settings.clone();
         let mut engine = match self.duty {
-            Duty::Shadow if leader => Engine::attach(settings, &self.live.cluster, now),
+            Duty::Shadow if leader => Engine::attach(settings, &self.live.cluster, feeds.ahead(), now),
             Duty::Shadow => return,
-            Duty::Controller => Engine::start(settings, now),
+            Duty::Controller => Engine::start(settings, &self.live.cluster, now, now),
         };
         if self.sight != Sight::Clear {
             engine.handle_sight(&self.live.cluster, self.sight, now);

@@ -5,11 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{HEARTBEAT_LATE, Knowledge};
+use super::Knowledge;
 use crate::{
     cluster::{Cluster, Key, Name, NodeName, Pod, TaintEffect},
     engine::{Cause, Due, Engine, Footing, Known, NodeHealth, Stage, Why, ZoneView},
-    forecast::{self, Forecast},
+    forecast,
     time::{Span, Timestamp},
 };
 
@@ -103,28 +103,27 @@ impl Knowledge {
             return;
         };
         let nodes = self.cluster.nodes().iter();
-        let health = nodes.filter_map(|node| Some((node.name.clone(), engine.health(&node.name)?))).collect();
+        let health = nodes.filter_map(|node| Some((node.name.clone(), engine.health(node)?))).collect();
         let before = std::mem::take(&mut self.views);
         let mut views = Views {
             taken: now,
-            footing: Some(engine.footing()),
+            footing: Some(engine.footing(now)),
             health,
             zones: engine.zones(now),
             evictions: self.pending(engine, now),
             dues: BTreeMap::new(),
         };
         remember_cancelled(&before, &mut views.evictions, &self.cluster, now);
-        views.dues = dues(&views, self.forecast.as_ref(), &self.cluster, now);
+        views.dues = self.dues(engine, &views, now);
         self.views = views;
     }
 
     /// Whether anything is due or may come due.
-    pub fn is_abnormal(&self, now: Timestamp) -> bool {
+    pub fn is_abnormal(&self, engine: &Engine, now: Timestamp) -> bool {
         self.cluster.nodes().iter().any(|node| {
-            let late = |health: &NodeHealth| now.since(health.probe) > HEARTBEAT_LATE;
             !node.is_ready()
                 || node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
-                || self.views.health.get(&node.name).is_some_and(late)
+                || forecast::is_silent(engine, &self.cluster, node, self.feeds.ahead(), now)
         })
     }
 
@@ -203,42 +202,52 @@ fn remember_cancelled(
     }
 }
 
-/// What comes next to each node: what the forecast says, else the first of its evictions, else what its silence
-/// leads to.
-fn dues(
-    views: &Views,
-    forecast: Option<&Forecast>,
-    cluster: &Cluster,
-    now: Timestamp,
-) -> BTreeMap<NodeName, NodeDue> {
-    let mut dues = BTreeMap::new();
-    for step in forecast.iter().flat_map(|forecast| &forecast.steps).filter(|step| step.at > now) {
-        let (node, what) = match &step.what {
-            forecast::What::Unknown { node } => (node, What::Unknown),
-            forecast::What::NoExecute { node, .. } => (node, What::Taint),
-            forecast::What::Deleted { .. } => continue,
-        };
-        dues.entry(node.clone()).or_insert_with(|| NodeDue {
-            at: Some(step.at),
-            what,
-            estimated: is_estimated(views.health.get(node), &step.why),
-            why: step.why.clone(),
-        });
+impl Knowledge {
+    /// What comes next to each node: what the forecast says, else the first of its evictions, else what its silence
+    /// leads to.
+    fn dues(&self, engine: &Engine, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NodeDue> {
+        let mut dues = self.foreseen_dues(views, now);
+        add_evictions(views, &mut dues);
+        let firm = views.footing == Some(Footing::Firm);
+        for (name, health) in &views.health {
+            let (at, what) = match health.stage {
+                Stage::Well if firm && self.is_going_silent(engine, name, now) => {
+                    (Some(health.expires()), What::Unknown)
+                }
+                Stage::Queued | Stage::Requested => (None, What::Taint),
+                Stage::Well | Stage::Tainted => continue,
+            };
+            let why = engine.why_silent(name).unwrap_or_default();
+            let estimated = health.known != Known::Seen;
+            dues.entry(name.clone()).or_insert(NodeDue { at, what, estimated, why });
+        }
+        dues
     }
-    add_evictions(views, &mut dues);
-    for (node, health) in &views.health {
-        let silent = cluster.node(node).is_some_and(|node| node.is_ready())
-            && now.since(health.probe) > HEARTBEAT_LATE;
-        let (at, what) = match health.stage {
-            Stage::Well if silent => (Some(health.expires()), What::Unknown),
-            Stage::Queued | Stage::Requested => (None, What::Taint),
-            Stage::Well | Stage::Tainted => continue,
-        };
-        let why = Why::from(Cause::LastSeen { sign: health.sign, at: health.probe });
-        let estimated = health.known != Known::Seen;
-        dues.entry(node.clone()).or_insert(NodeDue { at, what, estimated, why });
+
+    fn foreseen_dues(&self, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NodeDue> {
+        let mut dues = BTreeMap::new();
+        for step in self.forecast.iter().flat_map(|forecast| &forecast.steps).filter(|step| step.at > now) {
+            let what = match &step.what {
+                forecast::What::Unknown { .. } => What::Unknown,
+                forecast::What::NoExecute { .. } => What::Taint,
+                forecast::What::Deleted { .. } => continue,
+            };
+            let node = step.what.node();
+            dues.entry(node.clone()).or_insert_with(|| NodeDue {
+                at: Some(step.at),
+                what,
+                estimated: is_estimated(views.health.get(node), &step.why),
+                why: step.why.clone(),
+            });
+        }
+        dues
     }
-    dues
+
+    fn is_going_silent(&self, engine: &Engine, name: &NodeName, now: Timestamp) -> bool {
+        self.cluster.node(name).is_some_and(|node| {
+            node.is_ready() && forecast::is_silent(engine, &self.cluster, node, self.feeds.ahead(), now)
+        })
+    }
 }
 
 /// The first eviction of each node that nothing else comes to, and how many there are.

@@ -206,8 +206,8 @@ fn grace(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
         return Cell::new("over", scene.style(Role::HeartbeatLost));
     }
     // A fresh heartbeat's grace is no countdown to anything yet: quiet.
-    let late = scene.now.since(health.probe) > crate::app::HEARTBEAT_LATE;
-    if late && node.is_ready() {
+    let late = scene.shown.views.dues.get(&node.name).is_some_and(|due| due.what == What::Unknown);
+    if late {
         return scene.countdown(health.expires(), false);
     }
     Cell::new(&text::left(health.expires(), scene.now), scene.style(Role::Dim))
