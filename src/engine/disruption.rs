@@ -21,7 +21,10 @@ impl Engine {
         census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
-        match zone::judge(&mut self.zones, census, &self.settings, now) {
+        let before = self.zones.len();
+        let disruption = zone::judge(&mut self.zones, census, &self.settings, now);
+        self.roll_changed |= self.zones.len() != before;
+        match disruption {
             Disruption::StillFull => {}
             Disruption::EntersFull => self.enter_full_disruption(nodes, now),
             Disruption::LeavesFull => {

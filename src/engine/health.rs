@@ -9,7 +9,7 @@ use super::{
     why::{Cause, Known, Sign, Why},
 };
 use crate::{
-    cluster::{Condition, ConditionStatus, Lease, Node, READY},
+    cluster::{Condition, ConditionStatus, Labels, Lease, Node, READY, ZoneKey},
     time::{Span, Timestamp},
 };
 
@@ -29,6 +29,8 @@ pub struct Record {
     conditions: Arc<[Condition]>,
     /// The Lease last accepted as newer; may become none again (spec/node-lifecycle.md 12.3).
     lease: Option<Arc<Lease>>,
+    /// The node's zone as of these labels: working it out anew for every node in every pass would be most of a pass.
+    zone: (Labels, ZoneKey),
     /// Whether the grace of a node that never posted its status applies.
     never_posted: bool,
     /// A pass could not list or mark the node's pods: the next one tries again.
@@ -46,10 +48,21 @@ pub struct Verdict {
     pub current: Option<ConditionStatus>,
     /// The conditions to write; none where nothing needs to be written.
     pub rewrite: Option<Vec<UnknownCondition>>,
+    /// Whether an earlier pass could not mark all of its pods.
+    pub pods_to_retry: bool,
+    /// Why it is not well; nothing where it is.
     pub why: Why,
 }
 
 impl Record {
+    /// The record of a node that was never seen: one without a Ready condition has lived since its creation.
+    pub fn first_seen(node: &Node, now: Timestamp) -> Self {
+        match node.ready() {
+            Some(_) => Self::fresh(node, Sign::Begun, now),
+            None => Self::fresh(node, Sign::Created, node.created),
+        }
+    }
+
     /// A record as of a sign of life noticed now.
     fn fresh(node: &Node, sign: Sign, at: Timestamp) -> Self {
         Self {
@@ -59,6 +72,7 @@ impl Record {
             ready_transition: at,
             conditions: node.conditions.clone(),
             lease: None,
+            zone: (node.labels.clone(), node.zone()),
             never_posted: node.ready().is_none(),
             pods_to_retry: false,
             assumed_alive: false,
@@ -132,6 +146,14 @@ impl Record {
         later
     }
 
+    /// The node's zone.
+    pub fn zone(&mut self, node: &Node) -> &ZoneKey {
+        if !Arc::ptr_eq(&self.zone.0, &node.labels) {
+            self.zone = (node.labels.clone(), node.zone());
+        }
+        &self.zone.1
+    }
+
     /// The status of Ready last seen or written; none where the node never had one.
     pub fn saved_ready(&self) -> Option<ConditionStatus> {
         self.ready().map(|ready| ready.status)
@@ -142,26 +164,31 @@ impl Record {
     }
 }
 
-/// Brings a node's record up to date and judges the node. The record is made where there is none.
+/// Brings a node's record up to date and judges the node.
 ///
 /// A rewrite is taken for done: should it fail, give the record back what it was before.
 pub fn update(
-    record: &mut Option<Record>,
+    record: &mut Record,
     node: &Node,
     lease: Option<&Arc<Lease>>,
     settings: &Settings,
     now: Timestamp,
 ) -> Verdict {
-    let saved_lease = record.as_ref().and_then(|record| record.lease.clone());
-    let record = maintain(record, node, now);
+    let saved_lease = record.lease.clone();
+    maintain(record, node, now);
     take_lease(record, saved_lease.as_ref(), lease, now);
     if record.assumed_alive {
         record.see(Sign::Lease, now);
     }
     let ready = node.ready();
     let observed = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
-    let mut verdict =
-        Verdict { observed, current: ready.map(|ready| ready.status), rewrite: None, why: Why::default() };
+    let mut verdict = Verdict {
+        observed,
+        current: ready.map(|ready| ready.status),
+        rewrite: None,
+        pods_to_retry: record.pods_to_retry,
+        why: Why::default(),
+    };
     if now > record.probe + record.grace(settings) {
         verdict.why = record.why(settings).then(Cause::Silent);
         verdict.current = Some(ConditionStatus::Unknown);
@@ -173,24 +200,19 @@ pub fn update(
             record.lease = lease.cloned();
             verdict.rewrite = Some(rewrite);
         }
-    } else if let Some(ready) = ready {
-        verdict.why = match ready.status {
-            ConditionStatus::True => Cause::Ready.into(),
-            status => Cause::Posted { status, reason: ready.reason.clone() }.into(),
-        };
+    } else if let Some(ready) = ready.filter(|ready| ready.status != ConditionStatus::True) {
+        verdict.why = Cause::Posted { status: ready.status, reason: ready.reason.clone() }.into();
     }
     verdict
 }
 
 /// Steps A and B: what the node's own status says.
-fn maintain<'a>(slot: &'a mut Option<Record>, node: &Node, now: Timestamp) -> &'a mut Record {
+fn maintain(record: &mut Record, node: &Node, now: Timestamp) {
     let Some(ready) = node.ready() else {
-        let record = slot.get_or_insert_with(|| Record::fresh(node, Sign::Created, node.created));
         record.conditions = node.conditions.clone();
         record.never_posted = true;
-        return record;
+        return;
     };
-    let record = slot.get_or_insert_with(|| Record::fresh(node, Sign::Begun, now));
     record.never_posted = false;
     match record.ready() {
         None => renew(record, node, now, now),
@@ -201,7 +223,6 @@ fn maintain<'a>(slot: &'a mut Option<Record>, node: &Node, now: Timestamp) -> &'
         }
         Some(_) => {}
     }
-    record
 }
 
 /// A status was posted: the record starts afresh, and forgets its Lease.
@@ -300,6 +321,7 @@ mod tests {
     }
 
     fn run(record: &mut Option<Record>, node: &Node, lease: Option<&Arc<Lease>>, now: i64) -> Verdict {
+        let record = record.get_or_insert_with(|| Record::first_seen(node, at(now)));
         update(record, node, lease, &settings(), at(now))
     }
 

@@ -65,6 +65,9 @@ pub struct Engine {
     records: BTreeMap<NodeName, Record>,
     /// The nodes that passes have seen (upstream `knownNodeSet`).
     registered: BTreeSet<NodeName>,
+    /// Whether nodes came, went or moved, or zones were dropped, since the last pass: only then is there something to
+    /// classify.
+    roll_changed: bool,
     zones: BTreeMap<ZoneKey, Zone>,
     evictor: Evictor,
     out: Outbox,
@@ -132,6 +135,7 @@ impl Engine {
             settings,
             records: BTreeMap::new(),
             registered: BTreeSet::new(),
+            roll_changed: true,
             zones: BTreeMap::new(),
             evictor: Evictor::new(manner),
             out: Outbox::default(),
@@ -328,6 +332,9 @@ impl Engine {
     }
 
     fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
+        let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
+        self.roll_changed |=
+            !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));
         match (&delta.old, &delta.new) {
             (_, Some(node)) => {
                 self.observe(delta, now);

@@ -92,6 +92,11 @@ impl Outbox {
         self.busy.contains_key(matter)
     }
 
+    /// Whether anything was recorded and not carried out.
+    pub fn has_recorded(&self) -> bool {
+        !self.recorded.is_empty()
+    }
+
     /// Whether the matter was recorded and not carried out.
     pub fn is_recorded(&self, matter: &Matter) -> bool {
         self.recorded.contains_key(matter)

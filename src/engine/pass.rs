@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Engine, TAINTING_PERIOD,
     effect::{Event, EventObject, Level, Write},
-    health::{self, Verdict},
+    health::{self, Record, Verdict},
     outbox::Matter,
     queue::Processed,
+    settings::Rules,
     taints,
     why::{Cause, Why},
     zone::{Census, Zone, ZoneState},
@@ -24,13 +25,12 @@ impl Engine {
     /// Upstream `monitorNodeHealth`.
     pub(super) fn monitor(&mut self, cluster: &Cluster, now: Timestamp) {
         let nodes = self.in_order(cluster);
-        self.classify(cluster, &nodes, now);
+        if std::mem::take(&mut self.roll_changed) {
+            self.classify(cluster, &nodes, now);
+        }
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
         for node in &nodes {
-            let verdict = self.update(cluster, node, now);
-            if !self.is_excluded(node) {
-                census.entry(node.zone()).or_default().count(verdict.current);
-            }
+            let verdict = self.update(cluster, node, &mut census, now);
             self.react(cluster, node, &verdict, now);
         }
         self.handle_disruption(&nodes, &census, now);
@@ -78,11 +78,23 @@ impl Engine {
         self.zones.entry(node.zone()).or_insert_with(|| Zone::new(settings, now));
     }
 
-    /// Judges one node and asks for its conditions to be rewritten where it is silent.
-    fn update(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) -> Verdict {
-        let mut slot = self.records.remove(&node.name);
-        let mut verdict = health::update(&mut slot, node, cluster.lease(&node.name), &self.settings, now);
-        self.records.insert(node.name.clone(), slot.expect("an update leaves a record"));
+    /// Judges one node, counts it in its zone, and asks for its conditions to be rewritten where it is silent.
+    fn update(
+        &mut self,
+        cluster: &Cluster,
+        node: &Node,
+        census: &mut BTreeMap<ZoneKey, Census>,
+        now: Timestamp,
+    ) -> Verdict {
+        let record = self.records.entry(node.name.clone()).or_insert_with(|| Record::first_seen(node, now));
+        let mut verdict = health::update(record, node, cluster.lease(&node.name), &self.settings, now);
+        if !is_excluded(node, &self.rules) {
+            let zone = record.zone(node);
+            match census.get_mut(zone) {
+                Some(counted) => counted.count(verdict.current),
+                None => census.entry(zone.clone()).or_default().count(verdict.current),
+            }
+        }
         if let Some(conditions) = verdict.rewrite.take() {
             let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
             let write = Write::MarkUnknown { node: name, uid, version, conditions };
@@ -94,8 +106,7 @@ impl Engine {
     /// What follows from a node's verdict (spec/node-lifecycle.md 3.6).
     fn react(&mut self, cluster: &Cluster, node: &Node, verdict: &Verdict, now: Timestamp) {
         let Some(current) = verdict.current else {
-            self.retry_pods(&node.name, false);
-            return;
+            return self.retry_pods(&node.name, false);
         };
         let deciding = if self.rules.taints_by_current_ready { current } else { verdict.observed };
         self.taint_by_ready(node, deciding, &verdict.why, now);
@@ -112,8 +123,10 @@ impl Engine {
             let text = format!("node {} is silent: its conditions become Unknown", node.name);
             self.notice_once(node, text, verdict.why.clone(), now);
         }
-        let retry = self.records.get(&node.name).is_some_and(|record| record.pods_to_retry);
-        self.retry_pods(&node.name, false);
+        let retry = verdict.pods_to_retry;
+        if retry {
+            self.retry_pods(&node.name, false);
+        }
         if turned || (retry && verdict.observed != ConditionStatus::True) {
             for pod in cluster.pods_on(&node.name) {
                 self.mark_pod_not_ready(node, pod, now);
@@ -179,8 +192,11 @@ impl Engine {
     /// Upstream `markNodeAsReachable`.
     pub(super) fn mark_reachable(&mut self, node: &Node, cause: Cause, now: Timestamp) {
         taints::remove_no_execute(node, cause.into(), &mut self.out, now);
-        self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
-        if let Some(zone) = self.zones.get_mut(&node.zone()) {
+        if self.out.has_recorded() {
+            self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
+        }
+        let zone = self.records.get_mut(&node.name).map(|record| record.zone(node));
+        if let Some(zone) = zone.and_then(|zone| self.zones.get_mut(zone)) {
             zone.queue.remove(&node.name);
         }
     }
@@ -242,12 +258,6 @@ impl Engine {
         }
     }
 
-    /// Whether zone statistics leave the node out (spec/node-lifecycle.md 3.8).
-    fn is_excluded(&self, node: &Node) -> bool {
-        node.labels.contains_key("node.kubernetes.io/exclude-disruption")
-            || (self.rules.excludes_master_names && is_master_name(&node.name))
-    }
-
     fn node_event(&mut self, node: &Node, reason: &'static str, text: &str, cause: Cause, now: Timestamp) {
         let event = Event {
             object: EventObject::Node(node.name.clone(), node.uid.clone()),
@@ -264,6 +274,12 @@ impl Engine {
         let event = Event { object, warning, reason: "NodeNotReady", message, source: "node-controller" };
         self.out.propose(Write::RecordEvent(event), why, now);
     }
+}
+
+/// Whether zone statistics leave the node out (spec/node-lifecycle.md 3.8).
+fn is_excluded(node: &Node, rules: &Rules) -> bool {
+    node.labels.contains_key("node.kubernetes.io/exclude-disruption")
+        || (rules.excludes_master_names && is_master_name(&node.name))
 }
 
 fn queued(key: &ZoneKey, zone: &Zone) -> Cause {

@@ -227,6 +227,7 @@ impl Engine {
             *zone = Zone { census: zone.census, ..Zone::new(&self.settings, now) };
         }
         self.registered.clear();
+        self.roll_changed = true;
         self.evictor = Evictor::new(Manner::Shadow { ahead, began: Some(began) });
         self.evictor.take_all(cluster, &self.rules, &mut self.out, now);
         self.next_pass = now;

@@ -1,5 +1,7 @@
 //! A cluster on a virtual clock: kubelets that renew leases, a controller that acts, a shadow that watches.
 
+#![allow(dead_code, reason = "each user needs a part of it")]
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
