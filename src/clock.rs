@@ -19,10 +19,8 @@ pub struct Clock {
 
 impl Clock {
     /// The machine's clock.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
     pub fn system() -> Self {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self::new(Timestamp::EPOCH + Span::from(since_epoch), 1.0)
+        Self::new(wall(), 1.0)
     }
 
     /// A clock that shows `epoch` now and runs `speed` times as fast as the machine's (finite, above zero).
@@ -50,4 +48,11 @@ impl Clock {
     pub async fn sleep(&self, span: Span) {
         self.sleep_until(self.now() + span).await;
     }
+}
+
+/// What the machine's own clock shows, steps and sleep included. For comparison only: [`Clock`] tells the time.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn wall() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::EPOCH + Span::from(since_epoch)
 }

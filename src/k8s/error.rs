@@ -41,7 +41,12 @@ pub fn words(error: &kube::Error) -> String {
 
 /// What the server said, or what its code means where it said nothing.
 pub fn status_words(status: &Status) -> String {
-    let meaning = match status.code {
+    code_words(status.code, &status.message)
+}
+
+/// As [`status_words`], of an HTTP code and the text that came with it.
+pub fn code_words(code: u16, message: &str) -> String {
+    let meaning = match code {
         401 => "the server does not accept the credentials (HTTP 401); they may have expired",
         403 => "the server forbids it (HTTP 403)",
         429 => "the server has too much to do (HTTP 429)",
@@ -49,9 +54,9 @@ pub fn status_words(status: &Status) -> String {
         504 => "the server took too long (HTTP 504)",
         _ => "",
     };
-    let said = plain(&status.message);
+    let said = plain(message);
     match (meaning, said.as_str()) {
-        ("", "") => format!("the server answered HTTP {} and no reason", status.code),
+        ("", "") => format!("the server answered HTTP {code} and no reason"),
         ("", said) => said.into(),
         (meaning, "" | "Unauthorized") => meaning.into(),
         (_, said) => said.into(),

@@ -152,7 +152,9 @@ impl Watch {
 
     /// Waits until there may be something to tell.
     async fn wait(&mut self) {
-        let bookmark = self.bookmarks.unwrap_or(self.ends).min(self.ends);
+        let stalled = self.health.borrow().stalled;
+        // A bookmark that is due and may not be told is nothing to wait for.
+        let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.ends).min(self.ends);
         let timer = pin!(tokio::time::sleep_until(bookmark));
         let change = pin!(self.latest.changed());
         let health = pin!(self.health.changed());

@@ -68,6 +68,7 @@ impl<W> News<W> {
 
 /// One line of a watch.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made for each line and taken apart at once: never kept")]
 pub enum Line {
     /// An object, and the version to resume after it.
     Object {
@@ -138,7 +139,7 @@ fn unusual_line(bytes: &[u8]) -> Line {
 pub fn refusal(status: &Value) -> Refusal {
     Refusal {
         code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
-        message: plain(status["message"].as_str().unwrap_or("the server gave no reason")),
+        message: plain(status["message"].as_str().unwrap_or_default()),
         retry_after: status["details"]["retryAfterSeconds"].as_u64(),
     }
 }

@@ -1,0 +1,89 @@
+//! Where each kind is found on an API server, and how it is asked for.
+
+use crate::{cluster::WorkloadKind, engine::ServerVersion, k8s::feed::FeedKind};
+
+/// The path of a kind's collection.
+pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
+    match kind {
+        FeedKind::Nodes => "/api/v1/nodes",
+        FeedKind::Leases => "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+        FeedKind::Leader => "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+        FeedKind::Pods => "/api/v1/pods",
+        FeedKind::Budgets if version < ServerVersion::new(1, 21) => {
+            "/apis/policy/v1beta1/poddisruptionbudgets"
+        }
+        FeedKind::Budgets => "/apis/policy/v1/poddisruptionbudgets",
+        FeedKind::Workloads(WorkloadKind::ReplicaSet) => "/apis/apps/v1/replicasets",
+        FeedKind::Workloads(WorkloadKind::Deployment) => "/apis/apps/v1/deployments",
+        FeedKind::Workloads(WorkloadKind::StatefulSet) => "/apis/apps/v1/statefulsets",
+        FeedKind::Workloads(WorkloadKind::ReplicationController) => "/api/v1/replicationcontrollers",
+        FeedKind::Workloads(WorkloadKind::DaemonSet) => "/apis/apps/v1/daemonsets",
+        FeedKind::Workloads(WorkloadKind::Job) => "/apis/batch/v1/jobs",
+        FeedKind::PriorityClasses => "/apis/scheduling.k8s.io/v1/priorityclasses",
+        FeedKind::Namespaces => "/api/v1/namespaces",
+    }
+}
+
+/// A query on a collection, put together piece by piece.
+pub struct Query(String);
+
+impl Query {
+    pub fn new(kind: FeedKind, version: ServerVersion) -> Self {
+        let query = Self(collection(kind, version).into());
+        if kind == FeedKind::Leader {
+            return query.with("fieldSelector", "metadata.name=kube-controller-manager");
+        }
+        query
+    }
+
+    /// Adds a parameter. Its value is encoded as RFC 3986 wants it.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.0.push(if self.0.contains('?') { '&' } else { '?' });
+        self.0.push_str(name);
+        self.0.push('=');
+        for byte in value.bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    self.0.push(byte.into())
+                }
+                _ => self.0.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        self
+    }
+
+    /// Asks for a watch that the server ends by itself after so many seconds.
+    pub fn watched(self, seconds: u64) -> Self {
+        self.with("watch", "true")
+            .with("allowWatchBookmarks", "true")
+            .with("timeoutSeconds", &seconds.to_string())
+    }
+
+    /// Asks a watch to begin with the whole list.
+    pub fn streamed(self) -> Self {
+        self.with("sendInitialEvents", "true").with("resourceVersionMatch", "NotOlderThan")
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_encoded() {
+        let query = Query::new(FeedKind::Leader, ServerVersion::new(1, 36)).with("continue", "a b+/=");
+        assert!(query.as_str().ends_with(
+            "/leases?fieldSelector=metadata.name%3Dkube-controller-manager&continue=a%20b%2B%2F%3D"
+        ));
+    }
+
+    #[test]
+    fn old_servers_have_their_budgets_elsewhere() {
+        let path = |minor| collection(FeedKind::Budgets, ServerVersion::new(1, minor));
+        assert_ne!(path(20), path(21));
+    }
+}

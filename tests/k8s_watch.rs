@@ -1,0 +1,406 @@
+//! The watches against the embedded API server, in process and on a paused clock: no test takes real time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{Request, Response};
+use kordon::{
+    clock::Clock,
+    cluster::{Change, Cluster, Event, Key},
+    demo::api::{Answer, Api, Fault, Logged, Options, Verb},
+    engine::ServerVersion,
+    k8s::{
+        feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+        watch::{self, WatchOptions},
+    },
+    time::{Span, Timestamp},
+};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::test(start_paused = true)]
+async fn streamed_and_paged_lists_end_in_the_same_cluster() {
+    let api = server();
+    seed(&api, 12, 150);
+    let mut streamed = Session::start(&api);
+    let mut paged = Session::with(&api, ServerVersion::new(1, 26), false);
+    streamed.until("all live", Session::all_live).await;
+    paged.until("all live", Session::all_live).await;
+    assert_eq!(paged.cluster.pods().len(), 150);
+    assert!(streamed.cluster.pods().iter().eq(paged.cluster.pods().iter()));
+    assert!(streamed.cluster.nodes().iter().eq(paged.cluster.nodes().iter()));
+    assert!(streamed.cluster.leases().iter().eq(paged.cluster.leases().iter()));
+    assert_eq!(streamed.cluster.leases().len(), 12);
+    assert!(streamed.cluster.priority_classes().iter().eq(paged.cluster.priority_classes().iter()));
+    assert_eq!(streamed.cluster.leader().map(|lease| lease.holder.to_string()), Some("m1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_streamed_lists_is_asked_for_pages() {
+    let api = Api::new(clock(), Options { streaming_lists: false, ..Options::default() });
+    seed(&api, 2, 5);
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    assert_eq!(session.cluster.pods().len(), 5);
+    let refused = api.log().iter().filter(|request| request.code == 422).count();
+    assert!((1..=3).contains(&refused), "only those that began together find out: {refused}");
+    assert_eq!(session.troubles, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_watch_goes_on_where_it_broke_off() {
+    let api = server();
+    seed(&api, 2, 5);
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    api.cut_watches();
+    api.load("pods", pod("late", "n0"));
+    session.until("the late pod", |session| session.has_pod("late")).await;
+    session.until("all live", Session::all_live).await;
+    assert_eq!(session.health[&FeedKind::Pods].relists, 0);
+    let again = api.log().into_iter().filter(|request| is_list(request, "/api/v1/pods")).count();
+    assert_eq!(again, 1, "the pods were listed once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_version_leads_to_one_more_list() {
+    let api = server();
+    seed(&api, 2, 5);
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    api.set_down(true);
+    session.until("pods broken", |session| session.is_broken(FeedKind::Pods)).await;
+    api.load("pods", pod("late", "n0"));
+    api.forget_history();
+    api.set_down(false);
+    session.until("the late pod", |session| session.has_pod("late")).await;
+    session.until("all live", Session::all_live).await;
+    assert_eq!(session.health[&FeedKind::Pods].relists, 1);
+    assert_eq!(session.cluster.pods().len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_for_a_minute_is_told_and_found_again() {
+    let api = server();
+    seed(&api, 3, 9);
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    let away = session.clock.now();
+    api.set_down(true);
+    session.until("all broken", |session| session.health.values().all(is_broken)).await;
+    for health in session.health.values() {
+        let FeedState::Broken { since, .. } = health.state else { panic!("{health:?}") };
+        assert!(since <= away, "blind since the last word, not since it was noticed");
+    }
+    session.pass(Duration::from_secs(60)).await;
+    assert_eq!(session.cluster.nodes().len(), 3, "what was known stays");
+    api.set_down(false);
+    let back = session.clock.now();
+    session.until("all live", Session::all_live).await;
+    assert!(session.clock.now().since(back) < Span::from_secs(10));
+    assert_eq!(session.health[&FeedKind::Nodes].relists, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hung_link_is_noticed_and_left_behind() {
+    let api = server();
+    seed(&api, 30, 3);
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    let hung = session.clock.now();
+    api.stall_watches(true);
+    api.inject(Fault::always(Answer::Hang));
+    session.until("leases broken", |session| session.is_broken(FeedKind::Leases)).await;
+    assert!(session.clock.now().since(hung) < Span::from_secs(25), "{:?}", session.clock.now().since(hung));
+    session.until("nodes broken", |session| session.is_broken(FeedKind::Nodes)).await;
+    api.clear_faults();
+    api.stall_watches(false);
+    session.until("all live", Session::all_live).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_link_that_works_stays_live() {
+    let api = server();
+    seed(&api, 30, 3);
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    session.pass(Duration::from_secs(600)).await;
+    assert!(session.all_live());
+    assert_eq!(session.troubles, Vec::<String>::new());
+    let opened = api.log().len();
+    assert!(opened < 250, "{opened} requests in ten minutes of silence");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_listed_is_named_and_the_rest_works() {
+    let api = server();
+    seed(&api, 2, 5);
+    api.inject(Fault::always(Answer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    let mut session = Session::start(&api);
+    let others_live = |session: &Session| {
+        session.health.iter().all(|(kind, health)| *kind == FeedKind::Pods || health.state == FeedState::Live)
+    };
+    session
+        .until("pods forbidden, the rest live", |session| {
+            others_live(session)
+                && session
+                    .health
+                    .get(&FeedKind::Pods)
+                    .is_some_and(|health| matches!(health.state, FeedState::Forbidden { .. }))
+        })
+        .await;
+    assert!(session.troubles[0].contains("cannot"), "{:?}", session.troubles);
+    api.clear_faults();
+    session.until("all live", Session::all_live).await;
+    assert_eq!(session.cluster.pods().len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
+    let api = server();
+    seed(&api, 4, 40);
+    api.load("nodes", node("dead", "False"));
+    api.load("pods", pod("urgent", "dead"));
+    // The whole list is streamed by a watch; lists of single nodes are not.
+    api.inject(Fault::always(Answer::Hang).on(&[Verb::Watch], "pods"));
+    let mut session = Session::start(&api);
+    session.until("the urgent pod", |session| session.has_pod("urgent")).await;
+    assert_eq!(session.cluster.pods().len(), 1);
+    assert!(!session.cluster.pods().is_synced());
+    let patch = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    let nodes = kube::Api::<k8s_openapi::api::core::v1::Node>::all(api.client());
+    let patched = nodes
+        .patch_status("n1", &kube::api::PatchParams::default(), &kube::api::Patch::Strategic(patch))
+        .await;
+    patched.expect("the status is patched");
+    session.until("n1's pods", |session| session.cluster.pods().len() == 11).await;
+    api.clear_faults();
+    session.until("all live", Session::all_live).await;
+    assert_eq!(session.cluster.pods().len(), 41);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asks() {
+    let api = server();
+    seed(&api, 2, 5);
+    api.inject(Fault::always(Answer::Overloaded { retry_after_secs: 20 }).on(&[], "nodes"));
+    let mut session = Session::start(&api);
+    session.pass(Duration::from_secs(100)).await;
+    assert!(session.is_broken(FeedKind::Nodes));
+    let asked: Vec<Timestamp> =
+        api.log().iter().filter(|request| request.uri.starts_with("/api/v1/nodes")).map(|r| r.at).collect();
+    assert!(asked.len() >= 3);
+    assert!(asked.windows(2).all(|pair| pair[1].since(pair[0]) >= Span::from_secs(20)), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_do_not_spin() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let client = kube::Client::new(
+        tower::service_fn(move |request: Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let list = json!({"metadata": {"resourceVersion": "1"}, "items": []}).to_string();
+            let watched = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let body = Body::from(if watched { Vec::new() } else { list.into_bytes() });
+            async move { Ok::<_, std::io::Error>(Response::new(body)) }
+        }),
+        "default",
+    );
+    let mut session = Session::of(client, ServerVersion::new(1, 20), false);
+    session.pass(Duration::from_secs(60)).await;
+    let requests = count.load(Ordering::Relaxed);
+    assert!(requests < 13 * 25, "{requests} requests in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_object_is_named_and_left_out() {
+    let api = server();
+    seed(&api, 2, 5);
+    let mut bad = pod("bad", "n0");
+    bad["spec"]["tolerations"] = json!("all\u{1b}[2J");
+    api.load("pods", bad.clone());
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    assert_eq!(session.cluster.pods().len(), 5);
+    assert_eq!(session.troubles, ["pods: default/bad cannot be read and is left out"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_pods_nobody_asks_for_them() {
+    let api = server();
+    seed(&api, 2, 5);
+    api.load("nodes", node("dead", "False"));
+    let mut session = Session::with(&api, ServerVersion::new(1, 36), true);
+    session
+        .until("the rest live", |session| {
+            session.health.values().filter(|health| health.state == FeedState::Live).count() == 12
+        })
+        .await;
+    assert_eq!(session.health[&FeedKind::Pods].state, FeedState::Off);
+    assert!(!api.log().iter().any(|request| request.uri.starts_with("/api/v1/pods")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_difference_of_the_clocks_is_measured() {
+    let ahead = Clock::new(clock().now() + Span::from_secs(90), 1.0);
+    let api = Api::new(ahead, Options::default());
+    let mut session = Session::start(&api);
+    session.until("a difference", |session| session.difference.is_some()).await;
+    let difference = session.difference.expect("it has been waited for");
+    assert!((Span::from_secs(89)..=Span::from_secs(91)).contains(&difference), "{difference:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_ends_when_it_is_cancelled_or_nobody_listens() {
+    let api = server();
+    let cancelled = Session::start(&api);
+    cancelled.cancel.cancel();
+    timeout(Duration::from_secs(5), cancelled.task).await.expect("it ends").expect("without a panic");
+    let Session { task, events, .. } = Session::start(&api);
+    drop(events);
+    timeout(Duration::from_secs(5), task).await.expect("it ends").expect("without a panic");
+}
+
+/// The watches, and all that they have told so far.
+struct Session {
+    events: mpsc::Receiver<FeedEvent>,
+    task: JoinHandle<()>,
+    cancel: CancellationToken,
+    clock: Clock,
+    cluster: Cluster,
+    health: BTreeMap<FeedKind, FeedHealth>,
+    troubles: Vec<String>,
+    difference: Option<Span>,
+}
+
+impl Session {
+    fn start(api: &Api) -> Self {
+        Self::with(api, ServerVersion::new(1, 36), false)
+    }
+
+    fn with(api: &Api, version: ServerVersion, no_pods: bool) -> Self {
+        Self::of(api.client(), version, no_pods)
+    }
+
+    fn of(client: kube::Client, version: ServerVersion, no_pods: bool) -> Self {
+        let (sender, events) = mpsc::channel(16);
+        let (cancel, clock) = (CancellationToken::new(), clock());
+        let options = WatchOptions { version, no_pods, request_timeout: None };
+        Self {
+            task: watch::spawn(client, options, clock, sender, cancel.clone()),
+            events,
+            cancel,
+            clock,
+            cluster: Cluster::default(),
+            health: BTreeMap::new(),
+            troubles: Vec::new(),
+            difference: None,
+        }
+    }
+
+    /// Takes in what is told until the condition holds; ten minutes of paused time are for ever.
+    async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let patience = Duration::from_secs(600);
+        let waited = timeout(patience, async {
+            while !holds(self) {
+                let event = self.events.recv().await.expect("the watches go on");
+                self.take(event);
+            }
+        })
+        .await;
+        assert!(waited.is_ok(), "no {what}: {:#?} {:#?}", self.health, self.troubles);
+    }
+
+    /// Takes in what is told for a while.
+    async fn pass(&mut self, time: Duration) {
+        let _ = timeout(time, async {
+            while let Some(event) = self.events.recv().await {
+                self.take(event);
+            }
+        })
+        .await;
+    }
+
+    fn take(&mut self, event: FeedEvent) {
+        match event {
+            FeedEvent::Changes(changes) => {
+                assert!(!changes.is_empty() && changes.len() <= 512 || changes.iter().all(is_foretold));
+                for change in changes {
+                    self.cluster.apply(change, &mut Vec::new());
+                }
+            }
+            FeedEvent::Health(kind, health) => drop(self.health.insert(kind, health)),
+            FeedEvent::ClockDifference(difference) => self.difference = Some(difference),
+            FeedEvent::Trouble(text) => self.troubles.push(text),
+        }
+    }
+
+    fn all_live(&self) -> bool {
+        self.health.len() == FeedKind::ALL.len()
+            && self.health.values().all(|health| health.state == FeedState::Live)
+    }
+
+    fn is_broken(&self, kind: FeedKind) -> bool {
+        self.health.get(&kind).is_some_and(is_broken)
+    }
+
+    fn has_pod(&self, name: &str) -> bool {
+        self.cluster.pod(&Key::new("default", name)).is_some()
+    }
+}
+
+fn is_broken(health: &FeedHealth) -> bool {
+    matches!(health.state, FeedState::Broken { .. })
+}
+
+fn is_foretold(change: &Change) -> bool {
+    matches!(change, Change::Pod(Event::Foretold(_)))
+}
+
+/// Whether a request began a list of everything.
+fn is_list(request: &Logged, path: &str) -> bool {
+    request.uri.starts_with(path) && request.uri.contains("sendInitialEvents")
+}
+
+fn clock() -> Clock {
+    Clock::new(Timestamp::from_secs(1_800_000_000), 1.0)
+}
+
+fn server() -> Api {
+    Api::new(clock(), Options { log_entries: 10_000, ..Options::default() })
+}
+
+/// Nodes with their leases, pods spread over them, and a controller manager.
+fn seed(api: &Api, nodes: usize, pods: usize) {
+    for i in 0..nodes {
+        api.load("nodes", node(&format!("n{i}"), "True"));
+        let lease = json!({"metadata": {"name": format!("n{i}"), "namespace": "kube-node-lease"},
+            "spec": {"renewTime": "2027-01-15T08:00:00.000000Z", "leaseDurationSeconds": 40}});
+        api.load("leases", lease);
+    }
+    for i in 0..pods {
+        api.load("pods", pod(&format!("p{i}"), &format!("n{}", i % nodes)));
+    }
+    let leader = json!({"metadata": {"name": "kube-controller-manager", "namespace": "kube-system"},
+        "spec": {"holderIdentity": "m1", "leaseDurationSeconds": 15}});
+    api.load("leases", leader);
+}
+
+fn node(name: &str, ready: &str) -> Value {
+    json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]}})
+}
+
+fn pod(name: &str, node: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "default", "labels": {"app": "web"}},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}})
+}
