@@ -94,7 +94,7 @@ impl Kubelets {
         let clock = Clock::system();
         let mut kubelets = Self { client: client.clone(), orders: BTreeMap::new(), _tasks: JoinSet::new() };
         let mut registered = stream::iter(specs)
-            .map(|spec| Kubelet::register(client, spec, clock, &requests))
+            .map(|spec| Kubelet::register(client, spec, beats, clock, &requests))
             .buffer_unordered(AT_ONCE);
         while let Some(kubelet) = registered.try_next().await? {
             // Full only while its kubelet waits for an answer; then whoever orders waits too.
@@ -184,6 +184,7 @@ impl Kubelet {
     async fn register(
         client: &Client,
         spec: NodeSpec,
+        beats: Beats,
         clock: Clock,
         requests: &Arc<Semaphore>,
     ) -> Result<Self> {
@@ -220,7 +221,7 @@ impl Kubelet {
         });
         kubelet.patch_node_status(status).await.with_context(what)?;
         kubelet.post_conditions().await.with_context(what)?;
-        let lease = lease_object(&spec.name, &node.uid().context("a node without uid")?, now);
+        let lease = lease_object(&spec.name, &node.uid().context("a node without uid")?, beats, now);
         let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
         leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.with_context(what)?;
         Ok(kubelet)
@@ -434,12 +435,14 @@ fn node_object(spec: &NodeSpec) -> Value {
     })
 }
 
-fn lease_object(node: &str, node_uid: &str, now: Timestamp) -> Value {
+fn lease_object(node: &str, node_uid: &str, beats: Beats, now: Timestamp) -> Value {
+    // A kubelet renews at a quarter of the duration.
+    let seconds = (beats.every * 4).as_secs();
     json!({
         "metadata": {
             "name": node,
             "ownerReferences": [{ "apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid }],
         },
-        "spec": { "holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": now.to_micro_time() },
+        "spec": { "holderIdentity": node, "leaseDurationSeconds": seconds, "renewTime": now.to_micro_time() },
     })
 }

@@ -4,6 +4,7 @@
 pub mod component;
 pub mod eventually;
 pub mod kubelets;
+pub mod observer;
 pub mod plane;
 mod wipe;
 pub mod witness;
