@@ -193,8 +193,10 @@ impl Engine {
         }
         if self.next_pass <= now {
             self.next_pass = now + PASS_TAKES + self.settings.node_monitor_period.value;
-            self.look_for_controller(now);
-            self.give_up_waiting(now);
+            if self.sight == Sight::Clear {
+                self.look_for_controller(now);
+                self.give_up_waiting(now);
+            }
             if self.footing(now) == Footing::Firm {
                 self.monitor(cluster, now);
             }

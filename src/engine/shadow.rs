@@ -28,6 +28,8 @@ pub struct Shadow {
     /// How far the API server's clock is ahead of ours.
     ahead: Span,
     leader: Option<LeaderLease>,
+    /// From when we have seen without a break: before that, a Lease may have been renewed unseen.
+    seen_since: Timestamp,
     /// Whether the leader's Lease had run out when it was last looked at.
     abandoned: bool,
     /// Taints that the controller should have put on by now, by node.
@@ -42,7 +44,13 @@ struct Expected {
 
 impl Shadow {
     pub fn new(cluster: &Cluster, ahead: Span) -> Self {
-        Self { ahead, leader: cluster.leader().cloned(), abandoned: false, expected: BTreeMap::new() }
+        Self {
+            ahead,
+            leader: cluster.leader().cloned(),
+            seen_since: Timestamp::EPOCH,
+            abandoned: false,
+            expected: BTreeMap::new(),
+        }
     }
 
     /// Whether somebody leads. Where the Lease is not to be had, somebody is taken to.
@@ -50,7 +58,7 @@ impl Shadow {
         let Some(leader) = &self.leader else { return Footing::Firm };
         let Some(renewed) = leader.renewed else { return Footing::Firm };
         let renewed = renewed - self.ahead;
-        let ends = renewed + leader.duration.unwrap_or(LEASE_DURATION);
+        let ends = renewed.max(self.seen_since) + leader.duration.unwrap_or(LEASE_DURATION);
         if leader.holder.is_empty() || now > ends {
             Footing::NoController { since: renewed }
         } else {
@@ -190,7 +198,10 @@ impl Engine {
     /// Sight is back. A shadow's controller may have seen what we did not: signs of life are as old as they say. A
     /// controller of our own was as blind as we: every node gets a whole grace period.
     pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
-        let ahead = self.shadow.as_ref().map(|shadow| shadow.ahead);
+        let ahead = self.shadow.as_mut().map(|shadow| {
+            shadow.seen_since = now;
+            shadow.ahead
+        });
         for (name, record) in &mut self.records {
             match ahead {
                 Some(ahead) => record.catch_up(cluster.lease(name), ahead, now),
