@@ -108,6 +108,24 @@ fn when_everything_is_down_nothing_is_evicted() {
 }
 
 #[test]
+fn a_shadow_does_not_foretell_taints_that_are_there() {
+    let mut sim = peaceful(6, &settings());
+    ["n00", "n03"].iter().for_each(|node| sim.silence(node));
+    sim.run(Span::from_secs(120));
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(20));
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+    assert!(
+        forecast.steps.iter().all(|step| matches!(step.what, What::Deleted { .. })),
+        "{:?}",
+        forecast.steps
+    );
+    assert_eq!(forecast.steps.len(), 2);
+    assert!(shadow.zones(sim.now).iter().all(|zone| zone.queue.is_empty()));
+}
+
+#[test]
 fn a_blind_shadow_judges_nobody_and_says_so() {
     let mut sim = peaceful(6, &settings());
     sim.attach_shadow(settings());

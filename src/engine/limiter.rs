@@ -43,6 +43,15 @@ impl Limiter {
         }
     }
 
+    /// As [`Limiter::drain`], of the last of several takings told in any order.
+    pub fn drain_since(&mut self, at: Timestamp) {
+        if let Self::Bucket(bucket) = self
+            && (bucket.tokens > 0.0 || bucket.last < at)
+        {
+            (bucket.tokens, bucket.last) = (0.0, at);
+        }
+    }
+
     /// Goes over to another rate (upstream `SwapLimiter`): what was drained stays drained.
     ///
     /// The rate that a stopped limiter claims to have is 1, so that going back to exactly 1 changes nothing and the

@@ -241,6 +241,9 @@ impl Engine {
                 let Some((wanted, opposite)) = taints::no_execute_keys(ready.status) else {
                     return Processed::Done;
                 };
+                if shadow.is_some() && taints::has_no_execute(node, wanted) {
+                    return Processed::Done;
+                }
                 let silent = records.get(&entry.node).map(|record| record.why(settings)).unwrap_or_default();
                 let state = match ready.status {
                     ConditionStatus::Unknown => Cause::Silent,

@@ -60,6 +60,12 @@ impl Queue {
         self.add(node, uid, now);
     }
 
+    /// Takes a node for processed: it does not wait, and is known.
+    pub fn take_for_processed(&mut self, node: &NodeName) {
+        self.stop_waiting(node);
+        self.known.insert(node.clone());
+    }
+
     /// Takes a node out of the waiting ones, and keeps it known.
     pub fn stop_waiting(&mut self, node: &NodeName) {
         if let Some(place) = self.places.remove(node) {

@@ -94,7 +94,7 @@ impl Engine {
         let ahead = shadow.ahead;
         let began = leader_began(shadow.leader.as_ref(), ahead);
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
-        let mut last_taint: BTreeMap<ZoneKey, Timestamp> = BTreeMap::new();
+        let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
         for node in cluster.nodes().iter() {
             let mut record = Record::estimated(node, cluster.lease(&node.name), ahead, now);
             if let Some(began) = began.filter(|began| *began > record.probe) {
@@ -104,8 +104,7 @@ impl Engine {
             self.registered.insert(node.name.clone());
             census.entry(node.zone()).or_default().count(node.ready().map(|ready| ready.status));
             if let Some(added) = controller_taint_added(node) {
-                let last = last_taint.entry(node.zone()).or_insert(added - ahead);
-                *last = (*last).max(added - ahead);
+                tainted.entry(node.zone()).or_default().push((node.name.clone(), added - ahead));
             }
         }
         let threshold = self.settings.unhealthy_zone_threshold.value;
@@ -119,8 +118,9 @@ impl Engine {
             } else {
                 zone.set_limiter(state, &self.settings, now);
             }
-            if let Some(last) = last_taint.get(&key) {
-                zone.limiter.drain((*last).min(now));
+            for (node, added) in tainted.get(&key).into_iter().flatten() {
+                zone.queue.take_for_processed(node);
+                zone.limiter.drain_since((*added).min(now));
             }
             zone.state = Some(state);
             self.zones.insert(key, zone);
@@ -158,7 +158,7 @@ impl Engine {
             shadow.expected.iter().find(|(_, expected)| expected.zone == key).map(|(name, _)| name.clone());
         self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
         let Some(zone) = self.zones.get_mut(&key) else { return };
-        zone.queue.stop_waiting(&node.name);
+        zone.queue.take_for_processed(&node.name);
         match instead.filter(|_| !expected) {
             Some(instead) => self.wait_again(&instead, now),
             None if !expected => zone.limiter.drain(now),
