@@ -237,10 +237,11 @@ impl Loop {
         let Some(message) = message else {
             self.feeds = None;
             let now = self.clock.now();
-            self.app
-                .live
-                .journal
-                .trouble(now, "the watches have ended: what is shown does not change any more");
+            self.app.live.journal.trouble(
+                now,
+                "",
+                "the watches have ended: what is shown does not change any more",
+            );
             return self.changed();
         };
         let begun = Instant::now();
@@ -275,10 +276,11 @@ impl Loop {
     fn on_executor_gone(&mut self) {
         if self.outcomes.take().is_some() {
             let now = self.clock.now();
-            self.app
-                .live
-                .journal
-                .trouble(now, "the executor has ended: effects are not carried out any more");
+            self.app.live.journal.trouble(
+                now,
+                "",
+                "the executor has ended: effects are not carried out any more",
+            );
         }
         self.effects = None;
         self.changed();
@@ -303,11 +305,11 @@ impl Loop {
         self.next_forecast = Instant::now() + FORECAST.max(cost * COST);
         match forecast {
             Some(forecast) => self.app.live.forecast = Some(forecast),
-            None => self
-                .app
-                .live
-                .journal
-                .trouble(self.clock.now(), "a forecast failed: times ahead may be missing"),
+            None => self.app.live.journal.trouble(
+                self.clock.now(),
+                "",
+                "a forecast failed: times ahead may be missing",
+            ),
         }
         self.unrefreshed = true;
     }

@@ -93,9 +93,9 @@ impl Journal {
         self.add(Entry::new(notice.at, notice.level, "", &notice.text, notice.why));
     }
 
-    /// Something that went wrong outside of the engine.
-    pub fn trouble(&mut self, now: Timestamp, text: &str) {
-        self.add(Entry::new(now, Level::Warning, "", text, Why::default()));
+    /// Something that went wrong outside of the engine, with a thing of ours (`watch/pods`) or with none.
+    pub fn trouble(&mut self, now: Timestamp, subject: &str, text: &str) {
+        self.add(Entry::new(now, Level::Warning, subject, text, Why::default()));
     }
 
     /// What came of an effect. A recorded event is left out: it only repeats in words what another effect does.
@@ -106,8 +106,8 @@ impl Journal {
             (write, _) => write.summary(),
         };
         let (level, text) = match outcome {
-            Outcome::Done => (Level::Info, format!("{summary}: done")),
-            Outcome::Recorded => (Level::Info, format!("{summary}: not written, dry-run")),
+            Outcome::Done => (Level::Info, summary),
+            Outcome::Recorded => (Level::Info, format!("would {summary}")),
             Outcome::Conflict => (Level::Info, format!("{summary}: conflict, the object is newer")),
             Outcome::Gone => (Level::Info, format!("{summary}: the object is gone")),
             Outcome::Failed(error) => (Level::Error, format!("{summary}: failed: {error}")),

@@ -110,7 +110,7 @@ impl App {
             FeedEvent::Changes(changes) => self.on_changes(changes, now),
             FeedEvent::Health(kind, health) => self.on_health(kind, health, now),
             FeedEvent::ClockDifference(difference) => self.live.feeds.clock_difference = Some(difference),
-            FeedEvent::Trouble(text) => self.live.journal.trouble(now, &text),
+            FeedEvent::Trouble(text) => self.live.journal.trouble(now, "", &text),
         }
         self.begin_when_ready(now);
     }
@@ -191,10 +191,10 @@ impl App {
         let was_broken = matches!(before, Some(FeedState::Broken { .. }));
         match &health.state {
             FeedState::Broken { error, .. } if !was_broken => {
-                self.live.journal.trouble(now, &format!("watch of {kind} broken: {error}"));
+                self.live.journal.trouble(now, &format!("watch/{kind}"), &format!("broken: {error}"));
             }
             FeedState::Forbidden { error } if !matches!(before, Some(FeedState::Forbidden { .. })) => {
-                self.live.journal.trouble(now, &format!("watch of {kind} not allowed: {error}"));
+                self.live.journal.trouble(now, &format!("watch/{kind}"), &format!("not allowed: {error}"));
             }
             FeedState::Off
             | FeedState::Connecting

@@ -46,6 +46,11 @@ fn is_deceptive(letter: char) -> bool {
             | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
+/// The text without the prefix that all of Kubernetes' own taints have, which says nothing on a screen of nodes.
+pub fn brief(text: &str) -> String {
+    text.replace("node.kubernetes.io/", "")
+}
+
 /// How many cells the text takes.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { Run::raw(text).width() }

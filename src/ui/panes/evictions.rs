@@ -16,6 +16,7 @@ use crate::{
 };
 
 /// ```text
+/// ─ 3 Evictions  2 due · 1 terminating · 1 stay ─────────────────────────────────────────────
 ///      in  pod                        node   state        why
 /// ▶   12s  shop/web-7d4b9-x2x         n-3    due          unreachable:NoExecute since … → tolerated for 5m
 /// ·  5m2s  shop/db-0                  n-4    foreseen     …
@@ -83,7 +84,11 @@ fn facts(scene: &Scene) -> Runs {
         (cancelled, "cancelled", Role::EvictionCancelled),
         (never, "stay", Role::EvictionNever),
     ];
-    let mut runs = Runs::default();
+    let mut runs = match scene.shown.views.footing {
+        Some(Footing::Blind { .. }) => Runs::new("as last seen", scene.style(Role::FeedBroken)),
+        Some(Footing::NoController { .. }) => Runs::new("nobody acts", scene.style(Role::FeedBroken)),
+        Some(Footing::Firm) | None => Runs::default(),
+    };
     for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
         if !runs.is_empty() {
             runs = runs.and(" · ", scene.style(Role::Faint));
@@ -180,7 +185,7 @@ pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
 fn reason(scene: &Scene, row: &EvictionRow) -> Cell {
     let dim = scene.style(Role::Dim);
     let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = &row.state else {
-        return Cell::new(&row.why.to_string(), dim);
+        return Cell::new(&text::brief(&row.why.to_string()), dim);
     };
     if !finalizers.is_empty() {
         let names: Vec<&str> = finalizers.iter().map(|name| name.as_str()).collect();

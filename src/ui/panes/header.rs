@@ -21,6 +21,7 @@ const CLOCK_DIFFERENCE: Span = Span::from_secs(2);
 ///  DRY-RUN  nothing is written   prod-eu   v1.36.3   https://…   as admin                     ✔ firm
 /// controller kcm-1_ab12 renewed 1s ago, since 4d2h    pass 5s  grace 50s  taints 0.1/s  …  defaults of 1.36
 /// watches  ● nodes 2s  ● leases 0s  ◌ pods 61,500 of 150,000  ● others          12 requests  48.1 MiB  clock +3s
+/// ─ 1 Zones …
 /// ```
 /// Draws as many of the three lines as there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
@@ -160,17 +161,26 @@ fn settings(scene: &Scene) -> [(u8, &'static str, String, Origin); 6] {
 fn watches(scene: &Scene) -> Segments {
     let dim = scene.style(Role::Dim);
     let mut line = Segments::default().left(0, Runs::new("watches", scene.style(Role::Heading)));
-    let mut others = 0;
-    for (kind, health) in scene.shown.feeds.iter() {
-        let main = matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods);
-        if main || !matches!(health.state, FeedState::Live | FeedState::Off) {
-            line = line.left(if main { 1 } else { 2 }, watch(scene, kind, health));
-        } else {
-            others += usize::from(health.state == FeedState::Live);
+    let is_main = |kind| matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods);
+    for (kind, health) in scene.shown.feeds.iter().filter(|(kind, _)| is_main(*kind)) {
+        line = line.left(1, watch(scene, kind, health));
+    }
+    let others = || scene.shown.feeds.iter().filter(|(kind, _)| !is_main(*kind));
+    let live = others().filter(|(_, health)| health.state == FeedState::Live).count();
+    let ailing: Vec<_> =
+        others().filter(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off)).collect();
+    match ailing.as_slice() {
+        [] => {}
+        [(kind, health)] => line = line.left(2, watch(scene, *kind, health)),
+        several => {
+            let broken = several.iter().any(|(_, health)| is_broken(&health.state));
+            let (glyph, role) = if broken { ("✗", Role::FeedBroken) } else { ("◌", Role::FeedBusy) };
+            let words = format!(" {} others {}", several.len(), if broken { "fail" } else { "are listing" });
+            line = line.left(2, Runs::new(glyph, scene.style(role)).and(&words, scene.style(role)));
         }
     }
-    if others > 0 {
-        line = line.left(3, Runs::new("●", scene.style(Role::FeedLive)).and(&format!(" {others} more"), dim));
+    if live > 0 {
+        line = line.left(3, Runs::new("●", scene.style(Role::FeedLive)).and(&format!(" {live} more"), dim));
     }
     let (requests, bytes) = scene.shown.feeds.traffic();
     let relists = scene.shown.feeds.relists();
@@ -202,13 +212,17 @@ fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
             ("◌", format!("{}{of}", text::count(*received)), Role::FeedBusy)
         }
         FeedState::Live => ("●", heard, Role::FeedLive),
-        FeedState::Broken { .. } => ("✗", format!("stale, last heard {heard} ago"), Role::FeedBroken),
+        FeedState::Broken { .. } => ("✗", format!("stale for {heard}"), Role::FeedBroken),
         FeedState::Forbidden { .. } => ("✗", "not allowed".into(), Role::FeedBroken),
     };
     let words_role = if role == Role::FeedLive { Role::Dim } else { role };
     Runs::new(glyph, scene.style(role))
         .and(&format!(" {kind} "), scene.style(Role::Base))
         .and(&words, scene.style(words_role))
+}
+
+const fn is_broken(state: &FeedState) -> bool {
+    matches!(state, FeedState::Broken { .. } | FeedState::Forbidden { .. })
 }
 
 /// Whether a watch has something to say that must not be missed.

@@ -14,8 +14,9 @@ use crate::{
 };
 
 /// ```text
-///   03:12:45 ● node/n-3  mark conditions Unknown: not written, dry-run
-///   03:12:40 ▲ watch of pods broken: connection reset  ×3
+/// ─ 4 Journal  21 ─────────────────────────────────────────
+/// 03:12:45  • node/n-3 would mark conditions Unknown
+/// 03:12:40  ▲ watch/pods broken: connection reset  ×3
 /// ```
 /// Draws the entries, newest first; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -60,9 +61,9 @@ fn cells(scene: &Scene, entry: &Entry) -> Vec<Cell> {
         what = what.and(&format!(" and {} more", text::count(entry.others)), scene.style(Role::Strong));
     }
     if !entry.subject.is_empty() {
-        what = what.and("  ", dim);
+        what = what.and(" ", dim);
     }
-    what = what.and(&entry.text, scene.style(Role::Base));
+    what = what.and(&text::brief(&entry.text), scene.style(Role::Base));
     if entry.times > 1 {
         what = what.and(&format!("  ×{}", text::count(entry.times)), scene.style(Role::Strong));
     }

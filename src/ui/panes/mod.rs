@@ -211,7 +211,7 @@ fn explain(scene: &Scene, pane: Pane, why: Option<String>, area: Rect, buf: &mut
     }
     let label = "why ";
     let room = usize::from(area.width).saturating_sub(label.len());
-    let lines = text::wrap(&text::clean(&why), room, if area.height >= 12 { 2 } else { 1 });
+    let lines = text::wrap(&text::brief(&text::clean(&why)), room, if area.height >= 12 { 2 } else { 1 });
     let height = u16::try_from(lines.len()).unwrap_or(1);
     let top = area.bottom() - height;
     buf.set_string(area.x, top, label, scene.style(Role::Heading));

@@ -6,8 +6,9 @@ use super::{column, draw_nothing, explain, open, plain};
 use crate::{
     app::{NodeColumn, NodeDue, Pane, What, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
-    engine::{Known, NodeHealth, Stage},
+    engine::{Footing, Known, NodeHealth, Stage},
     k8s::feed::FeedKind,
+    time::Timestamp,
     ui::{
         Scene, text,
         theme::Role,
@@ -16,6 +17,7 @@ use crate::{
 };
 
 /// ```text
+/// ─ 2 Nodes  30 · 29 ready · 1 unknown ──────────────────────────────────────────────────────────────────
 ///   node        ready    since  heartbeat  grace                 next             zone  pods  cpu  mem  taints
 /// ○ n-3         Unknown    12s        62s   over  ▂▂▂▂▂▂▂▂▂▂▂▂█  NoExecute ~4s    a       12  62%  31%  …
 /// ● n-1         Ready     4d2h         3s    47s  ▂▂▂▂▂▂▂▂▂▂▂▂▁  –                a       14  70%  44%
@@ -97,20 +99,20 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Memory, "mem", Width::Fit(4, 6)).right().gives_way(8),
         column(sort, By::Stage, "eviction", Width::Fit(8, 9)).gives_way(10),
         column(sort, By::Conditions, "conditions", Width::Fit(10, 26)).gives_way(9),
-        column(sort, By::Roles, "roles", Width::Fit(5, 16)).gives_way(11),
     ];
     if scene.screen.wide {
         columns.extend([
+            column(sort, By::Roles, "roles", Width::Fit(5, 16)).gives_way(11),
             plain("probe", Width::Fixed(9)).gives_way(12),
             column(sort, By::Address, "address", Width::Fit(7, 39)).gives_way(13),
             column(sort, By::Version, "kubelet", Width::Fit(7, 16)).gives_way(14),
             column(sort, By::Kind, "type", Width::Fit(4, 16)).gives_way(15),
             column(sort, By::Age, "age", Width::Fit(4, 7)).right().gives_way(16),
-            column(sort, By::Taints, "taints", Width::Grow(10, 1)).gives_way(5),
-            plain("message", Width::Grow(10, 1)).gives_way(17),
+            column(sort, By::Taints, "taints", Width::Grow(16, 2)).gives_way(5),
+            plain("message", Width::Grow(12, 1)).gives_way(17),
         ]);
     } else {
-        columns.push(column(sort, By::Taints, "taints", Width::Grow(10, 1)).gives_way(5));
+        columns.push(column(sort, By::Taints, "taints", Width::Grow(14, 1)).gives_way(5));
     }
     columns
 }
@@ -133,11 +135,11 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         share(scene, load.requested.memory_bytes, node.allocatable.memory_bytes),
         stage(scene, health),
         conditions(scene, node),
-        Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
     ];
     if scene.screen.wide {
         let message = node.ready().filter(|ready| ready.status != ConditionStatus::True);
         cells.extend([
+            Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
             probe(scene, health),
             Cell::new(&node.address, dim),
             Cell::new(&node.kubelet_version, dim),
@@ -190,18 +192,40 @@ fn since(scene: &Scene, node: &Node) -> Cell {
 
 /// When the last sign of life was noticed, `~` where that is an estimate.
 fn seen(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
-    let (probe, known) = match health {
-        Some(health) => (Some(health.probe), health.known),
-        None => (scene.shown.cluster.lease(&node.name).and_then(|lease| lease.renewed), Known::Estimated),
+    let Some((probe, known)) = last_sign(scene, node, health) else {
+        return Cell::new("never", scene.style(Role::Dim));
     };
-    let Some(probe) = probe else { return Cell::new("never", scene.style(Role::Dim)) };
-    let role = heartbeat_role(scene, scene.now.since(probe).as_secs_f64(), health);
+    let role = if is_blind(scene) {
+        Role::Dim
+    } else {
+        heartbeat_role(scene, scene.now.since(probe).as_secs_f64(), health)
+    };
     Cell::new(mark(known), scene.style(Role::Faint)).and(&text::age(scene.now, probe), scene.style(role))
+}
+
+/// The last sign of life: as the controller noticed it, or where none looks, as the lease says.
+fn last_sign(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Option<(Timestamp, Known)> {
+    let unwatched = matches!(scene.shown.views.footing, Some(Footing::NoController { .. }));
+    if let Some(health) = health.filter(|_| !unwatched) {
+        return Some((health.probe, health.known));
+    }
+    let renewed = scene.shown.cluster.lease(&node.name)?.renewed?;
+    Some((renewed - scene.shown.feeds.ahead(), Known::Estimated))
+}
+
+/// Whether nodes and leases are not seen as they are now.
+fn is_blind(scene: &Scene) -> bool {
+    matches!(scene.shown.views.footing, Some(Footing::Blind { .. }))
 }
 
 /// What is left of the grace period.
 fn grace(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
     let Some(health) = health else { return Cell::new("–", scene.style(Role::Faint)) };
+    match scene.shown.views.footing {
+        Some(Footing::Blind { .. }) => return Cell::new("?", scene.style(Role::Faint)),
+        Some(Footing::NoController { .. }) => return Cell::new("–", scene.style(Role::Faint)),
+        Some(Footing::Firm) | None => {}
+    }
     if health.expires() <= scene.now {
         return Cell::new("over", scene.style(Role::HeartbeatLost));
     }
@@ -221,14 +245,20 @@ fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
     let gaps = scene.shown.heartbeats.gaps(&node.name);
     let missing = crate::app::heartbeats::KEPT - gaps.len();
     cell = cell.and(&"·".repeat(missing), scene.style(Role::Faint));
-    let open = health.map(|health| scene.now.since(health.probe).or_zero());
-    for gap in gaps.chain(open) {
+    for gap in gaps {
         let gap = gap.as_secs_f64();
         #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
         let bar = strip((gap / grace) as f32);
         cell = cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, gap, health)));
     }
-    cell
+    if is_blind(scene) {
+        return cell.and("?", scene.style(Role::Faint));
+    }
+    let Some((sign, _)) = last_sign(scene, node, health) else { return cell };
+    let silence = scene.now.since(sign).or_zero().as_secs_f64();
+    #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
+    let bar = strip((silence / grace) as f32);
+    cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, silence, health)))
 }
 
 /// Heartbeats come four times in the default grace period of 40 s: half of it is late, all of it lost.
@@ -312,9 +342,7 @@ fn taints(scene: &Scene, node: &Node) -> Cell {
                 Role::TaintNoSchedule
             }
         };
-        let text = taint.to_string();
-        let short = text.strip_prefix("node.kubernetes.io/").unwrap_or(&text);
-        cell = gap(cell, scene).and(short, scene.style(role));
+        cell = gap(cell, scene).and(&text::brief(&taint.to_string()), scene.style(role));
         if let Some(added) = taint.time_added {
             cell = cell.and(&format!(" {}", text::age(scene.now, added)), scene.style(Role::Dim));
         }

@@ -19,6 +19,7 @@ use crate::{
 };
 
 /// ```text
+/// ─ 2 Pods  on n-3 ○ NodeStatusUnknown · 12 pods ──────────────────────────────────────────────────
 ///   pod                       ready  phase    eviction     owner               priority  cpu   mem   age
 /// ● shop/web-7d4b9-x2x        yes    Running  4m12s        ReplicaSet web-7d4b9        0  250m  128Mi  4d
 /// ○ shop/db-0                 no     Running  never        StatefulSet db             10  1     1.0Gi  4d

@@ -16,9 +16,10 @@ use crate::{
 };
 
 /// ```text
-///   zone      state                not ready          rate                     queue  next NoExecute taints
-/// ● eu/eu-a   Normal               ━━━────── 1/10 10%  0.1/s                       2  4s 14s  n-3 n-7
-/// ◐ eu/eu-b   PartialDisruption    ━━━━━━─── 6/10 60%  0 stopped: at most 50 nodes 6  never   6 wait
+/// ─ 1 Zones  2 · 1 disrupted ────────────────────────────────────────────────────────────────────────
+///   zone  state              not ready  of threshold         taints nodes at              queue  next slots  waiting
+/// ● eu/a  Normal               1 of 10  ━━────── 10% / 55%   0.1/s full rate                  2  4s 14s      any of n-3 n-7
+/// ◐ eu/b  PartialDisruption    6 of 10  ━━━━━━━━ 60% / 55%   0/s stopped: at most 50 nodes    1  none while stopped  n-9
 /// ```
 /// Draws each zone; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {

@@ -1,0 +1,306 @@
+//! The screens, drawn over small cluster stories and compared with what was read and found good.
+//!
+//! `UPDATE=1` makes the golden files anew; read the difference. `GALLERY=FOLDER` writes every screen as SVG too.
+
+#[path = "screens/story.rs"]
+mod story;
+
+use std::{fs, path::Path};
+
+use kordon::{
+    app::{Mode, Pane, ThemeName},
+    cluster::{Change, Condition, ConditionStatus, Event, Key, TaintEffect, WorkloadKind},
+    k8s::feed::{FeedEvent, FeedKind, FeedState},
+    run::Surface,
+    time::{Span, Timestamp},
+    ui::{Theme, snapshot},
+};
+use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
+use story::{BEGIN, Story, taint};
+
+const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 48), (220, 60)];
+
+#[test]
+fn an_incident_reads_well_at_every_size() {
+    for (width, height) in SIZES {
+        expect(&mut Story::incident(), "incident", (width, height));
+    }
+}
+
+#[test]
+fn a_well_cluster_is_calm() {
+    expect(&mut Story::well(), "well", (120, 40));
+}
+
+#[test]
+fn wide_shows_the_lesser_columns() {
+    let mut story = Story::incident();
+    story.press("w");
+    expect(&mut story, "wide", (220, 60));
+}
+
+#[test]
+fn the_pods_of_a_node_take_the_place_of_the_nodes() {
+    let mut story = Story::incident();
+    story.press("2<Enter>");
+    assert_eq!(story.app.screen.focus, Pane::Pods);
+    expect(&mut story, "pods", (120, 40));
+    story.press("<Esc>");
+    assert_eq!((story.app.screen.focus, story.app.screen.inside.clone()), (Pane::Nodes, None));
+}
+
+#[test]
+fn an_eviction_is_explained_where_the_focus_is() {
+    let mut story = Story::incident();
+    story.press("3<Down>z");
+    expect(&mut story, "evictions", (120, 40));
+}
+
+#[test]
+fn a_filter_is_typed_in_the_footer_and_named_in_the_title() {
+    let mut story = Story::incident();
+    story.press("/zone:a ready:no");
+    expect(&mut story, "filter-typed", (100, 30));
+    story.press("<Enter>");
+    expect(&mut story, "filtered", (100, 30));
+}
+
+#[test]
+fn help_is_the_command_table() {
+    let mut story = Story::well();
+    story.press("?");
+    expect(&mut story, "help", (120, 48));
+}
+
+#[test]
+fn before_anything_is_known_the_screen_waits_in_words() {
+    expect(&mut Story::new(), "connecting", (100, 30));
+}
+
+#[test]
+fn loading_counts_what_has_come() {
+    let mut story = Story::well();
+    story.health(FeedKind::Pods, FeedState::Listing { received: 61_500, expected: Some(150_000) });
+    expect(&mut story, "loading", (120, 40));
+    let mut story = Story::new();
+    story.health(FeedKind::Nodes, FeedState::Listing { received: 1200, expected: Some(5000) });
+    story.health(FeedKind::Leases, FeedState::Connecting);
+    expect(&mut story, "loading-nodes", (100, 30));
+}
+
+#[test]
+fn an_empty_cluster_says_so() {
+    let mut story = Story::new();
+    story.lists();
+    expect(&mut story, "empty", (100, 30));
+}
+
+#[test]
+fn a_lost_link_is_staleness_with_an_age_and_nothing_is_judged() {
+    let mut story = Story::incident();
+    let since = story.now;
+    for kind in FeedKind::ALL {
+        story.health(kind, FeedState::Broken { since, error: "connection reset by peer".into() });
+    }
+    story.run_blind(47);
+    expect(&mut story, "stale", (120, 40));
+}
+
+#[test]
+fn a_controller_that_stopped_is_named_as_the_reason_why_nothing_happens() {
+    let mut story = Story::incident();
+    story.run_blind(50);
+    expect(&mut story, "no-controller", (120, 40));
+}
+
+#[test]
+fn what_may_not_be_listed_is_named_and_the_rest_works() {
+    let mut story = Story::well();
+    let error =
+        "pods is forbidden: User \"sre@example.com\" cannot list resource \"pods\" at the cluster scope";
+    story.health(FeedKind::Pods, FeedState::Forbidden { error: error.into() });
+    let gone = story.app.live.cluster.pods().iter().map(|pod| Change::Pod(Event::Deleted(pod.key.clone())));
+    let gone = FeedEvent::Changes(gone.collect());
+    story.app.hear(gone, story.now);
+    story.run(1);
+    expect(&mut story, "forbidden", (120, 40));
+}
+
+#[test]
+fn a_zone_outage_shows_the_queue_and_its_slots() {
+    let mut story = Story::well();
+    for number in 1..=8 {
+        story.silence(&format!("pool-b-{number:02}"));
+    }
+    story.run(68);
+    expect(&mut story, "outage", (160, 48));
+}
+
+#[test]
+fn enforce_and_read_only_look_different_from_dry_run() {
+    for (mode, name) in [(Mode::Enforce, "enforce"), (Mode::ReadOnly, "read-only")] {
+        let mut story = Story::well();
+        story.app.mode = mode;
+        expect(&mut story, name, (100, 30));
+    }
+}
+
+#[test]
+fn a_revived_node_cancels_its_evictions_and_says_so() {
+    let mut story = Story::incident();
+    story.run(20);
+    story.revive("pool-a-03");
+    story.run(7);
+    story.press("3");
+    expect(&mut story, "cancelled", (120, 40));
+}
+
+#[test]
+fn a_terminal_too_small_gets_the_answers_in_short() {
+    expect(&mut Story::incident(), "small", (40, 24));
+}
+
+#[test]
+fn text_from_the_cluster_is_shown_and_never_obeyed() {
+    let mut story = hostile();
+    for size in [(120, 40), (220, 60)] {
+        for keys in ["2", "w", "3", "4", "1", "2<Enter>", "/zone\u{202e}"] {
+            story.press(keys);
+            for (place, cell) in drawn(&mut story, size).content.iter().enumerate() {
+                let bad = |letter: char| {
+                    letter.is_control()
+                        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+                };
+                assert!(!cell.symbol().chars().any(bad), "{:?} at {place} after {keys}", cell.symbol());
+            }
+        }
+        story.press("<Esc><Esc><Esc>w");
+    }
+    expect(&mut hostile(), "hostile", (120, 40));
+}
+
+#[test]
+fn no_size_makes_a_panic() {
+    let mut states = [Story::incident(), Story::new(), hostile()];
+    for story in &mut states {
+        for keys in ["", "3", "4", "1", "2<Enter>", "w", "z", "?", "?/ab"] {
+            if !keys.contains("<Enter>") || !story.app.screen.nodes.list.is_empty() {
+                story.press(keys);
+            }
+            for width in [1, 2, 3, 5, 9, 20, 40, 59, 60, 61, 80, 99, 100, 120, 300] {
+                for height in [1, 2, 3, 5, 14, 15, 18, 19, 24, 30, 80] {
+                    let buffer = drawn(story, (width, height));
+                    assert!(
+                        buffer.content.iter().any(|cell| cell.symbol() != " "),
+                        "blank at {width}x{height}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_theme_draws_every_state() {
+    for theme in ThemeName::ALL {
+        let mut story = Story::incident();
+        while story.app.screen.theme() != theme {
+            story.press("T");
+        }
+        let buffer = drawn(&mut story, (160, 48));
+        gallery(&format!("theme-{}", theme.as_str()), &buffer, Theme::bundled(theme));
+        assert_eq!(
+            snapshot::plain(&buffer),
+            snapshot::plain(&drawn(&mut Story::incident(), (160, 48))),
+            "the same words"
+        );
+    }
+}
+
+/// A cluster whose every text wants to be more than text.
+fn hostile() -> Story {
+    let mut story = Story::well();
+    let evil = "\x1b]0;owned\x07\x1b[2J\u{202e}gnp.exe\u{200b}\r\n\x1b[31m";
+    let now = story.now;
+    story.change_node("pool-a-01", |node| {
+        let condition = Condition {
+            kind: format!("Evil{evil}").into(),
+            status: ConditionStatus::True,
+            reason: evil.into(),
+            message: evil.into(),
+            last_heartbeat: Some(now),
+            last_transition: Some(now),
+        };
+        let mut conditions = node.conditions.to_vec();
+        for own in &mut conditions {
+            own.reason = evil.into();
+            own.message = evil.into();
+            own.status = if own.kind == *"Ready" { ConditionStatus::False } else { own.status };
+        }
+        conditions.push(condition);
+        node.conditions = conditions.into();
+        node.address = evil.into();
+        node.kubelet_version = evil.into();
+        node.taints = [taint(&format!("evil/{evil}"), TaintEffect::NoExecute, Some(now))].into();
+        let mut labels = (*node.labels).clone();
+        labels.insert("topology.kubernetes.io/zone".into(), format!("z{evil}").into());
+        labels.insert(format!("node-role.kubernetes.io/{evil}").into(), "".into());
+        labels.insert("node.kubernetes.io/instance-type".into(), evil.into());
+        node.labels = labels.into();
+    });
+    story.add_node(&format!("node{evil}"), "a");
+    story.add_pod(
+        &format!("ns{evil}/pod{evil}-1"),
+        "pool-a-01",
+        WorkloadKind::ReplicaSet,
+        Vec::new(),
+        100,
+        100,
+    );
+    story.app.facts.context = evil.into();
+    story.app.facts.server = evil.into();
+    story.app.facts.identity = Some(evil.into());
+    story.app.facts.server_version = Some(evil.into());
+    story.app.hear(FeedEvent::Trouble(format!("it broke: {evil}")), now);
+    story.health(FeedKind::Budgets, FeedState::Broken { since: now, error: evil.into() });
+    story.run(3);
+    story.terminate("shop/cart-00-x7f2q", &[evil]);
+    story.run(1);
+    assert!(story.app.live.cluster.pod(&Key::new(&format!("ns{evil}"), &format!("pod{evil}-1"))).is_some());
+    story
+}
+
+fn drawn(story: &mut Story, (width, height): (u16, u16)) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
+    let rows = terminal.draw_app(&story.app, story.now).expect("a buffer");
+    story.app.screen.drawn(&rows);
+    terminal.backend().buffer().clone()
+}
+
+/// Compares a screen with its golden file.
+fn expect(story: &mut Story, name: &str, size: (u16, u16)) {
+    let buffer = drawn(story, size);
+    let name = format!("{name}-{}x{}", size.0, size.1);
+    gallery(&name, &buffer, Theme::bundled(story.app.screen.theme()));
+    let text = snapshot::plain(&buffer);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens").join(format!("{name}.txt"));
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &text).expect("tests/screens can be written");
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert!(golden == text, "{name} differs; with UPDATE=1 read the difference\n{text}");
+}
+
+/// Writes a screen for looking at, where that is asked for.
+fn gallery(name: &str, buffer: &Buffer, theme: &Theme) {
+    if let Some(folder) = std::env::var_os("GALLERY") {
+        snapshot::write(&Path::new(&folder).join(format!("{name}.svg")), buffer, theme).expect("the gallery");
+    }
+}
+
+#[test]
+fn the_story_begins_where_it_says() {
+    assert_eq!(BEGIN.to_time(), "2026-01-02T03:00:00Z");
+    assert_eq!(Story::well().now, BEGIN + Span::from_secs(60));
+    assert!(Timestamp::EPOCH < BEGIN);
+}

@@ -1,0 +1,471 @@
+//! A small cluster that lives second by second, and the app that watches it: the states that screens are drawn of.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kordon::{
+    app::{App, Facts, HORIZON, Options, update},
+    cluster::{
+        Change, Cluster, Condition, ConditionStatus, Event, Key, LeaderLease, Lease, Name, Node, NodeName,
+        Owner, OwnerKind, Phase, Pod, PodReady, Resources, Taint, TaintEffect, Termination, Toleration,
+        TolerationOperator, Uid, Version, WorkloadKind,
+    },
+    engine::{Outcome, ServerVersion, Settings, Write},
+    forecast::{Forecast, carry_out},
+    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    time::{Span, Timestamp},
+};
+
+/// Where every story begins: 2026-01-02 03:00:00 UTC.
+pub const BEGIN: Timestamp = Timestamp::from_secs(1_767_322_800);
+
+/// The cluster as it is, and the app that is told of it.
+pub struct Story {
+    pub app: App,
+    pub now: Timestamp,
+    pub world: Cluster,
+    version: u64,
+    /// Nodes whose kubelets renew, with the second of ten in which they do.
+    alive: BTreeMap<NodeName, i64>,
+}
+
+impl Story {
+    /// Begins with what the watches have not told yet.
+    pub fn new() -> Self {
+        let options = Options {
+            facts: Facts {
+                context: "prod-eu".into(),
+                server: "https://10.20.0.1:6443".into(),
+                identity: Some("sre@example.com".into()),
+                server_version: Some("v1.36.3".into()),
+            },
+            settings: Settings::defaults(ServerVersion::new(1, 36)),
+            mode: Default::default(),
+            duty: Default::default(),
+            themes: kordon::app::ThemeName::ALL.to_vec(),
+        };
+        let app = App::new(options, BEGIN);
+        Self { app, now: BEGIN, world: Cluster::default(), version: 1000, alive: BTreeMap::new() }
+    }
+
+    /// The cluster of most stories: three zones of ten nodes with workloads, all well for a minute.
+    pub fn well() -> Self {
+        let mut story = Self::new();
+        for zone in ["a", "b", "c"] {
+            for number in 1..=10 {
+                story.add_node(&format!("pool-{zone}-{number:02}"), zone);
+            }
+        }
+        for number in 0..30 {
+            let zone = ["a", "b", "c"][number % 3];
+            let node = format!("pool-{zone}-{:02}", number / 3 + 1);
+            story.add_workloads(&node, number);
+        }
+        story.lists();
+        story.run(60);
+        story
+    }
+
+    /// An incident: four nodes of zone a fall silent one after another, a kubelet of zone b reports itself unwell,
+    /// and somebody works on a node of zone c.
+    pub fn incident() -> Self {
+        let mut story = Self::well();
+        story.change_node("pool-c-04", |node| {
+            node.unschedulable = true;
+            node.taints = [taint("node.kubernetes.io/unschedulable", TaintEffect::NoSchedule, None)].into();
+        });
+        story.change_node("pool-b-07", |node| {
+            set_condition(node, "MemoryPressure", ConditionStatus::True, BEGIN)
+        });
+        story.terminate("shop/cart-29-x7f2q", &["storage.example.com/detach"]);
+        story.silence("pool-a-03");
+        story.run(9);
+        story.silence("pool-a-05");
+        story.run(14);
+        story.silence("pool-a-08");
+        let now = story.now;
+        story.change_node("pool-b-02", |node| {
+            set_condition(node, "Ready", ConditionStatus::False, now);
+            let ready =
+                node.conditions.iter().position(|condition| condition.kind == *"Ready").expect("it has one");
+            let mut conditions = node.conditions.to_vec();
+            conditions[ready].reason = "KubeletNotReady".into();
+            conditions[ready].message = "container runtime is down".into();
+            node.conditions = conditions.into();
+        });
+        story.run(45);
+        story.silence("pool-c-09");
+        story.run(33);
+        story
+    }
+
+    pub fn add_node(&mut self, name: &str, zone: &str) {
+        let labels = BTreeMap::from([
+            ("topology.kubernetes.io/region".into(), "eu-1".into()),
+            ("topology.kubernetes.io/zone".into(), Name::from(zone)),
+            ("node-role.kubernetes.io/worker".into(), "".into()),
+            ("node.kubernetes.io/instance-type".into(), "m7i.2xlarge".into()),
+        ]);
+        let number = self.alive.len();
+        let created = BEGIN - Span::from_secs(86_400 * 41 + 3600 * number as i64);
+        let condition = |kind: &str, status, reason: &str| Condition {
+            kind: kind.into(),
+            status,
+            reason: reason.into(),
+            message: "".into(),
+            last_heartbeat: Some(BEGIN - Span::from_secs(20)),
+            last_transition: Some(created + Span::from_secs(40)),
+        };
+        let node = Node {
+            name: name.into(),
+            uid: format!("uid-{name}").as_str().into(),
+            version: self.next_version(),
+            created,
+            labels: Arc::new(labels),
+            conditions: [
+                condition("MemoryPressure", ConditionStatus::False, "KubeletHasSufficientMemory"),
+                condition("DiskPressure", ConditionStatus::False, "KubeletHasNoDiskPressure"),
+                condition("PIDPressure", ConditionStatus::False, "KubeletHasSufficientPID"),
+                condition("Ready", ConditionStatus::True, "KubeletReady"),
+            ]
+            .into(),
+            allocatable: Resources { cpu_milli: 7910, memory_bytes: 29 << 30, pods: 110 },
+            address: format!("10.20.{}.{}", number / 10 + 1, number % 10 + 10).into(),
+            kubelet_version: "v1.36.3".into(),
+            kernel_version: "6.12.30".into(),
+            ..Node::default()
+        };
+        self.alive.insert(node.name.clone(), number as i64 * 7 % 10);
+        self.put(Change::Node(Event::Applied(node)));
+        self.renew(&name.into(), Span::ZERO);
+    }
+
+    fn add_workloads(&mut self, node: &str, number: usize) {
+        let default = || {
+            vec![
+                tolerates("node.kubernetes.io/not-ready", Some(300)),
+                tolerates("node.kubernetes.io/unreachable", Some(300)),
+            ]
+        };
+        let ever = || vec![tolerates("", None)];
+        self.add_pod(
+            &format!("kube-system/proxy-{number:02}-k9x"),
+            node,
+            WorkloadKind::DaemonSet,
+            ever(),
+            100,
+            64,
+        );
+        self.add_pod(
+            &format!("shop/cart-{number:02}-x7f2q"),
+            node,
+            WorkloadKind::ReplicaSet,
+            default(),
+            250,
+            512,
+        );
+        self.add_pod(
+            &format!("shop/web-{number:02}-h4wzd"),
+            node,
+            WorkloadKind::ReplicaSet,
+            default(),
+            500,
+            1024,
+        );
+        if number.is_multiple_of(2) {
+            let quick = vec![
+                tolerates("node.kubernetes.io/unreachable", Some(30)),
+                tolerates("node.kubernetes.io/not-ready", Some(30)),
+            ];
+            self.add_pod(
+                &format!("edge/gateway-{number:02}-p2m8c"),
+                node,
+                WorkloadKind::ReplicaSet,
+                quick,
+                1000,
+                768,
+            );
+        }
+        if number.is_multiple_of(3) {
+            self.add_pod(
+                &format!("data/postgres-{}", number / 3),
+                node,
+                WorkloadKind::StatefulSet,
+                default(),
+                2000,
+                8192,
+            );
+        }
+        if number.is_multiple_of(5) {
+            self.add_pod(
+                &format!("batch/report-{number:02}-7qk"),
+                node,
+                WorkloadKind::Job,
+                Vec::new(),
+                1500,
+                2048,
+            );
+        }
+    }
+
+    pub fn add_pod(
+        &mut self,
+        key: &str,
+        node: &str,
+        owner: WorkloadKind,
+        tolerations: Vec<Toleration>,
+        cpu_milli: i64,
+        mebibytes: i64,
+    ) {
+        let (namespace, name) = key.split_once('/').expect("namespace/name");
+        let stem = name.rsplit_once('-').map_or(name, |(stem, _)| stem);
+        let pod = Pod {
+            key: Key::new(namespace, name),
+            uid: format!("uid-{key}").as_str().into(),
+            version: self.next_version(),
+            created: BEGIN - Span::from_secs(86_400 * 3 + 77 * self.version as i64 % 90_000),
+            owner: Some(Owner { kind: OwnerKind::Workload(owner), name: stem.into(), uid: Uid::from(stem) }),
+            node: Some(node.into()),
+            tolerations: tolerations.into(),
+            requests: Resources { cpu_milli, memory_bytes: mebibytes << 20, pods: 1 },
+            grace: Span::from_secs(30),
+            phase: Phase::Running,
+            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(BEGIN) }),
+            ..Pod::default()
+        };
+        self.put(Change::Pod(Event::Applied(pod)));
+    }
+
+    /// Tells the app everything, as first lists do, and that all watches are live.
+    pub fn lists(&mut self) {
+        fn list<T: kordon::cluster::Record + PartialEq + Clone>(
+            table: &kordon::cluster::Table<T>,
+            change: fn(Event<T>) -> Change,
+        ) -> Vec<Change> {
+            let listed = table.iter().map(|object| change(Event::Listed((**object).clone())));
+            [change(Event::ListBegun)].into_iter().chain(listed).chain([change(Event::ListDone)]).collect()
+        }
+        self.tell(list(self.world.nodes(), Change::Node));
+        self.tell(list(self.world.leases(), Change::Lease));
+        self.lead();
+        for kind in FeedKind::ALL {
+            self.health(kind, FeedState::Live);
+        }
+        self.tell(list(self.world.pods(), Change::Pod));
+        self.app.refresh(self.now);
+    }
+
+    /// The controller manager renews its lease.
+    fn lead(&mut self) {
+        let lease = LeaderLease {
+            version: self.next_version(),
+            holder: "control-plane-2_5b0f7c1e".into(),
+            acquired: Some(BEGIN - Span::from_secs(86_400 * 4 + 7300)),
+            renewed: Some(self.now),
+            duration: Some(Span::from_secs(15)),
+        };
+        self.tell(vec![Change::Leader(Some(lease))]);
+    }
+
+    /// Lets so many seconds go by: kubelets renew, the controller acts as the engine says, the app looks on.
+    pub fn run(&mut self, seconds: i64) {
+        for _ in 0..seconds {
+            let end = self.now + Span::from_secs(1);
+            self.act_until(end);
+            self.now = end;
+            let second = end.since(BEGIN).as_secs();
+            let renewing: Vec<NodeName> = self
+                .alive
+                .iter()
+                .filter(|(_, phase)| second % 10 == **phase)
+                .map(|(node, _)| node.clone())
+                .collect();
+            for node in renewing {
+                self.renew(&node, Span::from_millis(120));
+            }
+            if second % 2 == 0 && self.app.engine.is_some() {
+                self.lead();
+            }
+            self.hear_all();
+        }
+        self.foresee();
+    }
+
+    /// Lets seconds go by in which nothing reaches the app but time.
+    pub fn run_blind(&mut self, seconds: i64) {
+        let end = self.now + Span::from_secs(seconds);
+        self.act_until(end);
+        self.now = end;
+        self.foresee();
+    }
+
+    fn act_until(&mut self, end: Timestamp) {
+        loop {
+            while let Some(effect) = self.app.next_effect() {
+                let at = self.now;
+                self.app.outcome(effect.id, Outcome::Recorded, at);
+                self.carry_out(&effect.write);
+            }
+            let Some(at) = self.app.wakes_at().filter(|at| *at <= end) else { return };
+            self.now = self.now.max(at);
+            self.app.wake(self.now);
+        }
+    }
+
+    fn carry_out(&mut self, write: &Write) {
+        carry_out(&mut self.world, write, self.now, &mut Vec::new());
+        let change = match write {
+            Write::MarkUnknown { node, .. }
+            | Write::SwapTaints { node, .. }
+            | Write::SetLabels { node, .. } => {
+                self.world.node(node).map(|node| Change::Node(Event::Applied((**node).clone())))
+            }
+            Write::MarkPodNotReady { pod, .. } | Write::DeletePod { pod, .. } => {
+                self.world.pod(pod).map(|pod| Change::Pod(Event::Applied((**pod).clone())))
+            }
+            Write::RecordEvent(_) => None,
+        };
+        self.tell(change.into_iter().collect());
+    }
+
+    fn foresee(&mut self) {
+        self.app.refresh(self.now);
+        if let Some(engine) = self.app.engine.as_ref().filter(|_| self.app.is_abnormal(self.now)) {
+            let forecast = Forecast::run(engine, &self.app.live.cluster, Span::ZERO, self.now, HORIZON);
+            self.app.live.forecast = Some(forecast);
+        }
+        self.app.refresh(self.now);
+    }
+
+    pub fn silence(&mut self, node: &str) {
+        self.alive.remove(node).expect("it was alive");
+    }
+
+    /// The kubelet is back: it renews and posts Ready.
+    pub fn revive(&mut self, node: &str) {
+        self.alive.insert(node.into(), 3);
+        self.renew(&node.into(), Span::ZERO);
+        let now = self.now;
+        self.change_node(node, |node| set_condition(node, "Ready", ConditionStatus::True, now));
+    }
+
+    pub fn change_node(&mut self, name: &str, change: impl FnOnce(&mut Node)) {
+        let mut node = (**self.world.node(&name.into()).expect("a node of the story")).clone();
+        node.version = self.next_version();
+        change(&mut node);
+        self.put(Change::Node(Event::Applied(node)));
+    }
+
+    /// Somebody deletes a pod, which finalizers hold.
+    pub fn terminate(&mut self, key: &str, finalizers: &[&str]) {
+        let (namespace, name) = key.split_once('/').expect("namespace/name");
+        let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
+        pod.version = self.next_version();
+        pod.termination = Some(Termination {
+            deadline: self.now + Span::from_secs(30),
+            grace: Span::from_secs(30),
+            finalizers: finalizers.iter().map(|name| Name::from(*name)).collect(),
+        });
+        self.put(Change::Pod(Event::Applied(pod)));
+    }
+
+    /// One watch's word about itself.
+    pub fn health(&mut self, kind: FeedKind, state: FeedState) {
+        let health =
+            FeedHealth { state, last_heard: Some(self.now), relists: 0, requests: 3, bytes: 1_700_000 };
+        self.app.hear(FeedEvent::Health(kind, health), self.now);
+    }
+
+    fn hear_all(&mut self) {
+        for kind in FeedKind::ALL {
+            if self.app.live.feeds.state(kind) == Some(&FeedState::Live) {
+                self.health(kind, FeedState::Live);
+            }
+        }
+    }
+
+    fn renew(&mut self, node: &NodeName, late: Span) {
+        let lease = Lease {
+            node: node.clone(),
+            version: self.next_version(),
+            renewed: Some(self.now - late),
+            duration: Some(Span::from_secs(40)),
+        };
+        self.put(Change::Lease(Event::Applied(lease)));
+    }
+
+    /// Changes the cluster, and tells the app if it is watching.
+    fn put(&mut self, change: Change) {
+        self.world.apply(change.clone(), &mut Vec::new());
+        if self.app.engine.is_some() {
+            self.tell(vec![change]);
+        }
+    }
+
+    fn tell(&mut self, changes: Vec<Change>) {
+        self.app.hear(FeedEvent::Changes(changes), self.now);
+    }
+
+    fn next_version(&mut self) -> Version {
+        self.version += 1;
+        Version(self.version)
+    }
+
+    /// Types keys: letters, and names like `<Enter>`.
+    pub fn press(&mut self, keys: &str) {
+        for key in typed(keys) {
+            let screen = &self.app.screen;
+            let action = kordon::app::commands::action(key, screen.focus, screen.input.is_some());
+            update(&mut self.app, action.expect("a key of the table"), self.now);
+        }
+    }
+}
+
+/// The keys of a text: each letter is one, and so is a name in angle brackets.
+pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    let mut typed = Vec::new();
+    let mut rest = keys;
+    while let Some(letter) = rest.chars().next() {
+        let (code, length) = if letter == '<' {
+            let end = rest.find('>').expect("a closed name");
+            let code = match &rest[1..end] {
+                "Enter" => KeyCode::Enter,
+                "Esc" => KeyCode::Esc,
+                "Tab" => KeyCode::Tab,
+                "Down" => KeyCode::Down,
+                "PgDn" => KeyCode::PageDown,
+                name => panic!("no key {name}"),
+            };
+            (code, end + 1)
+        } else {
+            (KeyCode::Char(letter), letter.len_utf8())
+        };
+        typed.push(KeyEvent::new(code, KeyModifiers::NONE));
+        rest = &rest[length..];
+    }
+    typed
+}
+
+pub fn tolerates(key: &str, seconds: Option<i64>) -> Toleration {
+    Toleration {
+        key: key.into(),
+        operator: TolerationOperator::Exists,
+        value: "".into(),
+        effect: seconds.map(|_| TaintEffect::NoExecute),
+        seconds,
+    }
+}
+
+pub fn taint(key: &str, effect: TaintEffect, time_added: Option<Timestamp>) -> Taint {
+    Taint { key: key.into(), value: "".into(), effect, time_added }
+}
+
+pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: Timestamp) {
+    let mut conditions = node.conditions.to_vec();
+    for condition in conditions.iter_mut().filter(|condition| condition.kind == *kind) {
+        condition.status = status;
+        condition.last_transition = Some(now);
+        condition.last_heartbeat = Some(now);
+    }
+    node.conditions = conditions.into();
+}
