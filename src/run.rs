@@ -32,11 +32,14 @@ use crate::{
 /// Between two draws for data: about 30 a second.
 const FRAME: Duration = Duration::from_millis(33);
 
+/// Between two ticks.
+const SECOND: Duration = Duration::from_secs(1);
+
 /// The engine is asked anew what it knows at most this often, however much arrives.
 const REFRESH: Duration = Duration::from_millis(250);
 
 /// Forecasts are made at most this often.
-const FORECAST: Duration = Duration::from_secs(1);
+const FORECAST: Duration = SECOND;
 
 /// Refreshes and forecasts also leave so many times their own cost between them, so that on a very large cluster
 /// they take a twentieth of the time.
@@ -158,7 +161,7 @@ impl Loop {
             next_frame: now,
             next_refresh: now,
             next_forecast: now,
-            next_tick: now,
+            next_tick: now + SECOND,
             forecast: None,
             forecast_begun: now,
         }
@@ -187,9 +190,9 @@ impl Loop {
                     None => return Ok(self.app),
                 },
                 () = &mut end => return Ok(self.app),
-                () = at(frame) => self.draw(surface)?,
                 () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
                 () = at(refresh) => self.refresh(),
+                () = at(frame) => self.draw(surface)?,
                 forecast = finished(&mut self.forecast) => self.on_forecast(forecast),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room(self.effects.as_ref(), self.app.has_effects()) => self.on_room(open),
@@ -289,29 +292,31 @@ impl Loop {
     fn on_waking(&mut self, asked: Option<Timestamp>) {
         // Rounding between the two clocks must not wake the engine before its time, again and again.
         let now = self.clock.now();
-        self.app.wake(asked.map_or(now, |asked| asked.max(now)));
-        self.changed();
+        // A pass that finds nothing new shows nothing new: the next tick will do.
+        if self.app.wake(asked.map_or(now, |asked| asked.max(now))) {
+            self.changed();
+        }
     }
 
     fn on_tick(&mut self) {
-        // On the second, so that all countdowns move together.
-        self.next_tick = Instant::now() + Duration::from_secs(1);
-        self.unrefreshed = true;
-        self.undrawn = self.undrawn || self.app.frozen.is_none();
+        self.next_tick = Instant::now() + SECOND;
+        // A node may have fallen silent by nothing but time.
+        self.unforeseen |= self.app.live.forecast.is_none();
+        self.refresh();
     }
 
     fn on_forecast(&mut self, forecast: Option<Forecast>) {
         let cost = self.forecast_begun.elapsed();
         self.next_forecast = Instant::now() + FORECAST.max(cost * COST);
         match forecast {
+            // The next refresh takes it in; a tick is never far while there is something to foresee.
             Some(forecast) => self.app.live.forecast = Some(forecast),
-            None => self.app.live.journal.trouble(
-                self.clock.now(),
-                "",
-                "a forecast failed: times ahead may be missing",
-            ),
+            None => {
+                let now = self.clock.now();
+                self.app.live.journal.trouble(now, "", "a forecast failed: times ahead may be missing");
+                self.changed();
+            }
         }
-        self.unrefreshed = true;
     }
 
     /// Something has come in that may show.

@@ -109,7 +109,8 @@ fn a_lost_link_is_staleness_with_an_age_and_nothing_is_judged() {
 #[test]
 fn a_controller_that_stopped_is_named_as_the_reason_why_nothing_happens() {
     let mut story = Story::incident();
-    story.run_blind(50);
+    story.led = false;
+    story.run(50);
     expect(&mut story, "no-controller", (120, 40));
 }
 

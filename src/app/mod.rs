@@ -126,13 +126,13 @@ impl App {
         self.drain();
     }
 
-    /// Does what is due.
-    pub fn wake(&mut self, now: Timestamp) {
+    /// Does what is due; tells whether anything came of it.
+    pub fn wake(&mut self, now: Timestamp) -> bool {
         self.judge_sight(now);
         if let Some(engine) = &mut self.engine {
             engine.handle_timeout(&self.live.cluster, now);
         }
-        self.drain();
+        self.drain()
     }
 
     /// When [`App::wake`] must be called next.
@@ -244,14 +244,18 @@ impl App {
         self.refresh(now);
     }
 
-    /// Takes everything that the engine has to say.
-    fn drain(&mut self) {
-        let Some(engine) = &mut self.engine else { return };
+    /// Takes everything that the engine has to say; tells whether that was anything.
+    fn drain(&mut self) -> bool {
+        let Some(engine) = &mut self.engine else { return false };
+        let mut any = false;
         while let Some(notice) = engine.poll_notice() {
             self.live.journal.notice(notice);
+            any = true;
         }
         while let Some(effect) = engine.poll_effect() {
             self.outbox.push_back(effect);
+            any = true;
         }
+        any
     }
 }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     app::{App, Knowledge, Pane, Screen},
+    engine::Footing,
     time::Timestamp,
 };
 
@@ -53,9 +54,12 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The time left, in the colour of its nearness; `~` before an estimate.
+    /// The time left, in the colour of its nearness; `~` before an estimate. Where nobody acts or nothing is seen,
+    /// it is what would have been, and quiet.
     pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
+        let firm = matches!(self.shown.views.footing, Some(Footing::Firm) | None);
         let style = self.style(match Urgency::of(at, self.now) {
+            _ if !firm => Role::Dim,
             Urgency::Far => Role::CountdownFar,
             Urgency::Soon => Role::CountdownSoon,
             Urgency::Near => Role::CountdownNear,

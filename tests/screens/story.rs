@@ -24,6 +24,8 @@ pub struct Story {
     pub now: Timestamp,
     pub world: Cluster,
     version: u64,
+    /// Whether the controller manager renews its lease.
+    pub led: bool,
     /// Nodes whose kubelets renew, with the second of ten in which they do.
     alive: BTreeMap<NodeName, i64>,
 }
@@ -44,7 +46,7 @@ impl Story {
             themes: kordon::app::ThemeName::ALL.to_vec(),
         };
         let app = App::new(options, BEGIN);
-        Self { app, now: BEGIN, world: Cluster::default(), version: 1000, alive: BTreeMap::new() }
+        Self { app, now: BEGIN, world: Cluster::default(), version: 1000, led: true, alive: BTreeMap::new() }
     }
 
     /// The cluster of most stories: three zones of ten nodes with workloads, all well for a minute.
@@ -282,7 +284,7 @@ impl Story {
             for node in renewing {
                 self.renew(&node, Span::from_millis(120));
             }
-            if second % 2 == 0 && self.app.engine.is_some() {
+            if second % 2 == 0 && self.led && self.app.engine.is_some() {
                 self.lead();
             }
             self.hear_all();

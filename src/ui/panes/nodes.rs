@@ -108,7 +108,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
             column(sort, By::Version, "kubelet", Width::Fit(7, 16)).gives_way(14),
             column(sort, By::Kind, "type", Width::Fit(4, 16)).gives_way(15),
             column(sort, By::Age, "age", Width::Fit(4, 7)).right().gives_way(16),
-            column(sort, By::Taints, "taints", Width::Grow(16, 2)).gives_way(5),
+            column(sort, By::Taints, "taints", Width::Grow(30, 2)).gives_way(5),
             plain("message", Width::Grow(12, 1)).gives_way(17),
         ]);
     } else {
