@@ -1,13 +1,21 @@
 //! From kubectl's flags and files to a client that has reached its server.
 
-use std::{path::PathBuf, time::Duration};
+use std::{error::Error as _, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use kube::Client;
+use http::{HeaderValue, Request, Uri, header::USER_AGENT};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::time::timeout;
 
+use super::{
+    error::{self, plain},
+    exec::{Plugin, Token},
+    kubeconfig::{self, Surroundings, Target},
+};
 use crate::engine::ServerVersion;
 
 /// How to reach a cluster: kubectl's flags of the same names.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ConnectOptions {
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
@@ -56,24 +64,222 @@ pub struct Identity {
     pub confirmed: bool,
 }
 
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.user)?;
+        if self.impersonated { f.write_str(" (impersonated)") } else { Ok(()) }
+    }
+}
+
 /// Why a cluster could not be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("connecting is not built in yet; try `kordon demo`")]
-    Unfinished,
+    #[error(
+        "there is no kubeconfig (looked for {looked}); name one with --kubeconfig or KUBECONFIG, or try \
+         `kordon demo`, which needs no cluster"
+    )]
+    NoKubeconfig { looked: String },
+    #[error("--kubeconfig {}: there is no such file", path.display())]
+    MissingKubeconfig { path: PathBuf },
+    #[error("the kubeconfig {} cannot be read: {why}", path.display())]
+    BadKubeconfig { path: PathBuf, why: String },
+    #[error("this is a pod, but its service account cannot be used: {why}")]
+    InCluster { why: String },
+    #[error("the kubeconfig has no current context; choose one with --context; there are: {known}")]
+    NoCurrentContext { known: String },
+    #[error("there is no context {name:?} in the kubeconfig; there are: {known}")]
+    UnknownContext { name: String, known: String },
+    #[error("there is no cluster {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
+    UnknownCluster { name: String, context: String, known: String },
+    #[error("there is no user {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
+    UnknownUser { name: String, context: String, known: String },
+    #[error("the cluster of context {context:?} has no server; name one with --server")]
+    NoServer { context: String },
+    #[error("{server} is no address of a server: {why}")]
+    BadServer { server: String, why: String },
+    #[error("the proxy {proxy} ({origin}) cannot be used: {why}")]
+    BadProxy { origin: &'static str, proxy: String, why: String },
+    #[error("the credentials cannot be used: {why}")]
+    Credentials { why: String },
+    #[error("the credential plugin {command} failed: {why}")]
+    Plugin { command: String, why: String },
+    #[error("{server} cannot be reached: {why}; check the address, the network and the proxy")]
+    Unreachable { server: String, why: String },
+    #[error("no secure connection to {server}: {why}")]
+    Certificate { server: String, why: String },
+    #[error(
+        "{server} does not accept the credentials of {user} (HTTP 401); they may have expired: log in again"
+    )]
+    Unauthorized { server: String, user: String },
+    #[error("{server} forbids {user} to ask for its version: {why}; ask who administers it")]
+    Forbidden { server: String, user: String, why: String },
+    #[error("{server} did not answer within {seconds} s; --request-timeout gives it more time")]
+    Timeout { server: String, seconds: u64 },
+    #[error("{server} does not answer like a Kubernetes API server: {why}")]
+    NotKubernetes { server: String, why: String },
 }
+
+/// How long the first answer may take unless the user says otherwise.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
 
 /// Finds the cluster that the options mean and asks it for its version and for who we are.
 ///
 /// # Errors
 /// Each variant of [`ConnectError`] is one thing that can be wrong, in words for the user.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
-    let _ = options;
-    Err(ConnectError::Unfinished)
+    let Target { context, user, mut config } =
+        kubeconfig::target(options, &Surroundings::of_process()).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    let agent = concat!("kordon/", env!("CARGO_PKG_VERSION"));
+    config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let namespace = config.default_namespace.clone();
+    let impersonated = config.auth_info.impersonate.clone();
+    let client = client(config, &server).await?;
+    let mut connection = Connection {
+        writer: client.clone(),
+        client,
+        context,
+        server,
+        identity: Identity {
+            user: impersonated.clone().unwrap_or(user),
+            impersonated: impersonated.is_some(),
+            ..Identity::default()
+        },
+        version: ServerVersion::new(1, 0),
+        namespace,
+        request_timeout: options.request_timeout,
+    };
+    connection.version = check(&connection).await?;
+    connection.introduce().await;
+    Ok(connection)
+}
+
+/// Builds the client; a credential plugin is run here, before anything is on the screen.
+async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError> {
+    let Some(exec) = config.auth_info.exec.take() else { return build(config, server).await };
+    let plugin = Plugin::new(&exec, exec.cluster.as_ref());
+    let credential = plugin.run().await?;
+    if let (Some(certificate), Some(key)) =
+        (credential.client_certificate_data.clone(), credential.client_key_data.clone())
+    {
+        config.auth_info.client_certificate_data = Some(base64(certificate.as_bytes()));
+        config.auth_info.client_key_data = Some(base64(key.as_bytes()).into());
+    }
+    let client = build(config, server).await?;
+    if credential.token.is_none() {
+        return Ok(client);
+    }
+    Ok(Arc::new(Token::new(plugin, credential)).carried_by(client))
+}
+
+async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
+    // Reads files and, with old kinds of credentials, runs programs: not on a worker of the runtime.
+    let built = tokio::task::spawn_blocking({
+        let handle = tokio::runtime::Handle::current();
+        move || {
+            let _runtime = handle.enter();
+            Client::try_from(config)
+        }
+    });
+    let built = built.await.map_err(|error| ConnectError::Credentials { why: plain(&error.to_string()) })?;
+    built.map_err(|error| match error {
+        kube::Error::RustlsTls(error) => {
+            ConnectError::Certificate { server: server.into(), why: plain(&with_causes(&error)) }
+        }
+        other => ConnectError::Credentials { why: plain(&with_causes(&other)) },
+    })
+}
+
+/// An error and what caused it, for errors whose texts do not repeat each other.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        let said = deeper.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = deeper.source();
+    }
+    text
+}
+
+/// Asks the server for its version: the cheapest question that shows that all is well.
+///
+/// # Errors
+/// What stands between us and the server.
+pub async fn check(connection: &Connection) -> Result<ServerVersion, ConnectError> {
+    let limit = connection.request_timeout.unwrap_or(FIRST_ANSWER);
+    let request = Request::get("/version").body(Vec::new()).expect("a constant path");
+    let server = || connection.server.clone();
+    let info: Value = match timeout(limit, connection.client.request(request)).await {
+        Ok(Ok(info)) => info,
+        Ok(Err(error)) => return Err(refused(&error, connection)),
+        Err(_) => return Err(ConnectError::Timeout { server: server(), seconds: limit.as_secs() }),
+    };
+    let field = |name: &str| info[name].as_str().unwrap_or_default().to_owned();
+    let numbers = format!("{}.{}", field("major"), field("minor"));
+    ServerVersion::parse(&numbers).or_else(|| ServerVersion::parse(&field("gitVersion"))).ok_or_else(|| {
+        ConnectError::NotKubernetes { server: server(), why: "its /version names no version".into() }
+    })
+}
+
+/// What an error of the first request means.
+fn refused(error: &kube::Error, connection: &Connection) -> ConnectError {
+    let (server, user) = (connection.server.clone(), connection.identity.to_string());
+    let why = error::words(error);
+    match error {
+        kube::Error::Api(status) if status.code == 401 => ConnectError::Unauthorized { server, user },
+        kube::Error::Api(status) if status.code == 403 => ConnectError::Forbidden { server, user, why },
+        kube::Error::Api(_) | kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => {
+            ConnectError::NotKubernetes { server, why }
+        }
+        kube::Error::Auth(_) => ConnectError::Credentials { why },
+        other => match plugin_failure(other) {
+            Some(why) => ConnectError::Credentials { why },
+            None => broken_link(server, why, &with_causes(other)),
+        },
+    }
+}
+
+/// A plugin's failure, where a request ended by one.
+fn plugin_failure(error: &kube::Error) -> Option<String> {
+    let cause = error.source()?;
+    cause.downcast_ref::<ConnectError>().map(ToString::to_string)
+}
+
+/// A failure below HTTP: of the transport's security, or of the link.
+fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
+    let security = [
+        (
+            "UnknownIssuer",
+            "its certificate is signed by an authority that is not trusted; check certificate-authority in the \
+             kubeconfig, or --certificate-authority",
+        ),
+        ("NotValidForName", "its certificate is for another name; --tls-server-name says which"),
+        ("not valid for name", "its certificate is for another name; --tls-server-name says which"),
+        ("certificate expired", "its certificate has expired"),
+        ("Expired", "its certificate has expired"),
+        ("not valid yet", "its certificate is not valid yet; compare the clocks"),
+        ("CertificateRequired", "it wants a client certificate; check client-certificate in the kubeconfig"),
+        ("InvalidContentType", "it does not speak TLS; should the address begin with http://?"),
+        ("invalid peer certificate", ""),
+        ("received fatal alert", ""),
+    ];
+    match security.into_iter().find(|(sign, _)| whole.contains(sign)) {
+        Some((_, "")) => ConnectError::Certificate { server, why },
+        Some((_, words)) => ConnectError::Certificate { server, why: words.into() },
+        None => ConnectError::Unreachable { server, why },
+    }
 }
 
 impl Connection {
-    /// A connection to a cluster inside this process.
+    /// A connection to a cluster inside this process, of the newest version that is known.
     pub fn embedded(client: Client, name: &str) -> Self {
         Self {
             writer: client.clone(),
@@ -85,5 +291,66 @@ impl Connection {
             version: ServerVersion::new(1, 36),
             request_timeout: None,
         }
+    }
+
+    /// Asks the server who we are. Where it does not know or tell, the kubeconfig's name stays.
+    async fn introduce(&mut self) {
+        for version in ["v1", "v1beta1"] {
+            let body = json!({"apiVersion": format!("authentication.k8s.io/{version}"), "kind": "SelfSubjectReview"});
+            let path: Uri = format!("/apis/authentication.k8s.io/{version}/selfsubjectreviews")
+                .parse()
+                .expect("a constant path");
+            let request = Request::post(path)
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(body.to_string().into_bytes())
+                .expect("constant headers");
+            let limit = self.request_timeout.unwrap_or(FIRST_ANSWER);
+            let Ok(Ok(review)) = timeout(limit, self.client.request::<Value>(request)).await else {
+                continue;
+            };
+            let info = &review["status"]["userInfo"];
+            let Some(user) = info["username"].as_str() else { continue };
+            let groups = info["groups"].as_array().into_iter().flatten();
+            self.identity.user = plain(user);
+            self.identity.groups = groups.filter_map(Value::as_str).map(plain).collect();
+            self.identity.confirmed = true;
+            return;
+        }
+    }
+}
+
+/// As RFC 4648 has it, with padding: how a kubeconfig holds certificates.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group =
+            chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for position in 0..4 {
+            let index = (group >> (18 - 6 * position) & 63) as usize;
+            text.push(if position <= chunk.len() { ALPHABET[index].into() } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_encoded_as_a_kubeconfig_holds_them() {
+        let encoded = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+    }
+
+    #[test]
+    fn troubles_with_certificates_say_what_to_try() {
+        let said = |cause: &str| broken_link("https://s".into(), cause.into(), cause).to_string();
+        assert!(said("invalid peer certificate: UnknownIssuer").contains("--certificate-authority"));
+        assert!(said("invalid peer certificate: NotValidForName").contains("--tls-server-name"));
+        assert!(said("received corrupt message of type InvalidContentType").contains("http://"));
+        assert!(said("invalid peer certificate: BadEncoding").contains("BadEncoding"));
+        assert!(said("connection refused").contains("cannot be reached"));
     }
 }

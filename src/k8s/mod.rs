@@ -3,7 +3,10 @@
 pub mod connect;
 pub mod decode;
 pub mod error;
+pub mod exec;
 pub mod feed;
+pub mod kubeconfig;
 pub mod leadership;
+pub mod proxy;
 pub mod watch;
 pub mod write;

@@ -1,0 +1,421 @@
+//! Which cluster, as whom: kubeconfig files merged, a context chosen, flags put over it; as kubectl does.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
+use kube::{
+    Config,
+    config::{AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+
+use super::{
+    connect::{ConnectError, ConnectOptions},
+    error::plain,
+    proxy::Proxies,
+};
+
+/// What the process's environment says of clusters.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// `KUBECONFIG`: a list of files.
+    pub kubeconfig: Option<OsString>,
+    pub home: Option<PathBuf>,
+    pub proxies: Proxies,
+    /// Whether this is a pod of a cluster.
+    pub in_cluster: bool,
+}
+
+impl Surroundings {
+    pub fn of_process() -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self {
+            kubeconfig: set("KUBECONFIG"),
+            home: std::env::home_dir(),
+            proxies: Proxies::of_process(),
+            in_cluster: set("KUBERNETES_SERVICE_HOST").is_some()
+                && Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists(),
+        }
+    }
+}
+
+/// A cluster and a user, chosen and complete.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The context's name; `in-cluster` in a pod, empty where only `--server` was given.
+    pub context: String,
+    /// The kubeconfig's name for the user.
+    pub user: String,
+    pub config: Config,
+}
+
+/// Finds the cluster that the options mean, without talking to it.
+///
+/// # Errors
+/// Whatever is wrong with the files or the names, in words.
+pub async fn target(options: &ConnectOptions, surroundings: &Surroundings) -> Result<Target, ConnectError> {
+    let (kubeconfig, looked) = read(options, surroundings)?;
+    let names_nothing = kubeconfig.contexts.is_empty() && kubeconfig.clusters.is_empty();
+    let asked = options.server.is_some() || options.context.is_some() || options.cluster.is_some();
+    if names_nothing && !asked {
+        if surroundings.in_cluster {
+            return in_cluster(options, surroundings);
+        }
+        return Err(ConnectError::NoKubeconfig { looked });
+    }
+    let choice = Choice::of(&kubeconfig, options)?;
+    let (context, user) = (choice.context_name.clone(), choice.user_name.clone());
+    let config = choice.config(options, surroundings).await?;
+    Ok(Target { context, user, config })
+}
+
+/// Reads and merges the files: the first to name something wins. Also says where it looked.
+fn read(options: &ConnectOptions, surroundings: &Surroundings) -> Result<(Kubeconfig, String), ConnectError> {
+    if let Some(path) = &options.kubeconfig {
+        if !path.exists() {
+            return Err(ConnectError::MissingKubeconfig { path: path.clone() });
+        }
+        return Ok((read_file(path)?, path.display().to_string()));
+    }
+    let paths: Vec<PathBuf> = match &surroundings.kubeconfig {
+        Some(list) => std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()).collect(),
+        None => surroundings.home.iter().map(|home| home.join(".kube/config")).collect(),
+    };
+    let looked = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let mut merged = Kubeconfig::default();
+    // As kubectl: files of the list that do not exist are passed over.
+    for path in paths.iter().filter(|path| path.exists()) {
+        merged = merged.merge(read_file(path)?).map_err(|error| malformed(path, &error))?;
+    }
+    Ok((merged, looked))
+}
+
+fn read_file(path: &Path) -> Result<Kubeconfig, ConnectError> {
+    Kubeconfig::read_from(path).map_err(|error| malformed(path, &error))
+}
+
+fn malformed(path: &Path, error: &KubeconfigError) -> ConnectError {
+    let why = match error {
+        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        // Its text goes on to show the lines around the place, in which there may be secrets.
+        KubeconfigError::Parse(error) => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            let place = error.location().map(|at| format!("line {}, column {}: ", at.line(), at.column()));
+            format!("{}{}", place.unwrap_or_default(), plain(first))
+        }
+        other => plain(&other.to_string()),
+    };
+    ConnectError::BadKubeconfig { path: path.to_owned(), why }
+}
+
+fn in_cluster(options: &ConnectOptions, surroundings: &Surroundings) -> Result<Target, ConnectError> {
+    let mut config =
+        Config::incluster().map_err(|error| ConnectError::InCluster { why: plain(&error.to_string()) })?;
+    override_user(&mut config.auth_info, options)?;
+    config.proxy_url = surroundings.proxies.for_server(&config.cluster_url, None)?;
+    if let Some(namespace) = &options.namespace {
+        config.default_namespace.clone_from(namespace);
+    }
+    Ok(Target { context: "in-cluster".into(), user: "the pod's service account".into(), config })
+}
+
+/// What was chosen of a kubeconfig.
+struct Choice {
+    context_name: String,
+    user_name: String,
+    cluster: Cluster,
+    user: AuthInfo,
+    namespace: Option<String>,
+}
+
+impl Choice {
+    fn of(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<Self, ConnectError> {
+        let (context_name, context) = context(kubeconfig, options)?;
+        let cluster_name = options.cluster.clone().unwrap_or(context.cluster);
+        let cluster = kubeconfig
+            .clusters
+            .iter()
+            .find(|cluster| cluster.name == cluster_name)
+            .and_then(|named| named.cluster.clone());
+        let cluster = match cluster {
+            Some(cluster) => cluster,
+            None if options.server.is_some() && options.cluster.is_none() => Cluster::default(),
+            None => {
+                let known = kubeconfig.clusters.iter().map(|cluster| cluster.name.as_str());
+                return Err(ConnectError::UnknownCluster {
+                    name: cluster_name,
+                    context: context_name,
+                    known: listed(known),
+                });
+            }
+        };
+        let user_name = options.user.clone().or(context.user).unwrap_or_default();
+        let named = kubeconfig.auth_infos.iter().find(|user| user.name == user_name);
+        if named.is_none() && !user_name.is_empty() {
+            let known = kubeconfig.auth_infos.iter().map(|user| user.name.as_str());
+            return Err(ConnectError::UnknownUser {
+                name: user_name,
+                context: context_name,
+                known: listed(known),
+            });
+        }
+        let user = named.and_then(|named| named.auth_info.clone()).unwrap_or_default();
+        Ok(Self { context_name, user_name, cluster, user, namespace: context.namespace })
+    }
+
+    async fn config(
+        mut self,
+        options: &ConnectOptions,
+        surroundings: &Surroundings,
+    ) -> Result<Config, ConnectError> {
+        override_cluster(&mut self.cluster, options);
+        override_user(&mut self.user, options)?;
+        let server = self.cluster.server.clone().unwrap_or_default();
+        if server.is_empty() {
+            return Err(ConnectError::NoServer { context: self.context_name });
+        }
+        if !server.starts_with("https://") && !server.starts_with("http://") {
+            self.cluster.server = Some(format!("https://{server}"));
+        }
+        // Decided below: the client library compares NO_PROXY with the proxy's name instead of the server's.
+        let proxy = self.cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty());
+        let single = Kubeconfig {
+            clusters: vec![NamedCluster {
+                name: "chosen".into(),
+                cluster: Some(self.cluster),
+                ..NamedCluster::default()
+            }],
+            auth_infos: vec![NamedAuthInfo {
+                name: "chosen".into(),
+                auth_info: Some(self.user),
+                ..NamedAuthInfo::default()
+            }],
+            contexts: vec![NamedContext {
+                name: "chosen".into(),
+                context: Some(Context {
+                    cluster: "chosen".into(),
+                    user: Some("chosen".into()),
+                    namespace: options.namespace.clone().or(self.namespace).filter(|name| !name.is_empty()),
+                    ..Context::default()
+                }),
+                ..NamedContext::default()
+            }],
+            current_context: Some("chosen".into()),
+            ..Kubeconfig::default()
+        };
+        let made = Config::from_custom_kubeconfig(single, &KubeConfigOptions::default()).await;
+        let mut config = made.map_err(|error| match error {
+            KubeconfigError::ParseClusterUrl(error) => {
+                ConnectError::BadServer { server: plain(&server), why: error.to_string() }
+            }
+            other => ConnectError::Credentials { why: plain(&other.to_string()) },
+        })?;
+        config.proxy_url = surroundings.proxies.for_server(&config.cluster_url, proxy.as_deref())?;
+        Ok(config)
+    }
+}
+
+/// The chosen context; an empty one where only a server or a cluster was asked for.
+fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String, Context), ConnectError> {
+    let current = kubeconfig.current_context.clone().filter(|name| !name.is_empty());
+    let Some(name) = options.context.clone().or(current) else {
+        if options.server.is_some() || options.cluster.is_some() {
+            return Ok((String::new(), Context::default()));
+        }
+        let known = kubeconfig.contexts.iter().map(|context| context.name.as_str());
+        return Err(ConnectError::NoCurrentContext { known: listed(known) });
+    };
+    let found = kubeconfig.contexts.iter().find(|context| context.name == name);
+    match found.and_then(|named| named.context.clone()) {
+        Some(context) => Ok((name, context)),
+        None => {
+            let known = kubeconfig.contexts.iter().map(|context| context.name.as_str());
+            Err(ConnectError::UnknownContext { name, known: listed(known) })
+        }
+    }
+}
+
+fn override_cluster(cluster: &mut Cluster, options: &ConnectOptions) {
+    if let Some(server) = &options.server {
+        cluster.server = Some(server.clone());
+    }
+    if let Some(path) = &options.certificate_authority {
+        cluster.certificate_authority = Some(path.display().to_string());
+        cluster.certificate_authority_data = None;
+    }
+    if options.insecure_skip_tls_verify {
+        cluster.insecure_skip_tls_verify = Some(true);
+        cluster.certificate_authority = None;
+        cluster.certificate_authority_data = None;
+    }
+    if let Some(name) = &options.tls_server_name {
+        cluster.tls_server_name = Some(name.clone());
+    }
+}
+
+fn override_user(user: &mut AuthInfo, options: &ConnectOptions) -> Result<(), ConnectError> {
+    if let Some(token) = &options.token {
+        user.token = Some(token.clone().into());
+        user.token_file = None;
+        user.exec = None;
+        user.auth_provider = None;
+        (user.username, user.password) = (None, None);
+    }
+    if let Some(path) = &options.client_certificate {
+        user.client_certificate = Some(path.display().to_string());
+        user.client_certificate_data = None;
+    }
+    if let Some(path) = &options.client_key {
+        user.client_key = Some(path.display().to_string());
+        user.client_key_data = None;
+    }
+    if let Some(name) = &options.impersonate {
+        user.impersonate = Some(name.clone());
+    }
+    if !options.impersonate_groups.is_empty() {
+        user.impersonate_groups = Some(options.impersonate_groups.clone());
+    }
+    if let Some(uid) = &options.impersonate_uid {
+        user.impersonate_uid = Some(uid.clone());
+    }
+    let more = user.impersonate_groups.is_some() || user.impersonate_uid.is_some();
+    if more && user.impersonate.is_none() {
+        let why = "--as-group and --as-uid say more about a user to impersonate: give --as too".into();
+        return Err(ConnectError::Credentials { why });
+    }
+    Ok(())
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<String> = names.map(plain).collect();
+    names.sort();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const FIRST: &str = "
+current-context: a
+clusters: [{name: one, cluster: {server: 'https://one:6443'}}]
+users: [{name: alice, user: {token: first}}]
+contexts:
+- {name: a, context: {cluster: one, user: alice, namespace: team}}
+- {name: broken, context: {cluster: nowhere, user: nobody}}
+";
+    const SECOND: &str = "
+current-context: b
+clusters: [{name: one, cluster: {server: 'https://other'}}, {name: two, cluster: {server: 'http://two', proxy-url: 'http://p:1'}}]
+users: [{name: alice, user: {token: second}}, {name: bob, user: {}}]
+contexts: [{name: b, context: {cluster: two, user: bob}}]
+";
+
+    struct Files {
+        folder: tempfile::TempDir,
+        surroundings: Surroundings,
+    }
+
+    fn files(texts: &[&str]) -> Files {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut paths = Vec::new();
+        for (i, text) in texts.iter().enumerate() {
+            paths.push(folder.path().join(format!("config{i}")));
+            fs::write(&paths[i], text).expect("written");
+        }
+        paths.push(folder.path().join("missing"));
+        let kubeconfig = Some(std::env::join_paths(&paths).expect("no colons"));
+        Files { folder, surroundings: Surroundings { kubeconfig, ..Surroundings::default() } }
+    }
+
+    async fn choose(files: &Files, options: ConnectOptions) -> Result<Target, ConnectError> {
+        target(&options, &files.surroundings).await
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.into())
+    }
+
+    #[tokio::test]
+    async fn of_several_files_the_first_to_name_something_wins() {
+        let files = files(&[FIRST, SECOND]);
+        let target = choose(&files, ConnectOptions::default()).await.expect("context a");
+        assert_eq!((&*target.context, &*target.user), ("a", "alice"));
+        assert_eq!(target.config.cluster_url.host(), Some("one"));
+        assert_eq!(target.config.default_namespace, "team");
+        let options = ConnectOptions { context: some("b"), ..ConnectOptions::default() };
+        let target = choose(&files, options).await.expect("context b of the second file");
+        assert_eq!(target.config.cluster_url.host(), Some("two"));
+        assert_eq!(target.config.proxy_url.expect("its own").host(), Some("p"));
+    }
+
+    #[tokio::test]
+    async fn flags_go_over_what_the_context_says() {
+        let files = files(&[FIRST, SECOND]);
+        let options = ConnectOptions {
+            server: some("three:8443"),
+            user: some("bob"),
+            token: some("t"),
+            namespace: some("other"),
+            impersonate: some("carol"),
+            impersonate_groups: vec!["ops".into()],
+            insecure_skip_tls_verify: true,
+            ..ConnectOptions::default()
+        };
+        let target = choose(&files, options).await.expect("all is known");
+        assert_eq!(target.config.cluster_url.to_string(), "https://three:8443/");
+        assert_eq!(target.config.default_namespace, "other");
+        assert!(target.config.accept_invalid_certs);
+        assert_eq!(target.config.auth_info.impersonate.as_deref(), Some("carol"));
+        assert_eq!(target.user, "bob");
+    }
+
+    #[tokio::test]
+    async fn a_server_alone_needs_no_kubeconfig() {
+        let nowhere =
+            Files { folder: tempfile::tempdir().expect("a folder"), surroundings: Surroundings::default() };
+        let options = ConnectOptions { server: some("http://127.0.0.1:1"), ..ConnectOptions::default() };
+        let target = choose(&nowhere, options).await.expect("enough is known");
+        assert_eq!(target.config.cluster_url.port_u16(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_is_said_in_words() {
+        let files = files(&[FIRST, SECOND]);
+        let said = async |options| choose(&files, options).await.expect_err("wrong").to_string();
+        let default = ConnectOptions::default;
+        assert_eq!(
+            said(ConnectOptions { context: some("prod"), ..default() }).await,
+            "there is no context \"prod\" in the kubeconfig; there are: a, b, broken"
+        );
+        let text = said(ConnectOptions { context: some("broken"), ..default() }).await;
+        assert!(text.contains("\"nowhere\"") && text.contains("one, two"), "{text}");
+        let text = said(ConnectOptions { user: some("eve"), ..default() }).await;
+        assert!(text.contains("\"eve\"") && text.contains("alice, bob"), "{text}");
+        let path = files.folder.path().join("nope");
+        let text = said(ConnectOptions { kubeconfig: Some(path), ..default() }).await;
+        assert!(text.contains("nope") && text.contains("no such file"), "{text}");
+        let text = said(ConnectOptions { impersonate_groups: vec!["g".into()], ..default() }).await;
+        assert!(text.contains("--as "), "{text}");
+    }
+
+    #[tokio::test]
+    async fn without_any_kubeconfig_the_demo_is_named() {
+        let none = files(&[]);
+        let text = choose(&none, ConnectOptions::default()).await.expect_err("nothing there").to_string();
+        assert!(text.contains("missing") && text.contains("kordon demo"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_malformed_file_is_named_with_the_place_and_without_its_secrets() {
+        let files = files(&["users:\n- name: alice\n  user: {token: [s3cret}\nclusters: 7\n"]);
+        let text = choose(&files, ConnectOptions::default()).await.expect_err("malformed").to_string();
+        assert!(text.contains("config0") && text.contains("line "), "{text}");
+        assert!(!text.contains("s3cret") && !text.contains('\n'), "{text}");
+    }
+}
