@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     task::JoinSet,
+    time::Instant,
 };
 
 /// A node to be.
@@ -88,19 +89,24 @@ pub struct Kubelets {
 }
 
 impl Kubelets {
-    /// Registers the nodes, ready and each with its lease, and lets their kubelets live.
+    /// Registers the nodes, ready and each with its lease, and then lets their kubelets live, their beats spread evenly.
     pub async fn start(client: &Client, specs: Vec<NodeSpec>, beats: Beats) -> Result<Self> {
         let requests = Arc::new(Semaphore::new(AT_ONCE));
         let clock = Clock::system();
-        let mut kubelets = Self { client: client.clone(), orders: BTreeMap::new(), _tasks: JoinSet::new() };
-        let mut registered = stream::iter(specs)
+        let registered: Vec<Kubelet> = stream::iter(specs)
             .map(|spec| Kubelet::register(client, spec, beats, clock, &requests))
-            .buffer_unordered(AT_ONCE);
-        while let Some(kubelet) = registered.try_next().await? {
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut kubelets = Self { client: client.clone(), orders: BTreeMap::new(), _tasks: JoinSet::new() };
+        let apart = beats.every.to_std() / u32::try_from(registered.len().max(1)).unwrap_or(u32::MAX);
+        let mut first_beat = Instant::now();
+        for kubelet in registered {
             // Full only while its kubelet waits for an answer; then whoever orders waits too.
             let (send, receive) = mpsc::channel(64);
             kubelets.orders.insert(kubelet.name.clone(), send);
-            kubelets._tasks.spawn(kubelet.live(beats, receive));
+            kubelets._tasks.spawn(kubelet.live(beats, first_beat, receive));
+            first_beat += apart;
         }
         kubelets._tasks.spawn(deliver_pods(client.clone(), kubelets.orders.clone()));
         Ok(kubelets)
@@ -218,9 +224,9 @@ impl Kubelet {
             "allocatable": resources,
             "addresses": [{ "type": "Hostname", "address": spec.name }],
             "nodeInfo": { "kubeletVersion": "v1.36.3" },
+            "conditions": kubelet.conditions_now(),
         });
         kubelet.patch_node_status(status).await.with_context(what)?;
-        kubelet.post_conditions().await.with_context(what)?;
         let lease = lease_object(&spec.name, &node.uid().context("a node without uid")?, beats, now);
         let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
         leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.with_context(what)?;
@@ -228,8 +234,8 @@ impl Kubelet {
     }
 
     /// Beats and carries out orders, one thing at a time, until nobody can give orders any more.
-    async fn live(mut self, beats: Beats, mut orders: mpsc::Receiver<Order>) {
-        let mut ticks = tokio::time::interval(beats.every.to_std());
+    async fn live(mut self, beats: Beats, first_beat: Instant, mut orders: mpsc::Receiver<Order>) {
+        let mut ticks = tokio::time::interval_at(first_beat, beats.every.to_std());
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut count = 0;
         loop {
@@ -341,8 +347,12 @@ impl Kubelet {
     }
 
     async fn post_conditions(&self) -> Result<()> {
+        self.patch_node_status(json!({ "conditions": self.conditions_now() })).await
+    }
+
+    fn conditions_now(&self) -> Vec<Value> {
         let now = self.clock.now().to_time();
-        let conditions = self.conditions.iter().map(|(name, condition)| {
+        let condition = |(name, condition): (&&str, &Condition)| {
             json!({
                 "type": name,
                 "status": condition.status,
@@ -351,8 +361,8 @@ impl Kubelet {
                 "lastHeartbeatTime": now,
                 "lastTransitionTime": condition.since.to_time(),
             })
-        });
-        self.patch_node_status(json!({ "conditions": conditions.collect::<Vec<_>>() })).await
+        };
+        self.conditions.iter().map(condition).collect()
     }
 
     /// A strategic patch: it merges conditions by type, where a JSON merge patch would replace their list.
