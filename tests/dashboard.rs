@@ -161,7 +161,7 @@ async fn q_leaves_and_so_does_the_end_of_the_keys() {
     type_in(&keys, "jjq");
     left.await.expect("left in order");
     let bench = Bench::new(Story::well().app);
-    let mut keys = bench.keys.clone();
+    let keys = bench.keys.clone();
     let left = bench.run();
     keys.close_channel();
     left.await.expect("left in order");

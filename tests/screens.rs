@@ -152,7 +152,7 @@ fn a_revived_node_cancels_its_evictions_and_says_so() {
     story.run(20);
     story.revive("pool-a-03");
     story.run(7);
-    story.press("3");
+    story.press("3/state:c<Enter>");
     expect(&mut story, "cancelled", (120, 40));
 }
 

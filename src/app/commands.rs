@@ -135,7 +135,7 @@ pub const COMMANDS: &[Command] = &[
     },
     view(
         "back",
-        "Close help, leave the pods of a node, clear the filter or end the zoom: the first that applies.",
+        "Go back: close help, clear the filter, leave a node, end the zoom.",
         "back",
         &[key(KeyCode::Esc)],
         Action::Back,
@@ -157,13 +157,7 @@ pub const COMMANDS: &[Command] = &[
         Action::Zoom,
     ),
     view("wide", "Show more columns, or fewer.", "wide", &[char('w')], Action::Wide),
-    view(
-        "freeze",
-        "Hold the picture still, or let it go on. What is watched goes on behind it.",
-        "freeze",
-        &[char('f')],
-        Action::Freeze,
-    ),
+    view("freeze", "Hold the picture still, or let it go on.", "freeze", &[char('f')], Action::Freeze),
     view("theme", "Change to the next theme.", "theme", &[char('T')], Action::Theme),
     view("help", "Show this help, or close it.", "help", &[char('?')], Action::Help),
     view("redraw", "Draw the whole screen anew.", "", &[ctrl('l')], Action::Redraw),

@@ -7,7 +7,7 @@ use std::{
 
 use super::Knowledge;
 use crate::{
-    cluster::{Cluster, Key, Name, NodeName, Pod, TaintEffect},
+    cluster::{Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod, TaintEffect},
     engine::{Cause, Due, Engine, Footing, Known, NodeHealth, Stage, Why, ZoneView},
     forecast,
     time::{Span, Timestamp},
@@ -113,7 +113,8 @@ impl Knowledge {
             evictions: self.pending(engine, now),
             dues: BTreeMap::new(),
         };
-        remember_cancelled(&before, &mut views.evictions, &self.cluster, now);
+        let foreseen = self.forecast.as_ref().map_or(Timestamp::EPOCH, |forecast| forecast.made);
+        remember_cancelled(&before, &mut views.evictions, &self.cluster, foreseen, now);
         views.dues = self.dues(engine, &views, now);
         self.views = views;
     }
@@ -156,7 +157,7 @@ impl Knowledge {
                 continue;
             }
             for pod in self.cluster.pods_on(&node.name) {
-                let Some(row) = terminating(pod, &node.name, !node.is_ready()) else { continue };
+                let Some(row) = terminating(pod, node) else { continue };
                 let why = rows.remove(&pod.key).map(|row| row.why).unwrap_or_default();
                 rows.insert(pod.key.clone(), EvictionRow { why, ..row });
             }
@@ -164,38 +165,46 @@ impl Knowledge {
     }
 }
 
-fn terminating(pod: &Pod, node: &NodeName, kubelet_silent: bool) -> Option<EvictionRow> {
+fn terminating(pod: &Pod, node: &Node) -> Option<EvictionRow> {
     let termination = pod.termination.as_ref()?;
+    let kubelet_silent = node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown);
     let state = EvictionState::Terminating {
         deadline: termination.deadline,
         finalizers: termination.finalizers.clone(),
         kubelet_silent,
     };
-    Some(EvictionRow { node: node.clone(), state, why: Why::default() })
+    Some(EvictionRow { node: node.name.clone(), state, why: Why::default() })
 }
 
-/// Adds the evictions that were due before, are not any more, and whose pod is still there.
+/// Puts in the evictions that were still to come, are not any more, and whose pod is still there.
+///
+/// What was cancelled is not foreseen by a forecast from before.
 fn remember_cancelled(
     before: &Views,
     rows: &mut BTreeMap<Key, EvictionRow>,
     cluster: &Cluster,
+    foreseen: Timestamp,
     now: Timestamp,
 ) {
     for (key, row) in &before.evictions {
-        let at = match row.state {
-            EvictionState::Due { .. } => now,
-            EvictionState::Cancelled { at } if now.since(at) < REMEMBERED => at,
-            EvictionState::Cancelled { .. }
+        let (at, why) = match row.state {
+            EvictionState::Due { at, .. } if at > now => (now, Why::from(Cause::TaintsGone)),
+            EvictionState::Cancelled { at } if now.since(at) < REMEMBERED => (at, row.why.clone()),
+            EvictionState::Due { .. }
+            | EvictionState::Cancelled { .. }
             | EvictionState::Foreseen { .. }
             | EvictionState::Never
             | EvictionState::Terminating { .. } => continue,
         };
+        let goes_on = rows.get(key).is_some_and(|row| match row.state {
+            EvictionState::Foreseen { .. } => foreseen > at,
+            EvictionState::Due { .. }
+            | EvictionState::Cancelled { .. }
+            | EvictionState::Never
+            | EvictionState::Terminating { .. } => true,
+        });
         let stays = cluster.pod(key).is_some_and(|pod| pod.node.as_ref() == Some(&row.node));
-        if stays && !rows.contains_key(key) {
-            let why = match row.state {
-                EvictionState::Cancelled { .. } => row.why.clone(),
-                _ => Cause::TaintsGone.into(),
-            };
+        if stays && !goes_on {
             let state = EvictionState::Cancelled { at };
             rows.insert(key.clone(), EvictionRow { node: row.node.clone(), state, why });
         }

@@ -45,6 +45,15 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The one of evictions and journal that gave its place to the other.
+    pub fn hidden(&self, screen: &Screen) -> Option<Pane> {
+        let other = if screen.lower == Pane::Journal { Pane::Evictions } else { Pane::Journal };
+        let shows = |wanted| self.panes.iter().any(|(pane, _)| *pane == wanted);
+        (shows(screen.lower) && !shows(other) && self.panes.len() > 1).then_some(other)
+    }
+}
+
 fn stack(body: Rect, screen: &Screen, zones: usize, framed: bool) -> Vec<(Pane, Rect)> {
     let frame = if framed { 2 } else { 1 };
     let most = match body.height {

@@ -1,5 +1,7 @@
 //! A small cluster that lives second by second, and the app that watches it: the states that screens are drawn of.
 
+#![allow(dead_code, reason = "each test program tells another part of the story")]
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{

@@ -25,7 +25,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let facts = Runs::new(&text::count(journal.len()), scene.style(Role::Dim));
     let inner = open(scene, Pane::Journal, area, facts, buf);
     let selected = list.selected().and_then(|number| journal.entry(*number));
-    let inner = explain(scene, Pane::Journal, selected.map(|entry| whole(entry)), inner, buf);
+    let inner = explain(scene, Pane::Journal, selected.map(whole), inner, buf);
     // No heading: the rows speak for themselves.
     let page = usize::from(inner.height);
     if list.is_empty() {

@@ -78,9 +78,14 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
 fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     let mut notes = Vec::new();
     for kind in kinds(pane) {
-        if let Some(note) = feed_note(scene, *kind) {
+        // An empty pane says it in its middle.
+        if let Some(note) = feed_note(scene, *kind).filter(|_| rows(scene, pane) > 0) {
             notes.push((1, note));
         }
+    }
+    if let Some(other) = scene.hidden.filter(|_| pane == scene.screen.lower) {
+        let digit = Runs::new(&other.digit().to_string(), scene.style(Role::Key));
+        notes.push((4, digit.and(&format!(" {}", other.title()), scene.style(Role::Dim))));
     }
     let filter = scene.screen.filter(pane);
     if !filter.is_empty() {
@@ -94,6 +99,17 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
         notes.push((1, Runs::new(&note, scene.style(Role::FeedBusy))));
     }
     notes
+}
+
+fn rows(scene: &Scene, pane: Pane) -> usize {
+    let screen = scene.screen;
+    match pane {
+        Pane::Zones => screen.zones.list.len(),
+        Pane::Nodes => screen.nodes.list.len(),
+        Pane::Pods => screen.pods.list.len(),
+        Pane::Evictions => screen.evictions.list.len(),
+        Pane::Journal => screen.journal.len(),
+    }
 }
 
 /// The watches that a pane lives on.

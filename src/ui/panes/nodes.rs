@@ -7,7 +7,7 @@ use crate::{
     app::{NodeColumn, NodeDue, Pane, What, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
     engine::{Footing, Known, NodeHealth, Stage},
-    k8s::feed::FeedKind,
+    k8s::feed::{FeedKind, FeedState},
     time::Timestamp,
     ui::{
         Scene, text,
@@ -295,7 +295,17 @@ pub fn due_words(due: &NodeDue) -> (String, Role) {
     }
 }
 
+/// Whether anything is known of the pods, be it a part.
+fn knows_pods(scene: &Scene) -> bool {
+    let pods = scene.shown.cluster.pods();
+    pods.is_synced() && !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Forbidden { .. }))
+        || !pods.is_empty()
+}
+
 fn pods(scene: &Scene, pods: usize, terminating: usize) -> Cell {
+    if !knows_pods(scene) {
+        return Cell::new("–", scene.style(Role::Faint));
+    }
     let cell = if terminating > 0 {
         Cell::new(&format!("-{terminating} "), scene.style(Role::EvictionTerminating))
     } else {
@@ -306,7 +316,7 @@ fn pods(scene: &Scene, pods: usize, terminating: usize) -> Cell {
 
 /// Requests against what is allocatable: `62%`.
 fn share(scene: &Scene, used: i64, of: i64) -> Cell {
-    let Some(percent) = used.saturating_mul(100).checked_div(of) else {
+    let Some(percent) = used.saturating_mul(100).checked_div(of).filter(|_| knows_pods(scene)) else {
         return Cell::new("–", scene.style(Role::Faint));
     };
     let role = if percent >= 90 { Role::GaugeHigh } else { Role::Base };
