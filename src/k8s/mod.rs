@@ -1,5 +1,6 @@
 //! Everything that talks to an API server: connect, watch, decode, write, access, errors.
 
+pub mod access;
 pub mod connect;
 pub mod decode;
 pub mod error;
@@ -8,5 +9,6 @@ pub mod feed;
 pub mod kubeconfig;
 pub mod leadership;
 pub mod proxy;
+pub mod settings;
 pub mod watch;
 pub mod write;

@@ -1,0 +1,140 @@
+//! The controller's flags as the cluster itself runs it: from the command line of its static pod.
+
+use kube::Client;
+use serde_json::Value;
+
+use super::error::plain;
+
+/// What was found of the controller manager's command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControllerFlags {
+    /// Flags without their dashes, with their values, in the order of the command line.
+    pub flags: Vec<(String, String)>,
+    /// Where they come from, or why there are none; fit for the screen.
+    pub note: String,
+}
+
+const COMPONENT: &str = "kube-controller-manager";
+
+/// Reads the command line of kube-controller-manager, where it runs as a pod that we may read.
+pub async fn controller_flags(client: &Client) -> ControllerFlags {
+    match find(client).await {
+        Ok(pods) => read(&pods),
+        Err(error) => ControllerFlags {
+            note: format!("the pods of kube-system cannot be read ({error}): upstream's defaults are taken"),
+            ..ControllerFlags::default()
+        },
+    }
+}
+
+/// Its pods: by label, as kubeadm sets it, or else by name.
+async fn find(client: &Client) -> Result<Vec<Value>, String> {
+    let labelled = list(client, &format!("labelSelector=component%3D{COMPONENT}&limit=20")).await?;
+    if !labelled.is_empty() {
+        return Ok(labelled);
+    }
+    let mut pods = list(client, "limit=500&resourceVersion=0").await?;
+    pods.retain(|pod| pod["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(COMPONENT)));
+    Ok(pods)
+}
+
+async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
+    let path = format!("/api/v1/namespaces/kube-system/pods?{query}");
+    let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+    let mut list: Value = client.request(request).await.map_err(|error| super::error::words(&error))?;
+    match list["items"].take() {
+        Value::Array(items) => Ok(items),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The flags of the first pod by name; with several, whether they agree.
+fn read(pods: &[Value]) -> ControllerFlags {
+    let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut found: Vec<(String, Vec<(String, String)>)> =
+        pods.iter().filter_map(|pod| Some((name(pod), flags_of(pod)?))).collect();
+    found.sort();
+    let Some((first, flags)) = found.first().cloned() else {
+        return ControllerFlags {
+            note: "the controller manager does not run as a pod here: upstream's defaults are taken".into(),
+            ..ControllerFlags::default()
+        };
+    };
+    let note = match found.iter().find(|(_, others)| *others != flags) {
+        Some((other, _)) => {
+            format!("command line of pod {}; that of {} differs", plain(&first), plain(other))
+        }
+        None => format!("command line of pod {}", plain(&first)),
+    };
+    ControllerFlags { flags, note }
+}
+
+/// The flags of the container that runs it; none where no container does.
+fn flags_of(pod: &Value) -> Option<Vec<(String, String)>> {
+    let containers = pod["spec"]["containers"].as_array()?;
+    containers.iter().find_map(|container| {
+        let words = ["command", "args"]
+            .into_iter()
+            .flat_map(|field| container[field].as_array().into_iter().flatten());
+        let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+        let is_it = container["name"] == COMPONENT || words.iter().any(|word| word.contains(COMPONENT));
+        is_it.then(|| flags(&words))
+    })
+}
+
+/// The flags among the words of a command line, `--flag=value`, `--flag value` and `--flag` alike. A word with
+/// spaces is a shell's script.
+fn flags(words: &[&str]) -> Vec<(String, String)> {
+    let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
+    let mut flags = Vec::new();
+    for (i, word) in words.iter().enumerate() {
+        let Some(flag) = word.strip_prefix("--").filter(|flag| !flag.is_empty()) else { continue };
+        let (name, value) = match flag.split_once('=') {
+            Some((name, value)) => (name, value.trim_matches(['"', '\''])),
+            None => match words.get(i + 1) {
+                Some(value) if !value.starts_with('-') => (flag, *value),
+                _ => (flag, "true"),
+            },
+        };
+        flags.push((name.to_owned(), value.to_owned()));
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, command: &[&str]) -> Value {
+        json!({"metadata": {"name": name}, "spec": {"containers": [
+            {"name": "sidecar", "args": ["--node-monitor-period=1s"]},
+            {"name": COMPONENT, "command": [COMPONENT], "args": command}]}})
+    }
+
+    #[test]
+    fn flags_of_every_notation_are_read() {
+        let found = read(&[pod(
+            "m1",
+            &["--node-monitor-period=7s", "--node-eviction-rate", "0.5", "--leader-elect"],
+        )]);
+        let flags: Vec<(&str, &str)> = found.flags.iter().map(|(flag, value)| (&**flag, &**value)).collect();
+        assert_eq!(
+            flags,
+            [("node-monitor-period", "7s"), ("node-eviction-rate", "0.5"), ("leader-elect", "true")]
+        );
+        assert_eq!(found.note, "command line of pod m1");
+        let shell = json!({"metadata": {"name": "m"}, "spec": {"containers": [{"name": "x", "command":
+            ["sh", "-c", "exec kube-controller-manager --node-monitor-period=\"3s\" 2>&1"]}]}});
+        assert_eq!(read(&[shell]).flags, [("node-monitor-period".into(), "3s".into())]);
+    }
+
+    #[test]
+    fn managers_that_disagree_and_managers_that_are_not_there_are_told() {
+        let found = read(&[pod("m2", &["--a=1"]), pod("m1", &["--a=2"])]);
+        assert_eq!(found.flags, [("a".into(), "2".into())]);
+        assert!(found.note.contains("m1") && found.note.contains("m2 differs"), "{}", found.note);
+        assert!(read(&[]).note.contains("defaults"));
+    }
+}

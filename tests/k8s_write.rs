@@ -1,0 +1,264 @@
+//! Writes with their preconditions against the embedded API server, and the questions asked around them.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Event as RecordedEvent, Node, Pod};
+use kordon::{
+    clock::Clock,
+    cluster::{Key, Taint, TaintEffect, Uid, Version},
+    demo::api::{Answer, Api, Fault, Options, Verb},
+    engine::{Event, EventObject, Outcome, UnknownCondition, Write},
+    k8s::{
+        access::{self, Permission},
+        settings,
+        write::carry_out,
+    },
+    time::Timestamp,
+};
+use kube::Api as Objects;
+use serde_json::json;
+
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+
+#[tokio::test(start_paused = true)]
+async fn conditions_become_unknown_only_on_the_version_that_was_decided_on() {
+    let cluster = Fixture::new();
+    let node = cluster.node().await;
+    let mark = |version| Write::MarkUnknown {
+        node: "n1".into(),
+        uid: uid(&node),
+        version,
+        conditions: vec![UnknownCondition {
+            kind: "Ready".into(),
+            reason: "NodeStatusUnknown",
+            message: "Kubelet stopped posting node status.",
+            last_heartbeat: None,
+            last_transition: now(),
+        }],
+    };
+    assert_eq!(cluster.write(&mark(Version(1))).await, Outcome::Conflict);
+    assert_eq!(cluster.write(&mark(version(&node))).await, Outcome::Done);
+    let conditions = cluster.node().await.status.and_then(|status| status.conditions).unwrap_or_default();
+    let told: Vec<_> = conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str())).collect();
+    assert_eq!(told, [("Ready", "Unknown"), ("DiskPressure", "False")]);
+    assert_eq!(cluster.write(&mark(version(&node))).await, Outcome::Conflict, "it is newer now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn taints_are_swapped_over_the_newest_node_and_never_against_its_state() {
+    let cluster = Fixture::new();
+    let node = cluster.node().await;
+    let swap = |uid| Write::SwapTaints {
+        node: "n1".into(),
+        uid,
+        version: Version(1),
+        add: vec![taint(UNREACHABLE)],
+        remove: vec![taint("node.kubernetes.io/not-ready")],
+    };
+    assert_eq!(cluster.write(&swap(uid(&node))).await, Outcome::Conflict, "the node is ready");
+    cluster.set_ready("Unknown").await;
+    assert_eq!(cluster.write(&swap("another".into())).await, Outcome::Conflict);
+    assert_eq!(cluster.write(&swap(uid(&node))).await, Outcome::Done, "an older version does not matter");
+    let taints = cluster.node().await.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    let keys: Vec<&str> = taints.iter().map(|taint| taint.key.as_str()).collect();
+    assert_eq!(keys, ["team", UNREACHABLE], "foreign taints stay, the removed one is gone");
+    assert!(taints[1].time_added.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_are_set_beside_the_others() {
+    let cluster = Fixture::new();
+    let node = cluster.node().await;
+    let labels = vec![("beta.kubernetes.io/os".into(), "linux".into())];
+    let set = Write::SetLabels { node: "n1".into(), uid: uid(&node), version: version(&node), labels };
+    assert_eq!(cluster.write(&set).await, Outcome::Done);
+    let labels = cluster.node().await.metadata.labels.unwrap_or_default();
+    assert_eq!((labels.len(), labels["beta.kubernetes.io/os"].as_str()), (2, "linux"));
+    assert_eq!(cluster.write(&set).await, Outcome::Conflict);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_marked_not_ready_with_its_reason_kept() {
+    let cluster = Fixture::new();
+    let pod = cluster.pod().await.expect("it is there");
+    let mark = Write::MarkPodNotReady {
+        pod: Key::new("web", "p1"),
+        uid: uid(&pod),
+        version: version(&pod),
+        node: "n1".into(),
+    };
+    assert_eq!(cluster.write(&mark).await, Outcome::Done);
+    let status = cluster.pod().await.and_then(|pod| pod.status).expect("a status");
+    let ready = &status.conditions.expect("conditions")[0];
+    assert_eq!((ready.status.as_str(), ready.reason.as_deref()), ("False", Some("Because")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_meant_pod_is_deleted_and_no_other() {
+    let cluster = Fixture::new();
+    let pod = cluster.pod().await.expect("it is there");
+    let delete = |uid| Write::DeletePod {
+        pod: Key::new("web", "p1"),
+        uid,
+        node: "n1".into(),
+        disruption_target: true,
+    };
+    assert_eq!(cluster.write(&delete("another".into())).await, Outcome::Conflict);
+    assert!(cluster.pod().await.expect("it is there").metadata.deletion_timestamp.is_none());
+    assert_eq!(cluster.write(&delete(uid(&pod))).await, Outcome::Done);
+    let pod = cluster.pod().await.expect("it has its grace");
+    assert!(pod.metadata.deletion_timestamp.is_some());
+    let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
+    assert!(conditions.iter().any(|condition| condition.type_ == "DisruptionTarget"));
+    let gone = Write::DeletePod {
+        pod: Key::new("web", "p2"),
+        uid: "u".into(),
+        node: "n1".into(),
+        disruption_target: false,
+    };
+    assert_eq!(cluster.write(&gone).await, Outcome::Gone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_recorded_where_kubectl_looks_for_them() {
+    let cluster = Fixture::new();
+    for object in [EventObject::Node("n1".into(), "u".into()), EventObject::Pod(Key::new("web", "p1"))] {
+        let event = Event {
+            object,
+            warning: true,
+            reason: "NodeNotReady",
+            message: "Node is not ready".into(),
+            source: "node-controller",
+        };
+        assert_eq!(cluster.write(&Write::RecordEvent(event.clone())).await, Outcome::Done);
+        assert_eq!(cluster.write(&Write::RecordEvent(event)).await, Outcome::Done);
+    }
+    for (namespace, kind) in [("default", "Node"), ("web", "Pod")] {
+        let events: Objects<RecordedEvent> = Objects::namespaced(cluster.api.client(), namespace);
+        let events = events.list(&kube::api::ListParams::default()).await.expect("listed").items;
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0].involved_object.kind.as_deref(), Some(kind));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_seen_at_once_and_in_words() {
+    let cluster = Fixture::new();
+    let node = cluster.node().await;
+    let set = Write::SetLabels {
+        node: "n1".into(),
+        uid: uid(&node),
+        version: version(&node),
+        labels: vec![("a".into(), "b".into())],
+    };
+    cluster
+        .api
+        .inject(Fault::always(Answer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Patch], "nodes"));
+    let asked = cluster.api.log().len();
+    assert!(
+        matches!(cluster.write(&set).await, Outcome::Failed(words) if words.contains("Too many requests"))
+    );
+    assert_eq!(cluster.api.log().len(), asked + 1, "nothing is retried behind our back");
+    cluster.api.clear_faults();
+    cluster.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Patch], "nodes"));
+    assert!(matches!(cluster.write(&set).await, Outcome::Failed(words) if words.contains("cannot patch")));
+    cluster.api.clear_faults();
+    cluster.api.inject(Fault::always(Answer::Hang));
+    let hung = tokio::time::timeout(Duration::from_secs(60), cluster.write(&set)).await;
+    assert!(matches!(hung, Ok(Outcome::Failed(words)) if words.contains("no answer")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rights_are_asked_for() {
+    let cluster = Fixture::new();
+    let client = cluster.api.client();
+    let evict =
+        Permission { verb: "create", resource: "pods", subresource: "eviction", ..Permission::default() };
+    assert!(access::can(&client, &evict).await.expect("asked").allowed);
+    cluster.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    assert!(!access::can(&client, &evict).await.expect("asked").allowed);
+    assert_eq!(evict.to_string(), "create pods/eviction");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_controllers_flags_are_read_where_that_is_allowed() {
+    let cluster = Fixture::new();
+    let client = cluster.api.client();
+    assert!(settings::controller_flags(&client).await.note.contains("does not run as a pod"));
+    let labels = json!({"component": "kube-controller-manager"});
+    cluster.api.load(
+        "pods",
+        json!({"metadata": {"name": "kube-controller-manager-m1", "namespace": "kube-system", "labels": labels},
+            "spec": {"containers": [{"name": "kube-controller-manager", "image": "i",
+                "command": ["kube-controller-manager", "--node-monitor-grace-period=20s"]}]}}),
+    );
+    let found = settings::controller_flags(&client).await;
+    assert_eq!(found.flags, [("node-monitor-grace-period".to_owned(), "20s".to_owned())]);
+    assert!(found.note.contains("kube-controller-manager-m1"));
+    cluster.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::List], "pods"));
+    assert!(settings::controller_flags(&client).await.note.contains("cannot be read"));
+}
+
+/// A server with one node and one pod on it.
+struct Fixture {
+    api: Api,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let api = Api::new(Clock::new(now(), 1.0), Options::default());
+        api.load(
+            "nodes",
+            json!({"metadata": {"name": "n1", "labels": {"kubernetes.io/os": "linux"}},
+                "spec": {"taints": [{"key": "team", "effect": "NoExecute"},
+                    {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]},
+                "status": {"conditions": [{"type": "Ready", "status": "True"},
+                    {"type": "DiskPressure", "status": "False"}]}}),
+        );
+        api.load("namespaces", json!({"metadata": {"name": "web"}, "status": {"phase": "Active"}}));
+        api.load(
+            "pods",
+            json!({"metadata": {"name": "p1", "namespace": "web"},
+                "spec": {"nodeName": "n1", "terminationGracePeriodSeconds": 30,
+                    "containers": [{"name": "c", "image": "i"}]},
+                "status": {"phase": "Running", "conditions": [
+                    {"type": "Ready", "status": "True", "reason": "Because"}]}}),
+        );
+        Self { api }
+    }
+
+    async fn write(&self, write: &Write) -> Outcome {
+        carry_out(&self.api.client(), write, now()).await
+    }
+
+    async fn node(&self) -> Node {
+        Objects::all(self.api.client()).get("n1").await.expect("the node")
+    }
+
+    async fn pod(&self) -> Option<Pod> {
+        Objects::namespaced(self.api.client(), "web").get_opt("p1").await.expect("asked")
+    }
+
+    async fn set_ready(&self, status: &str) {
+        let nodes: Objects<Node> = Objects::all(self.api.client());
+        let patch = json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
+        let patch = kube::api::Patch::Strategic(patch);
+        nodes.patch_status("n1", &kube::api::PatchParams::default(), &patch).await.expect("patched");
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_secs(1_800_000_000)
+}
+
+fn taint(key: &str) -> Taint {
+    Taint { key: key.into(), effect: TaintEffect::NoExecute, ..Taint::default() }
+}
+
+fn uid(object: &impl kube::ResourceExt) -> Uid {
+    Uid::from(&*object.uid().expect("a uid"))
+}
+
+fn version(object: &impl kube::ResourceExt) -> Version {
+    Version::parse(&object.resource_version().expect("a version"))
+}
