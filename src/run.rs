@@ -13,6 +13,7 @@ use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use futures::{Stream, StreamExt, stream};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 use tokio::{
+    signal::unix::{SignalKind, signal},
     sync::mpsc,
     task::JoinHandle,
     time::{Instant, sleep_until},
@@ -71,14 +72,22 @@ pub enum RunError {
     Keys(#[source] io::Error),
 }
 
-/// Shows the dashboard on the terminal until the user leaves. The terminal is restored on every way out.
+/// Shows the dashboard on the terminal until the user leaves or the process is told to end. The terminal is restored on every way out.
 ///
 /// # Errors
 /// The terminal cannot be set up, written to or read from.
 pub async fn terminal(session: Session) -> Result<(), RunError> {
+    let listen = |kind| signal(kind).map_err(RunError::Enter);
+    let mut ends =
+        [listen(SignalKind::terminate())?, listen(SignalKind::hangup())?, listen(SignalKind::interrupt())?];
     let mut tty = tty::Tty::enter().map_err(RunError::Enter)?;
     let keys = crossterm::event::EventStream::new();
-    dashboard(session, &mut tty, keys).await
+    let told_to_end = futures::future::select_all(ends.iter_mut().map(|end| Box::pin(end.recv())));
+    tokio::select! {
+        left = dashboard(session, &mut tty, keys) => left,
+        // Dropping the terminal restores it.
+        _ = told_to_end => Ok(()),
+    }
 }
 
 /// The loop, over any surface and source of keys. When the keys end, so does it.
@@ -183,7 +192,7 @@ impl Loop {
             tokio::select! {
                 biased;
                 event = keys.next() => match event {
-                    Some(event) => match self.on_event(event.map_err(RunError::Keys)?, surface)? {
+                    Some(event) => match self.on_event(event.map_err(RunError::Keys)?, surface).await? {
                         Next::GoOn => {}
                         Next::Leave => return Ok(self.app),
                     },
@@ -202,7 +211,7 @@ impl Loop {
         }
     }
 
-    fn on_event(&mut self, event: Event, surface: &mut impl Surface) -> Result<Next, RunError> {
+    async fn on_event(&mut self, event: Event, surface: &mut impl Surface) -> Result<Next, RunError> {
         let key = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => key,
             Event::Resize(..) => {
@@ -220,7 +229,7 @@ impl Loop {
         match update(&mut self.app, action, self.clock.now()) {
             Request::Draw => {}
             Request::Repaint => surface.repaint().map_err(RunError::Draw)?,
-            Request::Suspend => surface.suspend().map_err(RunError::Draw)?,
+            Request::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Request::Quit => return Ok(Next::Leave),
         }
         self.draw(surface)?;

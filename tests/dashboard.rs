@@ -341,7 +341,7 @@ impl Surface for Paper {
         Ok(())
     }
 
-    fn suspend(&mut self) -> io::Result<()> {
+    async fn suspend(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What the dashboard is drawn on.
 
-use std::io;
+use std::{future::Future, io};
 
 use ratatui::{Terminal, backend::TestBackend};
 
@@ -28,7 +28,7 @@ pub trait Surface {
     ///
     /// # Errors
     /// Writing fails.
-    fn suspend(&mut self) -> io::Result<()>;
+    fn suspend(&mut self) -> impl Future<Output = io::Result<()>>;
 }
 
 /// A screen in memory: for snapshots and tests.
@@ -43,7 +43,7 @@ impl Surface for Terminal<TestBackend> {
         Ok(())
     }
 
-    fn suspend(&mut self) -> io::Result<()> {
+    async fn suspend(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::{
     io::{self, BufWriter, Stdout, Write},
     panic,
     sync::Once,
+    time::Duration,
 };
 
 use crossterm::{
@@ -13,6 +14,8 @@ use crossterm::{
     },
 };
 use ratatui::{Terminal, backend::CrosstermBackend, layout::Rect};
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Surface;
 use crate::{
@@ -23,6 +26,9 @@ use crate::{
 
 /// A frame of a large terminal in truecolour; bare stdout would write every KiB.
 const BUFFER: usize = 1 << 17;
+
+/// A program that nobody could continue (without a shell around it) is not stopped at all, and goes on after this.
+const NOT_STOPPED: Duration = Duration::from_millis(200);
 
 /// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
 #[derive(Debug)]
@@ -73,11 +79,13 @@ impl Surface for Tty {
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
-    fn suspend(&mut self) -> io::Result<()> {
+    async fn suspend(&mut self) -> io::Result<()> {
+        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
-        // The shell stops the whole group, as it does for a program that leaves Ctrl-Z to the terminal. A session
-        // leader is not stopped and goes on at once.
-        let stopped = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        // The whole group, as when a terminal turns Ctrl-Z into a signal. With several threads it may stop us a
+        // moment after this call: the terminal must not be taken back before that.
+        let stopped = rustix::process::kill_current_process_group(Signal::TSTP);
+        let _ = tokio::time::timeout(NOT_STOPPED, continued.recv()).await;
         take()?;
         stopped?;
         self.repaint()

@@ -1,0 +1,245 @@
+//! The dashboard on a real pseudo terminal: what is sent to it, and that it is given back on every way out.
+//!
+//! The program under the terminal is this test binary itself, as [`the_program_under_the_terminal`].
+
+#![expect(clippy::disallowed_methods, reason = "a program under a terminal lives in real time")]
+
+#[path = "screens/story.rs"]
+mod story;
+
+use std::{
+    io::{Read, Write},
+    num::NonZero,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use kordon::{
+    clock::Clock,
+    executor::Executor,
+    run::{self, Session, tty::Tty},
+};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::process::{Pid, Signal};
+use story::Story;
+
+/// Tells the child what to do; without it, the child is an ordinary test that has nothing to do.
+const CHILD: &str = "KORDON_TERMINAL_CHILD";
+const ENTER_SCREEN: &str = "\x1b[?1049h";
+const LEAVE_SCREEN: &str = "\x1b[?1049l";
+
+#[test]
+fn the_program_under_the_terminal() {
+    match std::env::var(CHILD).as_deref() {
+        Ok("dashboard") => show_dashboard(),
+        Ok("panic") => {
+            let _tty = Tty::enter().expect("a terminal");
+            panic!("a panic on purpose");
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_dashboard_answers_keys_and_gives_the_terminal_back() {
+    let mut terminal = Terminal::start("dashboard", &[]);
+    terminal.wait("26 ready");
+    terminal.type_in("4");
+    terminal.wait("would delete (taint eviction)");
+    terminal.type_in("?");
+    terminal.wait("Esc closes");
+    terminal.type_in("\x1b");
+    terminal.wait_gone("Esc closes");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+    let raw = terminal.raw();
+    assert!(raw.contains(ENTER_SCREEN) && raw.contains("\x1b[?2026h") && raw.contains("\x1b[?2026l"));
+    let left = raw.rfind(LEAVE_SCREEN).expect("the alternate screen is left");
+    assert!(raw[left..].contains("\x1b[?25h"), "the cursor is shown again");
+    assert!(!raw[left..].contains(ENTER_SCREEN));
+}
+
+#[test]
+fn no_color_sends_no_colours_and_keeps_bold() {
+    let mut terminal = Terminal::start("dashboard", &[("NO_COLOR", "1")]);
+    terminal.wait("26 ready");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+    let raw = terminal.raw();
+    assert!(!raw.contains("\x1b[38;") && !raw.contains("\x1b[48;"), "colours were sent");
+    assert!(raw.contains("\x1b[1m") && raw.contains("\x1b[7m"), "neither bold nor reverse");
+}
+
+#[test]
+fn a_smaller_window_is_drawn_anew() {
+    let mut terminal = Terminal::start("dashboard", &[]);
+    terminal.wait("26 ready");
+    terminal.resize(24, 40);
+    terminal.wait("too small: 40x24");
+    terminal.resize(30, 100);
+    terminal.wait("26 ready");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn being_told_to_end_gives_the_terminal_back() {
+    let mut terminal = Terminal::start("dashboard", &[]);
+    terminal.wait("26 ready");
+    let id = terminal.child.process_id().expect("it runs");
+    let id = Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero");
+    rustix::process::kill_process(id, Signal::TERM).expect("it is ours");
+    assert!(terminal.end().success());
+    assert!(terminal.raw().contains(LEAVE_SCREEN));
+}
+
+#[test]
+fn a_panic_is_reported_on_the_normal_screen() {
+    let mut terminal = Terminal::start("panic", &[]);
+    assert!(!terminal.end().success());
+    let raw = terminal.raw();
+    let left = raw.find(LEAVE_SCREEN).expect("the alternate screen is left");
+    let report = raw.find("a panic on purpose").expect("it is reported");
+    assert!(left < report, "the report is on the screen that is gone");
+}
+
+#[test]
+fn suspending_gives_the_shell_the_terminal_and_coming_back_draws_again() {
+    let mut terminal = Terminal::shell();
+    // Two parts, so that the shell's echo of the command is not taken for its answer.
+    terminal.type_in("PS1='ready'\"> \"\n");
+    terminal.wait("ready> ");
+    let program = std::env::current_exe().expect("this program");
+    let arguments = "--exact the_program_under_the_terminal --nocapture";
+    terminal.type_in(&format!("clear; {CHILD}=dashboard {} {arguments}\n", program.display()));
+    terminal.wait("26 ready");
+    terminal.type_in("\x1a");
+    terminal.wait("Stopped");
+    terminal.wait("ready> ");
+    terminal.type_in("fg\n");
+    terminal.wait("26 ready");
+    terminal.type_in("q");
+    terminal.wait("ready> ");
+    terminal.type_in("stty -a | grep -o ' icanon'; exit\n");
+    terminal.wait(" icanon");
+    terminal.end();
+}
+
+fn show_dashboard() {
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    runtime.block_on(async {
+        let mut story = Story::incident();
+        if std::env::var_os("NO_COLOR").is_some() {
+            while story.app.screen.theme() != kordon::app::ThemeName::Mono {
+                story.app.screen.next_theme();
+            }
+        }
+        let clock = Clock::new(story.now, 1.0);
+        // The watches have nothing more to say, and are not over.
+        let (_open, feeds) = tokio::sync::mpsc::channel(1);
+        let link = Executor::Recorder.start();
+        let session =
+            Session { app: story.app, feeds, effects: link.effects, outcomes: link.outcomes, clock };
+        run::terminal(session).await.expect("it runs");
+    });
+}
+
+/// A pseudo terminal with a program on it.
+struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
+    raw: Arc<Mutex<Vec<u8>>>,
+    reader: Option<std::thread::JoinHandle<()>>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    pty: Box<dyn MasterPty + Send>,
+}
+
+impl Terminal {
+    fn start(what: &str, environment: &[(&str, &str)]) -> Self {
+        let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", "the_program_under_the_terminal", "--nocapture"]);
+        command.env(CHILD, what);
+        command.env_remove("NO_COLOR");
+        for (name, value) in environment {
+            command.env(name, value);
+        }
+        Self::with(command)
+    }
+
+    fn shell() -> Self {
+        let mut command = CommandBuilder::new("bash");
+        command.args(["--norc", "--noprofile", "-i"]);
+        command.env_remove("NO_COLOR");
+        Self::with(command)
+    }
+
+    fn with(mut command: CommandBuilder) -> Self {
+        command.env("TERM", "xterm-256color");
+        let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
+        let child = pair.slave.spawn_command(command).expect("the program starts");
+        drop(pair.slave);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(30), nonzero(100), 0)));
+        let raw = Arc::new(Mutex::new(Vec::new()));
+        let mut output = pair.master.try_clone_reader().expect("its output");
+        let reader = std::thread::spawn({
+            let (screen, raw) = (screen.clone(), raw.clone());
+            move || {
+                let mut bytes = [0; 65_536];
+                while let Ok(read @ 1..) = output.read(&mut bytes) {
+                    screen.lock().expect("no panic").process(&bytes[..read]);
+                    raw.lock().expect("no panic").extend_from_slice(&bytes[..read]);
+                }
+            }
+        });
+        let keys = pair.master.take_writer().expect("its input");
+        Self { screen, raw, reader: Some(reader), keys, child, pty: pair.master }
+    }
+
+    fn type_in(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("the program reads");
+    }
+
+    fn resize(&mut self, rows: u16, cols: u16) {
+        self.screen.lock().expect("no panic").screen_mut().set_size(nonzero(rows), nonzero(cols));
+        self.pty.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).expect("resizable");
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().expect("no panic").screen().contents()
+    }
+
+    fn wait(&self, text: &str) {
+        self.wait_until(&format!("no {text:?}"), |screen| screen.contains(text));
+    }
+
+    fn wait_gone(&self, text: &str) {
+        self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text));
+    }
+
+    /// Waits for a text and never for a time; the limit is for a program that has failed.
+    fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !holds(&self.text()) {
+            assert!(Instant::now() < deadline, "{what} on\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits for the end of the program and of what it wrote.
+    fn end(&mut self) -> portable_pty::ExitStatus {
+        let status = self.child.wait().expect("it ends");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader does not panic");
+        }
+        status
+    }
+
+    fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.raw.lock().expect("no panic")).into_owned()
+    }
+}
+
+fn nonzero(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).expect("more than none")
+}
