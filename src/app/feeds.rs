@@ -8,10 +8,6 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Silence of nodes and leases together after which the link is taken for dead, whatever the watches say: API
-/// servers send a bookmark about once a minute, so that three of them are missing by then.
-pub const SILENCE: Span = Span::from_secs(180);
-
 /// The last word of every watch.
 #[derive(Clone, Debug, Default)]
 pub struct Feeds {
@@ -80,8 +76,8 @@ impl Feeds {
     }
 
     /// Whether nodes and leases are seen as they are now; `before` is the last answer, which holds while a
-    /// watch begins anew.
-    pub fn sight(&self, before: Sight, begun: Timestamp, now: Timestamp) -> Sight {
+    /// watch begins anew. What may not be listed has never been seen, since `begun`.
+    pub fn sight(&self, before: Sight, begun: Timestamp) -> Sight {
         let mut unsettled = false;
         let mut blind = None;
         for kind in [FeedKind::Nodes, FeedKind::Leases] {
@@ -95,13 +91,6 @@ impl Feeds {
                 }
             };
             blind = [blind, since].into_iter().flatten().min();
-        }
-        let heard = [FeedKind::Nodes, FeedKind::Leases]
-            .iter()
-            .filter_map(|kind| self.health(*kind)?.last_heard)
-            .max();
-        if let Some(heard) = heard.filter(|heard| now.since(*heard) > SILENCE) {
-            blind = Some(blind.map_or(heard, |since| since.min(heard)));
         }
         match (blind, before) {
             // The first word about a gap holds until the gap is over: a second failure does not shorten it.
@@ -134,30 +123,20 @@ mod tests {
 
     #[test]
     fn a_broken_watch_blinds_until_it_is_live_again() {
-        let now = Timestamp::from_secs(1100);
         let since = Timestamp::from_secs(1090);
         let blind = Sight::Blind { since };
         let listing = || FeedState::Listing { received: 5, expected: None };
-        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN, now), Sight::Clear);
-        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(Sight::Clear, BEGUN, now), blind);
-        assert_eq!(feeds(broken(1095), FeedState::Live, 1099).sight(blind, BEGUN, now), blind, "one gap");
-        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(blind, BEGUN, now), blind, "not yet");
-        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(Sight::Clear, BEGUN, now), Sight::Clear);
+        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN), Sight::Clear);
+        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(Sight::Clear, BEGUN), blind);
+        assert_eq!(feeds(broken(1095), FeedState::Live, 1099).sight(blind, BEGUN), blind, "one gap");
+        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(blind, BEGUN), blind, "not yet");
+        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(Sight::Clear, BEGUN), Sight::Clear);
     }
 
     #[test]
     fn leases_that_may_not_be_read_blind_from_the_beginning() {
         let forbidden = FeedState::Forbidden { error: "no".into() };
-        let sight =
-            feeds(FeedState::Live, forbidden, 1099).sight(Sight::Clear, BEGUN, Timestamp::from_secs(1100));
+        let sight = feeds(FeedState::Live, forbidden, 1099).sight(Sight::Clear, BEGUN);
         assert_eq!(sight, Sight::Blind { since: BEGUN });
-    }
-
-    #[test]
-    fn three_minutes_without_a_word_are_blindness_even_if_the_watches_seem_live() {
-        let live = feeds(FeedState::Live, FeedState::Live, 1100);
-        assert_eq!(live.sight(Sight::Clear, BEGUN, Timestamp::from_secs(1280)), Sight::Clear);
-        let blind = Sight::Blind { since: Timestamp::from_secs(1100) };
-        assert_eq!(live.sight(Sight::Clear, BEGUN, Timestamp::from_secs(1281)), blind);
     }
 }

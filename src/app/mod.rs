@@ -110,7 +110,7 @@ impl App {
             FeedEvent::Changes(changes) => self.on_changes(changes, now),
             FeedEvent::Health(kind, health) => self.on_health(kind, health, now),
             FeedEvent::ClockDifference(difference) => self.live.feeds.clock_difference = Some(difference),
-            FeedEvent::Trouble(text) => self.live.journal.trouble(now, "", &text),
+            FeedEvent::Trouble(text) => self.on_trouble(&text, now),
         }
         self.begin_when_ready(now);
     }
@@ -128,7 +128,6 @@ impl App {
 
     /// Does what is due; tells whether anything came of it.
     pub fn wake(&mut self, now: Timestamp) -> bool {
-        self.judge_sight(now);
         if let Some(engine) = &mut self.engine {
             engine.handle_timeout(&self.live.cluster, now);
         }
@@ -153,7 +152,6 @@ impl App {
 
     /// Asks the engine anew what it knows, and puts the lists in order by it.
     pub fn refresh(&mut self, now: Timestamp) {
-        self.judge_sight(now);
         self.live.refresh(self.engine.as_ref(), now);
         if self.frozen.is_none() {
             self.arrange(now);
@@ -187,29 +185,24 @@ impl App {
     }
 
     fn on_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
-        let before = self.live.feeds.state(kind);
-        let was_broken = matches!(before, Some(FeedState::Broken { .. }));
-        match &health.state {
-            FeedState::Broken { error, .. } if !was_broken => {
-                self.live.journal.trouble(now, &format!("watch/{kind}"), &format!("broken: {error}"));
-            }
-            FeedState::Forbidden { error } if !matches!(before, Some(FeedState::Forbidden { .. })) => {
-                self.live.journal.trouble(now, &format!("watch/{kind}"), &format!("not allowed: {error}"));
-            }
-            FeedState::Off
-            | FeedState::Connecting
-            | FeedState::Listing { .. }
-            | FeedState::Live
-            | FeedState::Broken { .. }
-            | FeedState::Forbidden { .. } => {}
-        }
         self.live.feeds.set(kind, health);
         self.judge_sight(now);
     }
 
+    /// Watches begin their troubles with their kind; as the subject of the entry it lets all of them fold into one
+    /// when the link that they share breaks.
+    fn on_trouble(&mut self, text: &str, now: Timestamp) {
+        let of =
+            |kind: FeedKind| Some((kind, text.strip_prefix(kind.to_string().as_str())?.strip_prefix(": ")?));
+        match FeedKind::ALL.into_iter().find_map(of) {
+            Some((kind, text)) => self.live.journal.trouble(now, &format!("watch/{kind}"), text),
+            None => self.live.journal.trouble(now, "", text),
+        }
+    }
+
     /// Tells the engine when sight is lost or regained.
     fn judge_sight(&mut self, now: Timestamp) {
-        let sight = self.live.feeds.sight(self.sight, self.begun, now);
+        let sight = self.live.feeds.sight(self.sight, self.begun);
         if sight == self.sight {
             return;
         }

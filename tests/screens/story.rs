@@ -372,8 +372,16 @@ impl Story {
         self.put(Change::Pod(Event::Applied(pod)));
     }
 
-    /// One watch's word about itself.
+    /// One watch's word about itself, and for the journal.
     pub fn health(&mut self, kind: FeedKind, state: FeedState) {
+        let trouble = match &state {
+            FeedState::Broken { error, .. } => Some(format!("{kind}: {error}; trying again")),
+            FeedState::Forbidden { error } => Some(format!("{kind}: {error}; asking again now and then")),
+            FeedState::Off | FeedState::Connecting | FeedState::Listing { .. } | FeedState::Live => None,
+        };
+        if let Some(trouble) = trouble {
+            self.app.hear(FeedEvent::Trouble(trouble), self.now);
+        }
         let health =
             FeedHealth { state, last_heard: Some(self.now), relists: 0, requests: 3, bytes: 1_700_000 };
         self.app.hear(FeedEvent::Health(kind, health), self.now);
