@@ -36,7 +36,7 @@ use eviction::{Evictor, Manner};
 use health::Record;
 use outbox::{Matter, Outbox};
 use shadow::Shadow;
-use zone::Zone;
+use zone::{Census, Zone};
 
 /// Upstream's tainting loop runs so often (`NodeEvictionPeriod`).
 const TAINTING_PERIOD: Span = Span::from_millis(100);
@@ -77,9 +77,18 @@ pub struct Engine {
     last_tainting: Option<Timestamp>,
     /// What a pass handles first, in this order.
     order: Vec<NodeName>,
+    /// What a forecast takes for well and leaves out of its passes; none where nothing is assumed.
+    assumed: Option<Assumed>,
     sight: Sight,
     /// Whose shadow this is; none where the engine itself is the controller.
     shadow: Option<Shadow>,
+}
+
+/// Which nodes a forecast goes on looking at, and how many it takes for well.
+#[derive(Clone, Debug, Default)]
+struct Assumed {
+    watched: BTreeSet<NodeName>,
+    well: BTreeMap<ZoneKey, Census>,
 }
 
 /// Whether we see nodes and leases as they are now.
@@ -143,6 +152,7 @@ impl Engine {
             tainting_beat: first_pass + TAINTING_PHASE,
             last_tainting: None,
             order: Vec::new(),
+            assumed: None,
             sight: Sight::Clear,
             shadow,
         }
@@ -303,11 +313,31 @@ impl Engine {
         (copy, in_flight)
     }
 
-    /// Takes a node for alive from now on, as if each pass saw a sign of life of it.
-    pub fn assume_alive(&mut self, node: &NodeName) {
-        if let Some(record) = self.records.get_mut(node) {
-            record.assumed_alive = true;
+    /// Takes these nodes for alive from now on, as if each pass saw a sign of life of them.
+    ///
+    /// Those that are well besides need no pass at all: they are counted, and looked at again when they change.
+    pub fn assume_alive(&mut self, cluster: &Cluster, is_alive: impl Fn(&Node) -> bool) {
+        let mut assumed = Assumed::default();
+        for node in cluster.nodes().iter() {
+            let alive = is_alive(node);
+            let Some(record) = self.records.get_mut(&node.name) else {
+                assumed.watched.insert(node.name.clone());
+                continue;
+            };
+            record.assumed_alive = alive;
+            let untainted = [NOT_READY, UNREACHABLE].iter().all(|key| !taints::has_no_execute(node, key));
+            let unknown_to_queue =
+                self.zones.get(record.zone(node)).is_some_and(|zone| !zone.queue.knows(&node.name));
+            if alive && node.is_ready() && untainted && unknown_to_queue && !record.pods_to_retry {
+                if !pass::is_excluded(node, &self.rules) {
+                    let census = assumed.well.entry(record.zone(node).clone()).or_default();
+                    census.count(Some(ConditionStatus::True));
+                }
+            } else {
+                assumed.watched.insert(node.name.clone());
+            }
         }
+        self.assumed = Some(assumed);
     }
 
     /// Whether timers and queues run at all: not while we are blind or nobody leads.
@@ -334,6 +364,7 @@ impl Engine {
     }
 
     fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
+        self.watch_again(delta);
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
         self.roll_changed |=
             !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));
@@ -350,6 +381,18 @@ impl Engine {
             (None, None) => {}
         }
         self.evictor.on_node(cluster, delta, &self.rules, &mut self.out, now);
+    }
+
+    /// A node that a forecast left out has changed: from now on passes look at it.
+    fn watch_again(&mut self, delta: &Delta<Node>) {
+        let Some(assumed) = &mut self.assumed else { return };
+        let Some(node) = delta.old.as_ref().or(delta.new.as_ref()) else { return };
+        if assumed.watched.insert(node.name.clone())
+            && !pass::is_excluded(node, &self.rules)
+            && let Some(census) = assumed.well.get_mut(&node.zone())
+        {
+            census.ready = census.ready.saturating_sub(1);
+        }
     }
 
     /// What upstream's node workers do with an added or changed node (spec/node-lifecycle.md 9.1).

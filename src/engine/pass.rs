@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Engine, TAINTING_PERIOD,
+    Assumed, Engine, TAINTING_PERIOD,
     effect::{Event, EventObject, Level, Write},
     health::{self, Record, Verdict},
     outbox::Matter,
@@ -24,11 +24,15 @@ const TAINTER_RETRY: Span = Span::from_millis(50);
 impl Engine {
     /// Upstream `monitorNodeHealth`.
     pub(super) fn monitor(&mut self, cluster: &Cluster, now: Timestamp) {
-        let nodes = self.in_order(cluster);
         if std::mem::take(&mut self.roll_changed) {
-            self.classify(cluster, &nodes, now);
+            self.classify(cluster, &self.in_order(cluster), now);
         }
-        let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
+        let (nodes, mut census) = match &self.assumed {
+            None => (self.in_order(cluster), BTreeMap::new()),
+            Some(Assumed { watched, well }) => {
+                (watched.iter().filter_map(|name| cluster.node(name).cloned()).collect(), well.clone())
+            }
+        };
         for node in &nodes {
             let verdict = self.update(cluster, node, &mut census, now);
             self.react(cluster, node, &verdict, now);
@@ -280,7 +284,7 @@ impl Engine {
 }
 
 /// Whether zone statistics leave the node out (spec/node-lifecycle.md 3.8).
-fn is_excluded(node: &Node, rules: &Rules) -> bool {
+pub(super) fn is_excluded(node: &Node, rules: &Rules) -> bool {
     node.labels.contains_key("node.kubernetes.io/exclude-disruption")
         || (rules.excludes_master_names && is_master_name(&node.name))
 }

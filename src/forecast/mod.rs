@@ -7,7 +7,7 @@ pub use carry_out::carry_out;
 use std::collections::BTreeMap;
 
 use crate::{
-    cluster::{Applied, Cluster, Key, Name, Node, NodeName},
+    cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
     engine::{Effect, Engine, Footing, Outcome, Why, Write},
     time::{Span, Timestamp},
 };
@@ -105,9 +105,7 @@ impl Run {
     fn new(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
         let (ahead_of_us, in_flight) = engine.run_ahead();
         let mut run = Self { engine: ahead_of_us, cluster: cluster.clone(), now, applied: Vec::new() };
-        for node in cluster.nodes().iter().filter(|node| !is_silent(engine, cluster, node, ahead, now)) {
-            run.engine.assume_alive(&node.name);
-        }
+        run.engine.assume_alive(cluster, |node| !is_silent(engine, cluster, node, ahead, now));
         for write in in_flight {
             run.carry_out(&write);
         }
@@ -139,8 +137,7 @@ impl Run {
         let what = match &effect.write {
             Write::MarkUnknown { node, .. } => What::Unknown { node: node.clone() },
             Write::SwapTaints { node, add, .. } => {
-                let taint =
-                    add.iter().find(|taint| taint.effect == crate::cluster::TaintEffect::NoExecute)?;
+                let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
                 What::NoExecute { node: node.clone(), key: taint.key.clone() }
             }
             Write::DeletePod { pod, node, .. } => {
