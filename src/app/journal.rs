@@ -90,7 +90,8 @@ impl Journal {
     }
 
     pub fn notice(&mut self, notice: Notice) {
-        self.add(Entry::new(notice.at, notice.level, "", &notice.text, notice.why));
+        let (subject, text) = subject_of(&notice.text);
+        self.add(Entry::new(notice.at, notice.level, &subject, &text, notice.why));
     }
 
     /// Something that went wrong outside of the engine, with a thing of ours (`watch/pods`) or with none.
@@ -114,6 +115,20 @@ impl Journal {
         };
         self.add(Entry::new(now, level, &effect.write.object(), &text, effect.why.clone()));
     }
+}
+
+/// The object that a notice speaks of, where it names it in one of the engine's ways, and the rest of the text: the
+/// same said of many objects is one entry.
+fn subject_of(text: &str) -> (String, String) {
+    let named = |kind: &str, before: &str, text: &str| {
+        let (name, rest) = text.strip_prefix(before)?.split_once(' ')?;
+        Some((format!("{kind}/{name}"), rest.to_owned()))
+    };
+    let eviction = || {
+        let (pod, rest) = named("pod", "eviction of pod ", text)?;
+        Some((pod, format!("eviction {rest}")))
+    };
+    named("node", "node ", text).or_else(eviction).unwrap_or_else(|| (String::new(), text.to_owned()))
 }
 
 fn folds(known: &Entry, new: &Entry) -> bool {
@@ -160,6 +175,23 @@ mod tests {
     fn the_same_done_later_to_another_object_is_an_entry_of_its_own() {
         assert_eq!(told([entry(1, "node/a", "taint"), entry(11, "node/b", "taint")]).len(), 2);
         assert_eq!(told([entry(1, "node/a", "x"), entry(1, "pod/b/b", "x")]).len(), 2, "another kind");
+    }
+
+    #[test]
+    fn notices_of_many_nodes_at_once_are_one_entry() {
+        let mut journal = Journal::default();
+        for text in
+            ["node a is silent", "node b is silent", "eviction of pod x/y cancelled", "zone z is Normal"]
+        {
+            let notice =
+                Notice { at: Timestamp::EPOCH, level: Level::Info, text: text.into(), why: Why::default() };
+            journal.notice(notice);
+        }
+        let told: Vec<_> =
+            journal.entries().map(|entry| (&*entry.subject, entry.others, &*entry.text)).collect();
+        let expected =
+            [("node/a", 1, "is silent"), ("pod/x/y", 0, "eviction cancelled"), ("", 0, "zone z is Normal")];
+        assert_eq!(told, expected);
     }
 
     #[test]

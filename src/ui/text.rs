@@ -46,9 +46,9 @@ fn is_deceptive(letter: char) -> bool {
             | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// The text without the prefix that all of Kubernetes' own taints have, which says nothing on a screen of nodes.
+/// The text without the prefixes that all of Kubernetes' own taints have, which say nothing on a screen of nodes.
 pub fn brief(text: &str) -> String {
-    text.replace("node.kubernetes.io/", "")
+    text.replace("node.kubernetes.io/", "").replace("node-role.kubernetes.io/", "")
 }
 
 /// How many cells the text takes.
@@ -130,9 +130,16 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
     whole_seconds(now.since(then).or_zero()).to_string()
 }
 
-/// How long until something is, rounded up so that nothing shows zero before its time; `now` once it is past.
+/// From then on what should have happened is late, and not just happening.
+const LATE: Span = Span::from_secs(6);
+
+/// How long until something is, rounded up so that nothing shows zero before its time; then `now`, and when it is
+/// past a pass of the controller and has not happened, how late it is.
 pub fn left(at: Timestamp, now: Timestamp) -> String {
     let ahead = at.since(now);
+    if ahead < -LATE {
+        return format!("{} late", whole_seconds(-ahead));
+    }
     if ahead <= Span::ZERO {
         return "now".into();
     }
@@ -216,6 +223,7 @@ mod tests {
         assert_eq!(left(now + Span::from_millis(1), now), "1s", "not over yet");
         assert_eq!(left(now + Span::from_secs(252), now), "4m12s");
         assert_eq!(left(now, now), "now");
+        assert_eq!(left(now, now + Span::from_secs(75)), "1m15s late");
         assert_eq!(age(now, now - Span::from_millis(1999)), "1s");
         assert_eq!([250, 1000, 1500, 64_000].map(cores), ["250m", "1", "1.5", "64"]);
         assert_eq!([512 << 20, 3 << 29, 64 << 30].map(memory), ["512Mi", "1.5Gi", "64Gi"]);

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     app::{EvictionColumn, NodeColumn, Pane, PodColumn, Sort, ZoneColumn},
+    cluster::ZoneKey,
     k8s::feed::{FeedKind, FeedState},
 };
 
@@ -109,6 +110,15 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Pods => screen.pods.list.len(),
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
+    }
+}
+
+/// A zone's name; without its region where the name itself begins with that, as with most cloud providers.
+fn zone_name(zone: &ZoneKey) -> String {
+    if !zone.region.is_empty() && zone.zone.starts_with(zone.region.as_str()) {
+        zone.zone.to_string()
+    } else {
+        zone.to_string()
     }
 }
 

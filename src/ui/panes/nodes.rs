@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_nothing, explain, open, plain};
+use super::{column, draw_nothing, explain, open, plain, zone_name};
 use crate::{
     app::{NodeColumn, NodeDue, Pane, What, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
@@ -129,7 +129,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         grace(scene, node, health),
         heartbeats(scene, node, health),
         next(scene, node),
-        Cell::new(&node.zone().to_string(), dim),
+        Cell::new(&zone_name(&node.zone()), dim),
         pods(scene, load.pods, load.terminating),
         share(scene, load.requested.cpu_milli, node.allocatable.cpu_milli),
         share(scene, load.requested.memory_bytes, node.allocatable.memory_bytes),

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_nothing, open, plain, say};
+use super::{column, draw_nothing, open, plain, say, zone_name};
 use crate::{
     app::{Duty, Pane, ZoneColumn},
     engine::{ZoneState, ZoneView},
@@ -84,7 +84,7 @@ fn cells(scene: &Scene, zone: &ZoneView) -> Vec<Cell> {
     vec![
         Cell::new(glyph(zone.state), scene.style(role))
             .and(" ", dim)
-            .and(&zone.key.to_string(), scene.style(Role::Base)),
+            .and(&zone_name(&zone.key), scene.style(Role::Base)),
         Cell::new(zone.state.as_str(), scene.style(role)),
         not_ready(scene, zone),
         share(scene, zone),
