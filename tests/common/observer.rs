@@ -2,20 +2,24 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use kordon::{
     app::{App, Duty, Facts, Mode, Options},
     clock::Clock,
-    engine::{Outcome, Settings},
+    engine::{Footing, Outcome, Settings},
     forecast::Forecast,
     k8s::{
         feed::FeedEvent,
-        watch::{self, WatchOptions},
+        watch::{self as k8s_watch, WatchOptions},
     },
     time::Span,
 };
 use kube::Client;
-use tokio::{sync::mpsc, task::JoinHandle, time::sleep};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 /// Between two forecasts.
@@ -24,8 +28,21 @@ const HORIZON: Span = Span::from_secs(120);
 
 /// Watches a cluster until it is told to finish.
 pub struct Observer {
+    glance: watch::Receiver<Glance>,
     cancel: CancellationToken,
     task: JoinHandle<(App, Vec<Forecast>)>,
+}
+
+/// What the observer thinks, as of half a second ago at most.
+#[derive(Clone, Debug, Default)]
+pub struct Glance {
+    /// None until the engine has begun.
+    pub footing: Option<Footing>,
+    /// What the shadow would have done, by now: object and summary.
+    pub recorded: Vec<(String, String)>,
+    /// Things that the last forecast names.
+    pub foretold: usize,
+    pub journal: Vec<String>,
 }
 
 impl Observer {
@@ -34,12 +51,28 @@ impl Observer {
         let clock = Clock::system();
         let (send, feeds) = mpsc::channel(256);
         let options = WatchOptions { version: settings.version, no_pods: false, request_timeout: None };
-        watch::spawn(client, options, clock, send, cancel.clone());
+        k8s_watch::spawn(client, options, clock, send, cancel.clone());
         let (facts, themes) = (Facts::default(), Vec::new());
         let options = Options { facts, settings, mode: Mode::DryRun, duty: Duty::Shadow, themes };
         let app = App::new(options, clock.now());
-        let task = tokio::spawn(observe(app, feeds, clock, cancel.clone()));
-        Self { cancel, task }
+        let (show, glance) = watch::channel(Glance::default());
+        let task = tokio::spawn(observe(app, feeds, clock, show, cancel.clone()));
+        Self { glance, cancel, task }
+    }
+
+    /// Waits until what the observer thinks is as wanted.
+    pub async fn thinks(
+        &mut self,
+        what: &str,
+        within: Duration,
+        wanted: impl FnMut(&Glance) -> bool,
+    ) -> Result<Glance> {
+        let outcome =
+            timeout(within, self.glance.wait_for(wanted)).await.map(|seen| seen.map(|glance| glance.clone()));
+        match outcome {
+            Ok(glance) => glance.context("the observer ended"),
+            Err(_) => bail!("{what}: not within {within:?}; {:#?}", *self.glance.borrow()),
+        }
     }
 
     /// Everything that is known now, and all forecasts that were made, in order.
@@ -53,9 +86,10 @@ async fn observe(
     mut app: App,
     mut feeds: mpsc::Receiver<FeedEvent>,
     clock: Clock,
+    show: watch::Sender<Glance>,
     cancel: CancellationToken,
 ) -> (App, Vec<Forecast>) {
-    let mut forecasts = Vec::new();
+    let (mut forecasts, mut recorded) = (Vec::new(), Vec::new());
     let mut next = Box::pin(sleep(EVERY));
     loop {
         let waking = app.wakes_at();
@@ -66,12 +100,20 @@ async fn observe(
                 app.wake(clock.now().max(waking.expect("looked at before")));
             }
             () = &mut next => {
+                app.refresh(clock.now());
                 forecasts.extend(forecast(&app, clock));
+                show.send_replace(Glance {
+                    footing: app.engine.as_ref().map(|engine| engine.footing(clock.now())),
+                    recorded: recorded.clone(),
+                    foretold: forecasts.last().map_or(0, |forecast| forecast.steps.len()),
+                    journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),
+                });
                 next = Box::pin(sleep(EVERY));
             }
         }
         // Dry-run: what the shadow would do is written down, by nobody.
         while let Some(effect) = app.next_effect() {
+            recorded.push((effect.write.object(), effect.write.summary()));
             app.outcome(effect.id, Outcome::Recorded, clock.now());
         }
     }
