@@ -1,7 +1,7 @@
 //! All that the screen depends on, and how it changes.
 //!
 //! The loop (`run`) feeds it: [`App::hear`] takes what the watches say, [`App::outcome`] what came of effects,
-//! [`App::wake`] time, [`update`] what the user asks for. Nothing in here waits, reads a clock or draws.
+//! [`App::wake`] time, [`update()`] what the user asks for. Nothing in here waits, reads a clock or draws.
 
 pub mod commands;
 pub mod facts;

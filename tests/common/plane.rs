@@ -105,22 +105,21 @@ impl Default for ControllerManager {
     }
 }
 
-/// Where the control plane's binary is, or None, having said that `test` is left out because it is not built.
+/// Where the control plane's binary is, or None, having said that `test` is left out and why.
 ///
 /// `KORDON_CONTROL_PLANE` names the binary (empty: leave the tests out); unset, it is where
 /// `tests/control-plane/build` puts it. With `KORDON_E2E=1` a missing binary is an error.
 pub fn binary(test: &str) -> Result<Option<PathBuf>> {
-    let found = match std::env::var_os("KORDON_CONTROL_PLANE") {
-        Some(path) if path.is_empty() => None,
+    let (found, why) = match std::env::var_os("KORDON_CONTROL_PLANE") {
+        Some(path) if path.is_empty() => (None, "KORDON_CONTROL_PLANE is empty"),
         Some(path) => {
             let path = PathBuf::from(path);
             ensure!(path.is_file(), "KORDON_CONTROL_PLANE names {}, which is no file", path.display());
-            Some(path)
+            (Some(path), "")
         }
-        None => built_binary(),
+        None => (built_binary(), "the real control plane is not built (run tests/control-plane/build)"),
     };
     if found.is_none() {
-        let why = "the real control plane is not built (run tests/control-plane/build)";
         ensure!(std::env::var("KORDON_E2E").as_deref() != Ok("1"), "{test}: {why}");
         super::say(&format!("{test}: left out: {why}"));
     }
