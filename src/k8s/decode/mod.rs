@@ -127,7 +127,7 @@ fn object<D: Decoder>(decoder: &mut D, line: WatchLine<'_, D::Wire<'_>>, listing
 fn unusual_line(bytes: &[u8]) -> Line {
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
-        Err(error) => return Line::Broken(error.to_string()),
+        Err(error) => return Line::Broken(plain(&error.to_string())),
     };
     if value["type"] == "ERROR" {
         return Line::Error(refusal(&value["object"]));
