@@ -29,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 #[tokio::test(start_paused = true)]
 async fn streamed_and_paged_lists_end_in_the_same_cluster() {
     let api = server();
-    seed(&api, 12, 150);
+    seed(&api, 12, 1300);
     let mut streamed = Session::start(&api);
     let mut paged = Session::with(&api, ServerVersion::new(1, 26), false);
     streamed.until("all live", Session::all_live).await;
     paged.until("all live", Session::all_live).await;
-    assert_eq!(paged.cluster.pods().len(), 150);
+    assert_eq!(paged.cluster.pods().len(), 1300);
     assert!(streamed.cluster.pods().iter().eq(paged.cluster.pods().iter()));
     assert!(streamed.cluster.nodes().iter().eq(paged.cluster.nodes().iter()));
     assert!(streamed.cluster.leases().iter().eq(paged.cluster.leases().iter()));

@@ -169,12 +169,13 @@ impl Watch {
     /// What can be told now.
     fn ready(&mut self) -> Option<Bytes> {
         if !self.initial.is_empty() {
-            let mut initial = std::mem::take(&mut self.initial);
-            let pieces =
-                std::iter::from_fn(|| initial.pop_front()).flat_map(|object| self.event("ADDED", &object));
-            let chunk = reply::chunks(pieces).next();
-            self.initial = initial;
-            return chunk;
+            let mut chunk = Vec::new();
+            while chunk.len() < reply::CHUNK
+                && let Some(object) = self.initial.pop_front()
+            {
+                self.event("ADDED", &object).iter().for_each(|piece| chunk.extend_from_slice(piece));
+            }
+            return Some(chunk.into());
         }
         if std::mem::take(&mut self.initial_end) {
             return Some(self.bookmark(self.cursor, true));

@@ -35,6 +35,9 @@ const LONGEST: usize = 256 << 20;
 /// How long a watch may take to open: it is answered at once, whatever comes over it.
 const OPENING: Duration = Duration::from_secs(10);
 
+/// How long to wait for the number of objects that a list will have: only the screen wants it.
+const COUNTING: Duration = Duration::from_secs(2);
+
 /// How long a list may pause. It is being read from disk, perhaps.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
 
@@ -186,13 +189,13 @@ impl<D: Decoder> Follower<D> {
         self.read_watch(body, Some(turn)).await
     }
 
-    /// How many objects the list will have, where that is worth a request.
+    /// How many objects the list will have, where that is worth a request. Failing, the list itself tells why.
     async fn expected(&mut self) -> Option<usize> {
         if self.kind != FeedKind::Pods {
             return None;
         }
-        let body = self.open(&self.query().with("limit", "1"), OPENING).await.ok()?;
-        let bytes = link::collect(body, OPENING, LONGEST).await.ok()?;
+        let body = self.open(&self.query().with("limit", "1"), COUNTING).await.ok()?;
+        let bytes = link::collect(body, COUNTING, LONGEST).await.ok()?;
         let end = decode::page(&mut self.decoder, &bytes, Role::Ahead, &mut Vec::new()).ok()?;
         end.remaining.map(|remaining| remaining + end.count)
     }
