@@ -4,8 +4,10 @@
 //! second. The engine is woken when it asks for it. While something counts down there is a tick once a second;
 //! when nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
+pub mod controller;
 pub mod surface;
 pub mod tty;
+pub mod unattended;
 
 use std::{future::Future, io, time::Duration};
 
@@ -18,15 +20,21 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 
 pub use surface::Surface;
 
 use crate::{
-    app::{App, HORIZON, Request, commands, update},
+    app::{self, App, HORIZON, Request, commands, update},
     clock::Clock,
     engine::{Effect, EffectId, Outcome},
+    executor::{Executor, Link},
     forecast::Forecast,
-    k8s::feed::FeedEvent,
+    k8s::{
+        connect::Connection,
+        feed::FeedEvent,
+        watch::{self, WatchOptions},
+    },
     time::Timestamp,
 };
 
@@ -59,6 +67,28 @@ pub struct Session {
     pub effects: mpsc::Sender<Effect>,
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
     pub clock: Clock,
+}
+
+/// Messages of the watches that wait to be taken in. When it is full, the watches wait.
+const EVENTS: usize = 256;
+
+impl Session {
+    /// Begins to watch a cluster, until `cancel` or the end of the session.
+    pub fn begin(
+        connection: &Connection,
+        options: app::Options,
+        no_pods: bool,
+        executor: Executor,
+        clock: Clock,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (heard, feeds) = mpsc::channel(EVENTS);
+        let Connection { version, request_timeout, .. } = *connection;
+        let watch = WatchOptions { version, no_pods, request_timeout };
+        watch::spawn(connection.client.clone(), watch, clock, heard, cancel);
+        let Link { effects, outcomes } = executor.start();
+        Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock }
+    }
 }
 
 /// Why the dashboard ended before it was told to.

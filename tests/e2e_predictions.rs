@@ -36,6 +36,8 @@ const SILENT: [&str; 5] = ["a1", "a2", "b1", "b2", "c1"];
 /// What admission gives pods here, and what some ask for themselves.
 const TOLERATION: u32 = 6;
 const LONGER: i64 = 9;
+/// An error of so many seconds is not noise: the wrong thing was foretold.
+const GROSS: f64 = 15.0;
 /// How long before it happens a thing must be foretold.
 const NOTICE: Span = Span::from_secs(5);
 
@@ -90,6 +92,8 @@ async fn silent_nodes_are_foretold(plane: &mut Plane) -> Result<()> {
     ensure!(real.unknown.keys().cloned().collect::<BTreeSet<_>>() == silent, "{witness}");
     let errors = compare(&real, &forecasts, &witness)?;
     print(&errors, &manager);
+    let worst = errors.values().flatten().map(|off| off.abs()).fold(0.0, f64::max);
+    ensure!(worst < GROSS, "off by {worst} s: that is no lateness of the machine\n{witness}");
     foretold_nothing_else(&forecasts, &silent)
 }
 

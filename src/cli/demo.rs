@@ -9,7 +9,11 @@ use clap::{
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Failure, exit, settings::SettingsArgs};
+use super::{
+    Failure, exit,
+    settings::SettingsArgs,
+    show::{self, ShowArgs},
+};
 use crate::{
     clock::Clock,
     demo::{
@@ -17,7 +21,15 @@ use crate::{
         scenario::{SCENARIOS, Scenario},
         world::{self, World},
     },
+    engine::{ServerVersion, Settings},
+    k8s::connect::Connection,
+    run::controller::Controller,
 };
+
+/// The embedded cluster's name, where others have a context.
+const NAME: &str = "demo";
+/// The release that it plays.
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
 #[derive(Args, Debug)]
 pub struct DemoArgs {
@@ -49,6 +61,8 @@ pub struct DemoArgs {
     #[arg(long)]
     no_controller: bool,
     #[command(flatten)]
+    show: ShowArgs,
+    #[command(flatten)]
     settings: SettingsArgs,
 }
 
@@ -57,7 +71,7 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     if let Some(address) = cluster.address {
         exit::print(format!("kubectl --server http://{address} get nodes\n").as_bytes())?;
     }
-    let done = if args.serve_only { interrupted().await } else { Ok(()) };
+    let done = if args.serve_only { interrupted().await } else { cluster.show(args).await };
     cluster.stop().await;
     done
 }
@@ -96,8 +110,24 @@ impl EmbeddedCluster {
             leader: world::Leader::None,
         };
         let world = World::start(&api, clock, &inhabitants, cancel.clone());
+        if !args.no_controller {
+            let controller = Controller {
+                connection: Connection::embedded(api.client_as("system:kordon-controller"), NAME),
+                settings: settings(args),
+                clock,
+                identity: "kordon-demo".into(),
+            };
+            tasks.spawn(controller.run(cancel.clone()));
+        }
         tasks.close();
         Ok(Self { api, clock, address, world, tasks, cancel })
+    }
+
+    /// The dashboard on it, as on any cluster: the shadow of the controller beside it.
+    async fn show(&self, args: DemoArgs) -> Result<(), Failure> {
+        let connection = Connection::embedded(self.api.client(), NAME);
+        let settings = settings(&args);
+        show::show(args.show, &connection, settings, Vec::new(), self.clock).await
     }
 
     async fn stop(self) {
@@ -105,6 +135,13 @@ impl EmbeddedCluster {
         self.world.stopped().await;
         self.tasks.wait().await;
     }
+}
+
+/// What the controller beside the cluster is started with.
+fn settings(args: &DemoArgs) -> Settings {
+    let mut settings = Settings::defaults(VERSION);
+    args.settings.apply(&mut settings);
+    settings
 }
 
 /// Waits for Ctrl-C.

@@ -4,6 +4,8 @@ use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
 
 use clap::error::ErrorKind;
 
+use crate::{k8s::connect::ConnectError, run::RunError, time::Span, ui::snapshot::SnapshotError};
+
 /// The exit codes (`docs/cli.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -30,6 +32,15 @@ impl From<Exit> for ExitCode {
 pub enum Failure {
     #[error("{0}")]
     Usage(String),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// What is missing, in words.
+    #[error("not everything arrived within {waited}: {missing}; --timeout waits longer")]
+    TooSlow { waited: Span, missing: String },
     #[error("{doing}")]
     Io {
         /// As in "writing to standard output".
@@ -43,7 +54,9 @@ impl Failure {
     pub const fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
-            Self::Io { .. } => Exit::Failed,
+            Self::Connect(_) => Exit::NoConnection,
+            Self::TooSlow { .. } => Exit::TooSlow,
+            Self::Run(_) | Self::Snapshot(_) | Self::Io { .. } => Exit::Failed,
         }
     }
 }

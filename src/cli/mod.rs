@@ -2,12 +2,16 @@
 
 mod completions;
 mod connection;
+mod dashboard;
 mod demo;
 mod exit;
+mod keys;
 mod log;
 mod man;
 mod settings;
+mod show;
 mod span;
+mod status;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -26,6 +30,8 @@ pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
+    dashboard: dashboard::DashboardArgs,
+    #[command(flatten)]
     connection: ConnectionArgs,
     /// Write a log to this file (never to the terminal).
     #[arg(long, value_name = "FILE", env = "KORDON_LOG", global = true)]
@@ -40,6 +46,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection to the cluster, 4 n
 enum Command {
     /// Show an embedded cluster; no Kubernetes needed
     Demo(demo::DemoArgs),
+    /// Print what is known, once: for scripts and pipelines
+    Status(status::StatusArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -62,7 +70,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Some(Command::Completions(args)) => return completions::print(&args),
         Some(Command::Man) => return man::print(),
-        Some(Command::Demo(_)) | None => {}
+        Some(Command::Demo(_) | Command::Status(_)) | None => {}
     }
     log::begin(cli.log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -76,9 +84,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
 }
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
-    let Cli { command, connection, log: _ } = cli;
+    let Cli { command, dashboard, connection, log: _ } = cli;
     match command {
-        None => Err(Failure::Usage("not yet".into())),
+        None => dashboard::run(dashboard, connection).await,
+        Some(Command::Status(args)) => status::run(args, connection).await,
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has a cluster of its own")?;
             demo::run(args).await

@@ -1,0 +1,47 @@
+//! `kordon`: the dashboard on a cluster.
+
+use clap::Args;
+
+use super::{
+    Failure,
+    connection::ConnectionArgs,
+    settings::SettingsArgs,
+    show::{self, ShowArgs},
+};
+use crate::{
+    clock::Clock,
+    engine::{Origin, Settings},
+    k8s::{
+        connect::{self, Connection},
+        settings,
+    },
+};
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct DashboardArgs {
+    #[command(flatten)]
+    show: ShowArgs,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+    let connection = connect::connect(&connection.options()).await?;
+    let (settings, notes) = settings_of(&connection, &args.settings).await;
+    show::show(args.show, &connection, settings, notes, Clock::system()).await
+}
+
+/// The controller's settings: what was given, else what the cluster's controller manager was started with, else
+/// upstream's defaults. And what there is to say about it.
+pub async fn settings_of(connection: &Connection, given: &SettingsArgs) -> (Settings, Vec<String>) {
+    let mut settings = Settings::defaults(connection.version);
+    let found = settings::controller_flags(&connection.client).await;
+    let mut notes = vec![found.note];
+    for (flag, text) in &found.flags {
+        if let Err(bad) = settings.set(flag, text, Origin::Cluster) {
+            notes.push(format!("the controller manager's {bad}: upstream's default is taken"));
+        }
+    }
+    given.apply(&mut settings);
+    (settings, notes)
+}

@@ -1,0 +1,131 @@
+//! The dashboard's own options, and showing it: on the terminal, or one frame of it in a file.
+
+use std::path::PathBuf;
+
+use clap::builder::TypedValueParser;
+use clap::{Args, builder::PossibleValuesParser};
+use crossterm::event::KeyEvent;
+use tokio_util::sync::CancellationToken;
+
+use super::{Failure, keys, span};
+use crate::{
+    app::{self, Duty, Facts, Mode, ThemeName},
+    clock::Clock,
+    engine::Settings,
+    executor::Executor,
+    k8s::connect::Connection,
+    run::{self, Session},
+    time::Span,
+    ui::{snapshot, theme::Theme},
+};
+
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Dashboard")]
+pub struct ShowArgs {
+    /// Leave the pods out, and with them most of what the API server is asked for
+    #[arg(long)]
+    no_pods: bool,
+    /// Lock enforcing out for as long as the program runs
+    #[arg(long)]
+    read_only: bool,
+    /// The theme to begin with; T goes on to the next
+    #[arg(long, value_name = "NAME", value_parser = theme())]
+    theme: Option<ThemeName>,
+    /// Write one frame of the screen to a file instead: .svg, .txt or .ansi
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// The size of that frame, in columns and rows
+    #[arg(long, value_name = "COLUMNSxROWS", default_value = "160x48", value_parser = size, requires = "snapshot")]
+    size: Size,
+    /// When that frame is taken, counted from the start
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = span::span, requires = "snapshot")]
+    after: Span,
+    /// Keys typed before that frame, as `jj<Enter>`
+    #[arg(long, value_name = "KEYS", value_parser = typed, requires = "snapshot")]
+    keys: Option<Typed>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    columns: u16,
+    rows: u16,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Typed(Vec<KeyEvent>);
+
+/// How long before the frame the keys are typed, and from one to the next: long enough for each to be drawn.
+const TYPING: Span = Span::from_millis(1500);
+const BETWEEN_KEYS: Span = Span::from_millis(20);
+
+/// Shows the dashboard of a cluster until the user leaves, or writes the frame that was asked for.
+pub async fn show(
+    args: ShowArgs,
+    connection: &Connection,
+    settings: Settings,
+    notes: Vec<String>,
+    clock: Clock,
+) -> Result<(), Failure> {
+    let themes = themes(&args);
+    let theme = themes[0];
+    let options = app::Options {
+        facts: facts(connection),
+        settings,
+        mode: if args.read_only { Mode::ReadOnly } else { Mode::DryRun },
+        duty: Duty::Shadow,
+        themes,
+    };
+    let cancel = CancellationToken::new();
+    let _ends_with_us = cancel.clone().drop_guard();
+    let mut session = Session::begin(connection, options, args.no_pods, Executor::Recorder, clock, cancel);
+    for note in notes {
+        session.app.live.journal.trouble(clock.now(), "settings", &note);
+    }
+    let Some(file) = args.snapshot else { return Ok(run::terminal(session).await?) };
+    let until = clock.now() + args.after;
+    let keys = args.keys.map_or_else(Vec::new, |Typed(keys)| keys);
+    let times = std::iter::successors(Some(until - TYPING), |at| Some(*at + BETWEEN_KEYS));
+    let size = (args.size.columns, args.size.rows);
+    let frame = run::headless(session, size, until, times.zip(keys).collect()).await?;
+    Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
+}
+
+/// Where we are connected, and as whom.
+pub fn facts(connection: &Connection) -> Facts {
+    Facts {
+        context: connection.context.clone(),
+        server: connection.server.clone(),
+        identity: Some(connection.identity.to_string()).filter(|user| !user.is_empty()),
+        server_version: Some(format!("v{}", connection.version)),
+    }
+}
+
+/// The themes fit for the terminal, the wanted one first. A file has all colours.
+fn themes(args: &ShowArgs) -> Vec<ThemeName> {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = if args.snapshot.is_some() { u16::MAX } else { crossterm::style::available_color_count() };
+    let mut themes = ThemeName::for_terminal(no_color, colours);
+    if let Some(wanted) = args.theme {
+        themes.retain(|theme| *theme != wanted);
+        themes.insert(0, wanted);
+    }
+    themes
+}
+
+fn theme() -> impl TypedValueParser<Value = ThemeName> {
+    PossibleValuesParser::new(ThemeName::ALL.map(ThemeName::as_str))
+        .map(|name| ThemeName::parse(&name).expect("only the names of themes are possible"))
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    let parse = || {
+        let (columns, rows) = text.split_once('x')?;
+        Some(Size { columns: columns.parse().ok()?, rows: rows.parse().ok()? })
+    };
+    let fits = |size: &Size| (1..=1000).contains(&size.columns) && (1..=1000).contains(&size.rows);
+    parse().filter(fits).ok_or_else(|| "not a size such as 160x48, at most 1000x1000".into())
+}
+
+fn typed(text: &str) -> Result<Typed, String> {
+    keys::keys(text).map(Typed)
+}

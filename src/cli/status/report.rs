@@ -1,0 +1,536 @@
+//! What `kordon status` tells, with stable names (`docs/status.md`).
+
+use serde::Serialize;
+
+use crate::{
+    app::{App, EvictionState, What},
+    cluster::{Cluster, Key, Node, NodeName, ZoneKey},
+    engine::{Footing, Known, NodeHealth, Sign, Stage, Why, ZoneView},
+    k8s::feed::{FeedHealth, FeedKind, FeedState},
+    time::{Span, Timestamp},
+};
+
+/// One answer. Every field is always there; what is not known is null.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `kordon.status/v1`: grows fields, never loses or renames one.
+    pub schema: &'static str,
+    pub taken_at: Timestamp,
+    /// How far the forecast behind `next` and the foreseen evictions looks.
+    pub forecast_until: Timestamp,
+    pub cluster: ClusterReport,
+    pub controller: ControllerReport,
+    pub watches: Vec<WatchReport>,
+    pub zones: Vec<ZoneReport>,
+    pub nodes: Vec<NodeReport>,
+    pub evictions: Vec<EvictionReport>,
+}
+
+/// Where the answer comes from.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReport {
+    pub context: String,
+    pub server: String,
+    pub version: Option<String>,
+    pub user: Option<String>,
+    /// The API server's clock minus ours.
+    pub clock_difference_seconds: Option<f64>,
+}
+
+/// Whose decisions these are.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerReport {
+    pub footing: FootingReport,
+    pub leader: Option<LeaderReport>,
+    pub settings: Vec<SettingReport>,
+}
+
+/// What the predictions are worth.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FootingReport {
+    /// `firm`, `blind` or `noController`.
+    pub state: &'static str,
+    pub since: Option<Timestamp>,
+}
+
+/// Who holds the Lease of the controller manager.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderReport {
+    pub holder: String,
+    pub acquired: Option<Timestamp>,
+    pub renewed: Option<Timestamp>,
+}
+
+/// A flag of kube-controller-manager.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SettingReport {
+    pub flag: &'static str,
+    pub value: String,
+    /// `default`, `cluster` or `override`.
+    pub origin: &'static str,
+}
+
+/// How a watch fares.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchReport {
+    pub kind: String,
+    /// `off`, `connecting`, `listing`, `live`, `broken` or `forbidden`.
+    pub state: &'static str,
+    pub error: Option<String>,
+    pub last_heard: Option<Timestamp>,
+}
+
+/// A zone as the controller sees it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ZoneReport {
+    pub region: String,
+    pub zone: String,
+    /// `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
+    pub state: &'static str,
+    pub nodes: usize,
+    pub not_ready: usize,
+    pub not_ready_share: f32,
+    /// Nodes that may be given the NoExecute taint, per second.
+    pub eviction_rate: f32,
+    pub queue: Vec<NodeName>,
+    pub next_slot: Option<Timestamp>,
+}
+
+/// A node as the controller sees it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeReport {
+    pub name: NodeName,
+    pub region: String,
+    pub zone: String,
+    pub roles: Vec<String>,
+    pub unschedulable: bool,
+    pub ready: ReadyReport,
+    /// When the last sign of life was noticed.
+    pub probe_timestamp: Option<Timestamp>,
+    /// `lease`, `status`, `created` or `begun`.
+    pub probe_sign: Option<&'static str>,
+    /// `seen`, `estimated` or `atLatest`.
+    pub probe_known: Option<&'static str>,
+    /// The grace period in force.
+    pub grace_seconds: Option<f64>,
+    /// What is left of it; negative once it is over.
+    pub grace_left_seconds: Option<f64>,
+    pub lease_renewed: Option<Timestamp>,
+    pub taints: Vec<TaintReport>,
+    pub pods: usize,
+    pub terminating_pods: usize,
+    /// `well`, `queued`, `requested` or `tainted`.
+    pub eviction_status: Option<&'static str>,
+    pub next: Option<NextReport>,
+}
+
+/// The Ready condition.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadyReport {
+    /// `True`, `False` or `Unknown`; null where the kubelet never posted it.
+    pub status: Option<&'static str>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub since: Option<Timestamp>,
+}
+
+/// A taint.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaintReport {
+    pub key: String,
+    pub value: String,
+    pub effect: &'static str,
+    pub time_added: Option<Timestamp>,
+}
+
+/// What comes next to a node.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NextReport {
+    /// `unknown`, `taint` or `evict`.
+    pub what: &'static str,
+    /// How many pods are evicted; null for anything else.
+    pub pods: Option<usize>,
+    /// Null where it waits for something that has no time.
+    pub at: Option<Timestamp>,
+    pub in_seconds: Option<f64>,
+    /// Whether the time is an estimate.
+    pub estimated: bool,
+    pub why: Why,
+}
+
+/// A pod that leaves, will leave, or might have to.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvictionReport {
+    pub namespace: String,
+    pub pod: String,
+    pub node: NodeName,
+    /// `due`, `foreseen`, `terminating` or `never`.
+    pub state: &'static str,
+    /// When it is deleted; for a terminating pod when its grace ends.
+    pub at: Option<Timestamp>,
+    pub in_seconds: Option<f64>,
+    /// `seen`, `estimated` or `atLatest`; null for what is not due.
+    pub known: Option<&'static str>,
+    /// What holds a terminating pod beyond its grace.
+    pub finalizers: Vec<String>,
+    pub why: Why,
+}
+
+impl Report {
+    /// Reads the app, which has been refreshed at `now`.
+    pub fn new(app: &App, now: Timestamp) -> Self {
+        let knowledge = &app.live;
+        let views = &knowledge.views;
+        let nodes = knowledge.cluster.nodes().iter();
+        Self {
+            schema: "kordon.status/v1",
+            taken_at: now,
+            forecast_until: knowledge.forecast.as_ref().map_or(now, |forecast| forecast.until),
+            cluster: ClusterReport {
+                context: app.facts.context.clone(),
+                server: app.facts.server.clone(),
+                version: app.facts.server_version.clone(),
+                user: app.facts.identity.clone(),
+                clock_difference_seconds: knowledge.feeds.clock_difference.map(seconds),
+            },
+            controller: controller(app),
+            watches: knowledge.feeds.iter().map(|(kind, health)| watch(kind, health)).collect(),
+            zones: views.zones.iter().map(zone).collect(),
+            nodes: nodes.map(|node| node_report(app, node, now)).collect(),
+            evictions: evictions(app, now),
+        }
+    }
+}
+
+fn controller(app: &App) -> ControllerReport {
+    let (state, since) = match app.live.views.footing {
+        Some(Footing::Firm) => ("firm", None),
+        Some(Footing::Blind { since }) => ("blind", Some(since)),
+        Some(Footing::NoController { since }) => ("noController", Some(since)),
+        None => ("blind", None),
+    };
+    let leader = app.live.cluster.leader().filter(|leader| !leader.holder.is_empty());
+    ControllerReport {
+        footing: FootingReport { state, since },
+        leader: leader.map(|leader| LeaderReport {
+            holder: leader.holder.to_string(),
+            acquired: leader.acquired,
+            renewed: leader.renewed,
+        }),
+        settings: app
+            .settings
+            .rows()
+            .map(|(flag, value, origin)| SettingReport { flag, value, origin: origin.as_str() })
+            .into(),
+    }
+}
+
+fn watch(kind: FeedKind, health: &FeedHealth) -> WatchReport {
+    let (state, error) = match &health.state {
+        FeedState::Off => ("off", None),
+        FeedState::Connecting => ("connecting", None),
+        FeedState::Listing { .. } => ("listing", None),
+        FeedState::Live => ("live", None),
+        FeedState::Broken { error, .. } => ("broken", Some(error.clone())),
+        FeedState::Forbidden { error } => ("forbidden", Some(error.clone())),
+    };
+    WatchReport { kind: kind.to_string(), state, error, last_heard: health.last_heard }
+}
+
+fn zone(view: &ZoneView) -> ZoneReport {
+    ZoneReport {
+        region: view.key.region.to_string(),
+        zone: view.key.zone.to_string(),
+        state: view.state.as_str(),
+        nodes: view.size,
+        not_ready: view.not_ready,
+        not_ready_share: view.unready_share(),
+        eviction_rate: view.rate,
+        queue: view.queue.clone(),
+        next_slot: view.next_token,
+    }
+}
+
+fn node_report(app: &App, node: &Node, now: Timestamp) -> NodeReport {
+    let (cluster, views) = (&app.live.cluster, &app.live.views);
+    let health = views.health.get(&node.name);
+    let ZoneKey { region, zone } = node.zone();
+    let load = cluster.load(&node.name);
+    NodeReport {
+        name: node.name.clone(),
+        region: region.to_string(),
+        zone: zone.to_string(),
+        roles: node.roles().map(str::to_owned).collect(),
+        unschedulable: node.unschedulable,
+        ready: ready(node),
+        probe_timestamp: health.map(|health| health.probe),
+        probe_sign: health.map(|health| sign(health.sign)),
+        probe_known: health.map(|health| known(health.known)),
+        grace_seconds: health.map(|health| seconds(health.grace)),
+        grace_left_seconds: health.map(|health| seconds(health.expires().since(now))),
+        lease_renewed: lease_renewed(cluster, &node.name),
+        taints: node.taints.iter().map(taint).collect(),
+        pods: load.pods,
+        terminating_pods: load.terminating,
+        eviction_status: health.map(stage),
+        next: views.dues.get(&node.name).map(|due| NextReport {
+            what: match due.what {
+                What::Unknown => "unknown",
+                What::Taint => "taint",
+                What::Evict(_) => "evict",
+            },
+            pods: match due.what {
+                What::Evict(pods) => Some(pods),
+                What::Unknown | What::Taint => None,
+            },
+            at: due.at,
+            in_seconds: due.at.map(|at| seconds(at.since(now))),
+            estimated: due.estimated,
+            why: due.why.clone(),
+        }),
+    }
+}
+
+fn ready(node: &Node) -> ReadyReport {
+    let Some(ready) = node.ready() else { return ReadyReport::default() };
+    ReadyReport {
+        status: Some(ready.status.as_str()),
+        reason: Some(ready.reason.to_string()),
+        message: Some(ready.message.to_string()),
+        since: ready.last_transition,
+    }
+}
+
+fn taint(taint: &crate::cluster::Taint) -> TaintReport {
+    TaintReport {
+        key: taint.key.to_string(),
+        value: taint.value.to_string(),
+        effect: taint.effect.as_str(),
+        time_added: taint.time_added,
+    }
+}
+
+fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<Timestamp> {
+    cluster.lease(node)?.renewed
+}
+
+/// Soonest first, those that never fall due last.
+fn evictions(app: &App, now: Timestamp) -> Vec<EvictionReport> {
+    let mut rows: Vec<_> = app.live.views.evictions.iter().collect();
+    rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
+    let report = |(pod, row): (&Key, &crate::app::EvictionRow)| {
+        let (state, known_as, finalizers) = match &row.state {
+            EvictionState::Due { known: how, .. } => ("due", Some(known(*how)), Vec::new()),
+            EvictionState::Foreseen { .. } => ("foreseen", None, Vec::new()),
+            EvictionState::Terminating { finalizers, .. } => {
+                ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
+            }
+            EvictionState::Never => ("never", None, Vec::new()),
+            // It takes a second look to see that something is over.
+            EvictionState::Cancelled { .. } => return None,
+        };
+        let at = row.state.at();
+        Some(EvictionReport {
+            namespace: pod.namespace.to_string(),
+            pod: pod.name.to_string(),
+            node: row.node.clone(),
+            state,
+            at,
+            in_seconds: at.map(|at| seconds(at.since(now))),
+            known: known_as,
+            finalizers,
+            why: row.why.clone(),
+        })
+    };
+    rows.into_iter().filter_map(report).collect()
+}
+
+/// Seconds to the millisecond.
+fn seconds(span: Span) -> f64 {
+    (span.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+const fn sign(sign: Sign) -> &'static str {
+    match sign {
+        Sign::Lease => "lease",
+        Sign::Status => "status",
+        Sign::Created => "created",
+        Sign::Begun => "begun",
+    }
+}
+
+const fn known(known: Known) -> &'static str {
+    match known {
+        Known::Seen => "seen",
+        Known::Estimated => "estimated",
+        Known::AtLatest => "atLatest",
+    }
+}
+
+const fn stage(health: &NodeHealth) -> &'static str {
+    match health.stage {
+        Stage::Well => "well",
+        Stage::Queued => "queued",
+        Stage::Requested => "requested",
+        Stage::Tainted => "tainted",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::engine::Cause;
+
+    /// A report in which nothing is null and no list is empty.
+    fn full() -> Report {
+        let at = Timestamp::from_secs(1_800_000_000);
+        let text = || "text".to_owned();
+        Report {
+            schema: "kordon.status/v1",
+            taken_at: at,
+            forecast_until: at,
+            cluster: ClusterReport {
+                context: text(),
+                server: text(),
+                version: Some(text()),
+                user: Some(text()),
+                clock_difference_seconds: Some(0.5),
+            },
+            controller: ControllerReport {
+                footing: FootingReport { state: "blind", since: Some(at) },
+                leader: Some(LeaderReport { holder: text(), acquired: Some(at), renewed: Some(at) }),
+                settings: vec![SettingReport {
+                    flag: "node-monitor-period",
+                    value: text(),
+                    origin: "default",
+                }],
+            },
+            watches: vec![WatchReport {
+                kind: text(),
+                state: "broken",
+                error: Some(text()),
+                last_heard: Some(at),
+            }],
+            zones: vec![ZoneReport {
+                region: text(),
+                zone: text(),
+                state: "Normal",
+                nodes: 3,
+                not_ready: 1,
+                not_ready_share: 0.5,
+                eviction_rate: 0.1,
+                queue: vec!["n1".into()],
+                next_slot: Some(at),
+            }],
+            nodes: vec![NodeReport {
+                name: "n1".into(),
+                region: text(),
+                zone: text(),
+                roles: vec![text()],
+                unschedulable: true,
+                ready: ReadyReport {
+                    status: Some("Unknown"),
+                    reason: Some(text()),
+                    message: Some(text()),
+                    since: Some(at),
+                },
+                probe_timestamp: Some(at),
+                probe_sign: Some("lease"),
+                probe_known: Some("seen"),
+                grace_seconds: Some(50.0),
+                grace_left_seconds: Some(-1.5),
+                lease_renewed: Some(at),
+                taints: vec![TaintReport {
+                    key: text(),
+                    value: text(),
+                    effect: "NoExecute",
+                    time_added: Some(at),
+                }],
+                pods: 2,
+                terminating_pods: 1,
+                eviction_status: Some("tainted"),
+                next: Some(NextReport {
+                    what: "evict",
+                    pods: Some(2),
+                    at: Some(at),
+                    in_seconds: Some(3.0),
+                    estimated: true,
+                    why: Cause::Ready.into(),
+                }),
+            }],
+            evictions: vec![EvictionReport {
+                namespace: text(),
+                pod: text(),
+                node: "n1".into(),
+                state: "due",
+                at: Some(at),
+                in_seconds: Some(3.0),
+                known: Some("estimated"),
+                finalizers: vec![text()],
+                why: Cause::Ready.into(),
+            }],
+        }
+    }
+
+    #[test]
+    fn the_documented_fields_are_the_fields() {
+        let mut produced = BTreeSet::new();
+        paths("", &serde_json::to_value(full()).expect("a report is plain data"), &mut produced);
+        let page = include_str!("../../../docs/status.md");
+        let documented: BTreeSet<String> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next().map(str::to_owned))
+            .collect();
+        let missing: Vec<_> = produced.difference(&documented).collect();
+        let stale: Vec<_> = documented.difference(&produced).collect();
+        assert!(
+            missing.is_empty() && stale.is_empty(),
+            "not documented: {missing:?}\nnot produced: {stale:?}"
+        );
+    }
+
+    #[test]
+    fn yaml_and_json_say_the_same() {
+        let report = full();
+        let yaml = serde_saphyr::to_string(&report).expect("a report is plain data");
+        let back: Value = serde_saphyr::from_str(&yaml).expect("what was written can be read");
+        assert_eq!(back["nodes"][0]["next"]["pods"], 2);
+        assert_eq!(back["takenAt"], "2027-01-15T08:00:00.000Z");
+        assert_eq!(back["nodes"][0]["graceLeftSeconds"], -1.5);
+    }
+
+    /// The paths of all leaves: `nodes[].next.why`.
+    fn paths(at: &str, value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                    paths(&path, value, found);
+                }
+            }
+            Value::Array(items) => {
+                assert!(!items.is_empty(), "{at} is empty");
+                items.iter().for_each(|item| paths(&format!("{at}[]"), item, found));
+            }
+            Value::Null => panic!("{at} is null"),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => _ = found.insert(at.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The report as aligned text.
+
+use std::fmt::Write as _;
+
+use super::report::{EvictionReport, NodeReport, Report, ZoneReport};
+use crate::{
+    time::{Span, Timestamp},
+    ui::text,
+};
+
+/// Renders the whole report; text from the cluster is shown, not obeyed.
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    head(&mut out, report);
+    let zones = report.zones.iter().map(zone).collect();
+    section(&mut out, ["ZONE", "STATE", "NOT READY", "OF", "RATE/S", "QUEUE", "NEXT SLOT"], zones);
+    let nodes = report.nodes.iter().map(|node| row(node, report.taken_at)).collect();
+    section(
+        &mut out,
+        ["NODE", "ZONE", "READY", "SEEN", "GRACE LEFT", "PODS", "EVICTION", "NEXT", "IN", "TAINTS", "WHY"],
+        nodes,
+    );
+    let evictions = report.evictions.iter().map(eviction).collect();
+    section(&mut out, ["POD", "NODE", "STATE", "IN", "WHY"], evictions);
+    out
+}
+
+fn head(out: &mut String, report: &Report) {
+    let cluster = &report.cluster;
+    let user = cluster.user.as_deref().unwrap_or("?");
+    let version = cluster.version.as_deref().unwrap_or("?");
+    let _ = writeln!(
+        out,
+        "{} {version} at {} as {}",
+        shown(&cluster.context),
+        shown(&cluster.server),
+        shown(user)
+    );
+    let footing = &report.controller.footing;
+    let since = footing.since.map_or(String::new(), |since| format!(" since {since}"));
+    let leader = report.controller.leader.as_ref().map_or("nobody known", |leader| leader.holder.as_str());
+    let _ = writeln!(out, "controller {}, footing {}{since}", shown(leader), footing.state);
+    for setting in &report.controller.settings {
+        let _ = writeln!(out, "  --{}={} ({})", setting.flag, setting.value, setting.origin);
+    }
+    for watch in report.watches.iter().filter(|watch| watch.error.is_some()) {
+        let error = watch.error.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "watch of {}: {}: {}", watch.kind, watch.state, shown(error));
+    }
+}
+
+fn zone(zone: &ZoneReport) -> [String; 7] {
+    let name = match (zone.region.as_str(), zone.zone.as_str()) {
+        ("", "") => "(no zone)".to_owned(),
+        ("", zone) => zone.to_owned(),
+        (region, zone) => format!("{region}/{zone}"),
+    };
+    [
+        name,
+        zone.state.into(),
+        zone.not_ready.to_string(),
+        zone.nodes.to_string(),
+        zone.eviction_rate.to_string(),
+        zone.queue.len().to_string(),
+        zone.next_slot.map_or(none(), |at| at.to_time()),
+    ]
+}
+
+fn row(node: &NodeReport, now: Timestamp) -> [String; 11] {
+    let next = node.next.as_ref();
+    let taints: Vec<String> =
+        node.taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
+    let ready = node.ready.status.map_or("never posted".into(), |status| {
+        if status == "True" {
+            "Ready".to_owned()
+        } else {
+            format!("{status} ({})", node.ready.reason.as_deref().unwrap_or(""))
+        }
+    });
+    [
+        node.name.to_string(),
+        node.zone.clone(),
+        ready,
+        node.probe_timestamp.map_or(none(), |probe| now.since(probe).to_string()),
+        node.grace_left_seconds.map_or(none(), span),
+        node.pods.to_string(),
+        node.eviction_status.map_or(none(), Into::into),
+        next.map_or(none(), |next| match next.pods {
+            Some(pods) => format!("{} {pods} pods", next.what),
+            None => next.what.into(),
+        }),
+        next.and_then(|next| next.in_seconds).map_or(none(), span),
+        if taints.is_empty() { none() } else { taints.join(",") },
+        next.map_or(none(), |next| next.why.to_string()),
+    ]
+}
+
+fn eviction(eviction: &EvictionReport) -> [String; 5] {
+    [
+        format!("{}/{}", eviction.namespace, eviction.pod),
+        eviction.node.to_string(),
+        eviction.state.into(),
+        eviction.in_seconds.map_or(none(), span),
+        eviction.why.to_string(),
+    ]
+}
+
+fn span(seconds: f64) -> String {
+    Span::from_secs_f64(seconds).to_string()
+}
+
+fn none() -> String {
+    "-".into()
+}
+
+/// Cluster text fit for a terminal.
+fn shown(raw: &str) -> String {
+    text::clean(raw).into_owned()
+}
+
+/// A blank line and a table whose columns line up by display width. Without rows, nothing.
+fn section<const N: usize>(out: &mut String, header: [&str; N], rows: Vec<[String; N]>) {
+    if rows.is_empty() {
+        return;
+    }
+    let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned))
+        .chain(rows.into_iter().map(|row| row.map(|cell| shown(&cell))))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| text::width(&row[column])).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    out.push('\n');
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            let padding = width.saturating_sub(text::width(cell)) + 2;
+            let _ = write!(line, "{cell}{:padding$}", "");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}

@@ -1,0 +1,68 @@
+//! kordon as the controller: takes the lead, watches, decides and enforces, until told to stop.
+
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::{
+    app::{self, Duty, Mode},
+    clock::Clock,
+    engine::Settings,
+    executor::Executor,
+    k8s::{connect::Connection, leadership::Leadership},
+};
+
+/// The node lifecycle controller of a cluster.
+pub struct Controller {
+    pub connection: Connection,
+    pub settings: Settings,
+    pub clock: Clock,
+    /// What stands in the Lease while it acts.
+    pub identity: String,
+}
+
+impl Controller {
+    /// Acts whenever the Lease is its own, each time from the beginning, until `cancel`.
+    pub async fn run(self, cancel: CancellationToken) {
+        let mut leadership =
+            Leadership::new(self.connection.writer.clone(), self.identity.clone(), self.clock);
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                () = leadership.acquire() => tracing::info!(identity = self.identity, "leads"),
+            }
+            let watches = cancel.child_token();
+            let mut session = self.session(watches.clone());
+            let lost = tokio::select! {
+                () = cancel.cancelled() => false,
+                () = leadership.keep() => true,
+                ended = session.unattended(|_| false) => {
+                    tracing::error!(?ended, "the controller has lost its watches");
+                    false
+                }
+            };
+            watches.cancel();
+            if lost {
+                tracing::warn!(identity = self.identity, "does not lead any more");
+                continue;
+            }
+            if let Err(error) = leadership.release().await {
+                tracing::warn!(%error, "the lease was not given back and will expire");
+            }
+            if cancel.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    fn session(&self, watches: CancellationToken) -> Session {
+        let options = app::Options {
+            facts: app::Facts::default(),
+            settings: self.settings.clone(),
+            mode: Mode::Enforce,
+            duty: Duty::Controller,
+            themes: Vec::new(),
+        };
+        let executor = Executor::Enforcer(self.connection.writer.clone(), self.clock);
+        Session::begin(&self.connection, options, false, executor, self.clock, watches)
+    }
+}
