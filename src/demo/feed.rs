@@ -1,0 +1,251 @@
+//! Watches shared by the agents, and what an agent knows by them.
+
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
+
+use futures::{StreamExt, future::BoxFuture};
+use kube::{
+    Api,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    objects::{Key, Object},
+    troubles::Troubles,
+};
+
+/// One watch, decoded once, for any number of agents.
+pub struct Feed<K> {
+    inboxes: Vec<Inbox<K>>,
+}
+
+type Inbox<K> = Box<dyn Fn(Change<K>) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// What a watch told.
+#[derive(Debug)]
+pub enum Change<K> {
+    /// Everything there is; what is not among it is gone.
+    Listed(Vec<Arc<K>>),
+    Applied(Arc<K>),
+    Deleted(Arc<K>),
+}
+
+impl<K> Clone for Change<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Listed(all) => Self::Listed(all.clone()),
+            Self::Applied(object) => Self::Applied(object.clone()),
+            Self::Deleted(object) => Self::Deleted(object.clone()),
+        }
+    }
+}
+
+impl<K> Feed<K>
+where
+    K: Object + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    pub fn new() -> Self {
+        Self { inboxes: Vec::new() }
+    }
+
+    /// Delivers to one more agent, as messages of its own kind. While its inbox is full, the watch waits for it;
+    /// one that waits too long begins anew with a list.
+    pub fn deliver<M: Send + 'static>(
+        mut self,
+        inbox: &mpsc::Sender<M>,
+        wrap: impl Fn(Change<K>) -> M + Send + Sync + 'static,
+    ) -> Self {
+        let inbox = inbox.clone();
+        self.inboxes.push(Box::new(move |change| {
+            let (inbox, message) = (inbox.clone(), wrap(change));
+            Box::pin(async move {
+                // An agent that has stopped needs nothing more.
+                let _ = inbox.send(message).await;
+            })
+        }));
+        self
+    }
+
+    /// Watches until cancelled.
+    pub async fn run(self, api: Api<K>, troubles: Troubles, cancel: CancellationToken) {
+        let events = watcher::watcher(api, watcher::Config::default()).default_backoff();
+        let mut events = Box::pin(events);
+        let mut listed = Vec::new();
+        loop {
+            let event = tokio::select! {
+                () = cancel.cancelled() => return,
+                event = events.next() => event,
+            };
+            let change = match event {
+                None => return,
+                Some(Err(error)) => {
+                    troubles.tell("watch", &error);
+                    continue;
+                }
+                Some(Ok(Event::Init)) => {
+                    listed.clear();
+                    continue;
+                }
+                Some(Ok(Event::InitApply(object))) => {
+                    listed.push(Arc::new(object));
+                    continue;
+                }
+                Some(Ok(Event::InitDone)) => Change::Listed(std::mem::take(&mut listed)),
+                Some(Ok(Event::Apply(object))) => Change::Applied(Arc::new(object)),
+                Some(Ok(Event::Delete(object))) => Change::Deleted(Arc::new(object)),
+            };
+            for inbox in &self.inboxes {
+                inbox(change.clone()).await;
+            }
+        }
+    }
+}
+
+/// All objects of a kind that an agent knows, by a feed and by the answers to its own writes.
+///
+/// An agent notes what the API answered to its own write at once and does not wait for the watch, so that it never
+/// does a thing twice. An older version, arriving late, changes nothing.
+#[derive(Debug)]
+pub struct Known<K> {
+    objects: BTreeMap<Key, Arc<K>>,
+}
+
+/// One object, before and after a change; not both None.
+#[derive(Debug)]
+pub struct Turn<K> {
+    pub before: Option<Arc<K>>,
+    pub after: Option<Arc<K>>,
+}
+
+impl<K: Object> Turn<K> {
+    pub fn key(&self) -> Key {
+        let either = self.after.as_ref().or(self.before.as_ref()).expect("a turn has one side at least");
+        Key::of(&**either)
+    }
+}
+
+impl<K: Object> Known<K> {
+    pub fn new() -> Self {
+        Self { objects: BTreeMap::new() }
+    }
+
+    pub fn object(&self, key: &Key) -> Option<&Arc<K>> {
+        self.objects.get(key)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
+        self.objects.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Takes in a change, and says what it means object by object.
+    pub fn absorb(&mut self, change: Change<K>) -> Vec<Turn<K>> {
+        match change {
+            Change::Applied(object) => self.note(object).into_iter().collect(),
+            Change::Deleted(object) => self.remove(&object).into_iter().collect(),
+            Change::Listed(all) => self.replace(all),
+        }
+    }
+
+    /// Takes in a version of an object. None where it is not newer than the one known.
+    pub fn note(&mut self, object: Arc<K>) -> Option<Turn<K>> {
+        let key = Key::of(&*object);
+        if self.objects.get(&key).is_some_and(|known| known.revision() >= object.revision()) {
+            return None;
+        }
+        let before = self.objects.insert(key, object.clone());
+        Some(Turn { before, after: Some(object) })
+    }
+
+    /// Replaces an object by what it is about to become, until the watch tells the same.
+    pub fn assume(&mut self, object: Arc<K>) -> Turn<K> {
+        let before = self.objects.insert(Key::of(&*object), object.clone());
+        Turn { before, after: Some(object) }
+    }
+
+    fn remove(&mut self, object: &K) -> Option<Turn<K>> {
+        let key = Key::of(object);
+        if self.objects.get(&key).is_some_and(|known| known.revision() > object.revision()) {
+            return None; // Another one of the same name is there already.
+        }
+        let before = self.objects.remove(&key)?;
+        Some(Turn { before: Some(before), after: None })
+    }
+
+    fn replace(&mut self, all: Vec<Arc<K>>) -> Vec<Turn<K>> {
+        let mut old = std::mem::take(&mut self.objects);
+        let mut turns = Vec::with_capacity(all.len());
+        for object in all {
+            let key = Key::of(&*object);
+            let before = old.remove(&key);
+            if before.as_ref().is_none_or(|before| before.revision() < object.revision()) {
+                turns.push(Turn { before, after: Some(object.clone()) });
+            }
+            self.objects.insert(key, object);
+        }
+        turns.extend(old.into_values().map(|gone| Turn { before: Some(gone), after: None }));
+        turns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::demo::objects::Pod;
+
+    #[test]
+    fn an_older_version_that_arrives_late_changes_nothing() {
+        let mut known = Known::new();
+        assert!(known.note(pod("a", "u1", 5)).is_some());
+        assert!(known.absorb(Change::Applied(pod("a", "u1", 5))).is_empty());
+        assert!(known.absorb(Change::Applied(pod("a", "u1", 4))).is_empty());
+        assert_eq!(known.absorb(Change::Applied(pod("a", "u1", 6))).len(), 1);
+    }
+
+    #[test]
+    fn the_end_of_an_old_object_does_not_remove_the_new_one_of_its_name() {
+        let mut known = Known::new();
+        known.note(pod("a", "u1", 5));
+        known.note(pod("a", "u2", 9));
+        assert!(known.absorb(Change::Deleted(pod("a", "u1", 8))).is_empty());
+        assert_eq!(known.object(&key("a")).expect("still there").uid(), "u2");
+        assert_eq!(known.absorb(Change::Deleted(pod("a", "u2", 10))).len(), 1);
+        assert!(known.object(&key("a")).is_none());
+    }
+
+    #[test]
+    fn a_new_list_tells_what_came_changed_and_went() {
+        let mut known = Known::new();
+        for (name, revision) in [("same", 1), ("changed", 2), ("gone", 3)] {
+            known.note(pod(name, name, revision));
+        }
+        let list = vec![pod("same", "same", 1), pod("changed", "changed", 8), pod("new", "new", 9)];
+        let turns = known.absorb(Change::Listed(list));
+        let told: Vec<(String, bool, bool)> =
+            turns.iter().map(|t| (t.key().name, t.before.is_some(), t.after.is_some())).collect();
+        assert_eq!(
+            told,
+            [("changed".into(), true, true), ("new".into(), false, true), ("gone".into(), true, false)]
+        );
+    }
+
+    fn pod(name: &str, uid: &str, revision: u64) -> Arc<Pod> {
+        let metadata =
+            json!({"name": name, "namespace": "d", "uid": uid, "resourceVersion": revision.to_string()});
+        Arc::new(serde_json::from_value(json!({ "metadata": metadata })).expect("a pod"))
+    }
+
+    fn key(name: &str) -> Key {
+        Key { namespace: "d".into(), name: name.into() }
+    }
+}

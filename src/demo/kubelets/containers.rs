@@ -1,0 +1,181 @@
+//! The life of a pod on its node: created, running, ready, stopped.
+
+use serde_json::{Value, json};
+
+use crate::{
+    demo::{
+        chance::Chance,
+        objects::{Object, Pod},
+        seed::pods::RUN_SECONDS,
+    },
+    time::{Span, Timestamp},
+};
+
+/// A step that a kubelet will take with a pod.
+#[derive(Clone, Debug)]
+pub struct Move {
+    /// Of the pod; another pod of the same name begins anew.
+    pub uid: String,
+    pub step: Step,
+    /// Of the alarm that is set for it.
+    pub number: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Sandbox and images: ContainerCreating.
+    Create,
+    /// Containers run, and are not ready yet.
+    Run,
+    /// Readiness probes succeed; also after the controller had marked the pod as not ready.
+    Ready,
+    /// The containers come to their end by themselves.
+    Finish,
+    /// The pod was deleted with so many seconds of grace: containers end, the object goes.
+    Stop { grace_seconds: i64 },
+}
+
+/// What a kubelet does next with a pod, and how long that takes from now. None: nothing until it changes.
+pub fn next_step(pod: &Pod, chance: Chance, now: Timestamp) -> Option<(Step, Span)> {
+    let between = |what: &str, low: f64, high: f64| {
+        let share = chance.about(&[what, pod.uid()]).f64();
+        Span::from_secs_f64(low + (high - low) * share)
+    };
+    if pod.is_deleted() {
+        let grace_seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(30);
+        if grace_seconds == 0 {
+            return None; // Stopped long ago: a finalizer holds the object.
+        }
+        return Some((Step::Stop { grace_seconds }, stopping_time(pod, grace_seconds, chance)));
+    }
+    match pod.status.phase.as_str() {
+        "" | "Pending" if pod.status.container_statuses.is_empty() => {
+            Some((Step::Create, between("create", 0.1, 0.5)))
+        }
+        "" | "Pending" => Some((Step::Run, between("run", 0.6, 2.2))),
+        "Running" if !pod.is_ready() => Some((Step::Ready, between("ready", 0.4, 1.4))),
+        "Running" => {
+            let seconds: f64 = pod.annotation(RUN_SECONDS)?.parse().ok()?;
+            let started = Timestamp::parse(&pod.status.start_time).unwrap_or(now);
+            let end = started + between("finish", seconds * 0.6, seconds * 1.4);
+            // A pod of the beginning may be past its time: let it end within a minute or two.
+            Some((Step::Finish, end.since(now).max(between("overdue", 20.0, 120.0))))
+        }
+        _ => None,
+    }
+}
+
+/// How long the containers take to end: most obey at once, some need all the grace they get.
+fn stopping_time(pod: &Pod, grace_seconds: i64, chance: Chance) -> Span {
+    let mut rng = chance.about(&["stop", pod.uid()]);
+    let wanted = match rng.u8(..10) {
+        0..6 => Span::from_secs_f64(0.5 + 3.0 * rng.f64()),
+        6..8 => Span::from_secs_f64(grace_seconds as f64 * (0.3 + 0.5 * rng.f64())),
+        _ => Span::MAX,
+    };
+    wanted.min(Span::from_secs(grace_seconds))
+}
+
+/// The status to be written with a step; None where it needs none.
+pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Option<Value> {
+    let at = now.to_time();
+    let condition = |kind: &str, status: &str| {
+        let kept =
+            pod.condition(kind).filter(|is| is.status == status).map(|is| is.last_transition_time.clone());
+        json!({"type": kind, "status": status, "lastTransitionTime": kept.unwrap_or_else(|| at.clone())})
+    };
+    let status = match step {
+        Step::Create => {
+            let mut status = json!({
+                "phase": "Pending",
+                "conditions": [
+                    condition("PodReadyToStartContainers", "False"), condition("Initialized", "True"),
+                    unready("Ready", &at), unready("ContainersReady", &at), condition("PodScheduled", "True"),
+                ],
+                "containerStatuses": containers(pod, false, &json!({"waiting": {"reason": "ContainerCreating"}})),
+            });
+            if pod.status.start_time.is_empty() {
+                status["startTime"] = json!(at);
+            }
+            status
+        }
+        Step::Run => {
+            let address = address(pod, chance);
+            json!({
+                "phase": "Running",
+                "podIP": address,
+                "podIPs": [{"ip": address}],
+                "conditions": [condition("PodReadyToStartContainers", "True")],
+                "containerStatuses": containers(pod, false, &json!({"running": {"startedAt": at}})),
+            })
+        }
+        Step::Ready => json!({
+            "conditions": [
+                condition("PodReadyToStartContainers", "True"),
+                clear(condition("Ready", "True")), clear(condition("ContainersReady", "True")),
+            ],
+            "containerStatuses": containers(pod, true, &json!({"running": {"startedAt": at}})),
+        }),
+        Step::Finish => json!({
+            "phase": "Succeeded",
+            "conditions": [
+                because(condition("Ready", "False"), "PodCompleted"),
+                because(condition("ContainersReady", "False"), "PodCompleted"),
+            ],
+            "containerStatuses":
+                containers(pod, false, &json!({"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": at}})),
+        }),
+        // The status of a pod that goes at once would be seen by nobody.
+        Step::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => return None,
+        Step::Stop { .. } => json!({
+            "phase": "Succeeded",
+            "conditions": [
+                because(condition("Ready", "False"), "PodCompleted"),
+                because(condition("ContainersReady", "False"), "PodCompleted"),
+            ],
+            "containerStatuses":
+                containers(pod, false, &json!({"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": at}})),
+        }),
+    };
+    Some(status)
+}
+
+fn unready(kind: &str, at: &str) -> Value {
+    json!({
+        "type": kind, "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": at,
+        "message": "containers with unready status: [app]",
+    })
+}
+
+fn because(mut condition: Value, reason: &str) -> Value {
+    condition["reason"] = json!(reason);
+    condition
+}
+
+/// Takes back what an earlier write gave as the reason.
+fn clear(mut condition: Value) -> Value {
+    condition["reason"] = Value::Null;
+    condition["message"] = Value::Null;
+    condition
+}
+
+fn containers(pod: &Pod, ready: bool, state: &Value) -> Value {
+    let restarts = |name: &str| {
+        pod.status.container_statuses.iter().find(|status| status.name == name).map_or(0, |s| s.restart_count)
+    };
+    pod.spec
+        .containers
+        .iter()
+        .map(|container| {
+            json!({
+                "name": container.name, "image": container.image, "imageID": "", "lastState": {},
+                "ready": ready, "started": ready, "restartCount": restarts(&container.name), "state": state,
+            })
+        })
+        .collect()
+}
+
+fn address(pod: &Pod, chance: Chance) -> String {
+    let mut rng = chance.about(&["address", pod.uid()]);
+    format!("10.{}.{}.{}", rng.u8(128..160), rng.u8(..), rng.u8(2..))
+}

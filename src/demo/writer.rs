@@ -1,0 +1,132 @@
+//! The agents' writes: JSON through a `kube::Client`, as any client of a cluster makes them.
+
+use http::{Method, Request, header};
+use kube::Client;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+
+/// Writes on behalf of one agent.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+}
+
+/// Why a write was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error("the object is gone")]
+    Gone,
+    #[error("another version was there: {0}")]
+    Conflict(String),
+    #[error("not now: {0}")]
+    NotNow(String),
+    #[error(transparent)]
+    Other(#[from] kube::Error),
+}
+
+/// How a patch is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patch {
+    Merge,
+    /// Lists such as conditions are merged by their key.
+    Strategic,
+}
+
+impl Writer {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Posts to a collection, or to a subresource such as `…/binding`.
+    pub async fn create<T: DeserializeOwned>(&self, path: &str, object: &Value) -> Result<T, Refused> {
+        self.send(Method::POST, path, "application/json", object).await
+    }
+
+    pub async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        how: Patch,
+        patch: &Value,
+    ) -> Result<T, Refused> {
+        let kind = match how {
+            Patch::Merge => "application/merge-patch+json",
+            Patch::Strategic => "application/strategic-merge-patch+json",
+        };
+        self.send(Method::PATCH, path, kind, patch).await
+    }
+
+    /// Deletes one object, and only this one: another of the same name has another uid.
+    pub async fn delete(&self, path: &str, uid: &str, grace_seconds: Option<i64>) -> Result<(), Refused> {
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        if let Some(seconds) = grace_seconds {
+            options["gracePeriodSeconds"] = json!(seconds);
+        }
+        let _: IgnoredAny = self.send(Method::DELETE, path, "application/json", &options).await?;
+        Ok(())
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: &Value,
+    ) -> Result<T, Refused> {
+        let body = serde_json::to_vec(body).expect("a Value has string keys only");
+        let request =
+            Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, kind).body(body);
+        let request = request.map_err(|error| kube::Error::HttpError(error))?;
+        self.client.request(request).await.map_err(Refused::from_client)
+    }
+}
+
+impl Refused {
+    fn from_client(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => match status.code {
+                404 => Self::Gone,
+                409 => Self::Conflict(status.message.clone()),
+                429 => Self::NotNow(status.message.clone()),
+                _ => Self::Other(kube::Error::Api(status)),
+            },
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// Paths of the objects that agents write.
+pub mod path {
+    use crate::demo::objects::{Key, WorkloadKind};
+
+    pub fn node(name: &str) -> String {
+        format!("/api/v1/nodes/{name}")
+    }
+
+    pub fn lease(node: &str) -> String {
+        format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
+    }
+
+    pub fn pods(namespace: &str) -> String {
+        format!("/api/v1/namespaces/{namespace}/pods")
+    }
+
+    pub fn pod(key: &Key) -> String {
+        format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name)
+    }
+
+    pub fn workloads(kind: WorkloadKind, namespace: &str) -> String {
+        format!("/apis/{}/v1/namespaces/{namespace}/{}", kind.group(), kind.plural())
+    }
+
+    pub fn workload(kind: WorkloadKind, key: &Key) -> String {
+        format!("{}/{}", workloads(kind, &key.namespace), key.name)
+    }
+
+    pub fn budget(key: &Key) -> String {
+        format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets/{}", key.namespace, key.name)
+    }
+}
