@@ -162,6 +162,7 @@ pub struct PodStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     pub name: String,
+    pub ready: bool,
     pub restart_count: i64,
 }
 

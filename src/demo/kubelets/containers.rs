@@ -109,13 +109,17 @@ pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Op
                 "containerStatuses": containers(pod, false, &json!({"running": {"startedAt": at}})),
             })
         }
-        Step::Ready => json!({
-            "conditions": [
+        Step::Ready => {
+            let mut status = json!({"conditions": [
                 condition("PodReadyToStartContainers", "True"),
                 clear(condition("Ready", "True")), clear(condition("ContainersReady", "True")),
-            ],
-            "containerStatuses": containers(pod, true, &json!({"running": {"startedAt": at}})),
-        }),
+            ]});
+            // After a controller's mark the containers were ready all the time.
+            if !pod.status.container_statuses.iter().all(|container| container.ready) {
+                status["containerStatuses"] = containers(pod, true, &json!({"running": {"startedAt": at}}));
+            }
+            status
+        }
         Step::Finish => json!({
             "phase": "Succeeded",
             "conditions": [
