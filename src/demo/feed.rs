@@ -142,8 +142,10 @@ impl<K: Object> Known<K> {
         self.objects.iter()
     }
 
-    pub fn len(&self) -> usize {
-        self.objects.len()
+    /// The objects of one namespace.
+    pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Arc<K>)> {
+        let first = Key { namespace: namespace.to_owned(), name: String::new() };
+        self.objects.range(first..).take_while(move |(key, _)| key.namespace == namespace)
     }
 
     /// Takes in a change, and says what it means object by object.

@@ -9,4 +9,5 @@ mod kubelets;
 mod objects;
 mod seed;
 mod troubles;
+mod workloads;
 mod writer;

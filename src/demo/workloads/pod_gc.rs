@@ -1,0 +1,91 @@
+//! The pod garbage collector (neighbours.md, section 1).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::json;
+
+use super::{Target, Workloads};
+use crate::{
+    demo::{
+        objects::{Key, Node, Object, Pod},
+        writer::{Patch, Refused, path},
+    },
+    time::{Span, Timestamp},
+};
+
+/// What the garbage collector remembers between its passes.
+#[derive(Debug, Default)]
+pub struct PodGc {
+    /// Since when a node that pods are bound to has been missing.
+    missing: BTreeMap<String, Timestamp>,
+}
+
+const EVERY: Span = Span::from_secs(20);
+const QUARANTINE: Span = Span::from_secs(40);
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+impl Workloads {
+    pub(super) async fn collect_pods(&mut self) -> Result<(), Refused> {
+        let now = self.clock.now();
+        self.later.insert((now + EVERY, Target::PodGc));
+        let mut removed = Vec::new();
+        let mut missing = BTreeSet::new();
+        for (_, pod) in self.pods.all() {
+            let name = &pod.spec.node_name;
+            let node = self.nodes.object(&Key { namespace: String::new(), name: name.clone() });
+            if name.is_empty() {
+                if pod.is_deleted() {
+                    removed.push((pod.clone(), Mark::No));
+                }
+            } else if let Some(node) = node {
+                if pod.is_deleted() && is_out_of_service(node) {
+                    removed.push((pod.clone(), Mark::Disrupted));
+                }
+            } else {
+                missing.insert(name.clone());
+                let since = self.pod_gc.missing.get(name);
+                if since.is_some_and(|since| now.since(*since) >= QUARANTINE) {
+                    removed.push((pod.clone(), Mark::Disrupted));
+                }
+            }
+        }
+        self.pod_gc.missing.retain(|name, _| missing.contains(name));
+        for name in missing {
+            self.pod_gc.missing.entry(name).or_insert(now);
+        }
+        for (pod, mark) in removed {
+            self.remove(&pod, mark).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove(&mut self, pod: &Arc<Pod>, mark: Mark) -> Result<(), Refused> {
+        if mark == Mark::Disrupted && !pod.is_finished() {
+            let status = json!({"phase": "Failed", "conditions": [{
+                "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
+                "message": "PodGC: node no longer exists", "lastTransitionTime": self.clock.now().to_time(),
+            }]});
+            let patch = json!({"metadata": {"uid": pod.uid()}, "status": status});
+            let path = format!("{}/status", path::pod(&Key::of(&**pod)));
+            match self.writer.patch::<Pod>(&path, Patch::Strategic, &patch).await {
+                Ok(_) | Err(Refused::Gone | Refused::Conflict(_)) => {}
+                Err(refused) => return Err(refused),
+            }
+        }
+        self.delete_pod(pod, Some(0)).await
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    No,
+    /// Failed, with the condition DisruptionTarget.
+    Disrupted,
+}
+
+fn is_out_of_service(node: &Node) -> bool {
+    !node.is_ready() && node.spec.taints.iter().any(|taint| taint.key == OUT_OF_SERVICE)
+}

@@ -1,0 +1,43 @@
+//! ReplicaSets: replaces a pod as soon as it is on its way out (placement-and-pressure.md, 5.4).
+
+use std::{cmp::Reverse, sync::Arc};
+
+use serde_json::json;
+
+use super::Workloads;
+use crate::demo::{
+    objects::{Key, Object, Pod, WorkloadKind},
+    writer::Refused,
+};
+
+impl Workloads {
+    pub(super) async fn sync_replica_set(&mut self, key: &Key) -> Result<(), Refused> {
+        let Some(set) = self.workload(WorkloadKind::ReplicaSet, key) else { return Ok(()) };
+        let active =
+            || |pods: Vec<Arc<Pod>>| pods.into_iter().filter(|pod| pod.is_active()).collect::<Vec<_>>();
+        let wanted = set.spec.replicas.unwrap_or(1);
+        let mut pods = active()(self.pods_of(&set));
+        for _ in pods.len()..wanted {
+            self.make_pod(WorkloadKind::ReplicaSet, &set, None, |_| {}).await?;
+        }
+        pods.sort_by_cached_key(|pod| least_missed_first(pod));
+        for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
+            self.delete_pod(pod, None).await?;
+        }
+        let pods = active()(self.pods_of(&set));
+        let ready = pods.iter().filter(|pod| pod.is_ready()).count();
+        let status = json!({
+            "observedGeneration": set.metadata.generation.unwrap_or(0),
+            "replicas": pods.len(), "fullyLabeledReplicas": pods.len(),
+            "readyReplicas": ready, "availableReplicas": ready,
+        });
+        self.write_status(WorkloadKind::ReplicaSet, &set, status).await
+    }
+}
+
+/// Which pod goes first when there are too many: not bound, not running, not ready, youngest.
+fn least_missed_first(pod: &Pod) -> (bool, bool, bool, Reverse<String>, String) {
+    let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
+    let name = pod.metadata.name.clone().unwrap_or_default();
+    (!pod.spec.node_name.is_empty(), pod.status.phase == "Running", pod.is_ready(), Reverse(born), name)
+}

@@ -1,0 +1,75 @@
+//! StatefulSets: a pod comes back under its name, once the old object is gone (placement-and-pressure.md, 5.4).
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::Workloads;
+use crate::demo::{
+    objects::{Key, Object, Pod, Workload, WorkloadKind},
+    writer::Refused,
+};
+
+impl Workloads {
+    pub(super) async fn sync_stateful_set(&mut self, key: &Key) -> Result<(), Refused> {
+        let Some(set) = self.workload(WorkloadKind::StatefulSet, key) else { return Ok(()) };
+        let wanted = set.spec.replicas.unwrap_or(1);
+        self.keep_ordinals(&set, wanted).await?;
+        self.drop_surplus(&set, wanted).await?;
+        let pods = self.pods_of(&set);
+        let ready = pods.iter().filter(|pod| pod.is_ready() && !pod.is_deleted()).count();
+        let status = json!({
+            "observedGeneration": set.metadata.generation.unwrap_or(0),
+            "replicas": pods.len(), "currentReplicas": pods.len(), "updatedReplicas": pods.len(),
+            "readyReplicas": ready, "availableReplicas": ready,
+        });
+        self.write_status(WorkloadKind::StatefulSet, &set, status).await
+    }
+
+    /// Ordinal by ordinal; with OrderedReady, the first that is missing or not ready holds up those after it.
+    async fn keep_ordinals(&mut self, set: &Workload, wanted: usize) -> Result<(), Refused> {
+        let ordered = set.spec.pod_management_policy != "Parallel";
+        let owner = Key::of(set);
+        for ordinal in 0..wanted {
+            let name = format!("{}-{ordinal}", owner.name);
+            let key = Key { namespace: owner.namespace.clone(), name };
+            match self.pods.object(&key).cloned() {
+                None => self.make_ordinal(set, ordinal, key.name).await?,
+                Some(pod) if pod.is_finished() && !pod.is_deleted() => self.delete_pod(&pod, None).await?,
+                Some(pod) if pod.is_ready() && !pod.is_deleted() => continue,
+                Some(_) => {}
+            }
+            if ordered {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_ordinal(&mut self, set: &Workload, ordinal: usize, name: String) -> Result<(), Refused> {
+        let claims = set.spec.template["spec"]["volumes"].is_array();
+        self.make_pod(WorkloadKind::StatefulSet, set, Some(name.clone()), |pod| {
+            pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!(ordinal.to_string());
+            pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = json!(name);
+            if let (true, Some(volumes)) = (claims, pod["spec"]["volumes"].as_array_mut()) {
+                let claim = json!({"claimName": format!("data-{name}")});
+                volumes.push(json!({"name": "data", "persistentVolumeClaim": claim}));
+            }
+        })
+        .await
+    }
+
+    async fn drop_surplus(&mut self, set: &Workload, wanted: usize) -> Result<(), Refused> {
+        let surplus = |pod: &Arc<Pod>| {
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            let ordinal: Option<usize> = name.rsplit('-').next().and_then(|number| number.parse().ok());
+            ordinal.filter(|ordinal| *ordinal >= wanted)
+        };
+        let highest =
+            self.pods_of(set).into_iter().filter(|pod| surplus(pod).is_some()).max_by_key(|pod| surplus(pod));
+        match highest {
+            Some(pod) if !pod.is_deleted() => self.delete_pod(&pod, None).await,
+            _ => Ok(()),
+        }
+    }
+}
