@@ -107,7 +107,6 @@ impl EmbeddedCluster {
             pods: args.pods,
             seed: args.seed,
             pod_changes_per_second: args.pod_changes,
-            leader: world::Leader::None,
         };
         let world = World::start(&api, clock, &inhabitants, cancel.clone());
         if !args.no_controller {

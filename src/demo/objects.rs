@@ -14,8 +14,6 @@ use kube::{Resource, core::ObjectMeta};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::time::Timestamp;
-
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = "k8s_openapi::api::core::v1::Node")]
 pub struct Node {
@@ -257,10 +255,6 @@ pub trait Object: Resource {
         self.meta().owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
     }
 
-    fn label(&self, key: &str) -> Option<&str> {
-        self.meta().labels.as_ref()?.get(key).map(String::as_str)
-    }
-
     fn annotation(&self, key: &str) -> Option<&str> {
         self.meta().annotations.as_ref()?.get(key).map(String::as_str)
     }
@@ -327,12 +321,6 @@ impl Toleration {
         (self.effect.is_empty() || self.effect == taint.effect)
             && (self.key.is_empty() || self.key == taint.key)
             && (self.operator == "Exists" || (!self.key.is_empty() && self.value == taint.value))
-    }
-}
-
-impl Condition {
-    pub fn since(&self) -> Option<Timestamp> {
-        Timestamp::parse(&self.last_transition_time)
     }
 }
 

@@ -1,6 +1,9 @@
 //! The scenarios of the embedded cluster: one table.
 
-use super::seed::{Past, nodes::Machine};
+use super::{
+    incidents::{self, Script},
+    seed::{Past, nodes::Machine},
+};
 use crate::time::Span;
 
 /// A cluster and what happens to it.
@@ -18,6 +21,8 @@ pub struct Scenario {
     pub pod_changes_per_second: f64,
     /// What happened before the beginning.
     pub(super) before: fn(&[Machine]) -> Vec<(usize, Past)>,
+    /// What happens afterwards.
+    pub(super) script: Script,
 }
 
 impl Scenario {
@@ -27,8 +32,15 @@ impl Scenario {
     }
 }
 
-const QUIET: Scenario =
-    Scenario { name: "", doc: "", nodes: 24, pods: 180, pod_changes_per_second: 0.0, before: |_| Vec::new() };
+const QUIET: Scenario = Scenario {
+    name: "",
+    doc: "",
+    nodes: 24,
+    pods: 180,
+    pod_changes_per_second: 0.0,
+    before: |_| Vec::new(),
+    script: incidents::nothing,
+};
 
 /// Every scenario; the first is what `kordon demo` shows.
 pub static SCENARIOS: &[Scenario] = &[
@@ -37,18 +49,26 @@ pub static SCENARIOS: &[Scenario] = &[
         doc: "a night halfway through: one node long lost, one falling silent, a rollout, memory pressure",
         pod_changes_per_second: 0.5,
         before: the_night_so_far,
+        script: incidents::tour,
         ..QUIET
     },
     Scenario { name: "healthy", doc: "nothing goes wrong", ..QUIET },
-    Scenario { name: "silent-node", doc: "one node falls silent and stays so", ..QUIET },
+    Scenario {
+        name: "silent-node",
+        doc: "one node falls silent and stays so",
+        script: incidents::silent_node,
+        ..QUIET
+    },
     Scenario {
         name: "flapping",
         doc: "one node comes and goes, and another loses its container runtime",
+        script: incidents::flapping,
         ..QUIET
     },
     Scenario {
         name: "zone-outage",
         doc: "every node of one zone falls silent, and comes back ten minutes later",
+        script: incidents::zone_outage,
         ..QUIET
     },
     Scenario {
@@ -56,16 +76,19 @@ pub static SCENARIOS: &[Scenario] = &[
         doc: "most nodes of a zone of more than 50 fall silent one after the other: evictions slow down",
         nodes: 190,
         pods: 1500,
+        script: incidents::partial_disruption,
         ..QUIET
     },
     Scenario {
         name: "full-outage",
         doc: "all nodes fall silent: evictions stop; then all come back",
+        script: incidents::full_outage,
         ..QUIET
     },
     Scenario {
         name: "kernel-upgrade",
         doc: "a rolling upgrade: each worker is cordoned, drained, rebooted with a new kernel, uncordoned",
+        script: incidents::kernel_upgrade,
         ..QUIET
     },
 ];

@@ -1,15 +1,29 @@
 //! What lives in the embedded cluster: seeds it, starts its agents, and lets things happen to it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     api::{Api, kinds},
     chance::Chance,
+    feed::Feed,
+    incidents::Incidents,
+    kubelets::{self, Kubelets, Start},
+    objects::WorkloadKind,
     scenario::{SCENARIOS, Scenario},
-    seed::Seed,
+    scheduler::{self, Scheduler},
+    seed::{self, Past, Seed, nodes::Machine},
+    troubles::{Trouble, Troubles},
+    workloads::{self, Workloads},
+    writer::Writer,
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, time::Timestamp};
+
+/// Changes that an agent has not taken in yet; when full, its watch waits for it.
+const INBOX: usize = 1024;
 
 /// The inhabitants of one embedded cluster. They stop when the token they were started with is cancelled.
 pub struct World {
@@ -28,28 +42,11 @@ pub struct Options {
     pub seed: u64,
     /// Pod changes (as a watch tells them) a second that go on all the time; None: as the scenario wants.
     pub pod_changes_per_second: Option<f64>,
-    /// Whether somebody called `demo-controller` seems to hold the lease of kube-controller-manager.
-    pub leader: Leader,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leader {
-    /// The lease is nobody's business here: a controller beside this world may take it.
-    None,
-    /// An agent renews it and does nothing else.
-    Pretended,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            scenario: &SCENARIOS[0],
-            nodes: None,
-            pods: None,
-            seed: 0,
-            pod_changes_per_second: None,
-            leader: Leader::None,
-        }
+        Self { scenario: &SCENARIOS[0], nodes: None, pods: None, seed: 0, pod_changes_per_second: None }
     }
 }
 
@@ -61,8 +58,56 @@ impl World {
         let pods = options.pods.unwrap_or(options.scenario.pods);
         let seed = Seed::new(nodes, pods, options.scenario.before, chance, clock.now());
         seed.objects().for_each(|object| load(api, object));
-        let _ = cancel;
         let tasks = TaskTracker::new();
+        let (troubles, told) = Troubles::new(clock);
+        tasks.spawn(log(told, cancel.clone()));
+        let writer = |user: &str| Writer::new(api.client_as(&format!("system:demo-{user}")));
+        let (kubelets, orders) = mpsc::channel(INBOX);
+        let (workloads, changes) = mpsc::channel(INBOX);
+        let (scheduler, pods) = mpsc::channel(INBOX);
+        let starts: Vec<Start> =
+            seed.machines.iter().map(|machine| start(machine, chance, clock.now())).collect();
+        let all = Kubelets::new(clock, writer("kubelets"), chance, troubles.clone(), starts);
+        tasks.spawn(all.run(orders, cancel.clone()));
+        let all = Workloads::new(clock, writer("workloads"), chance, troubles.clone());
+        tasks.spawn(all.run(changes, cancel.clone()));
+        let one = Scheduler::new(clock, writer("scheduler"), troubles.clone());
+        tasks.spawn(one.run(pods, cancel.clone()));
+
+        let nodes = Feed::new()
+            .deliver(&kubelets, kubelets::Message::Nodes)
+            .deliver(&workloads, workloads::Message::Nodes)
+            .deliver(&scheduler, scheduler::Message::Nodes);
+        let client = writer("watches").client();
+        tasks.spawn(nodes.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
+        let pods = Feed::new()
+            .deliver(&kubelets, kubelets::Message::Pods)
+            .deliver(&workloads, workloads::Message::Pods)
+            .deliver(&scheduler, scheduler::Message::Pods);
+        tasks.spawn(pods.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
+        let budgets = Feed::new().deliver(&workloads, workloads::Message::Budgets);
+        tasks.spawn(budgets.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
+        for kind in WorkloadKind::ALL {
+            let feed =
+                Feed::new().deliver(&workloads, move |change| workloads::Message::Workloads(kind, change));
+            tasks.spawn(feed.run(
+                kube::Api::all_with(client.clone(), &kind),
+                troubles.clone(),
+                cancel.clone(),
+            ));
+        }
+
+        let incidents = |user: &str| Incidents {
+            clock,
+            writer: writer(user),
+            chance,
+            troubles: troubles.clone(),
+            kubelets: kubelets.clone(),
+        };
+        let script = (options.scenario.script)(&seed.machines);
+        tasks.spawn(incidents("operator").play(script, cancel.clone()));
+        let bustle = options.pod_changes_per_second.unwrap_or(options.scenario.pod_changes_per_second);
+        tasks.spawn(incidents("users").bustle(bustle, cancel));
         tasks.close();
         Self { tasks }
     }
@@ -70,6 +115,31 @@ impl World {
     /// Waits until every agent has stopped.
     pub async fn stopped(&self) {
         self.tasks.wait().await;
+    }
+}
+
+/// A kubelet as its machine's past has left it.
+fn start(machine: &Machine, chance: Chance, now: Timestamp) -> Start {
+    let lease = seed::nodes::lease(machine, chance, now);
+    let renewed = lease["spec"]["renewTime"].as_str().and_then(Timestamp::parse);
+    let (renewed, pressures) = match machine.past {
+        Past::Well => (renewed, BTreeSet::new()),
+        Past::SilentFor(_) | Past::UnknownFor(_) => (None, BTreeSet::new()),
+        Past::MemoryPressureFor(_) => (renewed, BTreeSet::from(["MemoryPressure"])),
+    };
+    Start { node: machine.name.clone(), renewed, reported: now, pressures }
+}
+
+/// The agents' troubles are nobody's on screen: they go into the log.
+async fn log(mut troubles: mpsc::Receiver<Trouble>, cancel: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            trouble = troubles.recv() => match trouble {
+                Some(Trouble { at, agent, text }) => tracing::debug!(%at, agent, text, "demo"),
+                None => return,
+            },
+        }
     }
 }
 

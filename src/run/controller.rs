@@ -36,7 +36,10 @@ impl Controller {
                 () = cancel.cancelled() => false,
                 () = leadership.keep() => true,
                 ended = session.unattended(|_| false) => {
-                    tracing::error!(?ended, "the controller has lost its watches");
+                    // At the end of the program everything ends at once.
+                    if !cancel.is_cancelled() {
+                        tracing::error!(?ended, "the controller has lost its watches");
+                    }
                     false
                 }
             };

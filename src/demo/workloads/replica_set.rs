@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Workloads;
 use crate::demo::{
-    objects::{Key, Object, Pod, WorkloadKind},
+    objects::{Key, Pod, WorkloadKind},
     writer::Refused,
 };
 
