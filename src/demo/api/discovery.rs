@@ -38,11 +38,6 @@ pub fn answer(request: &Request) -> Result<Reply, Refusal> {
     Ok(reply::json(200, &found))
 }
 
-/// Answers `/openapi/…`.
-pub fn open_api(_request: &Request) -> Result<Reply, Refusal> {
-    Err(Refusal::no_such_path())
-}
-
 /// The named groups, in the order of the table.
 fn groups() -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Api,
     kinds::{self, Kind},
-    object::{Key, metadata, text},
+    object::{Key, text},
     refusal::{Cause, Refusal},
     reply::{self, Reply},
     request::{Request, Resource},
@@ -127,7 +127,7 @@ fn ask_budget(
     let name = text(budget, "/metadata/name");
     if status("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
         let message = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(too_many_requests(pod_key, message).retry_after(10));
+        return Err(too_many_requests(message).retry_after(10));
     }
     let kind = kinds::named("pods");
     let allowed = status("disruptionsAllowed");
@@ -140,7 +140,7 @@ fn ask_budget(
         return Err(Refusal::forbidden(kind, &pod_key.name, why));
     }
     if allowed == 0 {
-        return Err(too_many_requests(pod_key, exhausted(budget)));
+        return Err(too_many_requests(exhausted(budget)));
     }
     if transaction.dry_run {
         return Ok(());
@@ -150,8 +150,7 @@ fn ask_budget(
 
 const MOST_DISRUPTED_PODS: usize = 2000;
 
-fn too_many_requests(pod_key: &Key, cause: String) -> Refusal {
-    let _ = pod_key;
+fn too_many_requests(cause: String) -> Refusal {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
     let cause = Cause { reason: "DisruptionBudget", message: cause, field: String::new() };
     Refusal::new(429, "TooManyRequests", message).because(vec![cause])
@@ -205,7 +204,6 @@ fn mark_as_evicted(transaction: &mut Transaction<'_>, pods: &'static Kind, key: 
     let now = transaction.now.to_time();
     transaction.update(pods, key, (Part::Whole, Way::Put), |pod| {
         let mut marked = pod.clone();
-        metadata(&mut marked);
         let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting", "lastTransitionTime": now});
         set_condition(&mut marked, condition);

@@ -17,10 +17,12 @@ mod discovery;
 mod events;
 mod eviction;
 mod list;
+mod openapi;
 mod patch;
 mod reply;
 mod request;
 mod resource;
+mod scale;
 mod selector;
 mod serve;
 mod store;
@@ -246,7 +248,7 @@ impl Api {
             Target::Health => Ok(reply::bytes(200, "text/plain; charset=utf-8", Bytes::from_static(b"ok"))),
             Target::Version => Ok(reply::json(200, &discovery::version(&self.inner.options))),
             Target::Discovery => discovery::answer(request),
-            Target::OpenApi => discovery::open_api(request),
+            Target::OpenApi => openapi::answer(request),
             Target::Resource(resource) => resource::answer(self, request, resource),
             Target::Nothing => Err(Refusal::no_such_path()),
         };

@@ -12,6 +12,7 @@ use super::{
     refusal::{Cause, Refusal},
     reply::{self, Reply},
     request::{PatchType, Request, Resource, Verb, View},
+    scale,
     selector::Selection,
     table,
     transaction::{DeleteOptions, Part, Way},
@@ -27,6 +28,9 @@ pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply
         };
     }
     match (request.verb, resource.subresource) {
+        (Verb::Get | Verb::Update | Verb::Patch, Some(Subresource::Scale)) => {
+            scale::answer(api, request, resource)
+        }
         (Verb::Get, None | Some(Subresource::Status)) => get(api, request, resource),
         (Verb::List, None) => list(api, request, resource),
         (Verb::Watch, None) => watched(api, request, resource),

@@ -109,7 +109,7 @@ impl Store {
         object
     }
 
-    /// The objects of `objects` from `offset` on are kept for `continued`, whose token is this.
+    /// Keeps the objects of a kind as they are now, for a list that is read in pages, and names the list.
     pub fn keep_pages(&mut self, kind: &Kind) -> u64 {
         self.pages.retain(|pages| pages.taken.elapsed() < PAGES_LIVE);
         let plural = self.shelves.get_key_value(kind.plural).expect("a shelf for each kind").0;
@@ -176,6 +176,11 @@ impl Shelf {
             .map(|(_, object)| object)
             .take_while(|o| selection.namespace.is_empty() || o.key.namespace == selection.namespace)
             .filter(|object| selection.matches(object))
+    }
+
+    pub fn keys_in(&self, namespace: &str) -> Vec<Key> {
+        let from = self.objects.range(Key::new(namespace, "")..).map(|(key, _)| key);
+        from.take_while(|key| key.namespace == namespace).cloned().collect()
     }
 
     /// Up to `max` changes after `revision`.

@@ -9,7 +9,7 @@ use crate::time::{Span, Timestamp};
 
 use super::{
     Options, admission,
-    kinds::{self, Kind, Subresource},
+    kinds::{self, KINDS, Kind, Subresource},
     object::{Key, Stored, metadata, text},
     refusal::{Cause, Refusal},
     store::Store,
@@ -24,6 +24,9 @@ pub struct Transaction<'a> {
     pub dry_run: bool,
     pub now: Timestamp,
 }
+
+/// Where `Kind::selectable` of namespaces has the phase.
+const NAMESPACE_PHASE: usize = 0;
 
 /// What an update changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +182,39 @@ impl Transaction<'_> {
         if kind.name == "Namespace" {
             value["status"]["phase"] = "Terminating".into();
         }
-        Ok(Deleted { object: self.put(kind, key.clone(), value), gone: false })
+        let object = self.put(kind, key.clone(), value);
+        if kind.name == "Namespace" && !self.dry_run {
+            self.empty_namespace(&key.name);
+        }
+        Ok(Deleted { object, gone: false })
+    }
+
+    /// Deletes all that is in a terminating namespace. The server plays the namespace controller itself: without
+    /// one, no namespace would ever go.
+    fn empty_namespace(&mut self, namespace: &str) {
+        for kind in KINDS.iter().filter(|kind| kind.is_namespaced()) {
+            for key in self.store.shelf(kind).keys_in(namespace) {
+                // It is there, and nothing else refuses a delete without preconditions.
+                let _ = self.delete(kind, &key, &DeleteOptions::default());
+            }
+        }
+        self.drop_empty_namespace(namespace);
+    }
+
+    fn terminates(&self, namespace: &str) -> bool {
+        let namespace = self.store.object(kinds::named("namespaces"), &Key::new("", namespace));
+        namespace.is_some_and(|object| object.field(NAMESPACE_PHASE) == "Terminating")
+    }
+
+    fn drop_empty_namespace(&mut self, namespace: &str) {
+        let namespaces = kinds::named("namespaces");
+        let key = Key::new("", namespace);
+        let Some(object) = self.store.object(namespaces, &key) else { return };
+        let is_empty = |kind: &Kind| self.store.shelf(kind).keys_in(namespace).is_empty();
+        let value = object.value();
+        if self.terminates(namespace) && KINDS.iter().filter(|kind| kind.is_namespaced()).all(is_empty) {
+            self.store.remove(namespaces, &key, value);
+        }
     }
 
     fn put(&mut self, kind: &Kind, key: Key, value: Value) -> Arc<Stored> {
@@ -195,7 +230,11 @@ impl Transaction<'_> {
             let revision = self.store.object(kind, key).map_or(0, |object| object.revision);
             return Arc::new(Stored::encode(kind, key.clone(), revision, value));
         }
-        self.store.remove(kind, key, value)
+        let removed = self.store.remove(kind, key, value);
+        if kind.is_namespaced() && self.terminates(&key.namespace) {
+            self.drop_empty_namespace(&key.namespace);
+        }
+        removed
     }
 
     /// Makes a name of generateName where none is given.

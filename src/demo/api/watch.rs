@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, io, pin::pin, sync::Arc, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::future::{self, Either};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
@@ -47,7 +47,7 @@ struct Watch {
 
 /// How often a quiet watch says how far it is, and how many changes are read at a time.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-const BATCH: usize = 256;
+const BATCH: usize = 64;
 /// How long a watch lives whose client does not say.
 const LIFE: Duration = Duration::from_secs(30 * 60);
 
@@ -169,84 +169,87 @@ impl Watch {
     /// What can be told now.
     fn ready(&mut self) -> Option<Bytes> {
         if !self.initial.is_empty() {
-            let mut chunk = Vec::new();
+            let mut chunk = BytesMut::new();
             while chunk.len() < reply::CHUNK
                 && let Some(object) = self.initial.pop_front()
             {
-                self.event("ADDED", &object).iter().for_each(|piece| chunk.extend_from_slice(piece));
+                self.write_event(&mut chunk, "ADDED", &object);
             }
-            return Some(chunk.into());
+            return Some(chunk.freeze());
         }
         if std::mem::take(&mut self.initial_end) {
             return Some(self.bookmark(self.cursor, true));
         }
         self.latest.borrow_and_update();
-        let (changes, revision) = {
-            let state = self.api.state();
-            (state.store.shelf(self.kind).changes_after(self.cursor, BATCH), state.store.revision())
-        };
-        let changes = match changes {
-            Ok(changes) => changes,
-            Err(too_old) => {
-                self.over = true;
-                let message = format!("too old resource version: {} ({})", self.cursor, too_old.oldest);
-                let status = Refusal::expired(message).to_value();
-                return Some(line("ERROR", &status));
+        loop {
+            let (changes, revision) = {
+                let state = self.api.state();
+                (state.store.shelf(self.kind).changes_after(self.cursor, BATCH), state.store.revision())
+            };
+            let changes = match changes {
+                Ok(changes) => changes,
+                Err(too_old) => return Some(self.expire(too_old.oldest)),
+            };
+            let Some(last) = changes.last() else { return self.due_bookmark(revision) };
+            self.cursor = last.revision;
+            let mut chunk = BytesMut::new();
+            for change in &changes {
+                self.write_change(&mut chunk, change);
             }
-        };
-        let Some(last) = changes.last() else {
-            let due = self.bookmarks.is_some_and(|at| Instant::now() >= at);
-            return due.then(|| {
-                self.bookmarks = Some(Instant::now() + BOOKMARK_EVERY);
-                self.cursor = self.cursor.max(revision);
-                self.bookmark(self.cursor, false)
-            });
-        };
-        self.cursor = last.revision;
-        let pieces: Vec<Bytes> = changes.iter().flat_map(|change| self.told(change)).collect();
-        // All of a batch in one chunk; none where nothing of it is in the selection.
-        (!pieces.is_empty()).then(|| pieces.concat().into()).or_else(|| self.ready_again(changes.len()))
-    }
-
-    /// After a batch without anything to tell: the next one, if there may be one.
-    fn ready_again(&mut self, told: usize) -> Option<Bytes> {
-        if told == BATCH { self.ready() } else { None }
-    }
-
-    /// The event that a change is to this watch's selection: something may enter or leave it by changing.
-    fn told(&self, change: &Change) -> Vec<Bytes> {
-        let was_in = change.before.as_ref().is_some_and(|before| self.selection.matches(before));
-        let is_in = !change.removed && self.selection.matches(&change.object);
-        match (was_in, is_in) {
-            (false, false) => Vec::new(),
-            (false, true) => self.event("ADDED", &change.object),
-            (true, true) => self.event("MODIFIED", &change.object),
-            (true, false) if change.removed => self.event("DELETED", &change.object),
-            (true, false) => {
-                // It is told as it last was within the selection, under the revision by which it left.
-                let Some(before) = &change.before else { return Vec::new() };
-                let last = Stored::encode(self.kind, before.key.clone(), change.revision, before.value());
-                self.event("DELETED", &last)
+            if !chunk.is_empty() {
+                return Some(chunk.freeze());
             }
         }
     }
 
-    fn event(&self, what: &'static str, object: &Stored) -> Vec<Bytes> {
+    /// The last event of a watch that cannot go on: the client has to list again.
+    fn expire(&mut self, oldest: u64) -> Bytes {
+        self.over = true;
+        let message = format!("too old resource version: {} ({oldest})", self.cursor);
+        line("ERROR", &Refusal::expired(message).to_value())
+    }
+
+    /// Says how far the watch is, where it is time to: nothing is left to tell up to `revision`.
+    fn due_bookmark(&mut self, revision: u64) -> Option<Bytes> {
+        if self.bookmarks.is_none_or(|at| Instant::now() < at) {
+            return None;
+        }
+        self.bookmarks = Some(Instant::now() + BOOKMARK_EVERY);
+        self.cursor = self.cursor.max(revision);
+        Some(self.bookmark(self.cursor, false))
+    }
+
+    /// Writes the event that a change is to this watch's selection: something may enter or leave it by changing.
+    fn write_change(&self, chunk: &mut BytesMut, change: &Change) {
+        let was_in = change.before.as_ref().is_some_and(|before| self.selection.matches(before));
+        let is_in = !change.removed && self.selection.matches(&change.object);
+        match (was_in, is_in, &change.before) {
+            (false, false, _) => {}
+            (false, true, _) => self.write_event(chunk, "ADDED", &change.object),
+            (true, true, _) => self.write_event(chunk, "MODIFIED", &change.object),
+            // It is told as it last was within the selection, under the revision by which it left.
+            (true, false, Some(before)) if !change.removed => {
+                let last = Stored::encode(self.kind, before.key.clone(), change.revision, before.value());
+                self.write_event(chunk, "DELETED", &last);
+            }
+            (true, false, _) => self.write_event(chunk, "DELETED", &change.object),
+        }
+    }
+
+    /// The object's own bytes are only copied: encoding it again for each watch would be most of the server's work.
+    fn write_event(&self, chunk: &mut BytesMut, what: &str, object: &Stored) {
         let body = match self.form {
             View::Object | View::Metadata => view::shown(self.kind, object, self.form),
             View::Table => {
                 let query = [("includeObject", self.include.as_str())].into();
                 let now = self.api.inner.clock.now();
                 let table = table::table(self.kind, std::iter::once(object.value()), &query, now);
-                serde_json::to_vec(&table).expect("a Value has string keys only").into()
+                table.to_string().into()
             }
         };
-        let head = match what {
-            "ADDED" => r#"{"type":"ADDED","object":"#,
-            "MODIFIED" => r#"{"type":"MODIFIED","object":"#,
-            _ => r#"{"type":"DELETED","object":"#,
-        };
-        vec![Bytes::from_static(head.as_bytes()), body, Bytes::from_static(b"}\n")]
+        for piece in [br#"{"type":""#, what.as_bytes(), br#"","object":"#, &body, b"}\n"] {
+            chunk.extend_from_slice(piece);
+        }
     }
 
     fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
