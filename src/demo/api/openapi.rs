@@ -28,8 +28,8 @@ pub fn answer(request: &Request) -> Result<Reply, Refusal> {
         return Err(Refusal::no_such_path());
     }
     let paths: Map<String, Value> = kinds.iter().map(|kind| (path_of(kind), operations(kind))).collect();
-    let document =
-        json!({"openapi": "3.0.0", "info": {"title": "kordon demo", "version": "v1"}, "paths": paths});
+    let document = json!({"openapi": "3.0.0", "info": {"title": "kordon demo", "version": "v1"},
+        "paths": paths, "components": {"schemas": {}}});
     Ok(reply::json(200, &document))
 }
 

@@ -271,7 +271,8 @@ impl Transaction<'_> {
             fields.entry("generation").or_insert_with(|| json!(1));
         }
         value["kind"] = kind.name.into();
-        value["apiVersion"] = kind.api_version().into();
+        // Both groups of events are stored as the first one's.
+        value["apiVersion"] = kinds::named(kind.plural).api_version().into();
     }
 
     /// A random (version 4) UUID.

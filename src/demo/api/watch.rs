@@ -144,18 +144,16 @@ impl Watch {
                 return Some(Ok(chunk));
             }
             if !self.over {
-                self.wait().await;
+                self.wait(health.stalled).await;
             }
         }
         None
     }
 
-    /// Waits until there may be something to tell.
-    async fn wait(&mut self) {
-        let stalled = self.health.borrow().stalled;
-        // A bookmark that is due and may not be told is nothing to wait for.
-        let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.ends).min(self.ends);
-        let timer = pin!(tokio::time::sleep_until(bookmark));
+    /// Waits until there may be something to tell; a stalled watch has no bookmarks to send either.
+    async fn wait(&mut self, stalled: bool) {
+        let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.ends);
+        let timer = pin!(tokio::time::sleep_until(bookmark.min(self.ends)));
         let change = pin!(self.latest.changed());
         let health = pin!(self.health.changed());
         let news = future::select(change, health);
