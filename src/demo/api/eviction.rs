@@ -9,7 +9,7 @@ use super::{
     refusal::{Cause, Refusal},
     reply::{self, Reply},
     request::{Request, Resource},
-    resource::{dry_run, dry_run_in, key, parse, set_condition, success},
+    resource::{body, dry_run, dry_run_in, key, set_condition, success},
     selector::label_selector_matches,
     transaction::{DeleteOptions, Part, Transaction, Way, refuse_in_terminating_namespace},
 };
@@ -17,7 +17,7 @@ use super::{
 /// Answers `POST …/pods/NAME/eviction`.
 pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
     let key = key(resource)?;
-    let eviction = parse(&request.body)?;
+    let eviction = body(request)?;
     check_shape(&eviction, &key)?;
     let options = DeleteOptions::of(&eviction["deleteOptions"]);
     let dry_run = agreed_dry_run(request, &eviction["deleteOptions"])?;

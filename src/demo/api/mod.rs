@@ -19,6 +19,7 @@ mod eviction;
 mod list;
 mod openapi;
 mod patch;
+mod protobuf;
 mod reply;
 mod request;
 mod resource;

@@ -6,6 +6,7 @@ use http::{HeaderMap, Method, header, request::Parts};
 use super::{
     Identity,
     kinds::{self, Kind, Scope, Subresource},
+    protobuf,
     refusal::Refusal,
 };
 
@@ -19,6 +20,8 @@ pub struct Request {
     pub view: View,
     /// What a PATCH's body is; None where it is nothing we know.
     pub patch: Option<PatchType>,
+    /// Whether the body is protobuf and not JSON.
+    pub protobuf: bool,
     pub identity: Identity,
     pub body: Bytes,
 }
@@ -102,6 +105,7 @@ impl Request {
             query,
             view: view(&head.headers),
             patch: patch_type(&head.headers),
+            protobuf: media_type(&head.headers) == Some(protobuf::MEDIA),
             identity,
             body,
             path,
@@ -259,14 +263,18 @@ fn view(headers: &HeaderMap) -> View {
 }
 
 fn patch_type(headers: &HeaderMap) -> Option<PatchType> {
-    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    match text.split(';').next()?.trim() {
+    match media_type(headers)? {
         "application/json-patch+json" => Some(PatchType::Json),
         "application/merge-patch+json" => Some(PatchType::Merge),
         "application/strategic-merge-patch+json" => Some(PatchType::Strategic),
         "application/apply-patch+yaml" => Some(PatchType::Apply),
         _ => None,
     }
+}
+
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    text.split(';').next().map(str::trim)
 }
 
 /// Decodes %xx in one part of a path.

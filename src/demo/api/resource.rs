@@ -1,6 +1,5 @@
 //! Requests about objects: which verb on what leads where.
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
@@ -8,7 +7,7 @@ use super::{
     kinds::{Kind, Scope, Subresource},
     list::List,
     object::{Key, Stored, text},
-    patch,
+    patch, protobuf,
     refusal::{Cause, Refusal},
     reply::{self, Reply},
     request::{PatchType, Request, Resource, Verb, View},
@@ -106,7 +105,7 @@ fn patched(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, R
              application/apply-patch+yaml",
         ));
     };
-    let body = parse(&request.body)?;
+    let body = body(request)?;
     let dry_run = dry_run(request.query.all("dryRun"))?;
     let mut state = api.state();
     let is_new = state.store.object(kind, &key).is_none();
@@ -177,7 +176,7 @@ fn delete_all(api: &Api, request: &Request, resource: &Resource) -> Result<Reply
 fn bind(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = key(resource)?;
-    let binding = parse(&request.body)?;
+    let binding = body(request)?;
     let node = text(&binding, "/target/name").to_owned();
     if node.is_empty() {
         return Err(Refusal::invalid(kind, &key.name, vec![Cause::required("target.name")]));
@@ -271,7 +270,7 @@ fn delete_options(request: &Request) -> Result<(DeleteOptions, bool), Refusal> {
         let options = DeleteOptions { grace_seconds, ..DeleteOptions::default() };
         return Ok((options, dry_run(request.query.all("dryRun"))?));
     }
-    let body = parse(&request.body)?;
+    let body = body(request)?;
     Ok((DeleteOptions::of(&body), dry_run_in(&body)?))
 }
 
@@ -294,15 +293,19 @@ pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusa
     Ok(dry)
 }
 
-pub fn parse(body: &Bytes) -> Result<Value, Refusal> {
-    serde_json::from_slice(body)
+/// The body of a request as a value.
+pub fn body(request: &Request) -> Result<Value, Refusal> {
+    if request.protobuf {
+        return protobuf::decode(&request.body);
+    }
+    serde_json::from_slice(&request.body)
         .map_err(|error| Refusal::bad_request(format!("the body of the request is not JSON: {error}")))
 }
 
 /// The object in a request's body, checked against the URL, in the shape it is stored in.
 fn object_in(request: &Request, resource: &Resource) -> Result<Value, Refusal> {
     let kind = resource.kind;
-    let value = parse(&request.body)?;
+    let value = body(request)?;
     if !value.is_object() {
         return Err(Refusal::bad_request("the body of the request must be an object"));
     }

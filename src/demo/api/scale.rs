@@ -10,7 +10,7 @@ use super::{
     refusal::Refusal,
     reply::{self, Reply},
     request::{Request, Resource, Verb},
-    resource::{dry_run, key, parse},
+    resource::{body, dry_run, key},
     transaction::{Part, Way},
 };
 
@@ -23,7 +23,7 @@ pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply
         let object = state.store.object(kind, &key).cloned();
         object.ok_or_else(|| Refusal::not_found(kind, &key.name))?
     } else {
-        let body = parse(&request.body)?;
+        let body = body(request)?;
         let dry_run = dry_run(request.query.all("dryRun"))?;
         let mut transaction = api.transaction(&mut state, dry_run);
         transaction.update(kind, &key, (Part::Main, Way::Patch), |present| {
