@@ -79,7 +79,7 @@ impl Writer {
         let body = serde_json::to_vec(body).expect("a Value has string keys only");
         let request =
             Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, kind).body(body);
-        let request = request.map_err(|error| kube::Error::HttpError(error))?;
+        let request = request.map_err(kube::Error::HttpError)?;
         self.client.request(request).await.map_err(Refused::from_client)
     }
 }
