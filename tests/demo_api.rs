@@ -634,9 +634,8 @@ async fn a_watcher_lists_again_after_410_and_after_a_cut() {
         break_it(&api);
         let mut seen = Vec::new();
         while !seen.contains(&"b".to_owned()) {
-            match events.next().await.expect("no end") {
-                Ok(Event::Apply(pod) | Event::InitApply(pod)) => seen.extend(pod.metadata.name),
-                Ok(_) | Err(_) => {}
+            if let Ok(Event::Apply(pod) | Event::InitApply(pod)) = events.next().await.expect("no end") {
+                seen.extend(pod.metadata.name);
             }
         }
     }
