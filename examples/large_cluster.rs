@@ -106,17 +106,16 @@ async fn each(per_second: u32, mut act: impl AsyncFnMut(usize)) {
     if per_second == 0 {
         return std::future::pending().await;
     }
-    // Timers are no finer than a millisecond: a hundred rounds a second, of several each.
+    // Timers are no finer than a millisecond: rounds, each of as many as are due by now.
     let mut round = interval(Duration::from_millis(10));
     round.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let (mut due, mut done) = (0.0, 0);
+    let begun = round.tick().await;
+    let mut done = 0;
     loop {
-        round.tick().await;
-        due += f64::from(per_second) / 100.0;
-        while due >= 1.0 {
+        let due = round.tick().await.duration_since(begun).as_millis() * u128::from(per_second) / 1000;
+        while (done as u128) < due {
             act(done).await;
             done += 1;
-            due -= 1.0;
         }
     }
 }

@@ -673,6 +673,21 @@ async fn history_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watcher_that_does_not_read_is_told_410_and_holds_nothing_up() {
+    let api = server_with(Options { history_bytes: 20_000, ..Options::default() });
+    let pods: Objects<Pod> = Objects::all(api.client());
+    let mut slow =
+        pods.watch(&WatchParams::default(), &api.revision().to_string()).await.expect("200").boxed();
+    api.load("pods", pod("first"));
+    assert!(matches!(slow.next().await, Some(Ok(WatchEvent::Added(_)))));
+    for i in 0..1000 {
+        api.load("pods", pod(&format!("p{i}")));
+    }
+    assert!(matches!(slow.next().await, Some(Ok(WatchEvent::Error(status))) if status.code == 410));
+    assert!(slow.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn objects_enter_and_leave_a_selection_as_added_and_deleted() {
     let api = server();
     post(&api, PODS, &bare_pod("p")).await.expect("created");

@@ -5,6 +5,9 @@
 //! deletion, evictions under budgets, dry runs, and refusals as `Status` objects. It checks no identities unless
 //! it is told tokens, and knows no RBAC but the rights that [`Fault`]s take away.
 //!
+//! What it does not do: it collects no garbage (owners are only names to it), records no field ownership (an apply
+//! is a strategic merge), and reads protobuf only of a few small kinds.
+//!
 //! One table describes the kinds ([`kinds`]); one generic implementation serves them.
 
 pub mod faults;
