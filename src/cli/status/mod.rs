@@ -58,16 +58,16 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Fai
     let cancel = CancellationToken::new();
     let _ends_with_us = cancel.clone().drop_guard();
     let mut session = Session::begin(&connection, options, args.no_pods, Executor::Recorder, clock, cancel);
-    let arrived = tokio::time::timeout(args.timeout.to_std(), session.unattended(is_whole)).await;
-    if arrived.is_err() && session.app.engine.is_none() {
-        return Err(Failure::TooSlow { waited: args.timeout, missing: missing(&session.app) });
+    tokio::select! {
+        _ = session.unattended(is_whole) => {}
+        () = clock.sleep(args.timeout) => {}
     }
-    foresee(&mut session.app, clock);
-    print(&Report::new(&session.app, clock.now()), args.output)?;
-    match arrived {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Failure::TooSlow { waited: args.timeout, missing: missing(&session.app) }),
+    let app = &mut session.app;
+    if app.engine.is_some() {
+        foresee(app, clock);
+        print(&Report::new(app, clock.now()), args.output)?;
     }
+    if is_whole(app) { Ok(()) } else { Err(Failure::TooSlow { waited: args.timeout, missing: missing(app) }) }
 }
 
 /// Whether the engine has begun and everything that may be listed has been.
