@@ -32,7 +32,7 @@ fn head(out: &mut String, report: &Report) {
     let _ = writeln!(
         out,
         "{} {version} at {} as {}",
-        shown(&cluster.context),
+        shown(if cluster.context.is_empty() { "(no context)" } else { &cluster.context }),
         shown(&cluster.server),
         shown(user)
     );
