@@ -38,6 +38,8 @@ pub enum Failure {
     Run(#[from] RunError),
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    #[error("the nodes may not be listed, and without them there is nothing to tell: {0}")]
+    NodesForbidden(String),
     /// What is missing, in words.
     #[error("not everything arrived within {waited}: {missing}; --timeout waits longer")]
     TooSlow { waited: Span, missing: String },
@@ -54,7 +56,7 @@ impl Failure {
     pub const fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
-            Self::Connect(_) => Exit::NoConnection,
+            Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
             Self::TooSlow { .. } => Exit::TooSlow,
             Self::Run(_) | Self::Snapshot(_) | Self::Io { .. } => Exit::Failed,
         }

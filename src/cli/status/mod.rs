@@ -59,10 +59,13 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Fai
     let _ends_with_us = cancel.clone().drop_guard();
     let mut session = Session::begin(&connection, options, args.no_pods, Executor::Recorder, clock, cancel);
     tokio::select! {
-        _ = session.unattended(is_whole) => {}
+        _ = session.unattended(|app| is_whole(app) || nodes_forbidden(app).is_some()) => {}
         () = clock.sleep(args.timeout) => {}
     }
     let app = &mut session.app;
+    if let Some(error) = nodes_forbidden(app) {
+        return Err(Failure::NodesForbidden(error.to_owned()));
+    }
     if app.engine.is_some() {
         foresee(app, clock);
         print(&Report::new(app, clock.now()), args.output)?;
@@ -79,6 +82,14 @@ fn has_ended(app: &App, kind: FeedKind) -> bool {
     match app.live.feeds.state(kind) {
         Some(FeedState::Live | FeedState::Off | FeedState::Forbidden { .. }) => true,
         Some(FeedState::Connecting | FeedState::Listing { .. } | FeedState::Broken { .. }) | None => false,
+    }
+}
+
+/// In the server's words, why the nodes may not be listed, without which there is nothing to tell.
+fn nodes_forbidden(app: &App) -> Option<&str> {
+    match app.live.feeds.state(FeedKind::Nodes) {
+        Some(FeedState::Forbidden { error }) => Some(error),
+        Some(_) | None => None,
     }
 }
 
