@@ -1,5 +1,7 @@
 //! The controller's flags as the cluster itself runs it: from the command line of its static pod.
 
+use std::time::Duration;
+
 use kube::Client;
 use serde_json::Value;
 
@@ -16,9 +18,13 @@ pub struct ControllerFlags {
 
 const COMPONENT: &str = "kube-controller-manager";
 
+/// How long the settings may keep everything else waiting: without an answer, upstream's defaults do.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Reads the command line of kube-controller-manager, where it runs as a pod that we may read.
 pub async fn controller_flags(client: &Client) -> ControllerFlags {
-    match find(client).await {
+    let found = tokio::time::timeout(PATIENCE, find(client)).await;
+    match found.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs()))) {
         Ok(pods) => read(&pods),
         Err(error) => ControllerFlags {
             note: format!("the pods of kube-system cannot be read ({error}): upstream's defaults are taken"),
