@@ -1,0 +1,366 @@
+//! The built binary as a script meets it: exit codes, words on standard error, and what it prints.
+
+use std::{fs, net::SocketAddr, path::Path, time::Duration};
+
+use kordon::{
+    clock::Clock,
+    demo::{
+        api::{Answer, Api, Fault, Options, Verb},
+        world::{self, World},
+    },
+    engine::{ServerVersion, Settings},
+    k8s::connect::Connection,
+    run::controller::Controller,
+};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, process::Command};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The exit codes, as `docs/cli.md` has them.
+const DONE: i32 = 0;
+const FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const NO_CONNECTION: i32 = 3;
+const TOO_SLOW: i32 = 4;
+
+#[tokio::test]
+async fn without_any_kubeconfig_the_demo_is_suggested() {
+    let shell = Shell::new();
+    for line in [&[][..], &["status"]] {
+        let told = shell.refused(line, NO_CONNECTION).await;
+        assert!(told.contains("no kubeconfig") && told.contains("`kordon demo`"), "{told}");
+        assert!(told.contains(".kube/config"), "where it looked is not told: {told}");
+    }
+    let told = shell.with("KUBECONFIG", "/nowhere/config").refused(&["status"], NO_CONNECTION).await;
+    assert!(told.contains("/nowhere/config") && told.contains("`kordon demo`"), "{told}");
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_not_there_or_makes_no_sense_is_named() {
+    let shell = Shell::new();
+    let told = shell.refused(&["status", "--kubeconfig", "/nowhere/config"], NO_CONNECTION).await;
+    assert!(told.contains("/nowhere/config") && told.contains("no such file"), "{told}");
+    let cases = [
+        "clusters: [",
+        "just words",
+        "clusters: 7",
+        "",
+        "apiVersion: v1\nkind: Config\ncontexts: [{name: \"\\e[2J\"}]\n",
+        "\x1b[2J\u{0}: x",
+    ];
+    for text in cases {
+        let file = shell.file("config", text);
+        shell.refused(&["status", "--kubeconfig", &file], NO_CONNECTION).await;
+    }
+    let malformed = shell.file("config", "clusters: [");
+    let told = shell.with("KUBECONFIG", &malformed).refused(&["status"], NO_CONNECTION).await;
+    assert!(told.contains(&malformed), "{told}");
+}
+
+#[tokio::test]
+async fn an_unknown_context_is_answered_with_those_there_are() {
+    let shell = Shell::new();
+    let file = shell.kubeconfig("http://127.0.0.1:1", json!({}));
+    let told = shell.refused(&["--kubeconfig", &file, "--context", "nope"], NO_CONNECTION).await;
+    assert!(told.contains("\"nope\"") && told.contains("here"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_named() {
+    let shell = Shell::new();
+    for line in [&["--server", "http://127.0.0.1:1"][..], &["status", "--server", "http://127.0.0.1:1"]] {
+        let told = shell.refused(line, NO_CONNECTION).await;
+        assert!(told.contains("http://127.0.0.1:1") && told.contains("refused"), "{told}");
+    }
+    let told = shell.refused(&["status", "--server", "not an address"], NO_CONNECTION).await;
+    assert!(told.contains("not an address"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up_in_time() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    server.api.inject(Fault::always(Answer::Hang));
+    let line = ["status", "--server", &server.url, "--request-timeout", "1s"];
+    let told = shell.refused(&line, NO_CONNECTION).await;
+    assert!(told.contains("did not answer within 1 s") && told.contains("--request-timeout"), "{told}");
+}
+
+#[tokio::test]
+async fn refused_credentials_and_missing_rights_are_told_apart() {
+    let tokens = [("good".to_owned(), "alice".to_owned())].into();
+    let (shell, server) = (Shell::new(), Server::start(Options { tokens, ..Options::default() }).await);
+    let expired = shell.kubeconfig(&server.url, json!({"token": "expired"}));
+    let told = shell.refused(&["status", "--kubeconfig", &expired], NO_CONNECTION).await;
+    assert!(told.contains("401") && told.contains("log in again"), "{told}");
+    assert!(!told.contains("expired\""), "the token is shown: {told}");
+
+    server.api.inject(Fault::always(Answer::Forbidden));
+    let good = shell.kubeconfig(&server.url, json!({"token": "good"}));
+    let told = shell.refused(&["status", "--kubeconfig", &good], NO_CONNECTION).await;
+    assert!(told.contains("forbids") && told.contains("alice"), "{told}");
+}
+
+#[tokio::test]
+async fn arguments_without_sense_are_refused_with_what_would_make_sense() {
+    let shell = Shell::new();
+    let cases: [(&[&str], &str); 14] = [
+        (&["--no-such-flag"], "--no-such-flag"),
+        (&["frobnicate"], "frobnicate"),
+        (&["status", "-o", "xml"], "json"),
+        (&["status", "--timeout", "soon"], "20s"),
+        (&["status", "--node-monitor-grace-period", "never"], "node-monitor-grace-period"),
+        (&["demo", "--snapshot", "a.txt", "--size", "big"], "160x48"),
+        (&["demo", "--snapshot", "a.txt", "--size", "0x10"], "160x48"),
+        (&["demo", "--snapshot", "a.txt", "--size", "99999x99999"], "1000x1000"),
+        (&["demo", "--snapshot", "a.txt", "--keys", "<Hyper>"], "PageDown"),
+        (&["demo", "--keys", "j"], "--snapshot"),
+        (&["demo", "--speed=-1"], "0.01 to 1000"),
+        (&["demo", "--speed", "NaN"], "0.01 to 1000"),
+        (&["demo", "--listen", "0.0.0.0:8001"], "loopback"),
+        (&["demo", "--context", "prod"], "--context"),
+    ];
+    for (line, hint) in cases {
+        let told = shell.refused(line, USAGE).await;
+        assert!(told.contains(hint), "{line:?}: {told}");
+    }
+    let told = shell.refused(&["demo", "--scenario", "doomsday"], USAGE).await;
+    assert!(told.contains("zone-outage"), "the scenarios are not listed: {told}");
+    assert!(!shell.home.path().join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn help_and_version_and_what_shells_want_are_no_failures() {
+    let shell = Shell::new();
+    let cases: [(&[&str], &str); 5] = [
+        (&["--help"], "Exit codes"),
+        (&["demo", "--help"], "zone-outage"),
+        (&["--version"], env!("CARGO_PKG_VERSION")),
+        (&["completions", "bash"], "_kordon"),
+        (&["man"], ".TH kordon"),
+    ];
+    for (line, text) in cases {
+        let output = shell.run(line).await;
+        assert_eq!(output.code, DONE, "{line:?}: {}", output.err);
+        assert!(output.out.contains(text) && output.err.is_empty(), "{line:?}: {}", output.out);
+    }
+}
+
+#[tokio::test]
+async fn the_dashboard_without_a_terminal_says_so() {
+    let told = Shell::new().refused(&["demo"], FAILED).await;
+    assert!(told.contains("terminal"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_tells_of_every_node_in_every_format() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let _world = server.inhabit();
+    server.govern().await;
+    let file = shell.kubeconfig(&server.url, json!({"token": "t"}));
+    let status =
+        async |format| shell.run(&["status", "--kubeconfig", &file, "--output", format]).await.done();
+
+    let json: Value = serde_json::from_str(&status("json").await).expect("JSON");
+    assert_eq!(json["schema"], "kordon.status/v1");
+    assert_eq!(json["cluster"]["context"], "here");
+    assert_eq!(json["cluster"]["server"], *server.url);
+    assert_eq!(json["controller"]["footing"]["state"], "firm");
+    assert_eq!(json["controller"]["leader"]["holder"], "the-leader");
+    let nodes = json["nodes"].as_array().expect("nodes");
+    let names: Vec<&str> = nodes.iter().filter_map(|node| node["name"].as_str()).collect();
+    assert_eq!((names.len(), server.api.count("nodes")), (24, 24));
+    assert!(names.is_sorted(), "{names:?}");
+    let unknown = nodes.iter().filter(|node| node["ready"]["status"] == "Unknown").count();
+    assert_eq!(unknown, 1, "the default scenario begins with one lost node");
+    assert!(nodes.iter().all(|node| node["probeTimestamp"].is_string()), "{nodes:#?}");
+    let counted: u64 = nodes.iter().filter_map(|node| node["pods"].as_u64()).sum();
+    assert!(counted > 100, "only {counted} pods");
+    let zones: u64 =
+        json["zones"].as_array().expect("zones").iter().filter_map(|z| z["nodes"].as_u64()).sum();
+    assert_eq!(zones, 24);
+
+    let yaml: Value = serde_saphyr::from_str(&status("yaml").await).expect("YAML");
+    let fields = |report: &Value| report.as_object().expect("fields").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(fields(&yaml), fields(&json));
+    let of_yaml: Vec<&str> =
+        yaml["nodes"].as_array().expect("nodes").iter().filter_map(|node| node["name"].as_str()).collect();
+    assert_eq!(of_yaml, names);
+
+    let table = status("table").await;
+    assert!(names.iter().all(|name| table.contains(name)), "{table}");
+    assert!(!table.contains('\x1b'), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_works_without_the_right_to_list_pods_and_says_so() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let _world = server.inhabit();
+    server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    let out = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
+    let json: Value = serde_json::from_str(&out).expect("JSON");
+    let watches = json["watches"].as_array().expect("watches");
+    let pods = watches.iter().find(|watch| watch["kind"] == "pods").expect("pods are wanted");
+    assert_eq!(pods["state"], "forbidden");
+    assert!(pods["error"].as_str().is_some_and(|error| !error.is_empty()), "{pods}");
+    assert_eq!(json["nodes"].as_array().map(Vec::len), Some(24));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_that_does_not_get_its_lists_in_time_names_them() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let _world = server.inhabit();
+    server.api.inject(Fault::always(Answer::Hang).on(&[Verb::List, Verb::Watch], "pods"));
+    let output = shell.run(&["status", "--server", &server.url, "--timeout", "4s"]).await;
+    assert_eq!(output.code, TOO_SLOW, "{}", output.err);
+    assert!(output.err.contains("pods") && output.err.contains("--timeout"), "{}", output.err);
+    assert!(!output.err.contains("nodes"), "the nodes were there: {}", output.err);
+}
+
+#[tokio::test]
+async fn a_snapshot_of_the_demo_shows_its_nodes() {
+    let shell = Shell::new();
+    let file = shell.home.path().join("frame.txt");
+    let line = ["demo", "--snapshot", path(&file), "--after", "3s", "--size", "100x30"];
+    shell.run(&line).await.done();
+    let frame = fs::read_to_string(&file).expect("the frame");
+    assert_eq!(frame.lines().count(), 30);
+    for text in ["control-plane-1a-01", "general-1b-01", "eu-central-1c", "DRY-RUN"] {
+        assert!(frame.contains(text), "no {text} in\n{frame}");
+    }
+    assert!(!frame.contains('\x1b'));
+}
+
+#[tokio::test]
+async fn a_snapshot_that_cannot_be_written_is_a_failure() {
+    let shell = Shell::new();
+    let told = shell.refused(&["demo", "--snapshot", "/nowhere/a.txt", "--after", "100ms"], FAILED).await;
+    assert!(told.contains("/nowhere/a.txt"), "{told}");
+}
+
+/// Where the program is started: a home without anything in it, and no environment but what is given.
+struct Shell {
+    home: tempfile::TempDir,
+    environment: Vec<(String, String)>,
+}
+
+impl Shell {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().expect("a folder"), environment: Vec::new() }
+    }
+
+    /// Another shell, with a variable.
+    fn with(&self, name: &str, value: &str) -> Self {
+        Self { environment: vec![(name.into(), value.into())], ..Self::new() }
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let file = self.home.path().join(name);
+        fs::write(&file, text).expect("written");
+        path(&file).to_owned()
+    }
+
+    fn kubeconfig(&self, server: &str, user: Value) -> String {
+        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "here",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "alice", "user": user}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "alice"}}]});
+        self.file("kubeconfig", &kubeconfig.to_string())
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Output {
+        let output = Command::new(env!("CARGO_BIN_EXE_kordon"))
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("TERM", "xterm-256color")
+            .envs(self.environment.iter().cloned())
+            .current_dir(self.home.path())
+            .stdin(std::process::Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .expect("the program starts");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        let output = Output {
+            code: output.status.code().expect("no signal ended it"),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        };
+        assert!(!output.err.contains("panicked"), "{arguments:?}: {}", output.err);
+        assert!(!output.err.contains('\x1b'), "{arguments:?} sends escape sequences: {:?}", output.err);
+        output
+    }
+
+    /// What is said on standard error by a program that ends with this code and prints nothing.
+    async fn refused(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments).await;
+        assert_eq!(output.code, code, "{arguments:?}: {}", output.err);
+        assert_eq!(output.out, "", "{arguments:?}");
+        assert!(!output.err.trim().is_empty(), "{arguments:?} says nothing");
+        output.err
+    }
+}
+
+/// How a program ended, and what it wrote.
+struct Output {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Output {
+    /// What it printed, having done what it was asked for.
+    fn done(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (DONE, ""));
+        self.out
+    }
+}
+
+/// An API server on loopback, as long as it is held.
+struct Server {
+    api: Api,
+    clock: Clock,
+    url: String,
+    stop: CancellationToken,
+    _stops: DropGuard,
+}
+
+impl Server {
+    async fn start(options: Options) -> Self {
+        let clock = Clock::system();
+        let api = Api::new(clock, options);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address: SocketAddr = listener.local_addr().expect("bound");
+        let stop = CancellationToken::new();
+        let (server, stopped) = (api.clone(), stop.clone());
+        tokio::spawn(async move { server.serve(listener, stopped).await });
+        Self { api, clock, url: format!("http://{address}"), _stops: stop.clone().drop_guard(), stop }
+    }
+
+    /// Lets the demo's world live behind it, without a controller.
+    fn inhabit(&self) -> World {
+        World::start(&self.api, self.clock, &world::Options::default(), self.stop.child_token())
+    }
+
+    /// Lets kordon's own controller lead, as in the demo. Returns when its lease is there.
+    async fn govern(&self) {
+        let leases = self.api.count("leases");
+        let controller = Controller {
+            connection: Connection::embedded(self.api.client_as("system:kordon-controller"), "here"),
+            settings: Settings::defaults(ServerVersion::new(1, 36)),
+            clock: self.clock,
+            identity: "the-leader".into(),
+        };
+        tokio::spawn(controller.run(self.stop.child_token()));
+        let led = async {
+            while self.api.count("leases") == leases {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), led).await.expect("the controller takes its lease");
+    }
+}
+
+fn path(file: &Path) -> &str {
+    file.to_str().expect("temporary names are text")
+}
