@@ -60,6 +60,30 @@ fn the_dashboard_answers_keys_and_gives_the_terminal_back() {
 }
 
 #[test]
+fn the_demo_shows_its_nodes_explains_its_keys_and_quits() {
+    let mut terminal = Terminal::demo();
+    terminal.wait("control-plane-1a-01");
+    terminal.type_in("?");
+    terminal.wait("Focus the next pane.");
+    terminal.type_in("\x1b");
+    terminal.wait_gone("Focus the next pane.");
+    terminal.resize(24, 40);
+    terminal.wait("too small: 40x24");
+    terminal.type_in("q");
+    let raw = terminal.end();
+    let left = raw.rfind(LEAVE_SCREEN).expect("the alternate screen is left");
+    assert!(raw[left..].contains("\x1b[?25h"), "the cursor is shown again");
+}
+
+#[test]
+fn ctrl_c_ends_the_demo() {
+    let mut terminal = Terminal::demo();
+    terminal.wait("control-plane-1a-01");
+    terminal.type_in("\x03");
+    assert!(terminal.end().contains(LEAVE_SCREEN));
+}
+
+#[test]
 fn no_color_sends_no_colours_and_keeps_bold() {
     let mut terminal = Terminal::start("dashboard", &[("NO_COLOR", "1")]);
     terminal.wait("26 ready");
@@ -163,6 +187,14 @@ impl Terminal {
         for (name, value) in environment {
             command.env(name, value);
         }
+        Self::with(command)
+    }
+
+    /// The program itself, on its embedded cluster.
+    fn demo() -> Self {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
+        command.arg("demo");
+        command.env_remove("NO_COLOR");
         Self::with(command)
     }
 

@@ -40,7 +40,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
     /// How much faster than life time passes
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed, allow_negative_numbers = true)]
     speed: f64,
     /// How many nodes (default: the scenario's)
     #[arg(long, value_name = "COUNT")]

@@ -32,7 +32,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "NAME", value_parser = theme())]
     theme: Option<ThemeName>,
     /// Write one frame of the screen to a file instead: .svg, .txt or .ansi
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = frame_file)]
     snapshot: Option<PathBuf>,
     /// The size of that frame, in columns and rows
     #[arg(long, value_name = "COLUMNSxROWS", default_value = "160x48", value_parser = size, requires = "snapshot")]
@@ -124,6 +124,14 @@ fn size(text: &str) -> Result<Size, String> {
     };
     let fits = |size: &Size| (1..=1000).contains(&size.columns) && (1..=1000).contains(&size.rows);
     parse().filter(fits).ok_or_else(|| "not a size such as 160x48, at most 1000x1000".into())
+}
+
+/// The file's ending says what is written: better refused at once than after `--after`.
+fn frame_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let known =
+        path.extension().is_some_and(|ending| ["svg", "txt", "ansi"].iter().any(|known| ending == *known));
+    if known { Ok(path) } else { Err("a frame can be written as .svg, .txt or .ansi".into()) }
 }
 
 fn typed(text: &str) -> Result<Typed, String> {
