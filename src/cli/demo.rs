@@ -6,7 +6,10 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -55,7 +58,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = loopback)]
     listen: Option<SocketAddr>,
     /// Show no dashboard: serve until Ctrl-C
-    #[arg(long, requires = "listen")]
+    #[arg(long, requires = "listen", conflicts_with_all = ["snapshot", "theme", "no_pods", "read_only"])]
     serve_only: bool,
     /// Run no node lifecycle controller in the cluster: nothing happens to silent nodes
     #[arg(long)]
@@ -71,7 +74,7 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     if let Some(address) = cluster.address {
         exit::print(format!("kubectl --server http://{address} get nodes\n").as_bytes())?;
     }
-    let done = if args.serve_only { interrupted().await } else { cluster.show(args).await };
+    let done = if args.serve_only { told_to_end().await } else { cluster.show(args).await };
     cluster.stop().await;
     done
 }
@@ -143,9 +146,14 @@ fn settings(args: &DemoArgs) -> Settings {
     settings
 }
 
-/// Waits for Ctrl-C.
-async fn interrupted() -> Result<(), Failure> {
-    tokio::signal::ctrl_c().await.map_err(|error| Failure::Io { doing: "waiting for Ctrl-C".into(), error })
+/// Waits until the process is told to end.
+async fn told_to_end() -> Result<(), Failure> {
+    let failed = |error| Failure::Io { doing: "waiting for Ctrl-C".into(), error };
+    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(failed),
+        _ = terminated.recv() => Ok(()),
+    }
 }
 
 fn scenario() -> impl TypedValueParser<Value = &'static Scenario> {

@@ -4,7 +4,12 @@ use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
 
 use clap::error::ErrorKind;
 
-use crate::{k8s::connect::ConnectError, run::RunError, time::Span, ui::snapshot::SnapshotError};
+use crate::{
+    k8s::connect::ConnectError,
+    run::RunError,
+    time::Span,
+    ui::{snapshot::SnapshotError, text},
+};
 
 /// The exit codes (`docs/cli.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +113,7 @@ fn chain(error: &dyn Error) -> String {
 
 /// Errors quote what servers and files say: their control characters are shown, not sent to the terminal.
 fn visible(text: &str) -> String {
-    text.chars()
-        .map(|letter| match letter {
-            '\0'..='\u{9}' | '\u{B}'..='\u{1F}' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or('?'),
-            letter if letter.is_control() && letter != '\n' => '?',
-            letter => letter,
-        })
-        .collect()
+    text.split('\n').map(text::clean).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

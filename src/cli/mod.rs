@@ -13,9 +13,11 @@ mod show;
 mod span;
 mod status;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{
+    ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
+};
 
 pub use exit::{Exit, Failure};
 
@@ -56,7 +58,7 @@ enum Command {
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return exit::of_parse(&error),
     };
@@ -64,6 +66,27 @@ pub fn main() -> ExitCode {
         Ok(()) => Exit::Done.into(),
         Err(failure) => exit::of_failure(&failure),
     }
+}
+
+fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = definition();
+    let matches = command.try_get_matches_from_mut(args)?;
+    if let Some((flag, subcommand)) = misplaced(&command, &matches) {
+        let text = format!(
+            "{flag} belongs to the dashboard on a cluster: leave it out, or see `kordon {subcommand} --help`"
+        );
+        return Err(command.error(ErrorKind::ArgumentConflict, text));
+    }
+    Cli::from_arg_matches(&matches)
+}
+
+/// An option of the dashboard that was given before a subcommand, which would not heed it.
+fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, String)> {
+    let subcommand = matches.subcommand_name()?;
+    let given =
+        |arg: &&clap::Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let arg = command.get_arguments().filter(|arg| !arg.is_global_set()).find(given)?;
+    Some((format!("--{}", arg.get_long()?), subcommand.to_owned()))
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
@@ -99,4 +122,35 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
 /// The definition of the command line, for what is made from it.
 fn definition() -> clap::Command {
     Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Cli, clap::Error> {
+        parse(line.split(' ').map(Into::into))
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn connection_flags_may_stand_on_either_side_of_the_subcommand() {
+        for line in ["kordon --context c status", "kordon status --context c"] {
+            let cli = parsed(line).expect(line);
+            assert_eq!(cli.connection.options().context.as_deref(), Some("c"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_a_subcommand_would_not_heed_is_refused_and_not_ignored() {
+        let error = parsed("kordon --no-pods demo").expect_err("misplaced");
+        assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
+        assert!(error.to_string().contains("--no-pods belongs to the dashboard"), "{error}");
+        assert!(parsed("kordon --node-monitor-period=3s status").is_err());
+        assert!(parsed("kordon demo --no-pods").is_ok() && parsed("kordon --no-pods").is_ok());
+    }
 }

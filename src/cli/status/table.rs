@@ -29,13 +29,8 @@ fn head(out: &mut String, report: &Report) {
     let cluster = &report.cluster;
     let user = cluster.user.as_deref().unwrap_or("?");
     let version = cluster.version.as_deref().unwrap_or("?");
-    let _ = writeln!(
-        out,
-        "{} {version} at {} as {}",
-        shown(if cluster.context.is_empty() { "(no context)" } else { &cluster.context }),
-        shown(&cluster.server),
-        shown(user)
-    );
+    let context = if cluster.context.is_empty() { "(no context)" } else { &cluster.context };
+    let _ = writeln!(out, "{} {version} at {} as {}", shown(context), shown(&cluster.server), shown(user));
     let footing = &report.controller.footing;
     let since = footing.since.map_or(String::new(), |since| format!(" since {since}"));
     let leader = report.controller.leader.as_ref().map_or("nobody known", |leader| leader.holder.as_str());
@@ -62,7 +57,7 @@ fn zone(zone: &ZoneReport) -> [String; 7] {
         zone.nodes.to_string(),
         zone.eviction_rate.to_string(),
         zone.queue.len().to_string(),
-        zone.next_slot.map_or(none(), |at| at.to_time()),
+        zone.next_slot.filter(|_| !zone.queue.is_empty()).map_or(none(), |at| at.to_time()),
     ]
 }
 
@@ -86,10 +81,11 @@ fn row(node: &NodeReport, now: Timestamp) -> [String; 11] {
         node.pods.to_string(),
         node.eviction_status.map_or(none(), Into::into),
         next.map_or(none(), |next| match next.pods {
+            Some(1) => format!("{} 1 pod", next.what),
             Some(pods) => format!("{} {pods} pods", next.what),
             None => next.what.into(),
         }),
-        next.and_then(|next| next.in_seconds).map_or(none(), span),
+        next.and_then(|next| Some(about(next.in_seconds?, next.estimated))).unwrap_or_else(none),
         if taints.is_empty() { none() } else { taints.join(",") },
         next.map_or(none(), |next| next.why.to_string()),
     ]
@@ -100,9 +96,19 @@ fn eviction(eviction: &EvictionReport) -> [String; 5] {
         format!("{}/{}", eviction.namespace, eviction.pod),
         eviction.node.to_string(),
         eviction.state.into(),
-        eviction.in_seconds.map_or(none(), span),
+        eviction.in_seconds.map_or(none(), |seconds| about(seconds, is_estimate(eviction))),
         eviction.why.to_string(),
     ]
+}
+
+/// Whether an eviction's time may prove wrong by more than a moment.
+fn is_estimate(eviction: &EvictionReport) -> bool {
+    eviction.state == "foreseen" || matches!(eviction.known, Some("estimated" | "atLatest"))
+}
+
+/// A time from now; `~` before an estimate, as on the screen.
+fn about(seconds: f64, estimated: bool) -> String {
+    format!("{}{}", if estimated { "~" } else { "" }, span(seconds))
 }
 
 fn span(seconds: f64) -> String {
@@ -137,5 +143,18 @@ fn section<const N: usize>(out: &mut String, header: [&str; N], rows: Vec<[Strin
         }
         out.push_str(line.trim_end());
         out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_by_what_is_seen_and_hostile_text_stays_text() {
+        let mut out = String::new();
+        let rows = [["節点", "ok"], ["\x1b[2Jevil", "bad"]].map(|row| row.map(str::to_owned));
+        section(&mut out, ["NODE", "STATE"], rows.into());
+        assert_eq!(out, "\nNODE      STATE\n節点      ok\n␛[2Jevil  bad\n");
     }
 }
