@@ -1,236 +1,566 @@
-//! The embedded cluster as a client sees it: who lives in it does what it should. On a paused clock.
+//! The inhabitants of the embedded cluster, seen through `kube::Client` as by any of its clients, on a paused clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet, StatefulSet},
     coordination::v1::Lease,
     core::v1::{Node, Pod},
-    policy::v1::PodDisruptionBudget,
+    policy::v1::{Eviction, PodDisruptionBudget},
 };
 use kordon::{
     clock::Clock,
     demo::{
-        api::{self, Api},
+        api::{self, Api as Server},
         scenario::Scenario,
-        world::{self, World},
+        world::{Fate, Level, Options, World},
     },
     time::{Span, Timestamp},
 };
 use kube::{
-    Client, ResourceExt,
-    api::{DeleteParams, EvictParams, ListParams},
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// A world and a client of it.
-struct Stage {
-    clock: Clock,
-    client: Client,
-    cancel: CancellationToken,
-    world: World,
+#[tokio::test(start_paused = true)]
+async fn leases_are_renewed_every_ten_seconds() {
+    let town = Town::of("healthy");
+    town.pass(30).await;
+    for sample in 0..5 {
+        for (node, age) in town.lease_ages().await {
+            assert!(age < Span::from_millis(10_500), "sample {sample}: {node} renewed {age} ago");
+        }
+        town.pass(7).await;
+    }
 }
 
-impl Stage {
-    fn new(scenario: &str, seed: u64) -> Self {
-        let clock = Clock::new(Timestamp::from_secs(1_767_225_600), 1.0);
-        let api = Api::new(clock, api::Options { seed, ..api::Options::default() });
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_renews_nothing_until_it_is_back_and_then_reports_itself_ready() {
+    let town = Town::of("healthy");
+    town.pass(20).await;
+    town.world.strike("general-1a-01", Fate::FallsSilent).await;
+    town.pass(60).await;
+    let ages = town.lease_ages().await;
+    assert!(ages["general-1a-01"] >= Span::from_secs(59), "{:?}", ages["general-1a-01"]);
+    assert!(ages["general-1a-02"] < Span::from_secs(11));
+
+    // What a controller does meanwhile.
+    let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}});
+    let nodes: Api<Node> = Api::all(town.client.clone());
+    nodes
+        .patch_status("general-1a-01", &PatchParams::default(), &Patch::Strategic(unknown))
+        .await
+        .expect("patched");
+    town.pass(15).await;
+    assert_eq!(town.condition("general-1a-01", "Ready").await, "Unknown");
+
+    town.world.strike("general-1a-01", Fate::ComesBack).await;
+    town.pass(3).await;
+    assert_eq!(town.condition("general-1a-01", "Ready").await, "True");
+    assert!(town.lease_ages().await["general-1a-01"] < Span::from_secs(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_container_runtime_or_under_pressure_says_so_within_ten_seconds() {
+    let town = Town::of("healthy");
+    town.pass(1).await;
+    town.world.strike("general-1b-01", Fate::LosesRuntime).await;
+    town.world.strike("general-1c-01", Fate::Pressure("DiskPressure", Level::High)).await;
+    town.pass(11).await;
+    assert_eq!(town.condition("general-1b-01", "Ready").await, "False");
+    assert_eq!(town.condition("general-1c-01", "DiskPressure").await, "True");
+    assert_eq!(town.condition("general-1c-01", "Ready").await, "True");
+    town.world.strike("general-1b-01", Fate::RegainsRuntime).await;
+    town.pass(11).await;
+    assert_eq!(town.condition("general-1b-01", "Ready").await, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_pod_ends_within_its_grace_and_its_replica_set_replaces_it_at_once() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let victims: Vec<Pod> = town.pods("payments", "api").await;
+    assert_eq!(victims.len(), 5);
+    for pod in &victims {
+        town.delete(pod).await;
+    }
+    town.pass(2).await;
+    let now = town.pods("payments", "api").await;
+    assert_eq!(now.iter().filter(|pod| active(pod)).count(), 5, "replaced while the old ones still end");
+    let mut lasted = BTreeSet::new();
+    for second in 2..=62 {
+        let left = town.pods("payments", "api").await;
+        let old = left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_some()).count();
+        lasted.insert((old, second));
+        town.pass(1).await;
+    }
+    assert!(lasted.iter().any(|(old, _)| *old > 0), "all of them ended within two seconds");
+    let left = town.pods("payments", "api").await;
+    assert_eq!(left.len(), 5, "grace is 60 s");
+    assert!(left.iter().all(|pod| ready(pod) && active(pod)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_on_a_silent_node_stay_terminating_until_it_is_back() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let pod = town.on_node("general-1a-01", "ReplicaSet").await.remove(0);
+    town.world.strike("general-1a-01", Fate::FallsSilent).await;
+    town.pass(1).await;
+    town.delete(&pod).await;
+    town.pass(300).await;
+    let still = town.pod(&pod).await.expect("nobody confirmed its end");
+    assert_eq!(still.uid(), pod.uid());
+    assert!(still.metadata.deletion_timestamp.is_some());
+    town.world.strike("general-1a-01", Fate::ComesBack).await;
+    town.pass(pod.spec.as_ref().and_then(|s| s.termination_grace_period_seconds).unwrap_or(30) + 3).await;
+    assert!(town.pod(&pod).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_were_marked_not_ready_are_ready_again_soon_after_their_node_is_back() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    town.world.strike("general-1b-02", Fate::FallsSilent).await;
+    town.pass(1).await;
+    let pods = town.on_node("general-1b-02", "ReplicaSet").await;
+    for pod in &pods {
+        let mark = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+        let api: Api<Pod> = Api::namespaced(town.client.clone(), &pod.namespace().expect("namespaced"));
+        api.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(mark))
+            .await
+            .expect("marked");
+    }
+    town.pass(30).await;
+    assert!(town.on_node("general-1b-02", "ReplicaSet").await.iter().all(|pod| !ready(pod)));
+    town.world.strike("general-1b-02", Fate::ComesBack).await;
+    town.pass(5).await;
+    let after = town.on_node("general-1b-02", "ReplicaSet").await;
+    assert!(!after.is_empty() && after.iter().all(ready));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_waits_for_the_old_object_before_it_makes_the_new_one() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let redis = |town: &Town| Api::<Pod>::namespaced(town.client.clone(), "shop");
+    let old = redis(&town).get("redis-1").await.expect("there from the beginning");
+    let node = old.spec.as_ref().and_then(|spec| spec.node_name.clone()).expect("bound");
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    let nodes: Api<Node> = Api::all(town.client.clone());
+    nodes.patch(&node, &PatchParams::default(), &cordon).await.expect("no controller taints it here");
+    town.world.strike(&node, Fate::FallsSilent).await;
+    town.pass(1).await;
+    town.delete(&old).await;
+    town.pass(120).await;
+    assert_eq!(redis(&town).get("redis-1").await.expect("held by its node").uid(), old.uid());
+
+    // Somebody forces it.
+    redis(&town).delete("redis-1", &DeleteParams::default().grace_period(0)).await.expect("deleted");
+    town.pass(10).await;
+    let new = redis(&town).get("redis-1").await.expect("made again");
+    assert_ne!(new.uid(), old.uid());
+    assert!(ready(&new));
+}
+
+#[tokio::test(start_paused = true)]
+async fn budgets_are_kept_and_evictions_beyond_them_are_refused() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let budgets: Api<PodDisruptionBudget> = Api::all(town.client.clone());
+    let numbers = |budget: &PodDisruptionBudget| {
+        let status = budget.status.clone().expect("synced");
+        (status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed)
+    };
+    let all: BTreeMap<String, (i32, i32, i32, i32)> = budgets
+        .list(&ListParams::default())
+        .await
+        .expect("listed")
+        .iter()
+        .map(|budget| {
+            (format!("{}/{}", budget.namespace().unwrap_or_default(), budget.name_any()), numbers(budget))
+        })
+        .collect();
+    assert_eq!(all["shop/frontend"], (9, 9, 6, 3));
+    assert_eq!(all["shop/cart"], (5, 5, 4, 1));
+    assert_eq!(all["payments/api"], (5, 5, 4, 1));
+    assert_eq!(all["monitoring/grafana"], (1, 1, 1, 0));
+    assert_eq!(all["search/elastic"], (5, 5, 4, 1));
+
+    let pods = town.pods("payments", "api").await;
+    town.evict(&pods[0]).await.expect("one may go");
+    let refused = town.evict(&pods[1]).await.expect_err("no second one");
+    let kube::Error::Api(status) = refused else { panic!("{refused}") };
+    assert_eq!(status.code, 429);
+
+    town.pass(15).await;
+    town.evict(&pods[1]).await.expect("the first one's replacement is ready");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_replaces_every_pod_and_never_has_too_few() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let old: BTreeSet<String> =
+        town.pods("shop", "frontend").await.iter().map(|pod| pod.name_any()).collect();
+    let deployments: Api<Deployment> = Api::namespaced(town.client.clone(), "shop");
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}});
+    deployments.patch("frontend", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
+    for _ in 0..90 {
+        town.pass(1).await;
+        let pods = town.pods("shop", "frontend").await;
+        let serving = pods.iter().filter(|pod| ready(pod)).count();
+        assert!(serving >= 7, "{serving} of 9 ready"); // maxUnavailable is 25 %
+        let alive = pods.iter().filter(|pod| active(pod)).count();
+        assert!(alive <= 12, "{alive} pods"); // maxSurge is 25 %
+    }
+    let new = town.pods("shop", "frontend").await;
+    assert_eq!(new.len(), 9);
+    assert!(new.iter().all(|pod| ready(pod) && !old.contains(&pod.name_any())));
+    let status = deployments.get("frontend").await.expect("there").status.expect("written");
+    assert_eq!(
+        (status.updated_replicas, status.available_replicas, status.replicas),
+        (Some(9), Some(9), Some(9))
+    );
+    let sets: Api<ReplicaSet> = Api::namespaced(town.client.clone(), "shop");
+    let scaled: Vec<i32> = sets
+        .list(&ListParams::default().labels("app.kubernetes.io/name=frontend"))
+        .await
+        .expect("listed")
+        .iter()
+        .filter_map(|set| set.spec.as_ref()?.replicas)
+        .collect();
+    assert_eq!(scaled.iter().sum::<i32>(), 9);
+    assert_eq!(scaled.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_without_a_place_says_so_and_is_bound_when_there_is_room() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let nodes: Api<Node> = Api::all(town.client.clone());
+    let cordon = |on: bool| Patch::Merge(json!({"spec": {"unschedulable": on}}));
+    let all = nodes.list(&ListParams::default()).await.expect("listed");
+    for node in &all {
+        nodes.patch(&node.name_any(), &PatchParams::default(), &cordon(true)).await.expect("cordoned");
+    }
+    town.pass(1).await;
+    let victim = town.pods("shop", "catalog").await.remove(0);
+    town.delete(&victim).await;
+    town.pass(60).await;
+    let waiting: Vec<Pod> =
+        town.pods("shop", "catalog").await.into_iter().filter(|pod| !ready(pod)).collect();
+    assert_eq!(waiting.len(), 1);
+    let conditions = waiting[0].status.as_ref().and_then(|s| s.conditions.clone()).expect("conditions");
+    let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled").expect("told");
+    assert_eq!(scheduled.reason.as_deref(), Some("Unschedulable"));
+    nodes.patch("general-1a-01", &PatchParams::default(), &cordon(false)).await.expect("uncordoned");
+    town.pass(10).await;
+    let bound = town.pod(&waiting[0]).await.expect("there");
+    assert_eq!(bound.spec.as_ref().and_then(|spec| spec.node_name.as_deref()), Some("general-1a-01"));
+    assert!(ready(&bound));
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphans_of_a_deleted_node_are_collected_after_the_quarantine() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let nodes: Api<Node> = Api::all(town.client.clone());
+    town.world.strike("spot-1a-01", Fate::FallsSilent).await;
+    nodes.delete("spot-1a-01", &DeleteParams::default()).await.expect("deleted");
+    let there = town.on_node("spot-1a-01", "DaemonSet").await.len();
+    assert!(there > 0);
+    town.pass(38).await;
+    assert_eq!(town.on_node("spot-1a-01", "DaemonSet").await.len(), there, "still in quarantine");
+    town.pass(45).await;
+    assert_eq!(town.on_node("spot-1a-01", "DaemonSet").await.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_holds_a_stopped_pod_until_its_owner_takes_it_off() {
+    let town = Town::of("healthy");
+    town.pass(5).await;
+    let pod = town.pods("platform", "backup-agent").await.remove(0);
+    town.delete(&pod).await;
+    let mut held = false;
+    for _ in 0..32 {
+        town.pass(1).await;
+        let now = town.pod(&pod).await.expect("held for twenty seconds after its end");
+        held = now.status.and_then(|status| status.phase).as_deref() == Some("Succeeded");
+        if held {
+            break;
+        }
+    }
+    assert!(held, "its grace is 30 s");
+    town.pass(25).await;
+    assert!(town.pod(&pod).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_scenario_begins_with_an_unknown_node_and_one_that_nobody_has_missed_yet() {
+    let town = Town::of("default");
+    town.pass(1).await;
+    assert_eq!(town.condition("general-1b-01", "Ready").await, "Unknown");
+    let node = town.node("general-1b-01").await;
+    let taint = node.spec.as_ref().and_then(|s| s.taints.clone()).unwrap_or_default();
+    let taint = taint.into_iter().find(|taint| taint.effect == "NoExecute").expect("NoExecute");
+    let added = Timestamp::parse(&taint.time_added.expect("timeAdded").0.to_string()).expect("a time");
+    let left = Span::from_secs(300) - town.clock.now().since(added);
+    assert!(left > Span::from_secs(20) && left < Span::from_secs(60), "the first eviction comes in {left}");
+    let ages = town.lease_ages().await;
+    let silent: Vec<&String> = ages
+        .iter()
+        .filter(|(_, age)| **age > Span::from_secs(24) && **age < Span::from_secs(50))
+        .map(|(node, _)| node)
+        .collect();
+    assert_eq!(silent, ["memory-1c-01"]);
+    let before = town.pods("shop", "frontend").await.len();
+    town.pass(9).await;
+    assert!(town.pods("shop", "frontend").await.len() > before, "a rollout is on its way");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zone_outage_takes_one_zone_and_gives_it_back() {
+    let town = Town::of("zone-outage");
+    town.pass(70).await;
+    for (node, age) in town.lease_ages().await {
+        assert_eq!(age > Span::from_secs(45), node.contains("-1b-"), "{node} renewed {age} ago");
+    }
+    town.pass(560).await;
+    assert!(town.lease_ages().await.values().all(|age| *age < Span::from_secs(11)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partial_disruption_takes_more_than_55_percent_of_a_zone_of_more_than_50() {
+    let town = Town::of("partial-disruption");
+    town.pass(150).await;
+    let ages = town.lease_ages().await;
+    let zone: Vec<&Span> =
+        ages.iter().filter(|(node, _)| node.contains("-1a-")).map(|(_, age)| age).collect();
+    let lost = zone.iter().filter(|age| ***age > Span::from_secs(50)).count();
+    assert!(zone.len() > 50, "{} nodes", zone.len());
+    assert!(lost * 100 >= zone.len() * 55 && lost < zone.len(), "{lost} of {}", zone.len());
+    let others = ages.iter().filter(|(node, age)| !node.contains("-1a-") && **age > Span::from_secs(11));
+    assert_eq!(others.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_outage_takes_every_node_and_gives_all_back() {
+    let town = Town::of("full-outage");
+    town.pass(70).await;
+    assert!(town.lease_ages().await.values().all(|age| *age > Span::from_secs(50)));
+    town.pass(200).await;
+    assert!(town.lease_ages().await.values().all(|age| *age < Span::from_secs(11)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kernel_upgrade_drains_reboots_and_uncordons_node_by_node() {
+    let town = Town::of("kernel-upgrade");
+    let kernel =
+        |node: &Node| node.status.as_ref().and_then(|s| s.node_info.clone()).map(|info| info.kernel_version);
+    let old = kernel(&town.node("general-1a-01").await);
+    town.pass(12).await;
+    let cordoned = town.cordoned().await;
+    assert_eq!(cordoned.len(), 1);
+    let first = cordoned.first().expect("one").clone();
+    for _ in 0..400 {
+        if town.cordoned().await.first() != Some(&first) {
+            break;
+        }
+        town.pass(1).await;
+    }
+    let upgraded = town.node(&first).await;
+    assert_ne!(kernel(&upgraded), old, "{first} runs the new kernel");
+    assert_eq!(town.condition(&first, "Ready").await, "True");
+    for _ in 0..60 {
+        town.pass(10).await;
+        assert!(town.cordoned().await.len() <= 1, "one at a time");
+    }
+    let nodes: Api<Node> = Api::all(town.client.clone());
+    let all = nodes.list(&ListParams::default()).await.expect("listed");
+    let upgraded = all.iter().filter(|node| kernel(node) != old).count();
+    assert!(upgraded > 3, "{upgraded} nodes in ten minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flapping_node_comes_and_goes() {
+    let town = Town::of("flapping");
+    let mut seen = BTreeSet::new();
+    for _ in 0..30 {
+        town.pass(10).await;
+        let ages = town.lease_ages().await;
+        let silent: Vec<&String> =
+            ages.iter().filter(|(_, a)| **a > Span::from_secs(40)).map(|(n, _)| n).collect();
+        assert!(silent.len() <= 1, "{silent:?}");
+        seen.insert(silent.len());
+    }
+    assert_eq!(seen, BTreeSet::from([0, 1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_seeds_give_equal_worlds_and_other_seeds_others() {
+    let mut worlds = Vec::new();
+    for seed in [4, 4, 5] {
+        let town = Town::with(Options { seed, scenario: named("default"), ..Options::default() });
+        let nodes: Api<Node> = Api::all(town.client.clone());
+        let pods: Api<Pod> = Api::all(town.client.clone());
+        let nodes = nodes.list(&ListParams::default()).await.expect("listed").items;
+        let pods = pods.list(&ListParams::default()).await.expect("listed").items;
+        let mut texts: Vec<Value> = nodes.iter().map(|node| json!(node)).collect();
+        texts.extend(
+            pods.iter().map(|pod| json!([pod.metadata.name, pod.metadata.uid, pod.spec, pod.status])),
+        );
+        worlds.push(texts);
+    }
+    assert_eq!(worlds[0], worlds[1]);
+    assert_ne!(worlds[0], worlds[2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_changes_come_at_the_rate_that_was_asked_for() {
+    let options =
+        Options { scenario: named("healthy"), pod_changes_per_second: Some(50.0), ..Options::default() };
+    let town = Town::with(options);
+    town.pass(10).await;
+    let before = town.server.revision();
+    let leases = 24; // renewed once in these ten seconds
+    town.pass(10).await;
+    let changes = town.server.revision() - before;
+    assert!((500 + leases - 30..=500 + leases + 40).contains(&changes), "{changes} changes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_cluster_writes_nothing_but_heartbeats() {
+    let town = Town::of("healthy");
+    town.pass(60).await;
+    let before = town.server.revision();
+    town.pass(60).await;
+    // 24 nodes: a lease every 10 s, a status every 5 min; two Jobs end a few pods.
+    let changes = town.server.revision() - before;
+    assert!((24 * 5..24 * 7 + 60).contains(&changes), "{changes} writes in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stateful_sets_and_deployments_report_what_they_have() {
+    let town = Town::of("healthy");
+    town.pass(10).await;
+    let sets: Api<StatefulSet> = Api::all(town.client.clone());
+    for set in sets.list(&ListParams::default()).await.expect("listed") {
+        let status = set.status.clone().expect("written");
+        assert_eq!(status.ready_replicas, set.spec.as_ref().and_then(|s| s.replicas), "{}", set.name_any());
+    }
+}
+
+/// An embedded cluster under test.
+struct Town {
+    server: Server,
+    client: Client,
+    clock: Clock,
+    world: World,
+    cancel: CancellationToken,
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Town {
+    fn of(scenario: &str) -> Self {
+        Self::with(Options { scenario: named(scenario), ..Options::default() })
+    }
+
+    fn with(options: Options) -> Self {
+        let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
+        let server = Server::new(clock, api::Options { seed: options.seed, ..api::Options::default() });
         let cancel = CancellationToken::new();
-        let scenario = Scenario::named(scenario).expect("a scenario");
-        let options =
-            world::Options { scenario, seed, pod_changes_per_second: Some(0.0), ..world::Options::default() };
-        let world = World::start(&api, clock, &options, cancel.clone());
-        Self { clock, client: api.client(), cancel, world }
+        let world = World::start(&server, clock, &options, cancel.clone());
+        Self { client: server.client(), server, clock, world, cancel }
     }
 
     async fn pass(&self, seconds: i64) {
         self.clock.sleep(Span::from_secs(seconds)).await;
     }
 
-    async fn nodes(&self) -> BTreeMap<String, Node> {
-        let api = kube::Api::<Node>::all(self.client.clone());
-        let listed = api.list(&ListParams::default()).await.expect("a list of nodes");
-        listed.into_iter().map(|node| (node.name_any(), node)).collect()
+    async fn lease_ages(&self) -> BTreeMap<String, Span> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-node-lease");
+        let now = self.clock.now();
+        let age = |lease: &Lease| {
+            let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.clone()).expect("renewed once");
+            now.since(Timestamp::parse(&renewed.0.to_string()).expect("a time"))
+        };
+        leases
+            .list(&ListParams::default())
+            .await
+            .expect("listed")
+            .iter()
+            .map(|l| (l.name_any(), age(l)))
+            .collect()
     }
 
-    async fn pods(&self) -> Vec<Pod> {
-        let api = kube::Api::<Pod>::all(self.client.clone());
-        api.list(&ListParams::default()).await.expect("a list of pods").items
+    async fn node(&self, name: &str) -> Node {
+        Api::all(self.client.clone()).get(name).await.expect("there is such a node")
     }
 
-    /// When each node's lease was last renewed.
-    async fn renewals(&self) -> BTreeMap<String, String> {
-        let api = kube::Api::<Lease>::namespaced(self.client.clone(), "kube-node-lease");
-        let leases = api.list(&ListParams::default()).await.expect("a list of leases");
-        let renewed = |lease: &Lease| lease.spec.as_ref()?.renew_time.as_ref().map(|time| time.0.to_string());
-        leases.iter().filter_map(|lease| Some((lease.name_any(), renewed(lease)?))).collect()
+    async fn cordoned(&self) -> Vec<String> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let all = nodes.list(&ListParams::default()).await.expect("listed");
+        let off = |node: &&Node| node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+        all.iter().filter(off).map(ResourceExt::name_any).collect()
     }
 
-    async fn end(self) {
-        self.cancel.cancel();
-        self.world.stopped().await;
+    async fn condition(&self, node: &str, kind: &str) -> String {
+        let status = self.node(node).await.status.and_then(|status| status.conditions).unwrap_or_default();
+        status.into_iter().find(|condition| condition.type_ == kind).expect("it has the condition").status
+    }
+
+    /// The pods of a service.
+    async fn pods(&self, namespace: &str, service: &str) -> Vec<Pod> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let labels = format!("app.kubernetes.io/name={service}");
+        pods.list(&ListParams::default().labels(&labels)).await.expect("listed").items
+    }
+
+    async fn on_node(&self, node: &str, owner: &str) -> Vec<Pod> {
+        let pods: Api<Pod> = Api::all(self.client.clone());
+        let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let owned = |pod: &Pod| pod.owner_references().iter().any(|reference| reference.kind == owner);
+        pods.list(&here).await.expect("listed").items.into_iter().filter(owned).collect()
+    }
+
+    async fn pod(&self, pod: &Pod) -> Option<Pod> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().expect("namespaced"));
+        let now = pods.get_opt(&pod.name_any()).await.expect("answered")?;
+        (now.uid() == pod.uid()).then_some(now)
+    }
+
+    async fn delete(&self, pod: &Pod) {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().expect("namespaced"));
+        pods.delete(&pod.name_any(), &DeleteParams::default()).await.expect("deleted");
+    }
+
+    async fn evict(&self, pod: &Pod) -> kube::Result<kube::core::Status> {
+        let mut eviction = Eviction::default();
+        eviction.metadata.name = pod.metadata.name.clone();
+        eviction.metadata.namespace = pod.metadata.namespace.clone();
+        Api::<Pod>::namespaced(self.client.clone(), &pod.namespace().expect("namespaced"))
+            .create_subresource("eviction", &pod.name_any(), &PostParams::default(), &eviction)
+            .await
     }
 }
 
-fn owner(pod: &Pod) -> Option<(String, String)> {
-    pod.owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true))
-        .map(|o| (o.kind.clone(), o.name.clone()))
+fn named(scenario: &str) -> &'static Scenario {
+    Scenario::named(scenario).expect("one of the table")
 }
 
-fn is_active(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+fn ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-#[tokio::test(start_paused = true)]
-async fn only_the_silent_node_stops_renewing() {
-    let stage = Stage::new("silent-node", 1);
-    stage.pass(30).await;
-    let before = stage.renewals().await;
-    stage.pass(30).await;
-    let after = stage.renewals().await;
-    let stale: Vec<&String> =
-        before.iter().filter(|(node, at)| after.get(*node) == Some(at)).map(|(n, _)| n).collect();
-    assert_eq!(stale.len(), 1, "{stale:?}");
-    assert!(before.len() > 10);
-    stage.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_node_of_a_lost_zone_falls_silent_and_comes_back() {
-    let stage = Stage::new("zone-outage", 1);
-    stage.pass(60).await;
-    let (first, nodes) = (stage.renewals().await, stage.nodes().await);
-    stage.pass(60).await;
-    let second = stage.renewals().await;
-    let zone = |node: &str| nodes[node].labels()["topology.kubernetes.io/zone"].clone();
-    let silent: BTreeSet<String> =
-        first.iter().filter(|(node, at)| second.get(*node) == Some(at)).map(|(n, _)| zone(n)).collect();
-    assert_eq!(silent.len(), 1, "one zone: {silent:?}");
-    stage.pass(600).await;
-    let third = stage.renewals().await;
-    assert!(second.iter().all(|(node, at)| third.get(node) != Some(at)), "all renew again");
-    stage.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_deleted_pod_ends_and_its_replica_set_makes_another() {
-    let stage = Stage::new("healthy", 1);
-    stage.pass(5).await;
-    let pods = stage.pods().await;
-    let victim =
-        pods.iter().find(|pod| owner(pod).is_some_and(|(kind, _)| kind == "ReplicaSet")).expect("one");
-    let of_owner =
-        |pods: &[Pod]| pods.iter().filter(|pod| owner(pod) == owner(victim) && is_active(pod)).count();
-    let wanted = of_owner(&pods);
-    let api = kube::Api::<Pod>::namespaced(stage.client.clone(), &victim.namespace().expect("a pod has one"));
-    api.delete(&victim.name_any(), &DeleteParams::default()).await.expect("deletion begins");
-    stage.pass(90).await;
-    let now = stage.pods().await;
-    assert!(now.iter().all(|pod| pod.uid() != victim.uid()), "its kubelet has ended it");
-    assert_eq!(of_owner(&now), wanted);
-    let bound = now
-        .iter()
-        .filter(|pod| owner(pod) == owner(victim))
-        .all(|pod| pod.spec.as_ref().is_some_and(|s| s.node_name.is_some()));
-    assert!(bound, "the scheduler has placed the new one");
-    stage.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_pod_on_a_silent_node_stays_terminating() {
-    let stage = Stage::new("silent-node", 1);
-    stage.pass(15).await;
-    let before = stage.renewals().await;
-    stage.pass(15).await;
-    let after = stage.renewals().await;
-    let silent = before.iter().find(|(node, at)| after.get(*node) == Some(at)).expect("a silent node").0;
-    let on_it = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(silent);
-    let pods = stage.pods().await;
-    let victim = pods
-        .iter()
-        .filter(on_it)
-        .find(|pod| owner(pod).is_some_and(|(kind, _)| kind == "ReplicaSet"))
-        .expect("one");
-    let api = kube::Api::<Pod>::namespaced(stage.client.clone(), &victim.namespace().expect("a pod has one"));
-    api.delete(&victim.name_any(), &DeleteParams::default()).await.expect("deletion begins");
-    stage.pass(600).await;
-    let still = api.get(&victim.name_any()).await.expect("still there");
-    assert!(still.metadata.deletion_timestamp.is_some());
-    stage.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_exhausted_budget_refuses_an_eviction() {
-    let stage = Stage::new("healthy", 1);
-    stage.pass(10).await;
-    let budgets = kube::Api::<PodDisruptionBudget>::all(stage.client.clone());
-    let budgets = budgets.list(&ListParams::default()).await.expect("budgets").items;
-    let pods = stage.pods().await;
-    let covers = |budget: &PodDisruptionBudget, pod: &Pod| {
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()?.match_labels.clone());
-        budget.namespace() == pod.namespace()
-            && selector
-                .is_some_and(|labels| labels.iter().all(|(key, value)| pod.labels().get(key) == Some(value)))
-    };
-    let allowed =
-        |budget: &PodDisruptionBudget| budget.status.as_ref().map_or(0, |status| status.disruptions_allowed);
-    let budget = budgets
-        .iter()
-        .find(|budget| allowed(budget) > 0 && pods.iter().any(|pod| covers(budget, pod)))
-        .expect("one with room");
-    let api =
-        kube::Api::<Pod>::namespaced(stage.client.clone(), &budget.namespace().expect("a budget has one"));
-    let mut answers = Vec::new();
-    for pod in pods.iter().filter(|pod| covers(budget, pod)) {
-        match api.evict(&pod.name_any(), &EvictParams::default()).await {
-            Ok(_) => answers.push(201),
-            Err(kube::Error::Api(status)) => answers.push(status.code),
-            Err(other) => panic!("{other}"),
-        }
-    }
-    let granted = answers.iter().take_while(|code| **code == 201).count();
-    assert_eq!(i32::try_from(granted).expect("few"), allowed(budget), "{answers:?}");
-    assert!(answers[granted..].iter().all(|code| *code == 429), "{answers:?}");
-    stage.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_upgrade_reboots_workers_into_the_new_kernel_one_by_one() {
-    let stage = Stage::new("kernel-upgrade", 1);
-    let kernels = |nodes: &BTreeMap<String, Node>| -> BTreeMap<String, usize> {
-        let kernel =
-            |node: &Node| node.status.as_ref()?.node_info.as_ref().map(|info| info.kernel_version.clone());
-        nodes.values().filter_map(kernel).fold(BTreeMap::new(), |mut counts, kernel| {
-            *counts.entry(kernel).or_default() += 1;
-            counts
-        })
-    };
-    let mut seen = BTreeSet::new();
-    for _ in 0..60 {
-        stage.pass(10).await;
-        let nodes = stage.nodes().await;
-        let cordoned = nodes
-            .values()
-            .filter(|node| node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true));
-        assert!(cordoned.count() <= 1, "one at a time");
-        seen.insert(kernels(&nodes).get("6.8.0-58-generic").copied().unwrap_or(0));
-    }
-    assert!(seen.len() > 3, "more and more of them: {seen:?}");
-    stage.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_same_seed_gives_the_same_world() {
-    let names = async |seed| {
-        let stage = Stage::new("default", seed);
-        let pods: Vec<String> =
-            stage.pods().await.iter().map(|pod| format!("{} {:?}", pod.name_any(), pod.uid())).collect();
-        stage.end().await;
-        pods
-    };
-    let (first, again, other) = (names(7).await, names(7).await, names(8).await);
-    assert_eq!(first, again);
-    assert_ne!(first, other);
+fn active(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_none()
 }

@@ -1,6 +1,6 @@
 //! Watches shared by the agents, and what an agent knows by them.
 
-use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
+use std::{collections::BTreeMap, fmt::Debug, ops::Bound, sync::Arc};
 
 use futures::{StreamExt, future::BoxFuture};
 use kube::{
@@ -140,6 +140,16 @@ impl<K: Object> Known<K> {
 
     pub fn all(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
         self.objects.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// All objects, those after `key` first and then the others.
+    pub fn after(&self, key: &Key) -> impl Iterator<Item = (&Key, &Arc<K>)> {
+        let later = self.objects.range((Bound::Excluded(key), Bound::Unbounded));
+        later.chain(self.objects.range(..=key))
     }
 
     /// The objects of one namespace.

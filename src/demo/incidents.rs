@@ -2,15 +2,15 @@
 
 use http::Request;
 use kube::Client;
-use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     chance::Chance,
     kubelets::{self, Fate, Level},
-    objects::Key,
+    objects::{Key, Object, Pod, WorkloadKind},
     seed::nodes::Machine,
     troubles::Troubles,
     writer::{Patch, Refused, Writer, path},
@@ -31,12 +31,12 @@ pub enum Happening {
     Fate(String, Fate),
     /// An operator drains a node, reboots it with this kernel, and lets it work again.
     Upgrade { node: String, kernel: &'static str },
-    /// So many pods of a workload are replaced, one after the other.
-    Rollout { pods: usize },
+    /// A Deployment gets new pods, a few at a time, as by `kubectl rollout restart`.
+    Rollout { namespace: &'static str, deployment: &'static str },
 }
 
 /// The kernel that the rolling upgrade brings.
-const NEW_KERNEL: &str = "6.8.0-58-generic";
+const NEW_KERNEL: &str = "6.1.0-41-cloud-amd64";
 /// How long an operator waits for a drain, and for a node to come up.
 const PATIENCE: Span = Span::from_secs(180);
 
@@ -47,19 +47,44 @@ pub fn nothing(_: &[Machine]) -> Vec<Step> {
     Vec::new()
 }
 
-/// The tour: a rollout, a node short of processes for a while, a second node lost, the first one back.
+/// The tour, for two hours: a rollout every 50 seconds, pressure that comes and goes, and every ten minutes a node that
+/// falls silent and comes back five minutes later.
 pub fn tour(machines: &[Machine]) -> Vec<Step> {
     let workers = workers(machines);
-    let mut steps = vec![Step { after: secs(3), what: Happening::Rollout { pods: 8 } }];
-    if let [.., hurt, lost] = workers.as_slice() {
-        steps.push(fate(12, hurt, Fate::Pressure("PIDPressure", Level::High)));
-        steps.push(fate(90, hurt, Fate::Pressure("PIDPressure", Level::Normal)));
-        steps.push(fate(150, lost, Fate::FallsSilent));
-        steps.push(fate(420, lost, Fate::ComesBack));
+    let node = |turn: usize| workers.get(turn * 7 % workers.len().max(1));
+    let mut steps = Vec::new();
+    for (turn, (namespace, deployment)) in ROLLED_OUT.iter().cycle().take(144).enumerate() {
+        let what = Happening::Rollout { namespace, deployment };
+        steps.push(Step { after: secs(3 + 50 * turn as i64), what });
     }
-    steps.push(Step { after: secs(200), what: Happening::Rollout { pods: 8 } });
+    for turn in 0..30 {
+        let begin = 4 + 240 * turn as i64;
+        let kind = ["DiskPressure", "PIDPressure", "MemoryPressure"][turn % 3];
+        if let Some(node) = node(turn + 1) {
+            steps.push(fate(begin, node, Fate::Pressure(kind, Level::High)));
+            steps.push(fate(begin + 100, node, Fate::Pressure(kind, Level::Normal)));
+        }
+    }
+    for turn in 0..12 {
+        let begin = 150 + 600 * turn as i64;
+        if let Some(node) = node(turn + 4) {
+            steps.push(fate(begin, node, Fate::FallsSilent));
+            steps.push(fate(begin + 300, node, Fate::ComesBack));
+        }
+    }
+    steps.sort_by_key(|step| step.after);
     steps
 }
+
+/// Deployments that the tour rolls out, in turn.
+const ROLLED_OUT: [(&str, &str); 6] = [
+    ("shop", "frontend"),
+    ("search", "query-api"),
+    ("shop", "cart"),
+    ("payments", "fraud-scoring"),
+    ("shop", "catalog"),
+    ("batch", "image-resize"),
+];
 
 pub fn silent_node(machines: &[Machine]) -> Vec<Step> {
     workers(machines).first().map(|node| fate(5, node, Fate::FallsSilent)).into_iter().collect()
@@ -154,9 +179,13 @@ impl Incidents {
                     self.troubles.tell(format!("upgrade of {node}"), &refused);
                 }
             }
-            Happening::Rollout { pods } => {
-                if let Err(refused) = self.roll_out(pods).await {
-                    self.troubles.tell("rollout", &refused);
+            Happening::Rollout { namespace, deployment } => {
+                match self.roll_out(namespace, deployment).await {
+                    // A small cluster has not got every Deployment.
+                    Ok(()) | Err(Refused::Gone) => {}
+                    Err(refused) => {
+                        self.troubles.tell(format!("rollout of {namespace}/{deployment}"), &refused)
+                    }
                 }
             }
         }
@@ -173,6 +202,7 @@ impl Incidents {
         while self.clock.now() < end && self.evict_from(node).await? > 0 {
             self.clock.sleep(secs(3)).await;
         }
+        self.delete_from(node).await?;
         self.strike(node.to_owned(), Fate::Reboots { down: secs(15), kernel: kernel.to_owned() }).await;
         self.clock.sleep(secs(25)).await;
         self.cordon(node, false).await?;
@@ -188,40 +218,43 @@ impl Incidents {
     /// Asks for the eviction of every pod that a drain would evict; tells how many are still there.
     async fn evict_from(&self, node: &str) -> Result<usize, Refused> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
-        let leaving: Vec<&Value> = pods.iter().filter(|pod| drains(pod)).collect();
-        for pod in leaving.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()) {
-            let key = key_of(pod);
+        let leaving: Vec<&Pod> = pods.iter().filter(|pod| drains(pod)).collect();
+        for pod in leaving.iter().filter(|pod| !pod.is_deleted()) {
+            let key = Key::of(*pod);
             let eviction = json!({
                 "apiVersion": "policy/v1",
                 "kind": "Eviction",
                 "metadata": {"name": key.name, "namespace": key.namespace},
+                "deleteOptions": {"preconditions": {"uid": pod.uid()}},
             });
-            match self.writer.create::<IgnoredAny>(&format!("{}/eviction", path::pod(&key)), &eviction).await
-            {
-                Ok(_) | Err(Refused::NotNow(_) | Refused::Gone) => {}
+            let path = format!("{}/eviction", path::pod(&key));
+            match self.writer.create::<IgnoredAny>(&path, &eviction).await {
+                // A budget may give way later; a pod that is gone or another by now is no longer in the way.
+                Ok(_) | Err(Refused::NotNow(_) | Refused::Gone | Refused::Conflict(_)) => {}
                 Err(refused) => return Err(refused),
             }
         }
         Ok(leaving.len())
     }
 
-    /// Replaces pods of one ReplicaSet as a rollout does: one goes, the next one comes.
-    async fn roll_out(&self, pods: usize) -> Result<(), Refused> {
-        let all = list_pods(&self.writer.client(), "limit=500").await?;
-        let owned = |pod: &&Value| {
-            owner_kind(pod) == Some("ReplicaSet") && pod["metadata"]["deletionTimestamp"].is_null()
-        };
-        let mut candidates: Vec<&Value> = all.iter().filter(owned).collect();
-        self.chance.about(&["rollout", &self.clock.now().to_time()]).shuffle(&mut candidates);
-        for pod in candidates.into_iter().take(pods) {
-            let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-            match self.writer.delete(&path::pod(&key_of(pod)), uid, None).await {
+    /// What no budget let go, the operator deletes in the end.
+    async fn delete_from(&self, node: &str) -> Result<(), Refused> {
+        let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
+        for pod in pods.iter().filter(|pod| drains(pod) && !pod.is_deleted()) {
+            match self.writer.delete(&path::pod(&Key::of(pod)), pod.uid(), None).await {
                 Ok(()) | Err(Refused::Gone | Refused::Conflict(_)) => {}
                 Err(refused) => return Err(refused),
             }
-            self.clock.sleep(secs(2)).await;
         }
         Ok(())
+    }
+
+    async fn roll_out(&self, namespace: &str, deployment: &str) -> Result<(), Refused> {
+        let key = Key { namespace: namespace.to_owned(), name: deployment.to_owned() };
+        let restarted = json!({"kubectl.kubernetes.io/restartedAt": self.clock.now().to_time()});
+        let patch = json!({"spec": {"template": {"metadata": {"annotations": restarted}}}});
+        let path = path::workload(WorkloadKind::Deployment, &key);
+        self.writer.patch::<IgnoredAny>(&path, Patch::Merge, &patch).await.map(drop)
     }
 
     /// The bustle of every day: so many changes of pods a second, most of them of no consequence.
@@ -243,7 +276,7 @@ impl Incidents {
                 match list_pods(&self.writer.client(), "limit=5000&fieldSelector=status.phase%3DRunning")
                     .await
                 {
-                    Ok(pods) => known = pods.iter().map(key_of).collect(),
+                    Ok(pods) => known = pods.iter().map(Key::of).collect(),
                     Err(refused) => self.troubles.tell("bustle", &refused),
                 }
             }
@@ -257,28 +290,19 @@ impl Incidents {
     }
 }
 
-async fn list_pods(client: &Client, query: &str) -> Result<Vec<Value>, Refused> {
+async fn list_pods(client: &Client, query: &str) -> Result<Vec<Pod>, Refused> {
+    #[derive(Deserialize)]
+    struct List {
+        items: Vec<Pod>,
+    }
     let request =
         Request::get(format!("/api/v1/pods?{query}")).body(Vec::new()).map_err(kube::Error::HttpError)?;
-    let mut list: Value = client.request(request).await?;
-    Ok(match list["items"].take() {
-        Value::Array(items) => items,
-        _ => Vec::new(),
-    })
-}
-
-fn key_of(pod: &Value) -> Key {
-    let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
-    Key { namespace: text("namespace"), name: text("name") }
-}
-
-fn owner_kind(pod: &Value) -> Option<&str> {
-    let owners = pod["metadata"]["ownerReferences"].as_array()?;
-    owners.iter().find(|owner| owner["controller"] == true)?["kind"].as_str()
+    let list: List = client.request(request).await?;
+    Ok(list.items)
 }
 
 /// Whether a drain evicts it: not what belongs to a DaemonSet or to the node itself, nor what has ended.
-fn drains(pod: &Value) -> bool {
-    let ended = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-    !ended && !matches!(owner_kind(pod), Some("DaemonSet" | "Node"))
+fn drains(pod: &Pod) -> bool {
+    let stays = pod.controller().is_some_and(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"));
+    !pod.is_finished() && !stays
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use super::kubelets::{Fate, Level};
 use super::{
     api::{Api, kinds},
     chance::Chance,
@@ -15,7 +16,7 @@ use super::{
     objects::WorkloadKind,
     scenario::{SCENARIOS, Scenario},
     scheduler::{self, Scheduler},
-    seed::{self, Past, Seed, nodes::Machine},
+    seed::{Past, Seed, nodes::Machine},
     troubles::{Trouble, Troubles},
     workloads::{self, Workloads},
     writer::Writer,
@@ -28,6 +29,7 @@ const INBOX: usize = 1024;
 /// The inhabitants of one embedded cluster. They stop when the token they were started with is cancelled.
 pub struct World {
     tasks: TaskTracker,
+    kubelets: mpsc::Sender<kubelets::Message>,
 }
 
 /// Which world.
@@ -54,9 +56,10 @@ impl World {
     /// Fills an empty API and brings the cluster to life.
     pub fn start(api: &Api, clock: Clock, options: &Options, cancel: CancellationToken) -> Self {
         let chance = Chance::new(options.seed);
+        let epoch = clock.now();
         let nodes = options.nodes.unwrap_or(options.scenario.nodes);
         let pods = options.pods.unwrap_or(options.scenario.pods);
-        let seed = Seed::new(nodes, pods, options.scenario.before, chance, clock.now());
+        let seed = Seed::new(nodes, pods, options.scenario.before, chance, epoch);
         seed.objects().for_each(|object| load(api, object));
         let tasks = TaskTracker::new();
         let (troubles, told) = Troubles::new(clock);
@@ -65,8 +68,7 @@ impl World {
         let (kubelets, orders) = mpsc::channel(INBOX);
         let (workloads, changes) = mpsc::channel(INBOX);
         let (scheduler, pods) = mpsc::channel(INBOX);
-        let starts: Vec<Start> =
-            seed.machines.iter().map(|machine| start(machine, chance, clock.now())).collect();
+        let starts: Vec<Start> = seed.machines.iter().map(|machine| start(machine, chance, epoch)).collect();
         let all = Kubelets::new(clock, writer("kubelets"), chance, troubles.clone(), starts);
         tasks.spawn(all.run(orders, cancel.clone()));
         let all = Workloads::new(clock, writer("workloads"), chance, troubles.clone());
@@ -109,7 +111,13 @@ impl World {
         let bustle = options.pod_changes_per_second.unwrap_or(options.scenario.pod_changes_per_second);
         tasks.spawn(incidents("users").bustle(bustle, cancel));
         tasks.close();
-        Self { tasks }
+        Self { tasks, kubelets }
+    }
+
+    /// Lets something happen to a node, beside what the scenario has in store for it.
+    pub async fn strike(&self, node: &str, fate: Fate) {
+        // Kubelets that have stopped are past all fate.
+        let _ = self.kubelets.send(kubelets::Message::Fate(node.to_owned(), fate)).await;
     }
 
     /// Waits until every agent has stopped.
@@ -120,14 +128,15 @@ impl World {
 
 /// A kubelet as its machine's past has left it.
 fn start(machine: &Machine, chance: Chance, now: Timestamp) -> Start {
-    let lease = seed::nodes::lease(machine, chance, now);
-    let renewed = lease["spec"]["renewTime"].as_str().and_then(Timestamp::parse);
-    let (renewed, pressures) = match machine.past {
-        Past::Well => (renewed, BTreeSet::new()),
-        Past::SilentFor(_) | Past::UnknownFor(_) => (None, BTreeSet::new()),
-        Past::MemoryPressureFor(_) => (renewed, BTreeSet::from(["MemoryPressure"])),
+    let renewed = match machine.past {
+        Past::Well | Past::MemoryPressureFor(_) => Some(machine.renewed(chance, now)),
+        Past::SilentFor(_) | Past::UnknownFor(_) => None,
     };
-    Start { node: machine.name.clone(), renewed, reported: now, pressures }
+    let pressures = match machine.past {
+        Past::MemoryPressureFor(_) => BTreeSet::from(["MemoryPressure"]),
+        Past::Well | Past::SilentFor(_) | Past::UnknownFor(_) => BTreeSet::new(),
+    };
+    Start { node: machine.name.clone(), renewed, reported: machine.reported(chance, now), pressures }
 }
 
 /// The agents' troubles are nobody's on screen: they go into the log.

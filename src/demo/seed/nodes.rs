@@ -62,6 +62,8 @@ pub const POOLS: [Pool; 3] = [
     },
 ];
 
+/// How long a node had been silent when the controller gave it up: the grace period, and the way to the next pass.
+const GRACE: Span = Span::from_secs(52);
 /// The most pods a kubelet takes, by its own default.
 pub const MAX_PODS: i64 = 110;
 
@@ -111,6 +113,27 @@ impl Machine {
         self.pool.memory_gib * 1024 - 1536
     }
 
+    /// When its kubelet last renewed its lease.
+    pub fn renewed(&self, chance: Chance, epoch: Timestamp) -> Timestamp {
+        let ago = match self.past {
+            Past::SilentFor(span) => span,
+            Past::UnknownFor(span) => span + GRACE,
+            Past::Well | Past::MemoryPressureFor(_) => {
+                Span::from_millis(chance.about(&["renewed", &self.name]).i64(0..10_000))
+            }
+        };
+        epoch - ago
+    }
+
+    /// When its kubelet last wrote its status: unchanged, it does so every five minutes.
+    pub fn reported(&self, chance: Chance, epoch: Timestamp) -> Timestamp {
+        let ago = Span::from_secs(chance.about(&["reported", &self.name]).i64(0..290));
+        match self.past {
+            Past::UnknownFor(_) | Past::SilentFor(_) => self.renewed(chance, epoch) - ago,
+            Past::Well | Past::MemoryPressureFor(_) => epoch - ago,
+        }
+    }
+
     pub fn uid(&self, chance: Chance) -> String {
         uid(&mut chance.about(&["uid", "node", &self.name]))
     }
@@ -132,11 +155,7 @@ fn workers(count: usize) -> impl Iterator<Item = (usize, &'static Pool)> {
 pub fn node(machine: &Machine, chance: Chance, epoch: Timestamp) -> Value {
     let mut rng = chance.about(&["node", &machine.name]);
     let made = epoch - Span::from_secs(rng.i64(3 * 86_400..90 * 86_400));
-    let heartbeat = match machine.past {
-        Past::SilentFor(span) => epoch - span,
-        Past::UnknownFor(span) => epoch - span - Span::from_secs(52),
-        Past::Well | Past::MemoryPressureFor(_) => epoch - Span::from_secs(rng.i64(0..290)),
-    };
+    let heartbeat = machine.reported(chance, epoch);
     let mut node = json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -186,11 +205,7 @@ pub fn node(machine: &Machine, chance: Chance, epoch: Timestamp) -> Value {
 /// The Lease that the machine's kubelet renews in kube-node-lease.
 pub fn lease(machine: &Machine, chance: Chance, epoch: Timestamp) -> Value {
     let mut rng = chance.about(&["lease", &machine.name]);
-    let renewed = match machine.past {
-        Past::SilentFor(span) => epoch - span,
-        Past::UnknownFor(span) => epoch - span - Span::from_secs(52),
-        Past::Well | Past::MemoryPressureFor(_) => epoch - Span::from_millis(rng.i64(0..10_000)),
-    };
+    let renewed = machine.renewed(chance, epoch);
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

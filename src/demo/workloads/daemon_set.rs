@@ -1,6 +1,6 @@
 //! DaemonSets: a pod on every node that it may be on.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde_json::json;
 
@@ -15,29 +15,28 @@ impl Workloads {
     pub(super) async fn sync_daemon_set(&mut self, key: &Key) -> Result<(), Refused> {
         let Some(set) = self.workload(WorkloadKind::DaemonSet, key) else { return Ok(()) };
         let tolerations = tolerations(&set);
-        let mut missing: BTreeMap<String, ()> = self
+        let mut missing: BTreeSet<String> = self
             .nodes
             .all()
             .filter(|(_, node)| tolerated(node, &tolerations, &["NoSchedule", "NoExecute"]))
-            .map(|(key, _)| (key.name.clone(), ()))
+            .map(|(key, _)| key.name.clone())
             .collect();
         let desired = missing.len();
         for pod in self.pods_of(&set) {
             let node = pod.pinned_to().unwrap_or(&pod.spec.node_name);
-            let stays = self
-                .nodes
-                .object(&Key { namespace: String::new(), name: node.to_owned() })
-                .is_some_and(|node| tolerated(node, &tolerations, &["NoExecute"]));
+            // What is left on a node that is gone, the pod garbage collector takes away.
+            let known = self.nodes.object(&Key { namespace: String::new(), name: node.to_owned() });
+            let stays = known.is_none_or(|node| tolerated(node, &tolerations, &["NoExecute"]));
             if pod.is_deleted() {
                 missing.remove(node); // Its successor comes when it is gone.
             } else if pod.is_finished() || !stays {
                 missing.remove(node);
                 self.delete_pod(&pod, None).await?;
-            } else if missing.remove(node).is_none() && !pod.spec.node_name.is_empty() {
-                continue; // On a node that takes no new ones, but may keep this one.
+            } else {
+                missing.remove(node);
             }
         }
-        for node in missing.keys() {
+        for node in &missing {
             self.make_pod(WorkloadKind::DaemonSet, &set, None, |pod| {
                 pod["spec"]["affinity"] = pinned(node);
                 let mut all = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();

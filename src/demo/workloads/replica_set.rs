@@ -6,17 +6,15 @@ use serde_json::json;
 
 use super::Workloads;
 use crate::demo::{
-    objects::{Key, Pod, WorkloadKind},
+    objects::{Key, Pod, Workload, WorkloadKind},
     writer::Refused,
 };
 
 impl Workloads {
     pub(super) async fn sync_replica_set(&mut self, key: &Key) -> Result<(), Refused> {
         let Some(set) = self.workload(WorkloadKind::ReplicaSet, key) else { return Ok(()) };
-        let active =
-            || |pods: Vec<Arc<Pod>>| pods.into_iter().filter(|pod| pod.is_active()).collect::<Vec<_>>();
         let wanted = set.spec.replicas.unwrap_or(1);
-        let mut pods = active()(self.pods_of(&set));
+        let mut pods = self.active_pods_of(&set);
         for _ in pods.len()..wanted {
             self.make_pod(WorkloadKind::ReplicaSet, &set, None, |_| {}).await?;
         }
@@ -24,7 +22,7 @@ impl Workloads {
         for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
             self.delete_pod(pod, None).await?;
         }
-        let pods = active()(self.pods_of(&set));
+        let pods = self.active_pods_of(&set);
         let ready = pods.iter().filter(|pod| pod.is_ready()).count();
         let status = json!({
             "observedGeneration": set.metadata.generation.unwrap_or(0),
@@ -32,6 +30,11 @@ impl Workloads {
             "readyReplicas": ready, "availableReplicas": ready,
         });
         self.write_status(WorkloadKind::ReplicaSet, &set, status).await
+    }
+
+    /// What counts against the number that is wanted.
+    fn active_pods_of(&self, set: &Workload) -> Vec<Arc<Pod>> {
+        self.pods_of(set).into_iter().filter(|pod| pod.is_active()).collect()
     }
 }
 
