@@ -1,0 +1,191 @@
+//! The dashboard: the program on a pseudo terminal, timed by what it shows.
+
+use std::{
+    io::{Read, Write},
+    num::NonZero,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use super::process::Process;
+
+const ROWS: u16 = 48;
+const COLUMNS: u16 = 160;
+/// `selected` of themes/dark.toml.
+const SELECTED: vt100::Color = vt100::Color::Rgb(0x24, 0x32, 0x44);
+/// Each frame begins so: a synchronised update.
+const FRAME: &[u8] = b"\x1b[?2026h";
+/// A program that shows nothing for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub struct Dashboard {
+    begun: Instant,
+    seen: Arc<Seen>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    _pty: Box<dyn MasterPty + Send>,
+}
+
+/// What the terminal shows, and a bell for each change.
+struct Seen {
+    screen: Mutex<Screen>,
+    changed: Condvar,
+}
+
+struct Screen {
+    terminal: vt100::Parser,
+    /// When the last piece of output came, before it was looked at.
+    came: Instant,
+    frames: usize,
+    /// The end of the last piece: the sign of a frame may be cut in two.
+    tail: Vec<u8>,
+}
+
+impl Dashboard {
+    pub fn start(server: &str) -> Self {
+        let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
+        command.args(["--server", server, "--theme", "dark"]);
+        command.env("TERM", "xterm-256color");
+        command.env("COLORTERM", "truecolor");
+        command.env_remove("NO_COLOR");
+        let begun = Instant::now();
+        let child = pair.slave.spawn_command(command).expect("the program starts");
+        drop(pair.slave);
+        let seen = Arc::new(Seen::new());
+        let mut output = pair.master.try_clone_reader().expect("its output");
+        std::thread::spawn({
+            let seen = seen.clone();
+            move || {
+                let mut bytes = [0; 65_536];
+                while let Ok(read @ 1..) = output.read(&mut bytes) {
+                    seen.take(&bytes[..read]);
+                }
+            }
+        });
+        let keys = pair.master.take_writer().expect("its input");
+        Self { begun, seen, keys, child, _pty: pair.master }
+    }
+
+    pub fn process(&self) -> Process {
+        Process(self.child.process_id().expect("it lives"))
+    }
+
+    pub fn screen(&self) -> String {
+        self.seen.lock().text()
+    }
+
+    /// Waits for the pane that counts all nodes; tells when that was, from the start of the process.
+    pub fn wait_for_nodes(&self, nodes: usize) -> Duration {
+        let title = format!("2 Nodes  {} ·", thousands(nodes));
+        self.wait("all nodes", |screen| screen.text().contains(&title)) - self.begun
+    }
+
+    /// Waits until the watch of pods has its whole list.
+    pub fn wait_for_pods(&self) -> Duration {
+        self.wait("all pods", |screen| screen.text().contains("● pods ")) - self.begun
+    }
+
+    /// Moves the selection down and up in turn; tells how long it took to show.
+    pub fn key_to_frame(&mut self, number: usize) -> Duration {
+        // At no fixed phase of the frames that data draws.
+        sleep(Duration::from_millis(40 + 7 * (number as u64 % 13)));
+        let before = self.seen.lock().selected();
+        let typed = Instant::now();
+        self.type_in(if number.is_multiple_of(2) { "j" } else { "k" });
+        self.wait("the selection elsewhere", |screen| {
+            let now = screen.selected();
+            now.is_some() && now != before
+        }) - typed
+    }
+
+    /// Freezes the screen, or lets it go on.
+    pub fn freeze(&mut self) {
+        self.type_in("f");
+        sleep(Duration::from_millis(500));
+    }
+
+    pub fn frames_during(&self, time: Duration) -> (usize, Duration) {
+        let (begun, before) = (Instant::now(), self.seen.lock().frames);
+        sleep(time);
+        (self.seen.lock().frames - before, begun.elapsed())
+    }
+
+    fn type_in(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("the program reads");
+    }
+
+    /// When the output came that made it so.
+    fn wait(&self, what: &str, holds: impl Fn(&Screen) -> bool) -> Instant {
+        let deadline = Instant::now() + PATIENCE;
+        let mut screen = self.seen.lock();
+        while !holds(&screen) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{what} never came:\n{}", screen.text());
+            screen = self.seen.changed.wait_timeout(screen, left).expect("no panic").0;
+        }
+        screen.came
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Seen {
+    fn new() -> Self {
+        let cells = |count| NonZero::new(count).expect("more than none");
+        let terminal = vt100::Parser::new(cells(ROWS), cells(COLUMNS), 0);
+        let screen = Screen { terminal, came: Instant::now(), frames: 0, tail: Vec::new() };
+        Self { screen: Mutex::new(screen), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Screen> {
+        self.screen.lock().expect("no panic")
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        let came = Instant::now();
+        let mut screen = self.lock();
+        screen.came = came;
+        screen.terminal.process(bytes);
+        screen.tail.extend_from_slice(bytes);
+        screen.frames += screen.tail.windows(FRAME.len()).filter(|window| *window == FRAME).count();
+        let kept = screen.tail.len().min(FRAME.len() - 1);
+        let told = screen.tail.len() - kept;
+        screen.tail.drain(..told);
+        drop(screen);
+        self.changed.notify_all();
+    }
+}
+
+impl Screen {
+    fn text(&self) -> String {
+        self.terminal.screen().contents()
+    }
+
+    /// The row of the selection in the focused pane.
+    fn selected(&self) -> Option<u16> {
+        let is_selected = |row: &u16| {
+            let cell = self.terminal.screen().cell(*row, COLUMNS / 4);
+            cell.is_some_and(|cell| cell.bgcolor() == SELECTED)
+        };
+        (0..ROWS).find(is_selected)
+    }
+}
+
+/// As the dashboard writes numbers.
+fn thousands(number: usize) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1_000, number % 1_000),
+    }
+}
