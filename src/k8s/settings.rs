@@ -39,7 +39,8 @@ async fn find(client: &Client) -> Result<Vec<Value>, String> {
     if !labelled.is_empty() {
         return Ok(labelled);
     }
-    let mut pods = list(client, "limit=500&resourceVersion=0").await?;
+    // No resourceVersion=0: with it a server ignores the limit and sends the pods of every node's agents.
+    let mut pods = list(client, "limit=500").await?;
     pods.retain(|pod| pod["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(COMPONENT)));
     Ok(pods)
 }
