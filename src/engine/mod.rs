@@ -325,7 +325,7 @@ impl Engine {
                 continue;
             };
             record.assumed_alive = alive;
-            let untainted = [NOT_READY, UNREACHABLE].iter().all(|key| !taints::has_no_execute(node, key));
+            let untainted = taints::controllers_own(node).next().is_none();
             let unknown_to_queue =
                 self.zones.get(record.zone(node)).is_some_and(|zone| !zone.queue.knows(&node.name));
             if alive && node.is_ready() && untainted && unknown_to_queue && !record.pods_to_retry {

@@ -136,14 +136,9 @@ impl Engine {
             }
             self.out.settle(&Matter::Unknown(new.name.clone()));
         }
-        let came = [NOT_READY, UNREACHABLE].into_iter().any(|key| {
-            let opposite = if key == NOT_READY { UNREACHABLE } else { NOT_READY };
-            // A swap of one for the other is not rate-limited.
-            taints::has_no_execute(new, key)
-                && !taints::has_no_execute(old, key)
-                && !taints::has_no_execute(old, opposite)
-        });
-        if came {
+        // A swap of one for the other is not rate-limited.
+        let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
+        if tainted(new) && !tainted(old) {
             self.observe_taint(new, now);
         }
     }

@@ -44,6 +44,13 @@ pub fn has_no_execute(node: &Node, key: &str) -> bool {
     node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoExecute))
 }
 
+/// The NoExecute taints that the controller puts on nodes, as far as the node has them.
+pub fn controllers_own(node: &Node) -> impl Iterator<Item = &Taint> {
+    let ours =
+        |taint: &&Taint| [NOT_READY, UNREACHABLE].iter().any(|key| taint.is(key, TaintEffect::NoExecute));
+    node.taints.iter().filter(ours)
+}
+
 /// Puts the NoExecute taint of one key on a node and takes the other off (upstream `SwapNodeControllerTaint`).
 pub fn swap_no_execute(
     node: &Node,
@@ -60,9 +67,7 @@ pub fn swap_no_execute(
 
 /// Takes both NoExecute taints off a node that is reachable (upstream `markNodeAsReachable`, first half).
 pub fn remove_no_execute(node: &Node, why: Why, out: &mut Outbox, now: Timestamp) {
-    let ours =
-        |taint: &&Taint| [NOT_READY, UNREACHABLE].iter().any(|key| taint.is(key, TaintEffect::NoExecute));
-    let remove: Vec<Taint> = node.taints.iter().filter(ours).cloned().collect();
+    let remove: Vec<Taint> = controllers_own(node).cloned().collect();
     if !remove.is_empty() {
         swap(node, Vec::new(), remove, why, out, now);
     }
