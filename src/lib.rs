@@ -16,6 +16,8 @@ pub mod executor;
 pub mod k8s;
 pub mod demo;
 pub mod forecast;
+pub mod plan;
+pub mod placement;
 pub mod engine;
 pub mod cluster;
 pub mod clock;

@@ -7,11 +7,25 @@ use std::{
 };
 
 /// The modules of the library, top down: each may use those after it.
-const LAYERS: [&str; 12] =
-    ["cli", "run", "ui", "app", "executor", "k8s", "demo", "forecast", "engine", "cluster", "clock", "time"];
+const LAYERS: [&str; 14] = [
+    "cli",
+    "run",
+    "ui",
+    "app",
+    "executor",
+    "k8s",
+    "demo",
+    "forecast",
+    "plan",
+    "placement",
+    "engine",
+    "cluster",
+    "clock",
+    "time",
+];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 4] = ["forecast", "engine", "cluster", "time"];
+const PURE: [&str; 6] = ["forecast", "plan", "placement", "engine", "cluster", "time"];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];

@@ -1,0 +1,1 @@
+//! What an operator's action would do, worked out over a snapshot: cordon, drain, taint, evict.
