@@ -8,6 +8,7 @@ mod exit;
 mod keys;
 mod log;
 mod man;
+mod once;
 mod settings;
 mod show;
 mod span;

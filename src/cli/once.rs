@@ -1,0 +1,140 @@
+//! What is known of a cluster, asked for once: what all commands share that answer and end.
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Failure, connection::ConnectionArgs, dashboard::settings_of, exit, settings::SettingsArgs, show::facts,
+    span,
+};
+use crate::{
+    app::{self, App, Duty, HORIZON, Mode},
+    clock::Clock,
+    executor::Executor,
+    forecast::Forecast,
+    k8s::{
+        connect,
+        feed::{FeedKind, FeedState},
+    },
+    run::Session,
+    time::{Span, Timestamp},
+};
+
+#[derive(Args, Debug)]
+pub struct OnceArgs {
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    /// How long to wait until everything has been listed
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
+    timeout: Span,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Output {
+    Table,
+    Json,
+    Yaml,
+}
+
+impl Output {
+    /// Prints a report: as its fields, or as the table that people read.
+    pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+        let text = match self {
+            Self::Table => table(report),
+            Self::Json => {
+                format!("{}\n", serde_json::to_string_pretty(report).expect("a report is plain data"))
+            }
+            Self::Yaml => serde_saphyr::to_string(report).expect("a report is plain data"),
+        };
+        exit::print(text.as_bytes())
+    }
+}
+
+/// What has to be in before an answer is given.
+const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
+
+/// What is known once everything has been listed, or as much of it as came in time.
+#[derive(Debug)]
+pub struct Asked {
+    /// Refreshed at `at`, with the forecast of the next ten minutes.
+    pub app: App,
+    pub at: Timestamp,
+    /// What did not come in time, as the failure to end with after the answer.
+    late: Option<Failure>,
+}
+
+impl Asked {
+    /// Connects, waits until the engine has begun and everything that may be listed has been, and foresees.
+    pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, Failure> {
+        let clock = Clock::system();
+        let connection = connect::connect(&connection.options()).await?;
+        let (settings, _) = settings_of(&connection, &args.settings).await;
+        let (mode, duty, themes) = (Mode::ReadOnly, Duty::Shadow, Vec::new());
+        let options = app::Options { facts: facts(&connection), settings, mode, duty, themes };
+        let cancel = CancellationToken::new();
+        let _ends_with_us = cancel.clone().drop_guard();
+        let mut session = Session::begin(&connection, options, no_pods, Executor::Recorder, clock, cancel);
+        tokio::select! {
+            _ = session.unattended(|app| is_whole(app) || nodes_forbidden(app).is_some()) => {}
+            () = clock.sleep(args.timeout) => {}
+        }
+        let mut app = session.app;
+        if let Some(error) = nodes_forbidden(&app) {
+            return Err(Failure::NodesForbidden(error.to_owned()));
+        }
+        let late = || Failure::TooSlow { waited: args.timeout, missing: missing(&app) };
+        let late = (!is_whole(&app)).then(late);
+        let at = clock.now();
+        if app.engine.is_some() {
+            foresee(&mut app, at);
+        } else if let Some(late) = late {
+            return Err(late);
+        }
+        Ok(Self { app, at, late })
+    }
+
+    /// Ends the command after its answer was printed.
+    pub fn done(self) -> Result<(), Failure> {
+        self.late.map_or(Ok(()), Err)
+    }
+}
+
+/// Whether the engine has begun and everything that may be listed has been.
+fn is_whole(app: &App) -> bool {
+    app.engine.is_some() && WANTED.iter().all(|kind| has_ended(app, *kind))
+}
+
+fn has_ended(app: &App, kind: FeedKind) -> bool {
+    match app.live.feeds.state(kind) {
+        Some(FeedState::Live | FeedState::Off | FeedState::Forbidden { .. }) => true,
+        Some(FeedState::Connecting | FeedState::Listing { .. } | FeedState::Broken { .. }) | None => false,
+    }
+}
+
+/// In the server's words, why the nodes may not be listed, without which there is nothing to tell.
+fn nodes_forbidden(app: &App) -> Option<&str> {
+    match app.live.feeds.state(FeedKind::Nodes) {
+        Some(FeedState::Forbidden { error }) => Some(error),
+        Some(_) | None => None,
+    }
+}
+
+fn missing(app: &App) -> String {
+    let missing: Vec<String> =
+        WANTED.iter().filter(|kind| !has_ended(app, **kind)).map(ToString::to_string).collect();
+    if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
+}
+
+/// Makes the forecast that the next deadlines come from.
+fn foresee(app: &mut App, now: Timestamp) {
+    if let Some(engine) = &app.engine {
+        app.live.forecast =
+            Some(Forecast::run(engine, &app.live.cluster, app.live.feeds.ahead(), now, HORIZON));
+    }
+    app.refresh(now);
+}
