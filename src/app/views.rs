@@ -170,7 +170,7 @@ fn terminating(pod: &Pod, node: &Node) -> Option<EvictionRow> {
     let kubelet_silent = node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown);
     let state = EvictionState::Terminating {
         deadline: termination.deadline,
-        finalizers: termination.finalizers.clone(),
+        finalizers: pod.finalizers.clone(),
         kubelet_silent,
     };
     Some(EvictionRow { node: node.name.clone(), state, why: Why::default() })

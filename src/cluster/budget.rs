@@ -21,8 +21,8 @@ pub struct Budget {
     pub selector: Option<Selector>,
     pub min_available: Option<IntOrPercent>,
     pub max_unavailable: Option<IntOrPercent>,
-    /// Whether `unhealthyPodEvictionPolicy` is AlwaysAllow.
-    pub unhealthy_always_allowed: bool,
+    /// `unhealthyPodEvictionPolicy`.
+    pub unhealthy: UnhealthyPolicy,
     pub status: BudgetStatus,
 }
 
@@ -54,6 +54,30 @@ pub struct BudgetStatus {
     pub expected_pods: i32,
     /// Pods whose eviction was granted and that are not gone yet, with the time of the grant.
     pub disrupted_pods: BTreeMap<Name, Timestamp>,
+    /// Why the status could not be worked out: the message of the condition DisruptionAllowed where its reason is
+    /// SyncFailed.
+    pub sync_failure: Option<Name>,
+}
+
+/// When pods that are not ready may be evicted (`unhealthyPodEvictionPolicy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnhealthyPolicy {
+    /// Only while the budget has its healthy pods; also where nothing is said.
+    #[default]
+    IfHealthyBudget,
+    AlwaysAllow,
+    /// A text that this program does not know: such pods are to be taken for not evictable.
+    Invalid,
+}
+
+impl UnhealthyPolicy {
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "" | "IfHealthyBudget" => Self::IfHealthyBudget,
+            "AlwaysAllow" => Self::AlwaysAllow,
+            _ => Self::Invalid,
+        }
+    }
 }
 
 /// A number, or a share of the pods that are expected.

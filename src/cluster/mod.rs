@@ -18,12 +18,12 @@ pub mod workload;
 
 use std::sync::Arc;
 
-pub use budget::{Budget, BudgetStatus, IntOrPercent};
+pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use labels::{Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
 pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
 pub use node::{Condition, ConditionStatus, Node, READY, ZoneKey};
-pub use pod::{Owner, Phase, Pod, PodReady, Termination};
+pub use pod::{LocalStorage, Owner, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;
 pub use table::{Delta, Event, Record, Table, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};

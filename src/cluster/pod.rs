@@ -41,6 +41,9 @@ pub struct Pod {
     pub termination: Option<Termination>,
     /// `metadata.annotations` has `kubernetes.io/config.mirror`: a static pod's shadow.
     pub mirror: bool,
+    /// `metadata.finalizers`: what holds the object beyond its grace.
+    pub finalizers: Arc<[Name]>,
+    pub storage: LocalStorage,
 }
 
 impl Pod {
@@ -125,6 +128,17 @@ pub struct Termination {
     pub deadline: Timestamp,
     /// `metadata.deletionGracePeriodSeconds`.
     pub grace: Span,
-    /// `metadata.finalizers`: what holds the object beyond its grace.
-    pub finalizers: Arc<[Name]>,
+}
+
+/// Volumes of a pod whose data stays on the node, or dies with the pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LocalStorage {
+    /// An `emptyDir` on the node's disk.
+    pub empty_dir: bool,
+    /// An `emptyDir` with medium Memory.
+    pub memory: bool,
+    /// A `hostPath`.
+    pub host_path: bool,
+    /// A generic ephemeral volume: its claim goes with the pod.
+    pub ephemeral: bool,
 }

@@ -72,12 +72,16 @@ pub enum Sighting {
 /// How far timeAdded, which has whole seconds, may lie behind the moment at which we see a taint come.
 const LIVE_LAG: Span = Span::from_secs(3);
 
-/// What a pod's tolerations make of a node's taints (7.6).
+/// What a pod's tolerations make of a node's NoExecute taints (7.6).
 #[derive(Clone, Debug, PartialEq)]
-enum Verdict<'a> {
+pub enum Tolerance<'a> {
     NotTolerated(&'a Taint),
     ForEver,
-    For { span: Span, taint: &'a Taint },
+    /// The shortest time that a toleration gives.
+    For {
+        span: Span,
+        taint: &'a Taint,
+    },
 }
 
 impl Evictor {
@@ -234,7 +238,7 @@ impl Evictor {
         }
         for (node, taints) in &self.tainted {
             for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
-                if judge(&pod.tolerations, taints) == Verdict::ForEver {
+                if tolerance(&pod.tolerations, taints) == Tolerance::ForEver {
                     pending.push(PendingEviction {
                         pod: pod.key.clone(),
                         uid: pod.uid.clone(),
@@ -262,8 +266,8 @@ impl Evictor {
         out: &mut Outbox,
         now: Timestamp,
     ) {
-        match judge(&pod.tolerations, taints) {
-            Verdict::NotTolerated(taint) => {
+        match tolerance(&pod.tolerations, taints) {
+            Tolerance::NotTolerated(taint) => {
                 let (since, known) = self.beginning(taint, pod, sighting, now);
                 let not_tolerated = Cause::NotTolerated { taint: taint.key.clone() };
                 self.replace(&pod.key, not_tolerated.clone(), rules, out, now);
@@ -271,8 +275,8 @@ impl Evictor {
                     Why::from(Cause::Tainted { key: taint.key.clone(), since, known }).then(not_tolerated);
                 self.add(&pod.key, Running { created: now, fires: now, known, why });
             }
-            Verdict::ForEver => self.cancel(&pod.key, Cause::ToleratedForEver, rules, out, now),
-            Verdict::For { span, taint } => {
+            Tolerance::ForEver => self.cancel(&pod.key, Cause::ToleratedForEver, rules, out, now),
+            Tolerance::For { span, taint } => {
                 let (since, known) = self.beginning(taint, pod, sighting, now);
                 let tolerated = Cause::Tolerated { key: taint.key.clone(), span };
                 let created = match self.timers.get(&pod.key) {
@@ -371,11 +375,11 @@ pub fn no_execute(node: &Node) -> Vec<Taint> {
 }
 
 /// For every taint the first toleration that tolerates it; of those the shortest time.
-fn judge<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Verdict<'a> {
+pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Tolerance<'a> {
     let mut shortest: Option<(i64, &Taint)> = None;
     for taint in taints {
         let Some(toleration) = tolerations.iter().find(|toleration| toleration.tolerates(taint)) else {
-            return Verdict::NotTolerated(taint);
+            return Tolerance::NotTolerated(taint);
         };
         if let Some(seconds) = toleration.seconds.map(|seconds| seconds.max(0))
             && shortest.is_none_or(|(least, _)| seconds < least)
@@ -384,8 +388,8 @@ fn judge<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Verdict<'a> {
         }
     }
     match shortest {
-        Some((seconds, taint)) => Verdict::For { span: Span::from_secs(seconds), taint },
-        None => Verdict::ForEver,
+        Some((seconds, taint)) => Tolerance::For { span: Span::from_secs(seconds), taint },
+        None => Tolerance::ForEver,
     }
 }
 

@@ -21,6 +21,7 @@ pub mod zone;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use effect::{Effect, EffectId, Event, EventObject, Level, Notice, Outcome, UnknownCondition, Write};
+pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
 pub use settings::{Origin, Rules, ServerVersion, Setting, Settings};
 pub use taints::{NOT_READY, UNREACHABLE};

@@ -83,8 +83,7 @@ fn delete_pod(cluster: &mut Cluster, key: &Key, now: Timestamp, applied: &mut Ve
     }
     if pod.termination.is_none() {
         change_pod(cluster, key, applied, |pod| {
-            pod.termination =
-                Some(Termination { deadline: now + pod.grace, grace: pod.grace, finalizers: [].into() });
+            pod.termination = Some(Termination { deadline: now + pod.grace, grace: pod.grace });
         });
     }
 }

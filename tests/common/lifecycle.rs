@@ -544,7 +544,7 @@ impl Stage {
         }
         let deadline = self.now + grace;
         self.change_pod(name, |pod| {
-            pod.termination.get_or_insert(Termination { deadline, grace, finalizers: [].into() });
+            pod.termination.get_or_insert(Termination { deadline, grace });
         });
     }
 

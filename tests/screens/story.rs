@@ -364,11 +364,9 @@ impl Story {
         let (namespace, name) = key.split_once('/').expect("namespace/name");
         let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
         pod.version = self.next_version();
-        pod.termination = Some(Termination {
-            deadline: self.now + Span::from_secs(30),
-            grace: Span::from_secs(30),
-            finalizers: finalizers.iter().map(|name| Name::from(*name)).collect(),
-        });
+        pod.termination =
+            Some(Termination { deadline: self.now + Span::from_secs(30), grace: Span::from_secs(30) });
+        pod.finalizers = finalizers.iter().map(|name| Name::from(*name)).collect();
         self.put(Change::Pod(Event::Applied(pod)));
     }
 

@@ -6,13 +6,14 @@ use serde::Deserialize;
 
 use super::{
     Decoder, News, Wire,
-    leaf::{Int, IntOrText, Pairs, Text, or_default},
+    leaf::{Int, IntOrText, List, Pairs, Text, or_default},
     meta::Meta,
+    node::WireCondition,
     pool::Pool,
     workload::WireSelector,
 };
 use crate::{
-    cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name},
+    cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name, UnhealthyPolicy},
     time::Timestamp,
 };
 
@@ -42,7 +43,7 @@ fn budget(wire: &WireBudget<'_>, pool: &mut Pool) -> Budget {
         selector: spec.selector.as_ref().map(|selector| selector.selector(pool)),
         min_available: int_or_percent(&spec.min_available),
         max_unavailable: int_or_percent(&spec.max_unavailable),
-        unhealthy_always_allowed: *spec.unhealthy_pod_eviction_policy == *"AlwaysAllow",
+        unhealthy: UnhealthyPolicy::parse(&spec.unhealthy_pod_eviction_policy),
         status: BudgetStatus {
             observed_generation: status.observed_generation.or(0),
             disruptions_allowed: status.disruptions_allowed.narrow().unwrap_or_default(),
@@ -50,6 +51,7 @@ fn budget(wire: &WireBudget<'_>, pool: &mut Pool) -> Budget {
             desired_healthy: status.desired_healthy.narrow().unwrap_or_default(),
             expected_pods: status.expected_pods.narrow().unwrap_or_default(),
             disrupted_pods: disrupted(&status.disrupted_pods),
+            sync_failure: status.conditions.iter().find_map(sync_failure),
         },
     }
 }
@@ -65,6 +67,11 @@ fn int_or_percent(wire: &IntOrText<'_>) -> Option<IntOrPercent> {
 fn disrupted(pairs: &Pairs<'_>) -> BTreeMap<Name, Timestamp> {
     let granted = |time: &str| Timestamp::parse(time);
     pairs.0.iter().filter_map(|(pod, time)| Some(((**pod).into(), granted(time)?))).collect()
+}
+
+fn sync_failure(condition: &WireCondition<'_>) -> Option<Name> {
+    let failed = *condition.kind == *"DisruptionAllowed" && *condition.reason == *"SyncFailed";
+    failed.then(|| (*condition.message).into())
 }
 
 /// A PodDisruptionBudget as it is read.
@@ -108,4 +115,6 @@ struct Status<'a> {
     expected_pods: Int,
     #[serde(borrow)]
     disrupted_pods: Pairs<'a>,
+    #[serde(borrow)]
+    conditions: List<WireCondition<'a>>,
 }

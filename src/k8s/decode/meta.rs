@@ -63,12 +63,11 @@ impl Meta<'_> {
     }
 
     /// The deletion, where one has begun.
-    pub fn termination(&self, pool: &mut Pool) -> Option<Termination> {
+    pub fn termination(&self) -> Option<Termination> {
         let deadline = self.deletion_timestamp.time()?;
         Some(Termination {
             deadline,
             grace: self.deletion_grace_period_seconds.seconds().unwrap_or_default(),
-            finalizers: pool.names(&self.finalizers),
         })
     }
 

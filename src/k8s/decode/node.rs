@@ -125,7 +125,7 @@ pub(super) struct WireCondition<'a> {
     #[serde(borrow)]
     pub(super) reason: Text<'a>,
     #[serde(borrow)]
-    message: Text<'a>,
+    pub(super) message: Text<'a>,
     #[serde(borrow)]
     last_heartbeat_time: Text<'a>,
     #[serde(borrow)]

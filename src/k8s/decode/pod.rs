@@ -1,6 +1,6 @@
 //! Pods.
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     Decoder, News, Wire,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, NodeName, Phase, Pod, PodReady, Resources, TaintEffect, Toleration,
-        TolerationOperator,
+        Change, ConditionStatus, LocalStorage, NodeName, Phase, Pod, PodReady, Resources, TaintEffect,
+        Toleration, TolerationOperator,
     },
     time::Span,
 };
@@ -59,8 +59,10 @@ fn pod(wire: &WirePod<'_>, pool: &mut Pool) -> Pod {
             last_transition: ready.last_transition_time.time(),
         }),
         disruption_target: target.map(|condition| pool.name(&condition.reason)),
-        termination: metadata.termination(pool),
+        termination: metadata.termination(),
         mirror: metadata.annotations.mirror,
+        finalizers: pool.names(&metadata.finalizers),
+        storage: spec.local_storage(),
     }
 }
 
@@ -99,9 +101,25 @@ struct Spec<'a> {
     overhead: Amounts<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
     resources: Requirements<'a>,
+    #[serde(borrow)]
+    volumes: List<Volume<'a>>,
 }
 
 impl Spec<'_> {
+    fn local_storage(&self) -> LocalStorage {
+        let mut storage = LocalStorage::default();
+        for Volume { empty_dir, host_path, ephemeral } in self.volumes.iter() {
+            match empty_dir {
+                Some(medium) if *medium.medium == *"Memory" => storage.memory = true,
+                Some(_) => storage.empty_dir = true,
+                None => {}
+            }
+            storage.host_path |= host_path.is_some();
+            storage.ephemeral |= ephemeral.is_some();
+        }
+        storage
+    }
+
     /// What the scheduler counts (component-helpers `resource.PodRequests`): containers and sidecars together,
     /// or what the initialisation needs at its most, whichever is more; pod-level requests replace that sum;
     /// overhead comes on top.
@@ -134,6 +152,23 @@ fn larger(left: Resources, right: Resources) -> Resources {
         memory_bytes: left.memory_bytes.max(right.memory_bytes),
         pods: 0,
     }
+}
+
+/// A volume, by what it is made of.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Volume<'a> {
+    #[serde(borrow)]
+    empty_dir: Option<EmptyDir<'a>>,
+    host_path: Option<IgnoredAny>,
+    ephemeral: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EmptyDir<'a> {
+    #[serde(borrow)]
+    medium: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]

@@ -38,6 +38,7 @@ fn a_pod_keeps_what_is_read() {
             "annotations": {"kubernetes.io/config.mirror": "hash"},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "ru", "controller": true}]},
         "spec": {"nodeName": "n1", "priority": 5, "terminationGracePeriodSeconds": 60,
+            "volumes": [{"name": "a", "emptyDir": {"medium": "Memory"}}, {"name": "b", "hostPath": {"path": "/"}}],
             "tolerations": [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
                 "tolerationSeconds": 300}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"},
@@ -51,7 +52,9 @@ fn a_pod_keeps_what_is_read() {
     assert!(pod.mirror && !pod.is_ready());
     assert_eq!(pod.phase, Phase::Running);
     assert_eq!(pod.disruption_target.as_deref(), Some("EvictionByEvictionAPI"));
-    assert_eq!(pod.termination.expect("terminating").finalizers.len(), 1);
+    assert_eq!(pod.finalizers.len(), 1);
+    assert!(pod.termination.is_some());
+    assert!(pod.storage.memory && pod.storage.host_path && !pod.storage.empty_dir && !pod.storage.ephemeral);
 }
 
 #[test]
@@ -121,7 +124,8 @@ fn a_budget_keeps_numbers_and_percentages_apart() {
     let object = json!({"metadata": {"name": "b", "namespace": "d", "generation": 4},
         "spec": {"minAvailable": "50%", "maxUnavailable": 2, "selector": {}},
         "status": {"disruptionsAllowed": 1, "observedGeneration": 3,
-            "disruptedPods": {"p": "2026-01-01T00:00:00Z", "q": null}}});
+            "disruptedPods": {"p": "2026-01-01T00:00:00Z", "q": null},
+            "conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "no scale"}]}});
     let Some(Change::Budget(Event::Applied(budget))) = change(&mut Budgets::default(), "MODIFIED", &object)
     else {
         panic!("no budget")
@@ -130,6 +134,7 @@ fn a_budget_keeps_numbers_and_percentages_apart() {
     assert_eq!(budget.max_unavailable, Some(IntOrPercent::Int(2)));
     assert_eq!((budget.generation, budget.status.observed_generation), (4, 3));
     assert_eq!(budget.status.disrupted_pods.len(), 1);
+    assert_eq!(budget.status.sync_failure.as_deref(), Some("no scale"));
 }
 
 #[test]
