@@ -227,7 +227,7 @@ impl App {
         let mut engine = match self.duty {
             Duty::Shadow if leader => Engine::attach(settings, &self.live.cluster, feeds.ahead(), now),
             Duty::Shadow => return,
-            Duty::Controller => Engine::start(settings, &self.live.cluster, now, now),
+            Duty::Controller => Engine::start(settings.as_controller(), &self.live.cluster, now, now),
         };
         if self.sight != Sight::Clear {
             engine.handle_sight(&self.live.cluster, self.sight, now);

@@ -30,6 +30,19 @@ pub struct SettingsArgs {
     /// The share of nodes not ready from which a zone is partially disrupted
     #[arg(long, value_name = "SHARE", value_parser = checked("unhealthy-zone-threshold"))]
     unhealthy_zone_threshold: Option<String>,
+    /// Whether taints evict pods (up to 1.26; otherwise the node's pods go after the timeout below)
+    #[arg(long, value_name = "BOOL", value_parser = checked("enable-taint-manager"))]
+    enable_taint_manager: Option<String>,
+    /// How long pods stay on a node that is not ready where taints do not evict (up to 1.26)
+    #[arg(long, value_name = "DURATION", value_parser = checked("pod-eviction-timeout"))]
+    pod_eviction_timeout: Option<String>,
+    /// How many finished pods are kept; none are collected at 0 or less
+    #[arg(long, value_name = "PODS", allow_hyphen_values = true,
+        value_parser = checked("terminated-pod-gc-threshold"))]
+    terminated_pod_gc_threshold: Option<String>,
+    /// Which controllers run: names, -names, * for all others
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = checked("controllers"))]
+    controllers: Option<String>,
 }
 
 impl SettingsArgs {
@@ -43,6 +56,10 @@ impl SettingsArgs {
             ("secondary-node-eviction-rate", &self.secondary_node_eviction_rate),
             ("large-cluster-size-threshold", &self.large_cluster_size_threshold),
             ("unhealthy-zone-threshold", &self.unhealthy_zone_threshold),
+            ("enable-taint-manager", &self.enable_taint_manager),
+            ("pod-eviction-timeout", &self.pod_eviction_timeout),
+            ("terminated-pod-gc-threshold", &self.terminated_pod_gc_threshold),
+            ("controllers", &self.controllers),
         ];
         for (flag, text) in flags {
             if let Some(text) = text {
@@ -78,12 +95,16 @@ mod tests {
 
     #[test]
     fn every_setting_can_be_overridden_by_its_upstream_name() {
-        let flags = Settings::defaults(ServerVersion::new(1, 36)).rows().map(|(flag, ..)| flag);
-        let line = Line::parse_from(std::iter::once("kordon".into()).chain(flags.map(|flag| {
-            let value = if flag.ends_with("period") { "7s" } else { "7" };
-            format!("--{flag}={value}")
-        })));
-        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+        let value = |flag: &str| match flag {
+            "enable-taint-manager" => "false",
+            "controllers" => "*",
+            flag if flag.ends_with("period") || flag.ends_with("timeout") => "7s",
+            _ => "7",
+        };
+        // The last release that has them all.
+        let mut settings = Settings::defaults(ServerVersion::new(1, 26));
+        let flags = settings.rows().into_iter().map(|(flag, ..)| format!("--{flag}={}", value(flag)));
+        let line = Line::parse_from(std::iter::once("kordon".into()).chain(flags));
         line.settings.apply(&mut settings);
         assert!(settings.rows().iter().all(|(_, _, origin)| *origin == Origin::Override));
         assert_eq!(settings.node_monitor_grace_period.value, Span::from_secs(7));

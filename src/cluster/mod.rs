@@ -14,6 +14,7 @@ pub mod quantity;
 pub mod resources;
 pub mod table;
 pub mod taint;
+pub mod taint_owner;
 pub mod workload;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use pod::{LocalStorage, Owner, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;
 pub use table::{Delta, Event, Record, Table, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
+pub use taint_owner::TaintOwner;
 pub use workload::{NamespaceRecord, OwnerKind, PriorityClass, Workload, WorkloadKind};
 
 use cow_map::CowMap;

@@ -125,6 +125,9 @@ impl Evictor {
         out: &mut Outbox,
         now: Timestamp,
     ) {
+        if !rules.evicts_by_taint {
+            return;
+        }
         if taints.is_empty() {
             if self.tainted.remove(node).is_some() {
                 for pod in cluster.pods_on(node) {

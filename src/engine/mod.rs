@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use effect::{Effect, EffectId, Event, EventObject, Level, Notice, Outcome, UnknownCondition, Write};
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
-pub use settings::{Origin, Rules, ServerVersion, Setting, Settings};
+pub use settings::{Controllers, Origin, Profile, Rules, ServerVersion, Setting, Settings};
 pub use taints::{NOT_READY, UNREACHABLE};
 pub use view::{Deadline, Due, NodeHealth, PendingEviction, Stage, ZoneView};
 pub use why::{Cause, Known, Sign, Why};

@@ -285,7 +285,7 @@ impl Engine {
 
 /// Whether zone statistics leave the node out (spec/node-lifecycle.md 3.8).
 pub(super) fn is_excluded(node: &Node, rules: &Rules) -> bool {
-    node.labels.contains_key("node.kubernetes.io/exclude-disruption")
+    (rules.excludes_labelled && node.labels.contains_key("node.kubernetes.io/exclude-disruption"))
         || (rules.excludes_master_names && is_master_name(&node.name))
 }
 

@@ -79,6 +79,59 @@ pub struct Settings {
     pub large_cluster_size_threshold: Setting<i32>,
     /// `--unhealthy-zone-threshold`: the share of nodes not ready from which a zone is partially disrupted.
     pub unhealthy_zone_threshold: Setting<f32>,
+    /// `--enable-taint-manager`: whether taints evict, and not the node's own time. Gone, and true, from 1.27.
+    pub enable_taint_manager: Setting<bool>,
+    /// `--pod-eviction-timeout`: how long pods stay on a node that is not ready where taints do not evict. Gone from
+    /// 1.27.
+    pub pod_eviction_timeout: Setting<Span>,
+    /// `--terminated-pod-gc-threshold`: finished pods beyond so many are collected; none are at zero or less.
+    pub terminated_pod_gc_threshold: Setting<i32>,
+    /// `--controllers`: which of them run.
+    pub controllers: Setting<Controllers>,
+}
+
+/// Which of kube-controller-manager's controllers run, of those that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controllers {
+    pub node_lifecycle: bool,
+    /// Before 1.29 a part of the node lifecycle controller, which runs with it.
+    pub taint_eviction: bool,
+    pub pod_gc: bool,
+}
+
+impl Controllers {
+    pub const ALL: Self = Self { node_lifecycle: true, taint_eviction: true, pod_gc: true };
+    /// What kordon does where it is the controller itself.
+    pub const OWN: Self = Self { pod_gc: false, ..Self::ALL };
+
+    /// Reads the flag: names, names with a minus before them, and `*` for all the others. Names are those of 1.28
+    /// and later, or the older ones.
+    fn parse(text: &str) -> Self {
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        let runs = |names: &[&str]| {
+            let named = words.iter().find(|word| names.contains(&word.trim_start_matches('-')));
+            named.map_or_else(|| words.contains(&"*"), |word| !word.starts_with('-'))
+        };
+        Self {
+            node_lifecycle: runs(&["node-lifecycle-controller", "nodelifecycle"]),
+            taint_eviction: runs(&["taint-eviction-controller"]),
+            pod_gc: runs(&["pod-garbage-collector-controller", "podgc"]),
+        }
+    }
+}
+
+impl fmt::Display for Controllers {
+    /// As the flag would be written: what is left out is named.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node_lifecycle, taint_eviction, pod_gc } = *self;
+        let all = [
+            (node_lifecycle, ",-node-lifecycle-controller"),
+            (taint_eviction, ",-taint-eviction-controller"),
+            (pod_gc, ",-pod-garbage-collector-controller"),
+        ];
+        let left_out = all.iter().filter(|(runs, _)| !runs).map(|(_, text)| *text);
+        f.pad(&format!("*{}", left_out.collect::<String>()))
+    }
 }
 
 /// A flag that could not be read.
@@ -106,6 +159,10 @@ impl Settings {
             secondary_node_eviction_rate: default(0.01),
             large_cluster_size_threshold: default(50),
             unhealthy_zone_threshold: default(0.55),
+            enable_taint_manager: default(true),
+            pod_eviction_timeout: default(Span::from_secs(300)),
+            terminated_pod_gc_threshold: default(12_500),
+            controllers: default(Controllers::ALL),
         }
     }
 
@@ -135,35 +192,78 @@ impl Settings {
                 let size = text.parse().map_err(|_| bad("a whole number"))?;
                 self.large_cluster_size_threshold.replace(size, origin);
             }
+            "enable-taint-manager" => {
+                let on = text.parse().map_err(|_| bad("true or false"))?;
+                self.enable_taint_manager.replace(on, origin);
+            }
+            "pod-eviction-timeout" => self.pod_eviction_timeout.replace(span()?, origin),
+            "terminated-pod-gc-threshold" => {
+                let pods = text.parse().map_err(|_| bad("a whole number"))?;
+                self.terminated_pod_gc_threshold.replace(pods, origin);
+            }
+            "controllers" => self.controllers.replace(Controllers::parse(text), origin),
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Every flag with its value as upstream would write it, and where it came from, in upstream's order.
-    pub fn rows(&self) -> [(&'static str, String, Origin); 7] {
-        fn row<T>(
-            flag: &'static str,
-            setting: &Setting<T>,
-            text: impl Fn(&T) -> String,
-        ) -> (&'static str, String, Origin) {
-            (flag, text(&setting.value), setting.origin)
+    /// Every flag that the release has, with its value as upstream would write it, and where it came from.
+    pub fn rows(&self) -> Vec<(&'static str, String, Origin)> {
+        fn row<T: ToString>(flag: &'static str, setting: &Setting<T>) -> (&'static str, String, Origin) {
+            (flag, setting.value.to_string(), setting.origin)
         }
-        [
-            row("node-monitor-period", &self.node_monitor_period, Span::to_string),
-            row("node-monitor-grace-period", &self.node_monitor_grace_period, Span::to_string),
-            row("node-startup-grace-period", &self.node_startup_grace_period, Span::to_string),
-            row("node-eviction-rate", &self.node_eviction_rate, f32::to_string),
-            row("secondary-node-eviction-rate", &self.secondary_node_eviction_rate, f32::to_string),
-            row("large-cluster-size-threshold", &self.large_cluster_size_threshold, i32::to_string),
-            row("unhealthy-zone-threshold", &self.unhealthy_zone_threshold, f32::to_string),
-        ]
+        let mut rows = vec![
+            row("node-monitor-period", &self.node_monitor_period),
+            row("node-monitor-grace-period", &self.node_monitor_grace_period),
+            row("node-startup-grace-period", &self.node_startup_grace_period),
+            row("node-eviction-rate", &self.node_eviction_rate),
+            row("secondary-node-eviction-rate", &self.secondary_node_eviction_rate),
+            row("large-cluster-size-threshold", &self.large_cluster_size_threshold),
+            row("unhealthy-zone-threshold", &self.unhealthy_zone_threshold),
+        ];
+        if self.version < TAINTS_ONLY {
+            rows.push(row("enable-taint-manager", &self.enable_taint_manager));
+            rows.push(row("pod-eviction-timeout", &self.pod_eviction_timeout));
+        }
+        rows.push(row("terminated-pod-gc-threshold", &self.terminated_pod_gc_threshold));
+        rows.push(row("controllers", &self.controllers));
+        rows
+    }
+
+    /// These settings for kordon as the controller: it does the node lifecycle and leaves the rest to others, unless
+    /// told otherwise on its own command line. What the cluster's manager runs does not matter then.
+    #[must_use]
+    pub fn as_controller(mut self) -> Self {
+        if self.controllers.origin != Origin::Override {
+            self.controllers.value = Controllers::OWN;
+        }
+        self
     }
 
     /// The rules of behaviour that changed between releases.
     pub fn rules(&self) -> Rules {
-        Rules::of(self.version)
+        let Controllers { node_lifecycle, taint_eviction, .. } = self.controllers.value;
+        let rules = Rules::of(self.version);
+        let legacy = self.version < TAINTS_ONLY && !self.enable_taint_manager.value;
+        let separate = self.version >= ServerVersion::new(1, 29);
+        Rules {
+            profile: if legacy { Profile::Legacy } else { Profile::Taint },
+            evicts_by_taint: !legacy && if separate { taint_eviction } else { node_lifecycle },
+            ..rules
+        }
     }
+}
+
+/// From this release on there is no legacy mode.
+const TAINTS_ONLY: ServerVersion = ServerVersion::new(1, 27);
+
+/// How the controller gets pods off a node that is not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// NoExecute taints, at the zone's rate; the pods' tolerations decide.
+    Taint,
+    /// `--enable-taint-manager=false`: after `--pod-eviction-timeout` all of the node's pods, at the zone's rate.
+    Legacy,
 }
 
 impl<T> Setting<T> {
@@ -177,6 +277,9 @@ impl<T> Setting<T> {
 /// What the controllers do differently from release to release (spec/node-lifecycle.md, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
+    pub profile: Profile,
+    /// Whether NoExecute taints evict pods at all.
+    pub evicts_by_taint: bool,
     /// Tainting goes by the Ready condition as rewritten in the same pass (1.34), not as observed.
     pub taints_by_current_ready: bool,
     /// A finished deletion leaves its key behind, which refuses later timers (up to 1.32).
@@ -185,6 +288,12 @@ pub struct Rules {
     pub marks_disruption_target: bool,
     /// Nodes with "master" names are left out of zone statistics (up to 1.20).
     pub excludes_master_names: bool,
+    /// Nodes with the label `node.kubernetes.io/exclude-disruption` are left out of zone statistics (from 1.19).
+    pub excludes_labelled: bool,
+    /// The pod garbage collector minds the taint out-of-service (beta, on, from 1.26).
+    pub collects_out_of_service: bool,
+    /// The pod garbage collector makes a pod Failed before it removes it (from 1.26).
+    pub fails_collected: bool,
     /// The component that taint eviction's events name.
     pub taint_eviction_source: &'static str,
 }
@@ -193,10 +302,15 @@ impl Rules {
     pub fn of(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {
+            profile: Profile::Taint,
+            evicts_by_taint: true,
             taints_by_current_ready: since(34),
             leaves_tombstones: !since(33),
             marks_disruption_target: since(26),
             excludes_master_names: !since(21),
+            excludes_labelled: since(19),
+            collects_out_of_service: since(26),
+            fails_collected: since(26),
             taint_eviction_source: if since(29) { "taint-eviction-controller" } else { "taint-controller" },
         }
     }
@@ -227,6 +341,36 @@ mod tests {
         assert_eq!(settings.set("node-monitor-period", "7s", Origin::Cluster), Ok(true));
         assert_eq!(settings.node_monitor_period.value, Span::from_secs(2));
         assert_eq!(settings.set("leader-elect", "true", Origin::Cluster), Ok(false));
+    }
+
+    #[test]
+    fn controllers_are_told_as_the_flag_is() {
+        let parse = Controllers::parse;
+        assert_eq!((parse("*"), parse("")), (Controllers::ALL, parse("-*")));
+        assert_eq!(parse("*,-podgc"), Controllers::OWN);
+        assert_eq!(parse("nodelifecycle,taint-eviction-controller"), Controllers::OWN);
+        assert_eq!(parse("*,-node-lifecycle-controller").to_string(), "*,-node-lifecycle-controller");
+        assert_eq!(parse(&Controllers::OWN.to_string()), Controllers::OWN);
+    }
+
+    #[test]
+    fn there_is_a_legacy_mode_up_to_1_26_only() {
+        let profile = |minor| {
+            let mut settings = Settings::defaults(ServerVersion::new(1, minor));
+            settings.set("enable-taint-manager", "false", Origin::Cluster).expect("a flag of old");
+            (settings.rules().profile, settings.rules().evicts_by_taint, settings.rows().len())
+        };
+        assert_eq!(profile(26), (Profile::Legacy, false, 11));
+        assert_eq!(profile(27), (Profile::Taint, true, 9));
+    }
+
+    #[test]
+    fn as_the_controller_the_managers_own_choice_of_controllers_does_not_matter() {
+        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+        settings.set("controllers", "*,-node-lifecycle-controller", Origin::Cluster).expect("a list");
+        assert_eq!(settings.clone().as_controller().controllers.value, Controllers::OWN);
+        settings.set("controllers", "*", Origin::Override).expect("a list");
+        assert_eq!(settings.as_controller().controllers.value, Controllers::ALL);
     }
 
     #[test]

@@ -233,8 +233,9 @@ fn controller(app: &App) -> ControllerReport {
         settings: app
             .settings
             .rows()
+            .into_iter()
             .map(|(flag, value, origin)| SettingReport { flag, value, origin: origin.as_str() })
-            .into(),
+            .collect(),
     }
 }
 

@@ -142,19 +142,18 @@ fn who(scene: &Scene) -> Runs {
 /// The controller's settings in short, with the priority of each on a narrow screen.
 fn settings(scene: &Scene) -> [(u8, &'static str, String, Origin); 6] {
     let settings = &scene.app.settings;
-    let [pass, grace, startup, rate, secondary, large, threshold] = settings.rows();
+    let (pass, grace) = (settings.node_monitor_period, settings.node_monitor_grace_period);
+    let startup = settings.node_startup_grace_period;
+    let (rate, secondary) = (settings.node_eviction_rate, settings.secondary_node_eviction_rate);
+    let (large, threshold) = (settings.large_cluster_size_threshold, settings.unhealthy_zone_threshold);
+    let rates = format!("{} or {}", rate.value, secondary.value);
     [
-        (2, "pass", pass.1, pass.2),
-        (1, "grace", grace.1, grace.2),
-        (7, "startup", startup.1, startup.2),
-        (3, "taints/s", format!("{} or {}", rate.1, secondary.1), rate.2.max(secondary.2)),
-        (6, "large above", large.1, large.2),
-        (
-            5,
-            "disrupted from",
-            format!("{:.0}%", 100.0 * settings.unhealthy_zone_threshold.value),
-            threshold.2,
-        ),
+        (2, "pass", pass.value.to_string(), pass.origin),
+        (1, "grace", grace.value.to_string(), grace.origin),
+        (7, "startup", startup.value.to_string(), startup.origin),
+        (3, "taints/s", rates, rate.origin.max(secondary.origin)),
+        (6, "large above", large.value.to_string(), large.origin),
+        (5, "disrupted from", format!("{:.0}%", 100.0 * threshold.value), threshold.origin),
     ]
 }
 

@@ -1,0 +1,121 @@
+//! Who puts a taint on nodes, as far as its key tells.
+
+use super::taint::Taint;
+
+/// Whose taint it is, and what it says of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaintOwner {
+    /// Who puts it on, and takes it off again.
+    pub name: &'static str,
+    /// What it means for the node, in a few words.
+    pub meaning: &'static str,
+}
+
+impl TaintOwner {
+    /// The owner of a taint; none where its key is nobody's in particular.
+    pub fn of(taint: &Taint) -> Option<Self> {
+        let (_, name, meaning) = KNOWN.iter().find(|(pattern, ..)| pattern.matches(&taint.key))?;
+        Some(Self { name, meaning })
+    }
+}
+
+enum Pattern {
+    Key(&'static str),
+    /// Everything under this domain.
+    Under(&'static str),
+}
+
+impl Pattern {
+    fn matches(&self, key: &str) -> bool {
+        match *self {
+            Self::Key(whole) => key == whole,
+            Self::Under(domain) => key.strip_prefix(domain).is_some_and(|rest| rest.starts_with('/')),
+        }
+    }
+}
+
+const LIFECYCLE: &str = "node lifecycle controller";
+const CLOUD: &str = "cloud controller manager";
+const AUTOSCALER: &str = "Cluster Autoscaler";
+const KARPENTER: &str = "Karpenter";
+
+/// The first match counts: single keys before their domains.
+const KNOWN: [(Pattern, &str, &str); 30] = [
+    (Pattern::Key("node.kubernetes.io/not-ready"), LIFECYCLE, "its kubelet says it is not ready"),
+    (Pattern::Key("node.kubernetes.io/unreachable"), LIFECYCLE, "its kubelet is silent"),
+    (Pattern::Key("node.kubernetes.io/memory-pressure"), LIFECYCLE, "short of memory"),
+    (Pattern::Key("node.kubernetes.io/disk-pressure"), LIFECYCLE, "short of disk"),
+    (Pattern::Key("node.kubernetes.io/pid-pressure"), LIFECYCLE, "short of process ids"),
+    (Pattern::Key("node.kubernetes.io/network-unavailable"), LIFECYCLE, "its network is not set up"),
+    (Pattern::Key("node.kubernetes.io/unschedulable"), LIFECYCLE, "cordoned"),
+    (
+        Pattern::Key("node.kubernetes.io/out-of-service"),
+        "an operator",
+        "its Terminating pods are removed by force",
+    ),
+    (Pattern::Key("node.cloudprovider.kubernetes.io/uninitialized"), CLOUD, "waits for the cloud to know it"),
+    (Pattern::Key("node.cloudprovider.kubernetes.io/shutdown"), CLOUD, "its instance is shut down"),
+    (Pattern::Key("ToBeDeletedByClusterAutoscaler"), AUTOSCALER, "is being drained and will be removed"),
+    (Pattern::Key("DeletionCandidateOfClusterAutoscaler"), AUTOSCALER, "may be removed soon"),
+    (Pattern::Key("karpenter.sh/disrupted"), KARPENTER, "is being drained and will be removed"),
+    (Pattern::Key("karpenter.sh/disruption"), KARPENTER, "is being drained and will be removed"),
+    (Pattern::Key("karpenter.sh/unregistered"), KARPENTER, "has not registered yet"),
+    (Pattern::Under("karpenter.sh"), KARPENTER, "is managed by it"),
+    (Pattern::Key("node.cluster.x-k8s.io/uninitialized"), "Cluster API", "its labels are not set yet"),
+    (Pattern::Key("node.cluster.x-k8s.io/outdated-revision"), "Cluster API", "will be replaced"),
+    (Pattern::Under("node.cluster.x-k8s.io"), "Cluster API", "is managed by it"),
+    (
+        Pattern::Under("aws-node-termination-handler"),
+        "AWS Node Termination Handler",
+        "its instance is going to end",
+    ),
+    (Pattern::Key("cloud.google.com/impending-node-termination"), "GKE", "its instance is going to end"),
+    (Pattern::Under("cloud.google.com"), "GKE", "set for its node pool"),
+    (Pattern::Under("eks.amazonaws.com"), "EKS", "set for its node group"),
+    (Pattern::Key("kubernetes.azure.com/scalesetpriority"), "AKS", "a spot instance"),
+    (Pattern::Under("kubernetes.azure.com"), "AKS", "set for its node pool"),
+    (Pattern::Key("node.cilium.io/agent-not-ready"), "Cilium", "its network agent is not ready"),
+    (Pattern::Key("weave.works/kured-node-reboot"), "kured", "is going to be rebooted"),
+    (Pattern::Key("node-role.kubernetes.io/control-plane"), "its installer", "kept for the control plane"),
+    (Pattern::Key("node-role.kubernetes.io/master"), "its installer", "kept for the control plane"),
+    (Pattern::Under("resource.kubernetes.io"), "device taint eviction", "a device of it is not to be used"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(key: &str) -> Option<&'static str> {
+        TaintOwner::of(&Taint { key: key.into(), ..Taint::default() }).map(|owner| owner.name)
+    }
+
+    #[test]
+    fn well_known_keys_name_their_owner() {
+        assert_eq!(owner("node.kubernetes.io/unreachable"), Some(LIFECYCLE));
+        assert_eq!(owner("node.kubernetes.io/out-of-service"), Some("an operator"));
+        assert_eq!(owner("node.cloudprovider.kubernetes.io/shutdown"), Some(CLOUD));
+        assert_eq!(owner("ToBeDeletedByClusterAutoscaler"), Some(AUTOSCALER));
+        assert_eq!(
+            (owner("karpenter.sh/disrupted"), owner("karpenter.sh/else")),
+            (Some(KARPENTER), Some(KARPENTER))
+        );
+        assert_eq!(owner("aws-node-termination-handler/spot-itn"), Some("AWS Node Termination Handler"));
+    }
+
+    #[test]
+    fn a_team_s_own_key_is_nobody_s() {
+        assert_eq!(
+            (owner("dedicated"), owner("karpenter.shop/x"), owner("karpenter.sh")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn single_keys_come_before_their_domains() {
+        for (place, (pattern, ..)) in KNOWN.iter().enumerate() {
+            let Pattern::Key(key) = pattern else { continue };
+            let first = KNOWN.iter().position(|(pattern, ..)| pattern.matches(key));
+            assert_eq!(first, Some(place), "{key} is hidden by an earlier entry");
+        }
+    }
+}
