@@ -40,7 +40,7 @@ const AUTOSCALER: &str = "Cluster Autoscaler";
 const KARPENTER: &str = "Karpenter";
 
 /// The first match counts: single keys before their domains.
-const KNOWN: [(Pattern, &str, &str); 30] = [
+const KNOWN: [(Pattern, &str, &str); 29] = [
     (Pattern::Key("node.kubernetes.io/not-ready"), LIFECYCLE, "its kubelet says it is not ready"),
     (Pattern::Key("node.kubernetes.io/unreachable"), LIFECYCLE, "its kubelet is silent"),
     (Pattern::Key("node.kubernetes.io/memory-pressure"), LIFECYCLE, "short of memory"),
@@ -78,7 +78,6 @@ const KNOWN: [(Pattern, &str, &str); 30] = [
     (Pattern::Key("weave.works/kured-node-reboot"), "kured", "is going to be rebooted"),
     (Pattern::Key("node-role.kubernetes.io/control-plane"), "its installer", "kept for the control plane"),
     (Pattern::Key("node-role.kubernetes.io/master"), "its installer", "kept for the control plane"),
-    (Pattern::Under("resource.kubernetes.io"), "device taint eviction", "a device of it is not to be used"),
 ];
 
 #[cfg(test)]
