@@ -32,7 +32,7 @@ pub use views::{EvictionRow, EvictionState, NodeDue, Views, What};
 use crate::{
     cluster::{Applied, Change, Cluster},
     engine::{Effect, EffectId, Engine, Outcome, Settings, Sight},
-    forecast::Forecast,
+    forecast::{Forecast, story::Teller},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     time::{Span, Timestamp},
 };
@@ -102,6 +102,13 @@ impl App {
     /// The time that belongs to what is drawn.
     pub fn shown_at(&self, now: Timestamp) -> Timestamp {
         self.frozen.as_ref().map_or(now, |(at, _)| *at)
+    }
+
+    /// What stories of nodes and pods are told from; none before the engine has begun.
+    pub fn teller(&self, now: Timestamp) -> Option<Teller<'_>> {
+        let Knowledge { cluster, forecast, feeds, .. } = &self.live;
+        let engine = self.engine.as_ref()?;
+        Some(Teller { engine, cluster, forecast: forecast.as_ref(), ahead: feeds.ahead(), now })
     }
 
     /// Takes in what the watches say.

@@ -45,6 +45,9 @@ pub enum Failure {
     Snapshot(#[from] SnapshotError),
     #[error("the nodes may not be listed, and without them there is nothing to tell: {0}")]
     NodesForbidden(String),
+    /// What was asked for, as in "node n-1".
+    #[error("{0} is not there")]
+    NotFound(String),
     /// What is missing, in words.
     #[error("not everything arrived within {waited}: {missing}; --timeout waits longer")]
     TooSlow { waited: Span, missing: String },
@@ -63,7 +66,7 @@ impl Failure {
             Self::Usage(_) => Exit::Usage,
             Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
             Self::TooSlow { .. } => Exit::TooSlow,
-            Self::Run(_) | Self::Snapshot(_) | Self::Io { .. } => Exit::Failed,
+            Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::Io { .. } => Exit::Failed,
         }
     }
 }

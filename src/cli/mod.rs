@@ -13,6 +13,7 @@ mod settings;
 mod show;
 mod span;
 mod status;
+mod why;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -51,6 +52,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Print what is known, once: for scripts and pipelines
     Status(status::StatusArgs),
+    /// Tell why something happens to a node or a pod, or does not
+    Why(why::WhyArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -94,7 +97,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Some(Command::Completions(args)) => return completions::print(&args),
         Some(Command::Man) => return man::print(),
-        Some(Command::Demo(_) | Command::Status(_)) | None => {}
+        Some(Command::Demo(_) | Command::Status(_) | Command::Why(_)) | None => {}
     }
     log::begin(cli.log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -112,6 +115,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     match command {
         None => dashboard::run(dashboard, connection).await,
         Some(Command::Status(args)) => status::run(args, connection).await,
+        Some(Command::Why(args)) => why::run(args, connection).await,
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has a cluster of its own")?;
             demo::run(args).await

@@ -64,6 +64,8 @@ pub struct Asked {
     /// Refreshed at `at`, with the forecast of the next ten minutes.
     pub app: App,
     pub at: Timestamp,
+    /// The namespace that was asked for, else the context's.
+    pub namespace: String,
     /// What did not come in time, as the failure to end with after the answer.
     late: Option<Failure>,
 }
@@ -95,7 +97,7 @@ impl Asked {
         } else if let Some(late) = late {
             return Err(late);
         }
-        Ok(Self { app, at, late })
+        Ok(Self { app, at, namespace: connection.namespace, late })
     }
 
     /// Ends the command after its answer was printed.

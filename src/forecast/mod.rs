@@ -1,6 +1,7 @@
 //! Runs the engine forward on a virtual clock over a copy of the cluster.
 
 mod carry_out;
+pub mod story;
 
 pub use carry_out::carry_out;
 

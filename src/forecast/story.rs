@@ -1,0 +1,467 @@
+//! The story of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
+//! not come and why, each with its time.
+
+use super::{Forecast, What, is_silent};
+use crate::{
+    cluster::{
+        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind,
+    },
+    engine::{
+        Cause, Due, Engine, Footing, Known, NOT_READY, NodeHealth, PendingEviction, Sign, Stage, UNREACHABLE,
+        Why, ZoneState, ZoneView,
+    },
+    time::{Span, Timestamp},
+};
+
+/// One link of a story.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// When it was, is or will be; none where it has no time.
+    pub at: Option<Timestamp>,
+    pub tense: Tense,
+    /// Whether the time is an estimate, or hangs on chance.
+    pub estimated: bool,
+    pub topic: Topic,
+    /// In words, for people. Contains text of the cluster.
+    pub text: String,
+}
+
+/// Whether something has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tense {
+    /// It has happened.
+    Past,
+    /// It is so now.
+    Holds,
+    /// It will happen if nothing intervenes.
+    Ahead,
+    /// It does not happen, for the reason told.
+    Not,
+}
+
+/// What a link is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// What our word is worth: are we blind, does a controller run.
+    Footing,
+    /// The last sign of life.
+    Sign,
+    Grace,
+    /// The Ready condition.
+    Ready,
+    NoSchedule,
+    /// The zone's queue and its rate.
+    Queue,
+    NoExecute,
+    /// What a pod's tolerations make of the taint.
+    Toleration,
+    /// The deletion of pods.
+    Eviction,
+    /// A deletion that has begun.
+    Termination,
+}
+
+impl Tense {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Past => "past",
+            Self::Holds => "holds",
+            Self::Ahead => "ahead",
+            Self::Not => "not",
+        }
+    }
+}
+
+impl Topic {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Footing => "footing",
+            Self::Sign => "sign",
+            Self::Grace => "grace",
+            Self::Ready => "ready",
+            Self::NoSchedule => "noSchedule",
+            Self::Queue => "queue",
+            Self::NoExecute => "noExecute",
+            Self::Toleration => "toleration",
+            Self::Eviction => "eviction",
+            Self::Termination => "termination",
+        }
+    }
+}
+
+/// What stories are told from.
+#[derive(Clone, Copy, Debug)]
+pub struct Teller<'a> {
+    pub engine: &'a Engine,
+    pub cluster: &'a Cluster,
+    /// The newest forecast; without one, only what is due already is ahead.
+    pub forecast: Option<&'a Forecast>,
+    /// How far the API server's clock is ahead of ours: times that the cluster wrote are told by ours.
+    pub ahead: Span,
+    pub now: Timestamp,
+}
+
+impl Teller<'_> {
+    /// The story of a node: last sign of life, grace, Unknown, NoSchedule, queue, NoExecute, evictions.
+    pub fn node(&self, node: &Node) -> Vec<Link> {
+        let mut story = self.until_tainted(node);
+        self.tell_evictions(node, &mut story);
+        story
+    }
+
+    /// The story of a pod: that of its node, then its toleration and its eviction.
+    pub fn pod(&self, pod: &Pod) -> Vec<Link> {
+        let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
+        let mut story = node.map_or_else(Vec::new, |node| self.until_tainted(node));
+        if let Some(termination) = &pod.termination {
+            let over = termination.deadline - self.ahead <= self.now;
+            let silent = node
+                .is_none_or(|node| node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown));
+            let mut text = format!("being deleted, its grace of {} ends", termination.grace);
+            if over && silent {
+                text =
+                    "being deleted; its grace is over, but its kubelet is silent and nobody confirms the end"
+                        .into();
+            } else if over {
+                text = "being deleted; its grace is over, and its kubelet has not confirmed the end".into();
+            }
+            if !termination.finalizers.is_empty() {
+                let names: Vec<&str> = termination.finalizers.iter().map(|name| name.as_str()).collect();
+                text += &format!("; held by {}", names.join(", "));
+            }
+            let tense = if over { Tense::Holds } else { Tense::Ahead };
+            story.push(Link::new(tense, Topic::Termination, text).at(termination.deadline - self.ahead));
+            return story;
+        }
+        let Some(node) = node else {
+            let text = match &pod.node {
+                None => "not bound to a node: nothing evicts it".to_owned(),
+                Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
+            };
+            story.push(Link::new(Tense::Not, Topic::Eviction, text));
+            return story;
+        };
+        self.tell_eviction(pod, node, &mut story);
+        story
+    }
+
+    fn until_tainted(&self, node: &Node) -> Vec<Link> {
+        let mut story = Vec::new();
+        self.tell_footing(&mut story);
+        let Some(health) = self.engine.health(node) else {
+            story.push(Link::new(Tense::Ahead, Topic::Sign, "not seen by a monitor pass yet".into()));
+            return story;
+        };
+        self.tell_life(node, &health, &mut story);
+        self.tell_ready(node, &health, &mut story);
+        self.tell_no_schedule(node, &mut story);
+        self.tell_queue(node, &health, &mut story);
+        self.tell_no_execute(node, &health, &mut story);
+        story
+    }
+
+    fn tell_footing(&self, story: &mut Vec<Link>) {
+        let (since, text) = match self.engine.footing(self.now) {
+            Footing::Firm => return,
+            Footing::Blind { since } => {
+                (since, "nodes and leases are not seen: what has happened since is not known")
+            }
+            Footing::NoController { since } => {
+                (since, "no controller manager renews its Lease: nothing happens until one does")
+            }
+        };
+        story.push(Link::new(Tense::Not, Topic::Footing, text.into()).at(since));
+    }
+
+    fn is_firm(&self) -> bool {
+        self.engine.footing(self.now) == Footing::Firm
+    }
+
+    fn is_silent(&self, node: &Node) -> bool {
+        is_silent(self.engine, self.cluster, node, self.ahead, self.now)
+    }
+
+    fn tell_life(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+        let seen = match health.sign {
+            Sign::Lease => "last sign of life: its Lease was renewed",
+            Sign::Status => "last sign of life: its kubelet posted its status",
+            Sign::Created => "no sign of life yet: the node was created",
+            Sign::Begun => "no sign of life since the controller began or came back from full disruption",
+        };
+        let estimated = health.known != Known::Seen;
+        story.push(Link::new(Tense::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
+        let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
+        let (grace, expires) = (health.grace, health.expires());
+        let link = if self.is_silent(node) {
+            let tense = if expires < self.now { Tense::Past } else { Tense::Ahead };
+            let over = if tense == Tense::Past { "is over" } else { "ends" };
+            Link::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
+        } else {
+            let text = format!("{flag} {grace} does not run out while it renews its Lease");
+            Link::new(Tense::Not, Topic::Grace, text)
+        };
+        story.push(link.at(expires).estimated(estimated));
+    }
+
+    fn tell_ready(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+        let Some(ready) = node.ready() else {
+            story.push(Link::new(
+                Tense::Holds,
+                Topic::Ready,
+                "its kubelet has never posted its status".into(),
+            ));
+            return self.foretell_unknown(node, health, story);
+        };
+        let since = ready.last_transition.map(|at| at - self.ahead);
+        let text = match ready.status {
+            ConditionStatus::True => "Ready".to_owned(),
+            ConditionStatus::Unknown => {
+                format!("the controller set its conditions to Unknown ({})", ready.reason)
+            }
+            ConditionStatus::False | ConditionStatus::Invalid => {
+                format!(
+                    "its kubelet says Ready={} ({}): no grace period is waited for",
+                    ready.status.as_str(),
+                    ready.reason
+                )
+            }
+        };
+        let tense = if ready.status == ConditionStatus::True { Tense::Holds } else { Tense::Past };
+        story.push(Link { at: since, ..Link::new(tense, Topic::Ready, text) });
+        if ready.status != ConditionStatus::Unknown {
+            self.foretell_unknown(node, health, story);
+        }
+    }
+
+    fn foretell_unknown(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+        if !self.is_silent(node) || !self.is_firm() {
+            return;
+        }
+        let foreseen = self.steps(node).find(|step| matches!(step.what, What::Unknown { .. }));
+        let at = foreseen.map_or(health.expires(), |step| step.at);
+        let text = "the first monitor pass after that sets its conditions to Unknown";
+        let link = Link::new(Tense::Ahead, Topic::Ready, text.into());
+        story.push(link.at(at).estimated(health.known != Known::Seen));
+        let text = format!("{UNREACHABLE}:NoSchedule at once, no rate limits it");
+        story.push(Link::new(Tense::Ahead, Topic::NoSchedule, text).at(at));
+    }
+
+    fn tell_no_schedule(&self, node: &Node, story: &mut Vec<Link>) {
+        let ours = |taint: &&Taint| {
+            taint.effect == TaintEffect::NoSchedule && taint.key.starts_with("node.kubernetes.io/")
+        };
+        for taint in node.taints.iter().filter(ours) {
+            let at = taint.time_added.map(|at| at - self.ahead);
+            let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
+            story.push(Link { at, ..Link::new(Tense::Past, Topic::NoSchedule, text) });
+        }
+    }
+
+    /// Where the node waits, or will; and where its zone's rate is zero, why it waits in vain.
+    fn tell_queue(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+        let concerned = match health.stage {
+            Stage::Queued | Stage::Requested => true,
+            Stage::Well => self.is_silent(node) || !node.is_ready(),
+            Stage::Tainted => false,
+        };
+        if !concerned || !self.is_firm() {
+            return;
+        }
+        let zones = self.engine.zones(self.now);
+        let Some(zone) = zones.iter().find(|zone| zone.key == health.zone) else { return };
+        let all_down =
+            zones.iter().filter(|zone| zone.size > 0).all(|zone| zone.state == ZoneState::FullDisruption);
+        let rate = rate_words(zone);
+        let (tense, at, text) = if all_down {
+            let text = "every zone is fully disrupted: the controller doubts itself, takes its NoExecute taints \
+                        off and evicts nobody";
+            (Tense::Not, None, text.to_owned())
+        } else if zone.rate == 0.0 {
+            (Tense::Not, None, format!("{rate}: nobody gets its NoExecute taint there"))
+        } else if health.stage == Stage::Well {
+            (Tense::Ahead, None, rate)
+        } else {
+            let others = zone.queue.iter().filter(|waiting| **waiting != node.name).count();
+            let company = match others {
+                0 => "alone".to_owned(),
+                1 => "with 1 other, whose turn is first is chance".to_owned(),
+                others => format!("with {others} others, whose turn is first is chance"),
+            };
+            (Tense::Holds, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
+        };
+        story.push(Link { at, ..Link::new(tense, Topic::Queue, text) });
+    }
+
+    fn tell_no_execute(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+        for taint in node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute) {
+            let at = taint.time_added.map(|at| at - self.ahead);
+            let own = [NOT_READY, UNREACHABLE].iter().any(|key| taint.key == **key);
+            let by = if own { "the controller's" } else { "somebody else's" };
+            let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
+            story.push(Link { at, ..Link::new(Tense::Past, Topic::NoExecute, text) });
+        }
+        let foreseen = self.steps(node).find(|step| matches!(step.what, What::NoExecute { .. }));
+        let Some(step) = foreseen else { return self.tell_no_taint(node, health, story) };
+        let What::NoExecute { key, .. } = &step.what else { return };
+        let estimated = health.known != Known::Seen || is_by_chance(&step.why, self.engine, self.now);
+        let text = format!("{key}:NoExecute");
+        story.push(Link::new(Tense::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
+    }
+
+    /// A node that is on its way to the taint, and does not get it while the forecast lasts.
+    fn tell_no_taint(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+        let on_its_way = matches!(health.stage, Stage::Queued | Stage::Requested);
+        let told = story.iter().any(|link| link.topic == Topic::Queue && link.tense == Tense::Not);
+        let Some(forecast) = self.forecast.filter(|_| on_its_way && !told && self.is_firm()) else { return };
+        if node.taints.iter().all(|taint| taint.effect != TaintEffect::NoExecute) {
+            let text = "no NoExecute taint before then".to_owned();
+            story.push(Link::new(Tense::Not, Topic::NoExecute, text).at(forecast.until));
+        }
+    }
+
+    /// What becomes of the node's pods, summed up.
+    fn tell_evictions(&self, node: &Node, story: &mut Vec<Link>) {
+        let pending = self.pending(|eviction| eviction.node == node.name);
+        let mut due: Vec<(Timestamp, bool)> = Vec::new();
+        let mut stay = 0;
+        for eviction in &pending {
+            match eviction.due {
+                Due::At { at, known } => due.push((at, known != Known::Seen)),
+                Due::Never => stay += 1,
+            }
+        }
+        let known: Vec<&Key> = pending.iter().map(|eviction| &eviction.pod).collect();
+        due.extend(self.steps(node).filter_map(|step| match &step.what {
+            What::Deleted { pod, .. } if !known.contains(&pod) => Some((step.at, true)),
+            What::Deleted { .. } | What::Unknown { .. } | What::NoExecute { .. } => None,
+        }));
+        due.sort_unstable();
+        if let (Some(first), Some(last)) = (due.first(), due.last()) {
+            let text = match due.len() {
+                1 => "1 pod is evicted".to_owned(),
+                pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
+            };
+            story.push(Link::new(Tense::Ahead, Topic::Eviction, text).at(first.0).estimated(first.1));
+        }
+        if stay > 0 {
+            let text = format!("{} for ever", counted(stay, "pod tolerates this", "pods tolerate this"));
+            story.push(Link::new(Tense::Not, Topic::Eviction, text));
+        }
+        let terminating = self.cluster.load(&node.name).terminating;
+        if terminating > 0 {
+            let text = format!("{} being deleted", counted(terminating, "pod is", "pods are"));
+            story.push(Link::new(Tense::Holds, Topic::Termination, text));
+        }
+    }
+
+    fn tell_eviction(&self, pod: &Pod, node: &Node, story: &mut Vec<Link>) {
+        let foreseen = self.steps(node).find(|step| match &step.what {
+            What::Deleted { pod: deleted, .. } => *deleted == pod.key,
+            What::Unknown { .. } | What::NoExecute { .. } => false,
+        });
+        let pending = self.pending(|eviction| eviction.pod == pod.key).pop();
+        match (pending.map(|eviction| (eviction.due, eviction.why)), foreseen) {
+            (Some((Due::At { at, known }, why)), _) => {
+                story.extend(toleration(&why).map(|text| Link::new(Tense::Holds, Topic::Toleration, text)));
+                let overdue = at <= self.now;
+                let text = if overdue { "it should have been evicted by now" } else { "it is evicted" };
+                let link = Link::new(Tense::Ahead, Topic::Eviction, text.into());
+                story.push(link.at(at).estimated(known != Known::Seen));
+            }
+            (Some((Due::Never, _)), _) => {
+                let whose = match &pod.owner {
+                    Some(owner) if owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet) => {
+                        "it tolerates its node's taints for ever, as its DaemonSet has it: it stays"
+                    }
+                    Some(_) | None => "it tolerates its node's taints for ever: it stays",
+                };
+                story.push(Link::new(Tense::Not, Topic::Eviction, whose.into()));
+            }
+            (None, Some(step)) => {
+                story.extend(
+                    toleration(&step.why).map(|text| Link::new(Tense::Ahead, Topic::Toleration, text)),
+                );
+                let link = Link::new(Tense::Ahead, Topic::Eviction, "it is evicted".into());
+                story.push(link.at(step.at).estimated(true));
+            }
+            (None, None) => story.push(self.not_evicted(node)),
+        }
+    }
+
+    fn not_evicted(&self, node: &Node) -> Link {
+        let taint_comes = self.steps(node).any(|step| matches!(step.what, What::NoExecute { .. }));
+        let link = |text: &str| Link::new(Tense::Not, Topic::Eviction, text.into());
+        match self.forecast {
+            Some(forecast) if taint_comes => {
+                link("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
+            }
+            _ => link("its node has no NoExecute taint, and none is coming: nothing evicts it"),
+        }
+    }
+
+    fn pending(&self, wanted: impl Fn(&PendingEviction) -> bool) -> Vec<PendingEviction> {
+        let mut pending = self.engine.evictions(self.cluster);
+        pending.retain(wanted);
+        pending
+    }
+
+    /// What is foreseen for the node from now on.
+    fn steps(&self, node: &Node) -> impl Iterator<Item = &super::Step> {
+        let name: &NodeName = &node.name;
+        let now = self.now;
+        self.forecast
+            .into_iter()
+            .flat_map(move |forecast| forecast.of_node(name))
+            .filter(move |step| step.at > now)
+    }
+}
+
+impl Link {
+    fn new(tense: Tense, topic: Topic, text: String) -> Self {
+        Self { at: None, tense, estimated: false, topic, text }
+    }
+
+    fn at(self, at: Timestamp) -> Self {
+        Self { at: Some(at), ..self }
+    }
+
+    fn estimated(self, estimated: bool) -> Self {
+        Self { estimated, ..self }
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn grace_flag(why: Why) -> Option<&'static str> {
+    why.0.into_iter().find_map(|cause| match cause {
+        Cause::Grace { flag, .. } => Some(flag),
+        _ => None,
+    })
+}
+
+/// The toleration that decided, in words.
+fn toleration(why: &Why) -> Option<String> {
+    why.0.iter().find_map(|cause| match cause {
+        Cause::Tolerated { .. } | Cause::NotTolerated { .. } => Some(cause.to_string()),
+        _ => None,
+    })
+}
+
+/// Whether a foreseen taint depends on whose turn comes first.
+fn is_by_chance(why: &Why, engine: &Engine, now: Timestamp) -> bool {
+    let zone = why.0.iter().find_map(|cause| match cause {
+        Cause::Token { zone } => Some(zone),
+        _ => None,
+    });
+    zone.is_some_and(|key| engine.zones(now).iter().any(|zone| zone.key == *key && zone.queue.len() > 1))
+}
+
+/// `zone a is Normal (5 of 30 not ready): 0.1 nodes a second`
+fn rate_words(zone: &ZoneView) -> String {
+    format!(
+        "zone {} is {} ({} of {} not ready), {} nodes a second",
+        zone.key, zone.state, zone.not_ready, zone.size, zone.rate
+    )
+}
