@@ -192,6 +192,35 @@ async fn status_tells_of_every_node_in_every_format() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let _world = server.inhabit();
+    server.govern().await;
+    let ask =
+        async |line: &[&str]| shell.run(&[&["why", "--server", &server.url], line].concat()).await.done();
+    let status = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let lost =
+        status["nodes"].as_array().expect("nodes").iter().find(|node| node["ready"]["status"] == "Unknown");
+    let lost = lost.expect("a lost node")["name"].as_str().expect("its name");
+
+    let json: Value = serde_json::from_str(&ask(&["-o", "json", "node", lost]).await).expect("JSON");
+    assert_eq!(
+        (&json["schema"], &json["kind"], &json["name"]),
+        (&json!("kordon.why/v1"), &json!("node"), &json!(lost))
+    );
+    let links = json["links"].as_array().expect("links");
+    let tense =
+        |topic: &str| links.iter().find(|link| link["topic"] == topic).map(|link| link["tense"].clone());
+    assert_eq!([tense("sign"), tense("ready")], [Some(json!("past")), Some(json!("past"))]);
+    let table = ask(&["node", lost]).await;
+    assert!(table.contains(lost) && table.contains("Unknown") && !table.contains('\x1b'), "{table}");
+
+    let told = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
+    assert!(told.contains("pod default/nobody is not there"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn status_works_without_the_right_to_list_pods_and_says_so() {
     let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
     let _world = server.inhabit();

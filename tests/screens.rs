@@ -50,6 +50,20 @@ fn the_pods_of_a_node_take_the_place_of_the_nodes() {
 }
 
 #[test]
+fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came_from() {
+    let mut story = Story::incident();
+    story.press("2d");
+    assert_eq!(story.app.screen.focus, Pane::Detail);
+    expect(&mut story, "detail-node", (120, 40));
+    story.press("<Esc><Enter>d");
+    expect(&mut story, "detail-pod", (120, 40));
+    story.press("<Esc>");
+    assert_eq!(story.app.screen.focus, Pane::Pods);
+    story.press("3d<Esc>");
+    assert_eq!((story.app.screen.focus, story.app.screen.detail.is_none()), (Pane::Evictions, true));
+}
+
+#[test]
 fn an_eviction_is_explained_where_the_focus_is() {
     let mut story = Story::incident();
     story.press("3<Down>z");

@@ -20,6 +20,7 @@ pub enum Action {
     FlipSort,
     Filter,
     Enter,
+    Detail,
     Back,
     Wide,
     Freeze,
@@ -133,9 +134,20 @@ pub const COMMANDS: &[Command] = &[
         place: Place::In(Pane::Evictions),
         ..view("node-of-pod", "Show the node of the selected pod and its pods.", "node", ENTER, Action::Enter)
     },
+    Command {
+        place: Place::In(Pane::Pods),
+        ..view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, Action::Detail)
+    },
+    view(
+        "detail",
+        "Show everything about the selected node or pod, why it stands as it does first.",
+        "why",
+        &[char('d')],
+        Action::Detail,
+    ),
     view(
         "back",
-        "Go back: close help, clear the filter, leave a node, end the zoom.",
+        "Go back: close help, clear the filter, leave a detail or a node, end the zoom.",
         "back",
         &[key(KeyCode::Esc)],
         Action::Back,
@@ -302,6 +314,7 @@ impl fmt::Display for Place {
             Self::In(Pane::Zones) => "in the zones",
             Self::In(Pane::Nodes) => "in the nodes",
             Self::In(Pane::Pods) => "in the pods",
+            Self::In(Pane::Detail) => "in a detail",
             Self::In(Pane::Evictions) => "in the evictions",
             Self::In(Pane::Journal) => "in the journal",
             Self::Typing => "while a filter is typed",

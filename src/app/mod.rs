@@ -4,6 +4,7 @@
 //! [`App::wake`] time, [`update()`] what the user asks for. Nothing in here waits, reads a clock or draws.
 
 pub mod commands;
+pub mod detail;
 pub mod facts;
 pub mod feeds;
 pub mod filter;
@@ -18,6 +19,7 @@ pub mod views;
 use std::collections::{BTreeMap, VecDeque};
 
 pub use commands::{Action, Command};
+pub use detail::{Detail, Subject};
 pub use facts::{Duty, Facts, Mode, Options, ThemeName};
 pub use feeds::Feeds;
 pub use filter::Filter;
@@ -75,6 +77,14 @@ pub struct Knowledge {
     pub views: Views,
 }
 
+impl Knowledge {
+    /// What stories of nodes and pods are told from; none before the engine has begun.
+    pub fn teller<'a>(&'a self, engine: Option<&'a Engine>, now: Timestamp) -> Option<Teller<'a>> {
+        let Self { cluster, forecast, feeds, .. } = self;
+        Some(Teller { engine: engine?, cluster, forecast: forecast.as_ref(), ahead: feeds.ahead(), now })
+    }
+}
+
 impl App {
     pub fn new(options: Options, now: Timestamp) -> Self {
         let Options { facts, settings, mode, duty, themes } = options;
@@ -102,13 +112,6 @@ impl App {
     /// The time that belongs to what is drawn.
     pub fn shown_at(&self, now: Timestamp) -> Timestamp {
         self.frozen.as_ref().map_or(now, |(at, _)| *at)
-    }
-
-    /// What stories of nodes and pods are told from; none before the engine has begun.
-    pub fn teller(&self, now: Timestamp) -> Option<Teller<'_>> {
-        let Knowledge { cluster, forecast, feeds, .. } = &self.live;
-        let engine = self.engine.as_ref()?;
-        Some(Teller { engine, cluster, forecast: forecast.as_ref(), ahead: feeds.ahead(), now })
     }
 
     /// Takes in what the watches say.

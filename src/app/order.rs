@@ -85,6 +85,7 @@ impl App {
     pub fn arrange(&mut self, now: Timestamp) {
         let now = self.shown_at(now);
         let shown = self.frozen.as_ref().map_or(&self.live, |(_, knowledge)| knowledge);
+        let teller = shown.teller(self.engine.as_ref(), now);
         let screen = &mut self.screen;
         let filter = screen.filter(Pane::Nodes).clone();
         screen.nodes.list.replace(nodes(shown, &filter, screen.nodes.sort));
@@ -96,6 +97,10 @@ impl App {
         let pods = screen.inside.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
         screen.pods.list.replace(pods.unwrap_or_default());
         let filter = screen.filter(Pane::Journal).clone();
+        let filter_of_detail = screen.filter(Pane::Detail).clone();
+        if let Some(detail) = &mut screen.detail {
+            detail.fill(&shown.cluster, teller, &filter_of_detail);
+        }
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         screen.journal.replace(entries.map(|(number, _)| number).collect());
     }

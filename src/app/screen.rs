@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tui_input::Input;
 
 use super::{
+    detail::Detail,
     facts::ThemeName,
     filter::Filter,
     listing::{Listing, Step},
@@ -20,6 +21,8 @@ pub enum Pane {
     Nodes,
     /// The pods of one node, in the place of the nodes.
     Pods,
+    /// Everything about one node or pod, in the same place.
+    Detail,
     Evictions,
     Journal,
 }
@@ -30,6 +33,7 @@ impl Pane {
             Self::Zones => "Zones",
             Self::Nodes => "Nodes",
             Self::Pods => "Pods",
+            Self::Detail => "Detail",
             Self::Evictions => "Evictions",
             Self::Journal => "Journal",
         }
@@ -39,7 +43,7 @@ impl Pane {
     pub const fn digit(self) -> char {
         match self {
             Self::Zones => '1',
-            Self::Nodes | Self::Pods => '2',
+            Self::Nodes | Self::Pods | Self::Detail => '2',
             Self::Evictions => '3',
             Self::Journal => '4',
         }
@@ -56,6 +60,8 @@ pub struct Screen {
     pub wide: bool,
     /// The node whose pods are shown in the place of the nodes.
     pub inside: Option<NodeName>,
+    /// The node or pod whose detail is shown in that place.
+    pub detail: Option<Detail>,
     /// How far the help is scrolled; none while it is closed.
     pub help: Option<usize>,
     /// Which of evictions and journal is shown where there is room for one: the one last focused.
@@ -109,7 +115,11 @@ impl Screen {
 
     /// The panes that can have the focus now, in the order of their digits.
     pub fn panes(&self) -> [Pane; 4] {
-        let nodes = if self.inside.is_some() { Pane::Pods } else { Pane::Nodes };
+        let nodes = match (&self.detail, &self.inside) {
+            (Some(_), _) => Pane::Detail,
+            (None, Some(_)) => Pane::Pods,
+            (None, None) => Pane::Nodes,
+        };
         [Pane::Zones, nodes, Pane::Evictions, Pane::Journal]
     }
 
@@ -123,6 +133,11 @@ impl Screen {
             Pane::Zones => self.zones.list.step(step),
             Pane::Nodes => self.nodes.list.step(step),
             Pane::Pods => self.pods.list.step(step),
+            Pane::Detail => {
+                if let Some(detail) = &mut self.detail {
+                    detail.list.step(step);
+                }
+            }
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Journal => self.journal.step(step),
         }
@@ -134,7 +149,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
             Pane::Pods => self.pods.sort.next(PodColumn::ALL),
             Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Journal => {}
+            Pane::Detail | Pane::Journal => {}
         }
     }
 
@@ -144,7 +159,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.flip(),
             Pane::Pods => self.pods.sort.flip(),
             Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Journal => {}
+            Pane::Detail | Pane::Journal => {}
         }
     }
 
@@ -155,6 +170,11 @@ impl Screen {
                 Pane::Zones => self.zones.list.shown(*rows),
                 Pane::Nodes => self.nodes.list.shown(*rows),
                 Pane::Pods => self.pods.list.shown(*rows),
+                Pane::Detail => {
+                    if let Some(detail) = &mut self.detail {
+                        detail.list.shown(*rows);
+                    }
+                }
                 Pane::Evictions => self.evictions.list.shown(*rows),
                 Pane::Journal => self.journal.shown(*rows),
             }

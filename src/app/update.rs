@@ -2,7 +2,15 @@
 
 use tui_input::{Input, InputRequest};
 
-use super::{App, commands::Action, filter::Filter, listing::Step, order::zone_word, screen::Pane};
+use super::{
+    App,
+    commands::Action,
+    detail::{Detail, Subject},
+    filter::Filter,
+    listing::Step,
+    order::zone_word,
+    screen::Pane,
+};
 use crate::{cluster::NodeName, time::Timestamp};
 
 /// What an action asks of the loop.
@@ -34,6 +42,7 @@ pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
         Action::KeepFilter => app.screen.input = None,
         Action::DropFilter => drop_filter(app),
         Action::Enter => enter(app),
+        Action::Detail => open_detail(app),
         Action::Back => back(app),
         Action::Wide => app.screen.wide = !app.screen.wide,
         Action::Freeze => freeze(app, now),
@@ -92,7 +101,7 @@ fn enter(app: &mut App) {
         Pane::Zones => {
             let Some(zone) = app.screen.zones.list.selected() else { return };
             let filter = format!("zone:{}", zone_word(zone));
-            app.screen.inside = None;
+            (app.screen.inside, app.screen.detail) = (None, None);
             app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
             app.screen.focus = Pane::Nodes;
         }
@@ -113,12 +122,28 @@ fn enter(app: &mut App) {
             app.arrange(now);
             app.screen.pods.list.select(&pod);
         }
-        Pane::Pods | Pane::Journal => {}
+        Pane::Pods | Pane::Detail | Pane::Journal => {}
+    }
+}
+
+fn open_detail(app: &mut App) {
+    let screen = &mut app.screen;
+    let subject = match screen.focus {
+        Pane::Nodes => screen.nodes.list.selected().cloned().map(Subject::Node),
+        Pane::Pods => screen.pods.list.selected().cloned().map(Subject::Pod),
+        Pane::Evictions => screen.evictions.list.selected().cloned().map(Subject::Pod),
+        Pane::Zones | Pane::Detail | Pane::Journal => None,
+    };
+    if let Some(subject) = subject {
+        screen.detail = Some(Detail::new(subject, screen.focus));
+        screen.filters.remove(&Pane::Detail);
+        screen.focus = Pane::Detail;
     }
 }
 
 fn go_inside(app: &mut App, node: NodeName) {
     app.screen.inside = Some(node);
+    app.screen.detail = None;
     app.screen.focus = Pane::Pods;
     app.screen.filters.remove(&Pane::Pods);
     app.screen.pods.list.step(Step::First);
@@ -130,6 +155,9 @@ fn back(app: &mut App) {
         screen.help = None;
     } else if !screen.filter(screen.focus).is_empty() {
         screen.filters.remove(&screen.focus);
+    } else if let (Pane::Detail, Some(detail)) = (screen.focus, &screen.detail) {
+        screen.focus = detail.from;
+        screen.detail = None;
     } else if screen.focus == Pane::Pods {
         screen.inside = None;
         screen.focus = Pane::Nodes;

@@ -192,6 +192,11 @@ impl Teller<'_> {
         story.push(Link::new(Tense::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
         let (grace, expires) = (health.grace, health.expires());
+        let is_unknown = node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown);
+        if is_unknown && expires >= self.now {
+            // A controller that began anew waits once more for what it has said already.
+            return;
+        }
         let link = if self.is_silent(node) {
             let tense = if expires < self.now { Tense::Past } else { Tense::Ahead };
             let over = if tense == Tense::Past { "is over" } else { "ends" };

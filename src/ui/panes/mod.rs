@@ -1,5 +1,6 @@
 //! The panes, one file each.
 
+pub mod detail;
 pub mod evictions;
 pub mod header;
 pub mod journal;
@@ -35,6 +36,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Zones => zones::draw(scene, area, buf),
         Pane::Nodes => nodes::draw(scene, area, buf),
         Pane::Pods => pods::draw(scene, area, buf),
+        Pane::Detail => detail::draw(scene, area, buf),
         Pane::Evictions => evictions::draw(scene, area, buf),
         Pane::Journal => journal::draw(scene, area, buf),
     }
@@ -108,6 +110,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Zones => screen.zones.list.len(),
         Pane::Nodes => screen.nodes.list.len(),
         Pane::Pods => screen.pods.list.len(),
+        Pane::Detail => screen.detail.as_ref().map_or(0, |detail| detail.list.len()),
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
     }
@@ -125,7 +128,7 @@ fn zone_name(zone: &ZoneKey) -> String {
 /// The watches that a pane lives on.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
-        Pane::Zones | Pane::Journal => &[],
+        Pane::Zones | Pane::Detail | Pane::Journal => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
         Pane::Pods | Pane::Evictions => &[FeedKind::Pods],
     }
@@ -164,7 +167,7 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
         Pane::Pods => note(screen.pods.sort, PodColumn::title),
         Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
-        Pane::Journal => None,
+        Pane::Detail | Pane::Journal => None,
     }
 }
 

@@ -1,0 +1,219 @@
+//! The detail of one node or pod: its story first, then what it is.
+
+use super::{
+    filter::{Filter, Filterable},
+    listing::Listing,
+    screen::Pane,
+};
+use crate::{
+    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, TolerationOperator},
+    forecast::story::{Link, Teller},
+    time::Timestamp,
+};
+
+/// What a detail is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Node(NodeName),
+    Pod(Key),
+}
+
+/// The detail that is open.
+#[derive(Clone, Debug)]
+pub struct Detail {
+    pub subject: Subject,
+    pub rows: Vec<Row>,
+    /// Places in `rows`.
+    pub list: Listing<usize>,
+    /// The pane from which it was opened.
+    pub from: Pane,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row {
+    /// The title of what follows.
+    Section(&'static str),
+    /// A link of the story.
+    Link(Link),
+    /// Something that it has or is.
+    Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
+}
+
+/// How a fact should look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    /// Worth a look.
+    Marked,
+}
+
+impl Detail {
+    pub fn new(subject: Subject, from: Pane) -> Self {
+        Self { subject, rows: Vec::new(), list: Listing::default(), from }
+    }
+
+    /// Tells everything anew. A subject that is gone keeps what was last known of it.
+    pub fn fill(&mut self, cluster: &Cluster, teller: Option<Teller<'_>>, filter: &Filter) {
+        let rows = match &self.subject {
+            Subject::Node(name) => cluster.node(name).map(|node| of_node(node, teller)),
+            Subject::Pod(key) => cluster.pod(key).map(|pod| of_pod(pod, cluster, teller)),
+        };
+        self.rows = rows.unwrap_or_else(|| std::mem::take(&mut self.rows));
+        let shown = |place: &usize| {
+            matches!(self.rows[*place], Row::Section(_)) || filter.matches(&self.rows[*place])
+        };
+        self.list.replace((0..self.rows.len()).filter(shown).collect());
+    }
+
+    /// Whether the cluster still has it.
+    pub fn is_there(&self, cluster: &Cluster) -> bool {
+        match &self.subject {
+            Subject::Node(name) => cluster.node(name).is_some(),
+            Subject::Pod(key) => cluster.pod(key).is_some(),
+        }
+    }
+}
+
+fn story(links: Option<Vec<Link>>) -> impl Iterator<Item = Row> {
+    std::iter::once(Row::Section("why")).chain(links.unwrap_or_default().into_iter().map(Row::Link))
+}
+
+fn fact(name: &str, text: impl Into<String>) -> Row {
+    Row::Fact { name: name.into(), at: None, text: text.into(), tone: Tone::Plain }
+}
+
+fn of_node(node: &Node, teller: Option<Teller<'_>>) -> Vec<Row> {
+    let mut rows: Vec<Row> = story(teller.map(|teller| teller.node(node))).collect();
+    rows.push(Row::Section("conditions"));
+    rows.extend(node.conditions.iter().map(|condition| {
+        let good = if condition.kind == *"Ready" { ConditionStatus::True } else { ConditionStatus::False };
+        Row::Fact {
+            name: condition.kind.to_string(),
+            at: condition.last_transition,
+            text: format!("{} · {}: {}", condition.status.as_str(), condition.reason, condition.message),
+            tone: if condition.status == good { Tone::Plain } else { Tone::Marked },
+        }
+    }));
+    if !node.taints.is_empty() {
+        rows.push(Row::Section("taints"));
+    }
+    rows.extend(node.taints.iter().map(|taint| {
+        let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+        Row::Fact {
+            name: taint.effect.as_str().into(),
+            at: taint.time_added,
+            text: format!("{}{value}", taint.key),
+            tone: Tone::Plain,
+        }
+    }));
+    rows.push(Row::Section("node"));
+    rows.extend([
+        fact("zone", node.zone().to_string()),
+        fact("cordoned", if node.unschedulable { "yes: no new pods" } else { "no" }),
+        fact("address", node.address.to_string()),
+        fact("kubelet", node.kubelet_version.to_string()),
+        fact("kernel", node.kernel_version.to_string()),
+        Row::Fact {
+            name: "created".into(),
+            at: Some(node.created),
+            text: format!("uid {}", node.uid),
+            tone: Tone::Plain,
+        },
+    ]);
+    rows.push(Row::Section("labels"));
+    rows.extend(node.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
+    rows
+}
+
+fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Teller<'_>>) -> Vec<Row> {
+    let mut rows: Vec<Row> = story(teller.map(|teller| teller.pod(pod))).collect();
+    rows.push(Row::Section("pod"));
+    let owner = pod.owner.as_ref().map_or_else(
+        || {
+            if pod.mirror {
+                "static pod of its node".to_owned()
+            } else {
+                "nobody: it does not come back".into()
+            }
+        },
+        |owner| format!("{} {}", owner.kind.as_str(), owner.name),
+    );
+    rows.extend([
+        fact("node", pod.node.as_ref().map_or("none yet", |node| node)),
+        fact("owner", owner),
+        fact(
+            "phase",
+            format!("{}, {}", pod.phase.as_str(), if pod.is_ready() { "ready" } else { "not ready" }),
+        ),
+        fact("grace", pod.grace.to_string()),
+        fact("priority", pod.priority.to_string()),
+        Row::Fact {
+            name: "created".into(),
+            at: Some(pod.created),
+            text: format!("uid {}", pod.uid),
+            tone: Tone::Plain,
+        },
+    ]);
+    rows.push(Row::Section("budgets"));
+    let budgets: Vec<Row> = cluster
+        .budgets_of(pod)
+        .map(|budget| {
+            let status = &budget.status;
+            Row::Fact {
+                name: budget.key.name.to_string(),
+                at: None,
+                text: format!(
+                    "allows {} more now: {} of {} healthy, {} wanted",
+                    status.disruptions_allowed,
+                    status.current_healthy,
+                    status.expected_pods,
+                    status.desired_healthy
+                ),
+                tone: if status.disruptions_allowed > 0 { Tone::Plain } else { Tone::Marked },
+            }
+        })
+        .collect();
+    if budgets.is_empty() {
+        rows.push(fact("", "none covers it"));
+    }
+    rows.extend(budgets);
+    rows.push(Row::Section("tolerations"));
+    rows.extend(pod.tolerations.iter().map(|toleration| {
+        let key = if toleration.key.is_empty() { "every taint" } else { &toleration.key };
+        let value = match toleration.operator {
+            TolerationOperator::Equal if !toleration.value.is_empty() => format!("={}", toleration.value),
+            _ => String::new(),
+        };
+        let effect = toleration.effect.map_or(String::new(), |effect| format!(":{}", effect.as_str()));
+        let span = match toleration.seconds {
+            Some(seconds) => format!("for {seconds}s"),
+            None => "for ever".into(),
+        };
+        fact("", format!("{key}{value}{effect} {span}"))
+    }));
+    rows.push(Row::Section("labels"));
+    rows.extend(pod.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
+    rows
+}
+
+impl Filterable for Row {
+    fn field(&self, key: &str) -> Option<String> {
+        match (self, key) {
+            (Self::Link(link), "topic") => Some(link.topic.as_str().into()),
+            (Self::Link(link), "tense") => Some(link.tense.as_str().into()),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Section(title) => found(title),
+            Self::Link(link) => found(&link.text),
+            Self::Fact { name, text, .. } => {
+                found(name);
+                found(text);
+            }
+        }
+    }
+}
