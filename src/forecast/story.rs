@@ -125,8 +125,8 @@ impl Teller<'_> {
             } else if over {
                 text = "being deleted; its grace is over, and its kubelet has not confirmed the end".into();
             }
-            if !termination.finalizers.is_empty() {
-                let names: Vec<&str> = termination.finalizers.iter().map(|name| name.as_str()).collect();
+            if !pod.finalizers.is_empty() {
+                let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
                 text += &format!("; held by {}", names.join(", "));
             }
             let tense = if over { Tense::Holds } else { Tense::Ahead };
