@@ -21,7 +21,7 @@ fn main() {
     let mut sim = Sim::new();
     for number in 0..NODES {
         let zone = ["a", "b", "c"][number % 3];
-        sim.add_node(&format!("node-{number:04}"), zone, Span::from_secs(3600));
+        sim.add_node(&format!("node-{number:04}"), zone, Span::from_millis(2 * number as i64));
     }
     for number in 0..PODS {
         sim.add_pod(&format!("pod-{number:06}"), &format!("node-{:04}", number % NODES), Some(300));
@@ -31,7 +31,8 @@ fn main() {
     let copy = median(|| (), |_| drop(std::hint::black_box(sim.cluster.clone())));
     println!("copy of the store, {NODES} nodes and {PODS} pods: {copy:?}");
 
-    sim.run(Span::from_secs(1));
+    // Every node has renewed since the last pass.
+    sim.run(Span::from_secs(20));
     let next_pass = sim.now + Span::from_secs(5);
     let attached = sim.shadow.clone().expect("attached");
     let pass = median(|| attached.clone(), |shadow| shadow.handle_timeout(&sim.cluster, next_pass));
@@ -47,7 +48,7 @@ fn main() {
     for number in (0..NODES).step_by(3) {
         sim.silence(&format!("node-{number:04}"));
     }
-    sim.run(Span::from_secs(20));
+    sim.run(Span::from_secs(30));
     let (lost, steps) = (NODES / 3, forecast(&sim).steps.len());
     let loss = median(|| (), |_| drop(std::hint::black_box(forecast(&sim))));
     println!("forecast of 30 minutes after losing a zone of {lost} nodes ({steps} steps): {loss:?}");

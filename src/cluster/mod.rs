@@ -89,6 +89,24 @@ pub struct Load {
     pub terminating: usize,
 }
 
+impl Load {
+    fn add(&mut self, pod: &Pod) {
+        self.pods += 1;
+        self.terminating += usize::from(pod.termination.is_some());
+        if !pod.is_finished() {
+            self.requested += pod.requests;
+        }
+    }
+
+    fn subtract(&mut self, pod: &Pod) {
+        self.pods -= 1;
+        self.terminating -= usize::from(pod.termination.is_some());
+        if !pod.is_finished() {
+            self.requested -= pod.requests;
+        }
+    }
+}
+
 impl Cluster {
     pub fn nodes(&self) -> &Table<Node> {
         &self.nodes
@@ -185,12 +203,17 @@ impl Cluster {
     fn apply_pod(&mut self, event: Event<Pod>, applied: &mut Vec<Applied>) {
         let Self { pods, by_node, by_owner, loads, .. } = self;
         pods.apply(event, |delta| {
-            if let Some(pod) = &delta.old {
-                unindex(pod, by_node, by_owner, loads);
+            let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
+            // Most changes leave a pod with its owner and on its node.
+            if !matches!((old, new), (Some(old), Some(new)) if old.owner == new.owner && old.node == new.node) {
+                if let Some(pod) = old {
+                    unindex(pod, by_node, by_owner);
+                }
+                if let Some(pod) = new {
+                    index(pod, by_node, by_owner);
+                }
             }
-            if let Some(pod) = &delta.new {
-                index(pod, by_node, by_owner, loads);
-            }
+            count(old, new, loads);
             applied.push(Applied::Pod(delta));
         });
     }
@@ -198,44 +221,36 @@ impl Cluster {
 
 type Index<O> = CowMap<(O, Key), ()>;
 
-fn index(
-    pod: &Pod,
-    by_node: &mut Index<NodeName>,
-    by_owner: &mut Index<Uid>,
-    loads: &mut CowMap<NodeName, Load>,
-) {
+fn index(pod: &Pod, by_node: &mut Index<NodeName>, by_owner: &mut Index<Uid>) {
     if let Some(owner) = &pod.owner {
         by_owner.insert((owner.uid.clone(), pod.key.clone()), ());
     }
-    let Some(node) = &pod.node else { return };
-    by_node.insert((node.clone(), pod.key.clone()), ());
-    let load = loads.entry(node.clone(), Load::default);
-    load.pods += 1;
-    load.terminating += usize::from(pod.termination.is_some());
-    if !pod.is_finished() {
-        load.requested += pod.requests;
+    if let Some(node) = &pod.node {
+        by_node.insert((node.clone(), pod.key.clone()), ());
     }
 }
 
-fn unindex(
-    pod: &Pod,
-    by_node: &mut Index<NodeName>,
-    by_owner: &mut Index<Uid>,
-    loads: &mut CowMap<NodeName, Load>,
-) {
+fn unindex(pod: &Pod, by_node: &mut Index<NodeName>, by_owner: &mut Index<Uid>) {
     if let Some(owner) = &pod.owner {
         by_owner.remove(&(owner.uid.clone(), pod.key.clone()));
     }
-    let Some(node) = &pod.node else { return };
-    by_node.remove(&(node.clone(), pod.key.clone()));
-    let load = loads.get_mut(node).expect("a bound pod has been counted");
-    load.pods -= 1;
-    load.terminating -= usize::from(pod.termination.is_some());
-    if !pod.is_finished() {
-        load.requested -= pod.requests;
+    if let Some(node) = &pod.node {
+        by_node.remove(&(node.clone(), pod.key.clone()));
     }
-    if load.pods == 0 {
-        loads.remove(node);
+}
+
+/// Counts a pod on its node, as it is instead of as it was.
+fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, Load>) {
+    let (old_node, new_node) = (old.and_then(|pod| pod.node.as_ref()), new.and_then(|pod| pod.node.as_ref()));
+    if let (Some(node), Some(pod)) = (new_node, new) {
+        loads.entry(node.clone(), Load::default).add(pod);
+    }
+    if let (Some(node), Some(pod)) = (old_node, old) {
+        let load = loads.get_mut(node).expect("a bound pod has been counted");
+        load.subtract(pod);
+        if load.pods == 0 {
+            loads.remove(node);
+        }
     }
 }
 

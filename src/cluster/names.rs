@@ -1,16 +1,29 @@
 //! Names and ids: shared text, each kind a type of its own.
 
-use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
+use std::{borrow::Borrow, cmp::Ordering, fmt, ops::Deref, sync::Arc};
 
 use rustc_hash::FxHashSet;
 
 /// Shared text. Copies are reference counts; equal names from one [`Interner`] are one allocation.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Name(Arc<str>);
 
 impl Name {
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Ord for Name {
+    /// By bytes; most equal names are one allocation, and then need not be read.
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
