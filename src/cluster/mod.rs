@@ -205,7 +205,8 @@ impl Cluster {
         pods.apply(event, |delta| {
             let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
             // Most changes leave a pod with its owner and on its node.
-            if !matches!((old, new), (Some(old), Some(new)) if old.owner == new.owner && old.node == new.node) {
+            if !matches!((old, new), (Some(old), Some(new)) if old.owner == new.owner && old.node == new.node)
+            {
                 if let Some(pod) = old {
                     unindex(pod, by_node, by_owner);
                 }

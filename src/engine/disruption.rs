@@ -1,7 +1,7 @@
 //! What a pass makes of the zones once it has judged the nodes (spec/node-lifecycle.md 5.3; upstream
 //! `handleDisruption`).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use super::{
     Engine,
@@ -10,14 +10,14 @@ use super::{
     zone::{self, Census, Disruption, ZoneState},
 };
 use crate::{
-    cluster::{Node, ZoneKey},
+    cluster::{Cluster, ZoneKey},
     time::Timestamp,
 };
 
 impl Engine {
     pub(super) fn handle_disruption(
         &mut self,
-        nodes: &[Arc<Node>],
+        cluster: &Cluster,
         census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
@@ -26,15 +26,16 @@ impl Engine {
         self.roll_changed |= self.zones.len() != before;
         match disruption {
             Disruption::StillFull => {}
-            Disruption::EntersFull => self.enter_full_disruption(nodes, now),
+            Disruption::EntersFull => self.enter_full_disruption(cluster, now),
             Disruption::LeavesFull => {
                 let text = "a zone is up again: every node gets a fresh grace period".into();
                 self.out.notice(Level::Warning, text, Why::default(), now);
-                for node in nodes {
+                for node in cluster.nodes().iter() {
                     if let Some(record) = self.records.get_mut(&node.name) {
                         record.begin_anew(now);
                     }
                 }
+                self.attention.on_upheaval();
                 self.set_zones(census, Changed::All, now);
             }
             Disruption::PerZone => self.set_zones(census, Changed::Only, now),
@@ -42,12 +43,13 @@ impl Engine {
     }
 
     /// Stops all evictions and takes off the NoExecute taints of every node, also those that somebody else put on.
-    fn enter_full_disruption(&mut self, nodes: &[Arc<Node>], now: Timestamp) {
+    fn enter_full_disruption(&mut self, cluster: &Cluster, now: Timestamp) {
         let text = "every zone is fully disrupted: evictions stop and NoExecute taints come off".into();
         self.out.notice(Level::Warning, text, Cause::AllZonesDown.into(), now);
-        for node in nodes {
+        for node in &self.in_order(cluster) {
             self.mark_reachable(node, Cause::AllZonesDown, now);
         }
+        self.attention.on_upheaval();
         for zone in self.zones.values_mut() {
             zone.limiter.swap(0.0, now);
             zone.state = Some(ZoneState::FullDisruption);

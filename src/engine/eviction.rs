@@ -214,14 +214,16 @@ impl Evictor {
         }
     }
 
-    /// In a copy that runs ahead, what is overdue is done at once.
-    pub fn run_ahead(&mut self) {
-        for (key, timer) in &mut self.timers {
+    /// A copy that runs ahead: there, what is overdue is done at once.
+    pub fn run_ahead(&self) -> Self {
+        let mut copy = self.clone();
+        for (key, timer) in &mut copy.timers {
             if let Timer::Overdue(running) = timer {
-                self.agenda.insert((running.fires, key.clone()));
+                copy.agenda.insert((running.fires, key.clone()));
                 *timer = Timer::Running(running.clone());
             }
         }
+        copy
     }
 
     /// Every pod on a tainted node, soonest first, those that never fall due last. Pods whose deletion has begun
@@ -397,12 +399,15 @@ pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Toleran
 }
 
 fn record(pod: &Key, what: &str, why: &Why, rules: &Rules, out: &mut Outbox, now: Timestamp) {
-    let event = Event {
-        object: EventObject::Pod(pod.clone()),
-        warning: false,
-        reason: "TaintManagerEviction",
-        message: format!("{what} Pod {pod}"),
-        source: rules.taint_eviction_source,
+    let event = || {
+        let event = Event {
+            object: EventObject::Pod(pod.clone()),
+            warning: false,
+            reason: "TaintManagerEviction",
+            message: format!("{what} Pod {pod}"),
+            source: rules.taint_eviction_source,
+        };
+        (event, why.clone())
     };
-    out.propose(Write::RecordEvent(event), why.clone(), now);
+    out.propose_event(event, now);
 }

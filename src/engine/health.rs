@@ -50,8 +50,18 @@ pub struct Verdict {
     pub rewrite: Option<Vec<UnknownCondition>>,
     /// Whether an earlier pass could not mark all of its pods.
     pub pods_to_retry: bool,
+    /// Whether a sign of life was noticed. After a status the same Lease may count once more (12.3).
+    pub is_renewed: bool,
     /// Why it is not well; nothing where it is.
     pub why: Why,
+}
+
+impl Verdict {
+    /// Whether nothing follows from the node's health.
+    pub fn is_well(&self) -> bool {
+        let ready = ConditionStatus::True;
+        self.observed == ready && self.current == Some(ready) && !self.pods_to_retry
+    }
 }
 
 impl Record {
@@ -138,6 +148,19 @@ impl Record {
         Why(vec![Cause::LastSeen { sign: self.sign, at: self.probe }, Cause::Grace { flag, span }])
     }
 
+    /// When the node is found silent, should there be no further sign of life; none where that is taken for
+    /// impossible.
+    pub fn grace_ends(&self, settings: &Settings) -> Option<Timestamp> {
+        (!self.assumed_alive).then(|| self.probe + self.grace(settings))
+    }
+
+    /// Makes up for passes that left out a node which is taken for alive.
+    pub fn keep_alive(&mut self, last_pass: Timestamp) {
+        if self.assumed_alive {
+            self.see(Sign::Lease, last_pass);
+        }
+    }
+
     fn see(&mut self, sign: Sign, at: Timestamp) -> bool {
         let later = at > self.probe;
         if later {
@@ -174,9 +197,13 @@ pub fn update(
     settings: &Settings,
     now: Timestamp,
 ) -> Verdict {
-    let saved_lease = record.lease.clone();
-    maintain(record, node, now);
-    take_lease(record, saved_lease.as_ref(), lease, now);
+    // What counts is the Lease saved before the status is looked at, which may drop it.
+    let newer = lease.filter(|lease| is_newer(lease, record.lease.as_deref()));
+    let is_posted = maintain(record, node, now);
+    if let Some(lease) = newer {
+        record.lease = Some(lease.clone());
+        (record.probe, record.sign, record.known) = (now, Sign::Lease, Known::Seen);
+    }
     if record.assumed_alive {
         record.see(Sign::Lease, now);
     }
@@ -187,6 +214,7 @@ pub fn update(
         current: ready.map(|ready| ready.status),
         rewrite: None,
         pods_to_retry: record.pods_to_retry,
+        is_renewed: is_posted || newer.is_some(),
         why: Why::default(),
     };
     if now > record.probe + record.grace(settings) {
@@ -206,23 +234,22 @@ pub fn update(
     verdict
 }
 
-/// Steps A and B: what the node's own status says.
-fn maintain(record: &mut Record, node: &Node, now: Timestamp) {
+/// Steps A and B: what the node's own status says. Tells whether it was posted anew.
+fn maintain(record: &mut Record, node: &Node, now: Timestamp) -> bool {
     let Some(ready) = node.ready() else {
         record.conditions = node.conditions.clone();
         record.never_posted = true;
-        return;
+        return false;
     };
     record.never_posted = false;
-    match record.ready() {
-        None => renew(record, node, now, now),
-        Some(saved) if saved.last_heartbeat != ready.last_heartbeat => {
-            let transition =
-                if saved.last_transition == ready.last_transition { record.ready_transition } else { now };
-            renew(record, node, now, transition);
-        }
-        Some(_) => {}
-    }
+    let transition = match record.ready() {
+        None => now,
+        Some(saved) if saved.last_heartbeat == ready.last_heartbeat => return false,
+        Some(saved) if saved.last_transition == ready.last_transition => record.ready_transition,
+        Some(_) => now,
+    };
+    renew(record, node, now, transition);
+    true
 }
 
 /// A status was posted: the record starts afresh, and forgets its Lease.
@@ -235,19 +262,10 @@ fn renew(record: &mut Record, node: &Node, now: Timestamp, transition: Timestamp
     };
 }
 
-/// Step C: a Lease renewed since the saved one is a sign of life. A missing renewTime is never newer.
-fn take_lease(record: &mut Record, saved: Option<&Arc<Lease>>, lease: Option<&Arc<Lease>>, now: Timestamp) {
-    let Some(lease) = lease else { return };
-    let newer = match saved {
-        None => true,
-        Some(saved) => {
-            matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
-        }
-    };
-    if newer {
-        record.lease = Some(lease.clone());
-        (record.probe, record.sign, record.known) = (now, Sign::Lease, Known::Seen);
-    }
+/// Step C: whether a Lease was renewed since the saved one. A missing renewTime is never newer.
+fn is_newer(lease: &Lease, saved: Option<&Lease>) -> bool {
+    let Some(saved) = saved else { return true };
+    matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
 }
 
 /// Step D.2: what becomes of a silent node's conditions. Those that are Unknown already stay as they are.

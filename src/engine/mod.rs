@@ -3,6 +3,7 @@
 //! Follows `nodelifecycle.Controller` and the taint-eviction controller as spec/node-lifecycle.md sets them out;
 //! `docs/controller.md` maps function to function and lists the known differences.
 
+mod attention;
 mod disruption;
 pub mod effect;
 mod eviction;
@@ -30,14 +31,17 @@ pub use why::{Cause, Known, Sign, Why};
 pub use zone::ZoneState;
 
 use crate::{
-    cluster::{Applied, Cluster, ConditionStatus, Delta, Node, NodeName, Pod, TaintEffect, Uid, ZoneKey},
+    cluster::{
+        Applied, Cluster, ConditionStatus, Delta, Lease, Node, NodeName, Pod, TaintEffect, Uid, ZoneKey,
+    },
     time::{Span, Timestamp},
 };
+use attention::Attention;
 use eviction::{Evictor, Manner};
 use health::Record;
 use outbox::{Matter, Outbox};
 use shadow::Shadow;
-use zone::{Census, Zone};
+use zone::Zone;
 
 /// Upstream's tainting loop runs so often (`NodeEvictionPeriod`).
 const TAINTING_PERIOD: Span = Span::from_millis(100);
@@ -78,18 +82,10 @@ pub struct Engine {
     last_tainting: Option<Timestamp>,
     /// What a pass handles first, in this order.
     order: Vec<NodeName>,
-    /// What a forecast takes for well and leaves out of its passes; none where nothing is assumed.
-    assumed: Option<Assumed>,
+    attention: Attention,
     sight: Sight,
     /// Whose shadow this is; none where the engine itself is the controller.
     shadow: Option<Shadow>,
-}
-
-/// Which nodes a forecast goes on looking at, and how many it takes for well.
-#[derive(Clone, Debug, Default)]
-struct Assumed {
-    watched: BTreeSet<NodeName>,
-    well: BTreeMap<ZoneKey, Census>,
 }
 
 /// Whether we see nodes and leases as they are now.
@@ -153,7 +149,7 @@ impl Engine {
             tainting_beat: first_pass + TAINTING_PHASE,
             last_tainting: None,
             order: Vec::new(),
-            assumed: None,
+            attention: Attention::Everywhere,
             sight: Sight::Clear,
             shadow,
         }
@@ -174,8 +170,8 @@ impl Engine {
             Applied::Node(delta) => self.on_node(cluster, delta, now),
             Applied::Pod(delta) => self.on_pod(cluster, delta, now),
             Applied::Leader(_, new) => self.on_leader(cluster, new.as_ref(), now),
-            // The next pass reads the Lease: a renewal counts from when a pass notices it.
-            Applied::Lease(_) | Applied::Other => {}
+            Applied::Lease(delta) => self.on_lease(cluster, delta),
+            Applied::Other => {}
         }
         self.evict_due(cluster, now);
     }
@@ -305,40 +301,35 @@ impl Engine {
 
     /// A copy that has asked for nothing yet, for a forecast; with what is under way, to be taken as done.
     pub fn run_ahead(&self) -> (Self, Vec<Write>) {
-        let mut copy = self.clone();
-        let in_flight = copy.out.run_ahead();
-        copy.evictor.run_ahead();
-        if let Some(shadow) = &mut copy.shadow {
-            shadow.run_ahead();
-        }
+        let (out, in_flight) = self.out.run_ahead();
+        let copy = Self {
+            settings: self.settings.clone(),
+            rules: self.rules.clone(),
+            records: self.records.clone(),
+            registered: self.registered.clone(),
+            roll_changed: self.roll_changed,
+            zones: self.zones.clone(),
+            evictor: self.evictor.run_ahead(),
+            out,
+            next_pass: self.next_pass,
+            tainting_beat: self.tainting_beat,
+            last_tainting: self.last_tainting,
+            order: Vec::new(),
+            attention: Attention::Afresh,
+            sight: self.sight,
+            shadow: self.shadow.as_ref().map(Shadow::run_ahead),
+        };
         (copy, in_flight)
     }
 
     /// Takes these nodes for alive from now on, as if each pass saw a sign of life of them.
-    ///
-    /// Those that are well besides need no pass at all: they are counted, and looked at again when they change.
     pub fn assume_alive(&mut self, cluster: &Cluster, is_alive: impl Fn(&Node) -> bool) {
-        let mut assumed = Assumed::default();
         for node in cluster.nodes().iter() {
-            let alive = is_alive(node);
-            let Some(record) = self.records.get_mut(&node.name) else {
-                assumed.watched.insert(node.name.clone());
-                continue;
-            };
-            record.assumed_alive = alive;
-            let untainted = taints::controllers_own(node).next().is_none();
-            let unknown_to_queue =
-                self.zones.get(record.zone(node)).is_some_and(|zone| !zone.queue.knows(&node.name));
-            if alive && node.is_ready() && untainted && unknown_to_queue && !record.pods_to_retry {
-                if !pass::is_excluded(node, &self.rules) {
-                    let census = assumed.well.entry(record.zone(node).clone()).or_default();
-                    census.count(Some(ConditionStatus::True));
-                }
-            } else {
-                assumed.watched.insert(node.name.clone());
-            }
+            let first_seen = || Record::first_seen(node, self.next_pass);
+            let record = self.records.entry(node.name.clone()).or_insert_with(first_seen);
+            record.assumed_alive = is_alive(node);
         }
-        self.assumed = Some(assumed);
+        self.attention.on_upheaval();
     }
 
     /// Whether timers and queues run at all: not while we are blind or nobody leads.
@@ -365,7 +356,11 @@ impl Engine {
     }
 
     fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
-        self.watch_again(delta);
+        match (&delta.old, &delta.new) {
+            (Some(old), _) => self.attention.on_changed(old, &self.rules),
+            (None, Some(new)) => self.attention.on_added(new),
+            (None, None) => {}
+        }
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
         self.roll_changed |=
             !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));
@@ -384,15 +379,11 @@ impl Engine {
         self.evictor.on_node(cluster, delta, &self.rules, &mut self.out, now);
     }
 
-    /// A node that a forecast left out has changed: from now on passes look at it.
-    fn watch_again(&mut self, delta: &Delta<Node>) {
-        let Some(assumed) = &mut self.assumed else { return };
-        let Some(node) = delta.old.as_ref().or(delta.new.as_ref()) else { return };
-        if assumed.watched.insert(node.name.clone())
-            && !pass::is_excluded(node, &self.rules)
-            && let Some(census) = assumed.well.get_mut(&node.zone())
-        {
-            census.ready = census.ready.saturating_sub(1);
+    /// The next pass reads the Lease: a renewal counts from when a pass notices it.
+    fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>) {
+        let Some(lease) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
+        if let Some(node) = cluster.node(&lease.node) {
+            self.attention.on_changed(node, &self.rules);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    effect::{Effect, EffectId, Level, Notice, Write},
+    effect::{Effect, EffectId, Event, Level, Notice, Write},
     why::Why,
 };
 use crate::{
@@ -22,6 +22,17 @@ pub struct Outbox {
     busy: BTreeMap<Matter, EffectId>,
     /// What was recorded and not carried out, with the version of the object that it was decided on.
     recorded: BTreeMap<Matter, Version>,
+    audience: Audience,
+}
+
+/// Who takes in what is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Audience {
+    /// An executor, and people: everything is told.
+    #[default]
+    World,
+    /// A forecast: only what later decisions depend on is told.
+    Forecast,
 }
 
 /// What an effect is about. Two effects about one matter are the same request made twice.
@@ -83,8 +94,24 @@ impl Outbox {
         true
     }
 
+    /// Asks for an event to be recorded.
+    pub fn propose_event(&mut self, event: impl FnOnce() -> (Event, Why), now: Timestamp) {
+        if self.tells_all() {
+            let (event, why) = event();
+            self.propose(Write::RecordEvent(event), why, now);
+        }
+    }
+
     pub fn notice(&mut self, level: Level, text: String, why: Why, now: Timestamp) {
-        self.notices.push_back(Notice { at: now, level, text, why });
+        if self.tells_all() {
+            self.notices.push_back(Notice { at: now, level, text, why });
+        }
+    }
+
+    /// Whether also that is asked for on which nothing depends that the engine decides later: events, notices, and
+    /// the readiness of pods. In a forecast it is not, for there it would be most of the work.
+    pub fn tells_all(&self) -> bool {
+        self.audience == Audience::World
     }
 
     /// Whether something about the matter is under way.
@@ -95,6 +122,11 @@ impl Outbox {
     /// Whether anything was recorded and not carried out.
     pub fn has_recorded(&self) -> bool {
         !self.recorded.is_empty()
+    }
+
+    /// Whether a change of the node's NoExecute taints was recorded and not carried out.
+    pub fn has_recorded_no_execute(&self, node: &NodeName) -> bool {
+        self.has_recorded() && self.is_recorded(&Matter::Taints(node.clone(), TaintEffect::NoExecute))
     }
 
     /// Whether the matter was recorded and not carried out.
@@ -133,12 +165,10 @@ impl Outbox {
         self.notices.pop_front()
     }
 
-    /// An outbox that goes on counting and has asked for nothing: for a copy of the engine that runs ahead. What
-    /// was under way is handed over, to be taken as done.
-    pub fn run_ahead(&mut self) -> Vec<Write> {
-        let in_flight =
-            std::mem::take(&mut self.in_flight).into_values().map(|effect| effect.write).collect();
-        *self = Self { last: self.last, ..Self::default() };
-        in_flight
+    /// An outbox that goes on counting and has asked for nothing: for a copy of the engine that runs ahead. What is
+    /// under way comes with it, to be taken as done.
+    pub fn run_ahead(&self) -> (Self, Vec<Write>) {
+        let in_flight = self.in_flight.values().map(|effect| effect.write.clone()).collect();
+        (Self { last: self.last, audience: Audience::Forecast, ..Self::default() }, in_flight)
     }
 }

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Assumed, Engine, TAINTING_PERIOD,
+    Engine, TAINTING_PERIOD,
+    attention::{Attention, Unsettled},
     effect::{Event, EventObject, Level, Write},
     health::{self, Record, Verdict},
     outbox::Matter,
@@ -11,10 +12,10 @@ use super::{
     settings::Rules,
     taints,
     why::{Cause, Why},
-    zone::{Census, Zone, ZoneState},
+    zone::{self, Census, Zone, ZoneState},
 };
 use crate::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod, TaintEffect, ZoneKey},
+    cluster::{Cluster, ConditionStatus, Lease, Node, NodeName, Pod, TaintEffect, ZoneKey},
     time::{Span, Timestamp},
 };
 
@@ -27,27 +28,134 @@ impl Engine {
         if std::mem::take(&mut self.roll_changed) {
             self.classify(cluster, &self.in_order(cluster), now);
         }
-        let (nodes, mut census) = match &self.assumed {
-            None => (self.in_order(cluster), BTreeMap::new()),
-            Some(Assumed { watched, well }) => {
-                (watched.iter().filter_map(|name| cluster.node(name).cloned()).collect(), well.clone())
-            }
-        };
-        for node in &nodes {
-            let verdict = self.update(cluster, node, &mut census, now);
-            self.react(cluster, node, &verdict, now);
+        let Survey { census, news } = self.survey(cluster, now);
+        for (node, verdict) in &news {
+            self.react(cluster, node, verdict, now);
         }
-        self.handle_disruption(&nodes, &census, now);
+        self.settle(cluster, &news, now);
+        self.handle_disruption(cluster, &census, now);
     }
 
-    /// The nodes in the order in which this pass handles them: as told, then by name.
-    fn in_order(&self, cluster: &Cluster) -> Vec<Arc<Node>> {
+    /// Judges the nodes that the pass looks at and counts all of them in their zones.
+    fn survey(&mut self, cluster: &Cluster, now: Timestamp) -> Survey {
+        let Self { attention, records, zones, out, settings, rules, .. } = self;
+        let mut survey = Survey::default();
+        let is_ahead = !matches!(attention, Attention::Everywhere);
+        let mut judge = |node: &Arc<Node>, record: &mut Record, lease: Option<&Arc<Lease>>| {
+            let verdict = health::update(record, node, lease, settings, now);
+            let excluded = is_excluded(node, rules);
+            let zone = record.zone(node);
+            if !excluded {
+                zone::count(&mut survey.census, zone, verdict.current);
+            }
+            let needs_nothing = || {
+                verdict.is_well()
+                    && taints::controllers_own(node).next().is_none()
+                    && zones.get(zone).is_none_or(|zone| !zone.queue.knows(&node.name))
+                    && !out.has_recorded_no_execute(&node.name)
+            };
+            if is_ahead || !needs_nothing() {
+                survey.news.push((node.clone(), verdict));
+            }
+        };
+        if let Attention::Unsettled(unsettled) = attention {
+            unsettled.end_graces(cluster, rules, now);
+            for name in &unsettled.nodes {
+                if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
+                    judge(node, record, cluster.lease(name));
+                }
+            }
+            for (zone, settled) in &unsettled.settled {
+                survey.census.entry(zone.clone()).or_default().add(*settled);
+            }
+        } else {
+            // All three are in order of the nodes' names: no need to search.
+            let mut records = records.iter_mut().peekable();
+            let mut leases = cluster.leases().iter().peekable();
+            for node in cluster.nodes().iter() {
+                while records.next_if(|(name, _)| **name < node.name).is_some() {}
+                while leases.next_if(|lease| lease.node < node.name).is_some() {}
+                if let Some((_, record)) = records.next_if(|(name, _)| **name == node.name) {
+                    judge(node, record, leases.next_if(|lease| lease.node == node.name));
+                }
+            }
+        }
+        if !is_ahead {
+            self.put_in_order(&mut survey.news, |(node, _)| node);
+        }
+        survey
+    }
+
+    /// Finds out which nodes the passes to come can leave out. Only a forecast leaves out any.
+    fn settle(&mut self, cluster: &Cluster, news: &[(Arc<Node>, Verdict)], now: Timestamp) {
+        let mut unsettled = match std::mem::take(&mut self.attention) {
+            Attention::Everywhere => return,
+            Attention::Afresh => Unsettled::default(),
+            Attention::Unsettled(unsettled) => {
+                self.wait_together(cluster, &unsettled, news, now);
+                unsettled
+            }
+        };
+        unsettled.last_pass = now;
+        for (node, verdict) in news {
+            let is_settled = self.is_settled(node, verdict);
+            let Some(record) = self.records.get_mut(&node.name).filter(|_| is_settled) else {
+                unsettled.nodes.insert(node.name.clone());
+                continue;
+            };
+            let grace_ends = record.grace_ends(&self.settings).filter(|ends| *ends >= now);
+            let zone = (!is_excluded(node, &self.rules)).then(|| record.zone(node));
+            unsettled.settle(node, zone, grace_ends);
+        }
+        self.attention = Attention::Unsettled(unsettled);
+    }
+
+    /// Whether the next pass would find the same and ask for nothing, if nothing changes until then.
+    fn is_settled(&self, node: &Node, verdict: &Verdict) -> bool {
+        let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
+        let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
+        if verdict.current != Some(ready) || verdict.pods_to_retry || (verdict.is_renewed && !is_alive()) {
+            return false;
+        }
+        match taints::no_execute_keys(ready) {
+            None => taints::controllers_own(node).next().is_none(),
+            Some((_, opposite)) => {
+                let requested = Matter::Taints(node.name.clone(), TaintEffect::NoExecute);
+                !taints::has_no_execute(node, opposite) && !self.out.is_busy(&requested)
+            }
+        }
+    }
+
+    /// In a pass over all nodes those that wait for their taint do so anew, in the order of the pass: where this one
+    /// changed a queue, it does the same for those that it left out.
+    fn wait_together(
+        &mut self,
+        cluster: &Cluster,
+        unsettled: &Unsettled,
+        news: &[(Arc<Node>, Verdict)],
+        now: Timestamp,
+    ) {
+        let left_out = |name: &NodeName| !unsettled.nodes.contains(name) && cluster.node(name).is_some();
+        for Zone { queue, .. } in self.zones.values_mut() {
+            if queue.came_at(now) || news.iter().any(|(node, _)| queue.is_waiting(&node.name)) {
+                queue.wait_together(left_out, now);
+            }
+        }
+    }
+
+    /// All nodes in the order in which a pass handles them.
+    pub(super) fn in_order(&self, cluster: &Cluster) -> Vec<Arc<Node>> {
         let mut nodes: Vec<Arc<Node>> = cluster.nodes().iter().cloned().collect();
+        self.put_in_order(&mut nodes, |node| node);
+        nodes
+    }
+
+    /// Puts what is in order of nodes' names into the order of passes: as told, then by name.
+    fn put_in_order<T>(&self, rows: &mut [T], node: impl Fn(&T) -> &Arc<Node>) {
         if !self.order.is_empty() {
             let places: BTreeMap<&NodeName, usize> = self.order.iter().zip(0..).collect();
-            nodes.sort_by_key(|node| places.get(&node.name).copied().unwrap_or(usize::MAX));
+            rows.sort_by_key(|row| places.get(&node(row).name).copied().unwrap_or(usize::MAX));
         }
-        nodes
     }
 
     /// Registers nodes that are new and strikes out those that are gone (upstream `classifyNodes`).
@@ -64,6 +172,9 @@ impl Engine {
             self.ensure_zone(node, now);
             self.mark_reachable(node, Cause::Registered, now);
         }
+        for node in nodes {
+            self.records.entry(node.name.clone()).or_insert_with(|| Record::first_seen(node, now));
+        }
         if self.registered.len() == nodes.len() {
             return;
         }
@@ -77,38 +188,22 @@ impl Engine {
         }
     }
 
-    fn ensure_zone(&mut self, node: &Node, now: Timestamp) {
-        let settings = &self.settings;
-        self.zones.entry(node.zone()).or_insert_with(|| Zone::new(settings, now));
-    }
-
-    /// Judges one node, counts it in its zone, and asks for its conditions to be rewritten where it is silent.
-    fn update(
-        &mut self,
-        cluster: &Cluster,
-        node: &Node,
-        census: &mut BTreeMap<ZoneKey, Census>,
-        now: Timestamp,
-    ) -> Verdict {
-        let record = self.records.entry(node.name.clone()).or_insert_with(|| Record::first_seen(node, now));
-        let mut verdict = health::update(record, node, cluster.lease(&node.name), &self.settings, now);
-        if !is_excluded(node, &self.rules) {
-            let zone = record.zone(node);
-            match census.get_mut(zone) {
-                Some(counted) => counted.count(verdict.current),
-                None => census.entry(zone.clone()).or_default().count(verdict.current),
-            }
-        }
-        if let Some(conditions) = verdict.rewrite.take() {
-            let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
-            let write = Write::MarkUnknown { node: name, uid, version, conditions };
-            self.out.propose(write, verdict.why.clone(), now);
-        }
-        verdict
+    /// The node's zone, which is entered where it is not known.
+    fn ensure_zone(&mut self, node: &Node, now: Timestamp) -> &mut Zone {
+        let key = match self.records.get_mut(&node.name) {
+            Some(record) => record.zone(node).clone(),
+            None => node.zone(),
+        };
+        self.zones.entry(key).or_insert_with(|| Zone::new(&self.settings, now))
     }
 
     /// What follows from a node's verdict (spec/node-lifecycle.md 3.6).
     fn react(&mut self, cluster: &Cluster, node: &Node, verdict: &Verdict, now: Timestamp) {
+        if let Some(conditions) = &verdict.rewrite {
+            let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
+            let write = Write::MarkUnknown { node: name, uid, version, conditions: conditions.clone() };
+            self.out.propose(write, verdict.why.clone(), now);
+        }
         let Some(current) = verdict.current else {
             return self.retry_pods(&node.name, false);
         };
@@ -116,25 +211,20 @@ impl Engine {
         self.taint_by_ready(node, deciding, &verdict.why, now);
         let turned = current != ConditionStatus::True && verdict.observed == ConditionStatus::True;
         if turned {
-            let text = format!("Node {} status is now: NodeNotReady", node.name);
-            self.event(
-                EventObject::Node(node.name.clone(), node.uid.clone()),
-                false,
-                text,
-                verdict.why.clone(),
-                now,
-            );
-            let text = format!("node {} is silent: its conditions become Unknown", node.name);
-            self.notice_once(node, text, verdict.why.clone(), now);
+            let event = || {
+                let object = EventObject::Node(node.name.clone(), node.uid.clone());
+                let text = format!("Node {} status is now: NodeNotReady", node.name);
+                (not_ready(object, false, text), verdict.why.clone())
+            };
+            self.out.propose_event(event, now);
+            self.notice_silent(node, &verdict.why, now);
         }
         let retry = verdict.pods_to_retry;
         if retry {
             self.retry_pods(&node.name, false);
         }
         if turned || (retry && verdict.observed != ConditionStatus::True) {
-            for pod in cluster.pods_on(&node.name) {
-                self.mark_pod_not_ready(node, pod, now);
-            }
+            self.mark_pods_not_ready(cluster, node, now);
         }
     }
 
@@ -145,22 +235,36 @@ impl Engine {
     }
 
     /// A shadow finds a node silent in every pass until the controller has said so: it tells once.
-    fn notice_once(&mut self, node: &Node, text: String, why: Why, now: Timestamp) {
-        if !self.out.is_recorded(&Matter::Unknown(node.name.clone())) {
-            self.out.notice(Level::Warning, text, why, now);
+    fn notice_silent(&mut self, node: &Node, why: &Why, now: Timestamp) {
+        if self.out.tells_all() && !self.out.is_recorded(&Matter::Unknown(node.name.clone())) {
+            let text = format!("node {} is silent: its conditions become Unknown", node.name);
+            self.out.notice(Level::Warning, text, why.clone(), now);
         }
     }
 
-    /// Makes a pod's Ready condition False and says so on the pod (upstream `MarkPodsNotReady`).
+    /// Upstream `MarkPodsNotReady`.
+    fn mark_pods_not_ready(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
+        if self.out.tells_all() {
+            for pod in cluster.pods_on(&node.name) {
+                self.mark_pod_not_ready(node, pod, now);
+            }
+        }
+    }
+
+    /// Makes a pod's Ready condition False and says so on the pod.
     pub(super) fn mark_pod_not_ready(&mut self, node: &Node, pod: &Pod, now: Timestamp) {
-        if pod.ready.as_ref().is_none_or(|ready| ready.status == ConditionStatus::False) {
+        let is_false = pod.ready.as_ref().is_none_or(|ready| ready.status == ConditionStatus::False);
+        if is_false || !self.out.tells_all() {
             return;
         }
         let (key, uid) = (pod.key.clone(), pod.uid.clone());
         let write = Write::MarkPodNotReady { pod: key, uid, version: pod.version, node: node.name.clone() };
         if self.out.propose(write, Cause::NodeNotReady.into(), now) {
-            let text = "Node is not ready".into();
-            self.event(EventObject::Pod(pod.key.clone()), true, text, Cause::NodeNotReady.into(), now);
+            let event = || {
+                let object = EventObject::Pod(pod.key.clone());
+                (not_ready(object, true, "Node is not ready".into()), Cause::NodeNotReady.into())
+            };
+            self.out.propose_event(event, now);
         }
     }
 
@@ -185,12 +289,12 @@ impl Engine {
         if self.out.is_busy(&requested) || self.awaits_taint(&node.name) {
             return;
         }
-        self.ensure_zone(node, now);
-        let zone = self.zones.get_mut(&node.zone()).expect("it has just been ensured");
-        if !taints::has_no_execute(node, wanted) {
-            zone.queue.remove(&node.name);
+        let queue = &mut self.ensure_zone(node, now).queue;
+        if taints::has_no_execute(node, wanted) {
+            queue.add(&node.name, &node.uid, now);
+        } else {
+            queue.wait(&node.name, &node.uid, now);
         }
-        zone.queue.add(&node.name, &node.uid, now);
     }
 
     /// Upstream `markNodeAsReachable`.
@@ -235,7 +339,7 @@ impl Engine {
         if !self.acts() {
             return;
         }
-        let Self { zones, records, settings, out, shadow, .. } = self;
+        let Self { zones, records, settings, out, shadow, attention, .. } = self;
         for (key, zone) in zones.iter_mut() {
             let waiting = queued(key, zone);
             let Zone { queue, limiter, evictions, .. } = zone;
@@ -248,7 +352,12 @@ impl Engine {
                 if shadow.is_some() && taints::has_no_execute(node, wanted) {
                     return Processed::Done;
                 }
-                let silent = records.get(&entry.node).map(|record| record.why(settings)).unwrap_or_default();
+                let silent = records.get_mut(&entry.node).map_or_else(Why::default, |record| {
+                    if let Attention::Unsettled(unsettled) = attention {
+                        record.keep_alive(unsettled.last_pass);
+                    }
+                    record.why(settings)
+                });
                 let state = match ready.status {
                     ConditionStatus::Unknown => Cause::Silent,
                     status => Cause::Posted { status, reason: ready.reason.clone() },
@@ -266,21 +375,31 @@ impl Engine {
     }
 
     fn node_event(&mut self, node: &Node, reason: &'static str, text: &str, cause: Cause, now: Timestamp) {
-        let event = Event {
-            object: EventObject::Node(node.name.clone(), node.uid.clone()),
-            warning: false,
-            reason,
-            message: format!("Node {} event: {text}", node.name),
-            source: "node-controller",
+        let event = || {
+            let event = Event {
+                object: EventObject::Node(node.name.clone(), node.uid.clone()),
+                warning: false,
+                reason,
+                message: format!("Node {} event: {text}", node.name),
+                source: "node-controller",
+            };
+            (event, cause.into())
         };
-        self.out.propose(Write::RecordEvent(event), cause.into(), now);
+        self.out.propose_event(event, now);
     }
+}
 
-    /// An event NodeNotReady, of a node or of a pod on one.
-    fn event(&mut self, object: EventObject, warning: bool, message: String, why: Why, now: Timestamp) {
-        let event = Event { object, warning, reason: "NodeNotReady", message, source: "node-controller" };
-        self.out.propose(Write::RecordEvent(event), why, now);
-    }
+/// What a pass finds, before anything follows from it.
+#[derive(Debug, Default)]
+struct Survey {
+    census: BTreeMap<ZoneKey, Census>,
+    /// The nodes from whose verdict something may follow, in the order of the pass.
+    news: Vec<(Arc<Node>, Verdict)>,
+}
+
+/// An event NodeNotReady, of a node or of a pod on one.
+fn not_ready(object: EventObject, warning: bool, message: String) -> Event {
+    Event { object, warning, reason: "NodeNotReady", message, source: "node-controller" }
 }
 
 /// Whether zone statistics leave the node out (spec/node-lifecycle.md 3.8).

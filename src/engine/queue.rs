@@ -60,6 +60,36 @@ impl Queue {
         self.add(node, uid, now);
     }
 
+    /// Lets a node wait anew, behind those that wait: what upstream makes of one that it finds in want of its taint
+    /// in pass after pass.
+    pub fn wait(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
+        let Some(place) = self.places.get_mut(node) else { return self.again(node, uid, now) };
+        let mut entry = self.waiting.remove(place).expect("it has a place");
+        entry.added = now;
+        self.arrivals += 1;
+        *place = (now, self.arrivals);
+        self.waiting.insert(*place, entry);
+    }
+
+    /// Whether some node's time is this.
+    pub fn came_at(&self, at: Timestamp) -> bool {
+        self.waiting.range((at, 0)..=(at, u64::MAX)).next().is_some()
+    }
+
+    /// Does for the nodes that a pass at `now` left out what it did for the others that wait: together they wait anew
+    /// in order of their names.
+    pub fn wait_together(&mut self, left_out: impl Fn(&NodeName) -> bool, now: Timestamp) {
+        for (node, place) in &mut self.places {
+            if place.0 == now || left_out(node) {
+                let mut entry = self.waiting.remove(place).expect("it has a place");
+                entry.added = now;
+                self.arrivals += 1;
+                *place = (now, self.arrivals);
+                self.waiting.insert(*place, entry);
+            }
+        }
+    }
+
     /// Takes a node for processed: it does not wait, and is known.
     pub fn take_for_processed(&mut self, node: &NodeName) {
         self.stop_waiting(node);

@@ -75,10 +75,9 @@ impl Shadow {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
-    /// In a copy that runs ahead, what is asked for is done, and who leads goes on leading.
-    pub fn run_ahead(&mut self) {
-        self.expected.clear();
-        self.leader = None;
+    /// A copy that runs ahead: there, what is asked for is done, and who leads goes on leading.
+    pub fn run_ahead(&self) -> Self {
+        Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
     }
 }
 

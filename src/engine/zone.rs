@@ -56,6 +56,21 @@ impl Census {
         }
     }
 
+    /// Takes back what [`Census::count`] counted.
+    pub fn discount(&mut self, counted: Option<ConditionStatus>) {
+        match counted {
+            Some(ConditionStatus::True) => self.ready -= 1,
+            Some(ConditionStatus::False | ConditionStatus::Unknown | ConditionStatus::Invalid) | None => {
+                self.not_ready -= 1;
+            }
+        }
+    }
+
+    pub const fn add(&mut self, other: Self) {
+        self.ready += other.ready;
+        self.not_ready += other.not_ready;
+    }
+
     pub const fn size(&self) -> usize {
         self.ready + self.not_ready
     }
@@ -70,6 +85,14 @@ impl Census {
         } else {
             ZoneState::Normal
         }
+    }
+}
+
+/// Counts a node in its zone.
+pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Option<ConditionStatus>) {
+    match census.get_mut(zone) {
+        Some(census) => census.count(current),
+        None => census.entry(zone.clone()).or_default().count(current),
     }
 }
 
