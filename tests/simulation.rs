@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{NodeName, TaintEffect},
-    engine::{Due, Effect, Footing, Known, ServerVersion, Settings, Sight, Stage, Write, ZoneState},
+    engine::{Due, Effect, Footing, Known, Origin, ServerVersion, Settings, Sight, Stage, Write, ZoneState},
     forecast::{Forecast, What},
     time::{Span, Timestamp},
 };
@@ -72,6 +72,45 @@ fn a_silent_node_goes_through_every_stage_in_order() {
     assert!(matches!(pending[0].due, Due::At { known: Known::Seen, .. }));
     let why = pending[0].why.to_string();
     assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
+}
+
+/// What the shadow, with upstream's defaults, says against a controller with these flags that loses these nodes.
+fn doubts(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
+    let mut theirs = settings();
+    for (flag, text) in flags {
+        theirs.set(flag, text, Origin::Cluster).expect("a good flag");
+    }
+    let mut sim = peaceful(24, &theirs);
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(30));
+    for node in lost {
+        sim.silence(node);
+    }
+    sim.run(Span::from_secs(150));
+    sim.notices
+        .iter()
+        .map(|notice| notice.text.clone())
+        .filter(|text| text.contains("would explain"))
+        .collect()
+}
+
+#[test]
+fn a_controller_that_acts_otherwise_than_its_settings_foretell_is_noticed_with_the_flag_that_would_explain_it()
+ {
+    let lost = ["n00", "n03", "n06"];
+    assert_eq!(doubts(&[], &lost), Vec::<String>::new());
+    for (flag, text) in [
+        ("node-monitor-grace-period", "20s"),
+        ("node-monitor-grace-period", "100s"),
+        ("node-eviction-rate", "1"),
+    ] {
+        let told = doubts(&[(flag, text)], &lost);
+        assert_eq!(told.len(), 1, "{flag}={text}: {told:?}");
+        assert!(told[0].contains(&format!("--{flag}=")), "{flag}={text}: {told:?}");
+    }
+    let most = ["n00", "n03", "n06", "n09", "n12", "n15"];
+    let told = doubts(&[("unhealthy-zone-threshold", "0.95")], &most);
+    assert!(told.iter().any(|text| text.contains("--unhealthy-zone-threshold")), "{told:?}");
 }
 
 #[test]

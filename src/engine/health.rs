@@ -134,7 +134,8 @@ impl Record {
         self.grace_flag(settings).1
     }
 
-    fn grace_flag(&self, settings: &Settings) -> (&'static str, Span) {
+    /// The grace period in force, and the flag that sets it.
+    pub fn grace_flag(&self, settings: &Settings) -> (&'static str, Span) {
         if self.never_posted {
             ("node-startup-grace-period", settings.node_startup_grace_period.value)
         } else {

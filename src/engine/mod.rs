@@ -4,6 +4,7 @@
 //! `docs/controller.md` maps function to function and lists the known differences.
 
 mod attention;
+mod audit;
 mod disruption;
 pub mod effect;
 mod eviction;

@@ -114,6 +114,13 @@ impl Outbox {
         self.audience == Audience::World
     }
 
+    /// Tells a doubt about the settings, where there is one.
+    pub fn doubt(&mut self, doubt: Option<String>, now: Timestamp) {
+        if let Some(text) = doubt {
+            self.notice(Level::Warning, text, Why::default(), now);
+        }
+    }
+
     /// Whether something about the matter is under way.
     pub fn is_busy(&self, matter: &Matter) -> bool {
         self.busy.contains_key(matter)

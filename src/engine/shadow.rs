@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Engine, Footing, PASS_TAKES,
+    audit::Audit,
     effect::Level,
     eviction::{Evictor, Manner},
     health::Record,
@@ -34,6 +35,8 @@ pub struct Shadow {
     abandoned: bool,
     /// Taints that the controller should have put on by now, by node.
     expected: BTreeMap<NodeName, Expected>,
+    /// Whether its doings fit our settings.
+    audit: Audit,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +53,7 @@ impl Shadow {
             seen_since: Timestamp::EPOCH,
             abandoned: false,
             expected: BTreeMap::new(),
+            audit: Audit::default(),
         }
     }
 
@@ -130,7 +134,9 @@ impl Engine {
     pub(super) fn observe(&mut self, delta: &Delta<Node>, now: Timestamp) {
         let (Some(_), Some(old), Some(new)) = (&self.shadow, &delta.old, &delta.new) else { return };
         if turned_unknown(old, new) {
-            if let Some(record) = self.records.get_mut(&new.name) {
+            if let (Some(record), Some(shadow)) = (self.records.get_mut(&new.name), &mut self.shadow) {
+                let doubt = shadow.audit.on_unknown(&new.name, record, &self.settings, now);
+                self.out.doubt(doubt, now);
                 record.adopt(new, now);
             }
             self.out.settle(&Matter::Unknown(new.name.clone()));
@@ -152,6 +158,8 @@ impl Engine {
             shadow.expected.iter().find(|(_, expected)| expected.zone == key).map(|(name, _)| name.clone());
         self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
         let Some(zone) = self.zones.get_mut(&key) else { return };
+        let doubt = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
+        self.out.doubt(doubt, now);
         zone.queue.take_for_processed(&node.name);
         match instead.filter(|_| !expected) {
             Some(instead) => self.wait_again(&instead, now),
@@ -222,6 +230,7 @@ impl Engine {
     fn begin_anew(&mut self, cluster: &Cluster, began: Timestamp, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         shadow.expected.clear();
+        shadow.audit.begin_anew();
         shadow.abandoned = false;
         let ahead = shadow.ahead;
         self.records.clear();
