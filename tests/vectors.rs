@@ -3,6 +3,8 @@
 //! Reads `tests/vectors/`, or the folder that `KORDON_VECTORS` names, with a folder per kind of recording. One test
 //! per kind, named as the folder; each prints how many agree and the first differences of each that does not.
 
+#[path = "common/drains.rs"]
+mod drains;
 #[path = "common/lifecycle.rs"]
 mod recordings;
 
@@ -12,6 +14,7 @@ use std::{
 };
 
 use recordings::{Recording, Seen};
+use serde::de::DeserializeOwned;
 
 /// Recordings that cannot agree yet, by file name, and why.
 const KNOWN_DIFFERENCES: [(&str, &str); 0] = [];
@@ -21,7 +24,9 @@ const SHOWN: usize = 5;
 
 #[test]
 fn lifecycle() {
-    let Some(all) = files("lifecycle") else { return println!("lifecycle: 0 of 0 recordings agree") };
+    let Some(all) = files::<Recording>("lifecycle") else {
+        return println!("lifecycle: 0 of 0 recordings agree");
+    };
     let (judged, left_out): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(_, recording)| is_judged(recording));
     println!("lifecycle: {} left out by rule (legacy mode, pod garbage collector)", left_out.len());
@@ -45,10 +50,46 @@ fn lifecycle() {
 }
 
 #[test]
+fn drain() {
+    let Some(all) = files::<drains::Recording>("drain") else {
+        return println!("drain: 0 of 0 recordings agree");
+    };
+    let of = all.len();
+    let differences = |recording: &drains::Recording| recording.differences();
+    let differing: BTreeMap<_, _> = all
+        .iter()
+        .map(|(name, recording)| (name, differences(recording)))
+        .filter(|(_, differences)| !differences.is_empty())
+        .collect();
+    println!("drain: {} of {of} recordings agree", of - differing.len());
+    for (name, differences) in &differing {
+        println!("  {name}");
+        differences.iter().take(SHOWN).for_each(|difference| println!("    {difference}"));
+    }
+    assert!(differing.is_empty(), "recordings that differ");
+}
+
+#[test]
+fn a_wrong_recorded_drain_does_not_agree() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/drain");
+    let right: drains::Recording = read(&own.join("pdb--min-available-one-at-a-time.json"));
+    assert_eq!(right.differences(), Vec::<String>::new());
+    let wrong = |change: fn(&mut drains::Recorded)| {
+        let mut wrong = right.clone();
+        change(&mut wrong.recorded);
+        wrong.differences().len()
+    };
+    assert_eq!(wrong(|recorded| recorded.drain.seconds += 6.0), 1);
+    assert_eq!(wrong(|recorded| recorded.drain.left.clear()), 1);
+    assert_eq!(wrong(|recorded| recorded.drain.stayed.clear()), 1);
+    assert_eq!(wrong(|recorded| recorded.evict.values_mut().for_each(|answer| answer.code = 429)), 2);
+}
+
+#[test]
 fn a_wrong_recording_does_not_agree() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/lifecycle");
     for name in ["taint--silent-node.json", "modern--daemonset-pods.json", "modern--rate-limited.json"] {
-        let right = read(&own.join(name));
+        let right: Recording = read(&own.join(name));
         let ours = right.play();
         assert_eq!(right.differences(&ours), Vec::<String>::new(), "{name}");
         let a_deletion =
@@ -75,7 +116,7 @@ fn is_judged(recording: &Recording) -> bool {
 }
 
 /// The recordings of a kind by file name; none where there is no folder of that kind.
-fn files(kind: &str) -> Option<BTreeMap<String, Recording>> {
+fn files<R: DeserializeOwned>(kind: &str) -> Option<BTreeMap<String, R>> {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
     let root = std::env::var_os("KORDON_VECTORS").map_or_else(own, PathBuf::from);
     assert!(root.is_dir(), "{} is no folder of recordings", root.display());
@@ -87,7 +128,7 @@ fn files(kind: &str) -> Option<BTreeMap<String, Recording>> {
     Some(json.map(named).collect())
 }
 
-fn read(path: &Path) -> Recording {
+fn read<R: DeserializeOwned>(path: &Path) -> R {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

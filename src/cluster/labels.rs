@@ -40,13 +40,87 @@ impl Selector {
         self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
 
+    /// Reads kubectl's words: `app=web,tier!=db,zone in (a,b),!legacy`. No words select everything.
+    ///
+    /// # Errors
+    /// It makes no sense; what does not.
+    pub fn parse(text: &str) -> Result<Self, BadSelector> {
+        let parts = text.trim();
+        if parts.is_empty() {
+            return Ok(Self::default());
+        }
+        let requirements =
+            outside_parentheses(parts).into_iter().map(Requirement::parse).collect::<Result<_, _>>()?;
+        Ok(Self { requirements })
+    }
+
     /// Whether it has no requirement and so selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 }
 
+/// A selector that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no label selector, as app=web,tier!=db or zone in (a,b)")]
+pub struct BadSelector(pub String);
+
+/// The parts between commas that are not inside of parentheses.
+fn outside_parentheses(text: &str) -> Vec<&str> {
+    let (mut parts, mut begin, mut depth) = (Vec::new(), 0, 0_i32);
+    for (place, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&text[begin..place]);
+                begin = place + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
 impl Requirement {
+    fn parse(text: &str) -> Result<Self, BadSelector> {
+        let bad = || BadSelector(text.trim().to_owned());
+        let is_word = |word: &str| {
+            word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
+        };
+        let one = |value: &str| vec![Name::from(value.trim())];
+        let (key, operator) = if let Some((key, value)) = text.split_once("!=") {
+            (key, SelectorOperator::NotIn(one(value)))
+        } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+            (key, SelectorOperator::In(one(value)))
+        } else if let Some((head, values)) =
+            text.trim().strip_suffix(')').and_then(|text| text.split_once('('))
+        {
+            let values: Vec<Name> = values.split(',').map(|value| Name::from(value.trim())).collect();
+            match head.trim().rsplit_once(char::is_whitespace) {
+                Some((key, "in")) => (key, SelectorOperator::In(values)),
+                Some((key, "notin")) => (key, SelectorOperator::NotIn(values)),
+                Some(_) | None => return Err(bad()),
+            }
+        } else if let Some(key) = text.trim().strip_prefix('!') {
+            (key, SelectorOperator::DoesNotExist)
+        } else {
+            (text, SelectorOperator::Exists)
+        };
+        let values_are_words = match &operator {
+            SelectorOperator::In(values) | SelectorOperator::NotIn(values) => {
+                values.iter().all(|value| is_word(value))
+            }
+            SelectorOperator::Exists | SelectorOperator::DoesNotExist | SelectorOperator::Invalid => true,
+        };
+        let key = key.trim();
+        if key.is_empty() || !is_word(key) || !values_are_words {
+            return Err(bad());
+        }
+        Ok(Self { key: key.into(), operator })
+    }
+
     fn matches(&self, labels: &BTreeMap<Name, Name>) -> bool {
         let value = labels.get(&self.key);
         match &self.operator {
@@ -76,5 +150,31 @@ mod tests {
         assert!(holds("app", SelectorOperator::Exists) && holds("tier", SelectorOperator::DoesNotExist));
         assert!(!holds("app", SelectorOperator::Invalid));
         assert!(Selector::default().matches(&labels));
+    }
+
+    #[test]
+    fn kubectls_words_are_read() {
+        let labels = BTreeMap::from([
+            (Name::from("app"), Name::from("web")),
+            (Name::from("example.com/tier"), Name::from("front")),
+        ]);
+        let holds = |text: &str| Selector::parse(text).map(|selector| selector.matches(&labels));
+        for yes in [
+            "",
+            "app",
+            "app=web",
+            "app == web",
+            "app!=db,example.com/tier in (front, back)",
+            "!gone",
+            "x notin (y)",
+        ] {
+            assert_eq!(holds(yes), Ok(true), "{yes}");
+        }
+        for no in ["app=db", "!app", "app notin (web)", "app=web,gone"] {
+            assert_eq!(holds(no), Ok(false), "{no}");
+        }
+        for bad in [",", "app in web", "app=a=b", "app in (a", "a b", "=x", "app>1"] {
+            assert!(holds(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -20,7 +20,7 @@ pub mod workload;
 use std::sync::Arc;
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
-pub use labels::{Labels, Requirement, Selector, SelectorOperator};
+pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
 pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
 pub use node::{Condition, ConditionStatus, Node, READY, ZoneKey};

@@ -1,0 +1,311 @@
+//! Drains, and evictions and deletions of pods by name (spec/operator-actions.md 3 and 6).
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Action, NodeDrain, NodePlan, Plan, PlanError, PodPlan, RemovalOptions, Window,
+    assemble::{self, Assembly},
+    cordon, eviction,
+    eviction::{Free, Gate},
+    filter::{self, Screening, Skip},
+    nodes_named,
+    rules::Rules,
+    simulation::{Group, Manner, Retry, Undertaking},
+    step::Step,
+    surroundings::{self, Landing, Surroundings},
+    verdict::Verdict,
+    warning::{self, Warning},
+};
+use crate::{
+    cluster::{Cluster, Key, NodeName, Pod, Selector},
+    time::{Span, Timestamp},
+};
+
+/// kubectl drain's flags, and how many nodes at a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrainOptions {
+    /// `--force`: pods without a controller, and of DaemonSets that are gone, go too.
+    pub force: bool,
+    /// `--ignore-daemonsets`
+    pub ignore_daemonsets: bool,
+    /// `--delete-emptydir-data`
+    pub delete_emptydir_data: bool,
+    /// `--grace-period`; none is the pods' own.
+    pub grace: Option<Span>,
+    /// `--timeout`, of each node; none is for ever.
+    pub timeout: Option<Span>,
+    /// `--pod-selector`
+    pub pod_selector: Option<Selector>,
+    /// `--disable-eviction`: pods are deleted, and budgets not asked.
+    pub disable_eviction: bool,
+    /// `--skip-wait-for-delete-timeout`; none is off.
+    pub skip_wait_for_delete: Option<Span>,
+    /// Nodes at a time; 0 is taken for 1.
+    pub parallel: usize,
+    pub retry: Retry,
+}
+
+impl DrainOptions {
+    const fn manner(&self) -> Manner {
+        if self.disable_eviction { Manner::Delete } else { Manner::Evict }
+    }
+}
+
+pub(super) fn plan<S: Surroundings>(
+    action: &Action,
+    cluster: &Cluster,
+    names: &[NodeName],
+    options: &DrainOptions,
+    surroundings: &S,
+    rules: &Rules,
+    now: Timestamp,
+) -> Result<Plan, PlanError> {
+    let nodes = nodes_named(cluster, names)?;
+    let mut screenings: BTreeMap<Key, Screening> = BTreeMap::new();
+    let mut groups = Vec::new();
+    for node in &nodes {
+        let mut taken = Vec::new();
+        for pod in cluster.pods_on(&node.name) {
+            let screening = filter::screen(cluster, pod, options, rules, now);
+            // A refused pod is tried as if the flag had been given: what then, is worth knowing before giving it.
+            if screening.skip.is_none() && !would_be_skipped(&screening) {
+                taken.push(pod.clone());
+            }
+            screenings.insert(pod.key.clone(), screening);
+        }
+        sort_for_leaving(cluster, &mut taken, surroundings, rules, now);
+        groups.push(Group { pods: taken });
+    }
+    let undertaking = Undertaking {
+        groups,
+        manner: options.manner(),
+        grace: options.grace,
+        timeout: options.timeout,
+        skip_wait_for_delete: options.skip_wait_for_delete,
+        parallel: options.parallel.max(1),
+        retry: options.retry,
+        closed: nodes.iter().map(|node| node.name.clone()).collect(),
+    };
+    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, now);
+    let mut plan = Plan::blank(action, rules, now);
+    for node in &nodes {
+        plan.steps.extend(cordon::change(node, cordon::Way::Cordon).1);
+    }
+    for (place, node) in nodes.iter().enumerate() {
+        let tried = undertaking.groups[place].pods.iter();
+        let mut pods: Vec<PodPlan> = tried.map(|pod| assembly.pod(pod)).collect();
+        let left = cluster.pods_on(&node.name).filter(|pod| pods.iter().all(|plan| plan.pod != pod.key));
+        let left: Vec<PodPlan> = left.map(|pod| left_alone(pod, &screenings[&pod.key])).collect();
+        pods.extend(left);
+        for pod in &mut pods {
+            refuse(pod, &screenings[&pod.pod]);
+        }
+        let on_node = |pod: &&Arc<Pod>| screenings[&pod.key].refusals.is_empty();
+        let refused: Vec<&Arc<Pod>> = cluster.pods_on(&node.name).filter(|pod| !on_node(pod)).collect();
+        let refusals = refusal_lines(&refused, &screenings, rules);
+        for pod in &refused {
+            plan.needs.extend(screenings[&pod.key].needs());
+        }
+        let drain = assembly.node(place, !refused.is_empty(), refusals, &pods);
+        let change = cordon::change(node, cordon::Way::Cordon).0;
+        plan.steps.extend(pods.iter().filter_map(|pod| removal(pod, options.manner(), options.grace)));
+        plan.warnings.extend(of_node(cluster, &node.name, &drain, &pods));
+        plan.pods.extend(pods);
+        let (node, uid) = (node.name.clone(), node.uid.clone());
+        plan.nodes.push(NodePlan { node, uid, change, drain: Some(drain) });
+    }
+    plan.warnings.extend(warning::of_closing(cluster, &nodes));
+    plan.warnings.extend(capacity_ends(&plan.pods));
+    if !cluster.workloads(crate::cluster::WorkloadKind::DaemonSet).is_synced() {
+        plan.warnings.push(Warning::NotReadable { what: "daemonsets".into() });
+    }
+    plan.finish_removal(&assembly);
+    Ok(plan)
+}
+
+/// Whether the flag that a refused pod needs would leave it alone rather than let it go.
+fn would_be_skipped(screening: &Screening) -> bool {
+    screening.refusals == [filter::Refusal::DaemonSet]
+}
+
+/// What is told of a pod that is not tried.
+fn left_alone(pod: &Arc<Pod>, screening: &Screening) -> PodPlan {
+    assemble::bare(pod, Verdict::Skipped(screening.skip.unwrap_or(Skip::DaemonSet)))
+}
+
+/// Puts the refusal in front of the verdict.
+fn refuse(pod: &mut PodPlan, screening: &Screening) {
+    if !screening.refusals.is_empty() {
+        let granted = Box::new(pod.verdict.clone());
+        pod.verdict = Verdict::Refused { refusals: screening.refusals.clone(), granted };
+    }
+}
+
+/// kubectl's lines for the refusals, of each pod only the first, as kubectl does.
+fn refusal_lines(refused: &[&Arc<Pod>], screenings: &BTreeMap<Key, Screening>, rules: &Rules) -> Vec<String> {
+    let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for pod in refused {
+        if let Some(refusal) = screenings[&pod.key].refusals.first() {
+            lines.entry(refusal.text(pod, rules)).or_default().push(pod.key.to_string());
+        }
+    }
+    lines.into_iter().map(|(text, pods)| format!("cannot delete {text}: {}", pods.join(", "))).collect()
+}
+
+/// The write that makes a pod go; none where it stays or goes already.
+fn removal(pod: &PodPlan, manner: Manner, grace: Option<Span>) -> Option<Step> {
+    if matches!(pod.verdict.as_if_granted(), Verdict::Skipped(_)) {
+        return None;
+    }
+    let (pod, uid) = (pod.pod.clone(), pod.uid.clone());
+    Some(match manner {
+        Manner::Evict => Step::Evict { pod, uid, grace },
+        Manner::Delete => Step::Delete { pod, uid, grace },
+    })
+}
+
+fn of_node(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &[PodPlan]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if !surroundings::has_living_kubelet(cluster, node) {
+        warnings.push(Warning::KubeletSilent { node: node.clone() });
+    }
+    let count = |holds: fn(&Verdict) -> bool| pods.iter().filter(|pod| holds(&pod.verdict)).count();
+    let unselected = count(|verdict| *verdict == Verdict::Skipped(Skip::NotSelected));
+    if unselected > 0 {
+        warnings.push(Warning::NotSelectedStay { node: node.clone(), pods: unselected });
+    }
+    let stuck = pods.iter().filter(|pod| assemble::is_stuck(pod)).count();
+    if stuck > 0 && !drain.refused {
+        warnings.push(Warning::HalfDrained { node: node.clone(), pods: stuck });
+    }
+    warnings
+}
+
+/// The first replacement, in order of time, that finds no place.
+fn capacity_ends(pods: &[PodPlan]) -> Option<Warning> {
+    let homeless = pods.iter().filter_map(|pod| match &pod.landing {
+        Some(Landing::Nowhere { why }) => Some((pod.leaves.likely, pod, why)),
+        Some(Landing::Node { .. } | Landing::Somewhere) | None => None,
+    });
+    let (_, pod, why) = homeless.min_by_key(|(at, pod, _)| (*at, pod.pod.clone()))?;
+    let node = pod.node.clone().unwrap_or_default();
+    Some(Warning::CapacityEnds { node, pod: pod.pod.clone(), why: why.clone() })
+}
+
+/// A better order than kubectl's chance (spec 6.5): what costs no budget and may free some; what no budget protects;
+/// what takes longest until it is back; last what others need.
+fn sort_for_leaving<S: Surroundings>(
+    cluster: &Cluster,
+    pods: &mut [Arc<Pod>],
+    surroundings: &S,
+    rules: &Rules,
+    now: Timestamp,
+) {
+    let rank = |pod: &Arc<Pod>| {
+        let states: Vec<_> = eviction::budgets_of(cluster, pod, rules)
+            .map(|budget| super::budget::State::new(cluster, budget, rules, now))
+            .collect();
+        let states: Vec<_> = states.iter().collect();
+        let gate = eviction::gate(eviction::Standing::of(cluster, pod), &states);
+        let class = match gate {
+            _ if warning::is_critical(pod) && !pod.is_finished() => 3,
+            Gate::Free(Free::UnhealthyAllowed | Free::HealthyBudget) => 0,
+            Gate::Free(Free::NoBudget | Free::Pending | Free::Finished | Free::Terminating) => 1,
+            Gate::Costs { .. } | Gate::Blocked(_) => 2,
+        };
+        let stop = surroundings.stop(pod, pod.grace).likely;
+        let ready = surroundings.ready(pod, &Landing::Somewhere).likely;
+        let chain = stop.zip(ready).map_or(Span::MAX, |(stop, ready)| stop + ready);
+        (class, Reverse(chain), pod.key.clone())
+    };
+    pods.sort_by_cached_key(rank);
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a plan is made of")]
+pub(super) fn remove<S: Surroundings>(
+    action: &Action,
+    cluster: &Cluster,
+    keys: &[Key],
+    options: RemovalOptions,
+    manner: Manner,
+    surroundings: &S,
+    rules: &Rules,
+    now: Timestamp,
+) -> Result<Plan, PlanError> {
+    let mut seen = BTreeSet::new();
+    let keys: Vec<&Key> = keys.iter().filter(|key| seen.insert((*key).clone())).collect();
+    let missing: Vec<Key> =
+        keys.iter().filter(|key| cluster.pod(key).is_none()).map(|key| (*key).clone()).collect();
+    if !missing.is_empty() {
+        return Err(PlanError::NoSuchPod(missing));
+    }
+    let mut pods: Vec<Arc<Pod>> = keys.into_iter().filter_map(|key| cluster.pod(key).cloned()).collect();
+    sort_for_leaving(cluster, &mut pods, surroundings, rules, now);
+    let undertaking = Undertaking {
+        groups: vec![Group { pods }],
+        manner,
+        grace: options.grace,
+        timeout: options.timeout,
+        skip_wait_for_delete: None,
+        parallel: 1,
+        retry: options.retry,
+        closed: BTreeSet::new(),
+    };
+    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, now);
+    let mut plan = Plan::blank(action, rules, now);
+    plan.pods = undertaking.groups[0].pods.iter().map(|pod| assembly.pod(pod)).collect();
+    for pod in &mut plan.pods {
+        // Nothing is cordoned: it may come back anywhere, and that says nothing.
+        pod.warnings.remove(&warning::OfPod::ComesBackHere);
+    }
+    plan.steps = plan.pods.iter().filter_map(|pod| removal(pod, manner, options.grace)).collect();
+    plan.finish_removal(&assembly);
+    Ok(plan)
+}
+
+impl Plan {
+    /// Fills what follows from the pods and steps of a plan that removes pods.
+    fn finish_removal<S: Surroundings>(&mut self, assembly: &Assembly<'_, S>) {
+        self.budgets = assembly.budgets();
+        self.timeline = assembly.timeline(&self.nodes);
+        self.assumptions = ASSUMPTIONS.to_vec();
+        for budget in &self.budgets {
+            if let Some(told) = budget.before.disagrees {
+                self.warnings.push(Warning::disagreement(&budget.budget, budget.before.numbers, told));
+            }
+        }
+        if assembly.manner() == Manner::Delete {
+            let goes = |pod: &&PodPlan| matches!(pod.verdict.as_if_granted(), Verdict::Leaves(_));
+            let held = |pod: &&PodPlan| pod.answer.as_ref().is_some_and(|answer| answer.code != 201);
+            let pods = self.pods.iter().filter(goes).count();
+            let held = self.pods.iter().filter(goes).filter(held).count();
+            if pods > 0 {
+                self.warnings.push(Warning::BudgetsIgnored { pods, held });
+            }
+        }
+        if !assembly.sees_budgets() {
+            self.warnings.push(Warning::NotReadable { what: "poddisruptionbudgets".into() });
+        }
+        self.warnings.sort();
+        self.warnings.dedup();
+        assemble::count(self);
+        self.totals.ends = self.totals_end(assembly);
+        self.finish_nodes();
+    }
+
+    fn totals_end<S: Surroundings>(&self, assembly: &Assembly<'_, S>) -> Window {
+        assembly.ends()
+    }
+}
+
+/// What a forecast of removals takes for granted (spec 6.8).
+const ASSUMPTIONS: [&str; 4] = [
+    "nobody else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
+    "controllers react within a second; replacements become Ready as their siblings did",
+    "kubelets that are not silent end pods within their grace; admission webhooks allow it",
+    "no pod is bound to the nodes meanwhile by its nodeName",
+];

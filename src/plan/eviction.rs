@@ -1,0 +1,258 @@
+//! What the eviction subresource answers (spec/operator-actions.md 4).
+
+use super::{
+    budget::{self, Numbers, State},
+    rules::Rules,
+};
+use crate::{
+    cluster::{Budget, Cluster, Key, Name, Phase, Pod, UnhealthyPolicy},
+    time::{Span, Timestamp},
+};
+
+/// What eviction decides over a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gate {
+    /// It may go, and no budget is the poorer for it.
+    Free(Free),
+    /// It may go, at the cost of one disruption of this budget.
+    Costs {
+        budget: Key,
+    },
+    Blocked(Block),
+}
+
+/// Why an eviction costs no budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Free {
+    NoBudget,
+    Pending,
+    Finished,
+    Terminating,
+    /// It is not ready, and its budget lets such pods go always.
+    UnhealthyAllowed,
+    /// It is not ready, and its budget has its healthy pods without it.
+    HealthyBudget,
+}
+
+/// Why an eviction is refused for now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    NamespaceTerminating,
+    /// More than one budget: an error that no waiting mends.
+    TwoBudgets {
+        budgets: Vec<Key>,
+    },
+    /// The budget's status is of an older spec, or was never written.
+    Stale {
+        budget: Key,
+    },
+    /// The budget may not be disrupted now.
+    Exhausted {
+        budget: Key,
+        numbers: Numbers,
+        sync_failure: Option<Name>,
+    },
+    /// The budget's policy for pods that are not ready is not known to this program.
+    UnknownPolicy {
+        budget: Key,
+    },
+    /// `disruptionsAllowed` is negative, or 2000 evictions have been granted and not seen.
+    Broken {
+        budget: Key,
+        what: &'static str,
+    },
+}
+
+impl Block {
+    /// The budget that blocks, where it is one.
+    pub fn budget(&self) -> Option<&Key> {
+        match self {
+            Self::NamespaceTerminating | Self::TwoBudgets { .. } => None,
+            Self::Stale { budget }
+            | Self::Exhausted { budget, .. }
+            | Self::UnknownPolicy { budget }
+            | Self::Broken { budget, .. } => Some(budget),
+        }
+    }
+}
+
+/// Granted evictions that eviction bears before it refuses any more (upstream `MaxDisruptedPodSize`).
+const MOST_PROMISED: usize = 2000;
+
+/// A pod as eviction finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    pub phase: Phase,
+    pub ready: bool,
+    pub terminating: bool,
+    pub namespace_terminating: bool,
+}
+
+impl Standing {
+    pub fn of(cluster: &Cluster, pod: &Pod) -> Self {
+        let namespace = cluster.namespaces().get(&pod.key.namespace);
+        Self {
+            phase: pod.phase,
+            ready: pod.is_ready(),
+            terminating: pod.termination.is_some(),
+            namespace_terminating: namespace.is_some_and(|namespace| namespace.terminating),
+        }
+    }
+}
+
+/// The decision over a pod, given the budgets that protect it (upstream `EvictionREST.Create`).
+pub fn gate(standing: Standing, budgets: &[&State]) -> Gate {
+    if standing.namespace_terminating {
+        return Gate::Blocked(Block::NamespaceTerminating);
+    }
+    match standing.phase {
+        _ if standing.terminating => return Gate::Free(Free::Terminating),
+        Phase::Pending => return Gate::Free(Free::Pending),
+        Phase::Succeeded | Phase::Failed => return Gate::Free(Free::Finished),
+        Phase::Running | Phase::Unknown => {}
+    }
+    let state = match budgets {
+        [] => return Gate::Free(Free::NoBudget),
+        [state] => *state,
+        several => {
+            let budgets = several.iter().map(|state| state.key.clone()).collect();
+            return Gate::Blocked(Block::TwoBudgets { budgets });
+        }
+    };
+    let numbers = state.numbers;
+    if !standing.ready {
+        match state.policy {
+            UnhealthyPolicy::AlwaysAllow => return Gate::Free(Free::UnhealthyAllowed),
+            UnhealthyPolicy::IfHealthyBudget => {}
+            UnhealthyPolicy::Invalid => {
+                return Gate::Blocked(Block::UnknownPolicy { budget: state.key.clone() });
+            }
+        }
+        if numbers.healthy >= numbers.desired && numbers.desired > 0 {
+            return Gate::Free(Free::HealthyBudget);
+        }
+    }
+    let budget = state.key.clone();
+    if state.stale {
+        Gate::Blocked(Block::Stale { budget })
+    } else if numbers.allowed < 0 {
+        Gate::Blocked(Block::Broken { budget, what: "pdb disruptions allowed is negative" })
+    } else if state.promised > MOST_PROMISED {
+        let what = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+        Gate::Blocked(Block::Broken { budget, what })
+    } else if numbers.allowed == 0 {
+        Gate::Blocked(Block::Exhausted { budget, numbers, sync_failure: state.sync_failure.clone() })
+    } else {
+        Gate::Costs { budget }
+    }
+}
+
+/// The budgets that eviction asks about a pod.
+pub fn budgets_of<'a>(
+    cluster: &'a Cluster,
+    pod: &'a Pod,
+    rules: &'a Rules,
+) -> impl Iterator<Item = &'a Budget> {
+    cluster.budgets_of(pod).map(|budget| &**budget).filter(|budget| budget::protects(budget, pod, rules))
+}
+
+/// What the subresource answers to one request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+    pub reason: Option<&'static str>,
+    pub message: Option<String>,
+    pub cause: Option<Cause>,
+    /// What the header Retry-After says.
+    pub retry_after: Option<Span>,
+    /// The budget that refuses.
+    pub budget: Option<Key>,
+}
+
+/// One of `details.causes`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// The answer over the cluster as it is: what a dry run of one eviction gets.
+pub fn answer(cluster: &Cluster, pod: &Pod, rules: &Rules, now: Timestamp) -> Answer {
+    let states: Vec<State> =
+        budgets_of(cluster, pod, rules).map(|budget| State::new(cluster, budget, rules, now)).collect();
+    let states: Vec<&State> = states.iter().collect();
+    Answer::to(&gate(Standing::of(cluster, pod), &states), rules)
+}
+
+impl Answer {
+    /// The answer that tells a decision.
+    pub fn to(gate: &Gate, rules: &Rules) -> Self {
+        let block = match gate {
+            Gate::Free(_) | Gate::Costs { .. } => return Self { code: 201, ..Self::default() },
+            Gate::Blocked(block) => block,
+        };
+        let budget = block.budget().cloned();
+        let violated = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let refused = |message: String, retry_after| Self {
+            code: 429,
+            reason: Some("TooManyRequests"),
+            message: Some(violated.into()),
+            cause: Some(Cause { reason: "DisruptionBudget", message }),
+            retry_after,
+            budget: budget.clone(),
+        };
+        match block {
+            Block::NamespaceTerminating => Self {
+                code: 403,
+                reason: Some("Forbidden"),
+                message: Some("the namespace is being terminated".into()),
+                cause: Some(Cause {
+                    reason: "NamespaceTerminating",
+                    message: "the namespace is being terminated".into(),
+                }),
+                ..Self::default()
+            },
+            Block::TwoBudgets { .. } => Self {
+                code: 500,
+                message: Some(
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+                        .into(),
+                ),
+                ..Self::default()
+            },
+            Block::Stale { budget } => {
+                let name = &budget.name;
+                let text = format!("The disruption budget {name} is still being processed by the server.");
+                refused(text, Some(Span::from_secs(10)))
+            }
+            Block::Exhausted { budget, numbers, sync_failure } => {
+                let name = &budget.name;
+                let Numbers { desired, healthy, .. } = numbers;
+                let text = match sync_failure {
+                    Some(failure) if rules.tells_failed_sync => format!(
+                        "The disruption budget {name} does not allow evicting pods currently because it failed sync: {failure}"
+                    ),
+                    _ if rules.tells_failed_sync && healthy > desired => {
+                        format!("The disruption budget {name} does not allow evicting pods currently")
+                    }
+                    Some(_) | None => format!(
+                        "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+                    ),
+                };
+                refused(text, None)
+            }
+            Block::UnknownPolicy { budget } => {
+                let name = &budget.name;
+                refused(format!("the unhealthyPodEvictionPolicy of {name} is not known"), None)
+            }
+            Block::Broken { what, .. } => Self {
+                code: 403,
+                reason: Some("Forbidden"),
+                message: Some((*what).into()),
+                budget: budget.clone(),
+                ..Self::default()
+            },
+        }
+    }
+}

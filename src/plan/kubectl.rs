@@ -1,0 +1,107 @@
+//! The same in kubectl's words.
+
+use super::{Action, DrainOptions, RemovalOptions, taint::Removal};
+use crate::{
+    cluster::{Key, NodeName, Requirement, Selector, SelectorOperator},
+    time::Span,
+};
+
+/// The command that asks kubectl for the same; none where there is none.
+pub fn command(action: &Action) -> Option<String> {
+    match action {
+        Action::Cordon { nodes } => Some(format!("kubectl cordon {}", names(nodes))),
+        Action::Uncordon { nodes } => Some(format!("kubectl uncordon {}", names(nodes))),
+        Action::Taint { nodes, edits } => {
+            let mut words: Vec<String> = edits.add.iter().map(ToString::to_string).collect();
+            words.extend(edits.remove.iter().map(|Removal { key, effect }| match effect {
+                Some(effect) => format!("{key}:{effect}-"),
+                None => format!("{key}-"),
+            }));
+            let overwrite = if edits.overwrite { " --overwrite" } else { "" };
+            Some(format!("kubectl taint nodes {} {}{overwrite}", names(nodes), words.join(" ")))
+        }
+        Action::Label { nodes, edits } => {
+            let mut words: Vec<String> =
+                edits.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            words.extend(edits.remove.iter().map(|key| format!("{key}-")));
+            let overwrite = if edits.overwrite { " --overwrite" } else { "" };
+            Some(format!("kubectl label nodes {} {}{overwrite}", names(nodes), words.join(" ")))
+        }
+        Action::Drain { nodes, options } => {
+            Some(format!("kubectl drain {}{}", names(nodes), drain_flags(options)))
+        }
+        // kubectl has no word for eviction but drain's.
+        Action::Evict { .. } => None,
+        Action::Delete { pods, options } => Some(delete(pods, *options)),
+    }
+}
+
+/// The flags of kubectl drain, those that are not as by default.
+pub fn drain_flags(options: &DrainOptions) -> String {
+    let mut flags = String::new();
+    let mut flag = |given: bool, text: &str| {
+        if given {
+            flags.push(' ');
+            flags.push_str(text);
+        }
+    };
+    flag(options.ignore_daemonsets, "--ignore-daemonsets");
+    flag(options.delete_emptydir_data, "--delete-emptydir-data");
+    flag(options.force, "--force");
+    flag(options.disable_eviction, "--disable-eviction");
+    if let Some(grace) = options.grace {
+        flag(true, &format!("--grace-period={}", grace.as_secs()));
+    }
+    if let Some(timeout) = options.timeout {
+        flag(true, &format!("--timeout={}s", timeout.as_secs()));
+    }
+    if let Some(selector) = &options.pod_selector {
+        flag(true, &format!("--pod-selector='{}'", shown(selector)));
+    }
+    if let Some(limit) = options.skip_wait_for_delete {
+        flag(true, &format!("--skip-wait-for-delete-timeout={}", limit.as_secs()));
+    }
+    flags
+}
+
+fn delete(pods: &[Key], options: RemovalOptions) -> String {
+    let mut command = "kubectl delete pod".to_owned();
+    let one_namespace = pods.iter().all(|pod| pod.namespace == pods[0].namespace);
+    for pod in pods {
+        command.push(' ');
+        command.push_str(&pod.name);
+    }
+    if let Some(first) = pods.first().filter(|_| one_namespace) {
+        command.push_str(&format!(" -n {}", first.namespace));
+    } else {
+        let each = |pod: &Key| format!("kubectl delete pod {} -n {}", pod.name, pod.namespace);
+        command = pods.iter().map(each).collect::<Vec<_>>().join("; ");
+    }
+    match options.grace {
+        Some(Span::ZERO) => command.push_str(" --grace-period=0 --force"),
+        Some(grace) => command.push_str(&format!(" --grace-period={}", grace.as_secs())),
+        None => {}
+    }
+    command
+}
+
+fn names(nodes: &[NodeName]) -> String {
+    nodes.iter().map(|node| &**node).collect::<Vec<_>>().join(" ")
+}
+
+/// A selector as kubectl takes it.
+pub fn shown(selector: &Selector) -> String {
+    let words = |values: &[crate::cluster::Name]| {
+        values.iter().map(|value| value.as_str()).collect::<Vec<_>>().join(",")
+    };
+    let one = |Requirement { key, operator }: &Requirement| match operator {
+        SelectorOperator::In(values) if values.len() == 1 => format!("{key}={}", values[0]),
+        SelectorOperator::In(values) => format!("{key} in ({})", words(values)),
+        SelectorOperator::NotIn(values) if values.len() == 1 => format!("{key}!={}", values[0]),
+        SelectorOperator::NotIn(values) => format!("{key} notin ({})", words(values)),
+        SelectorOperator::Exists => key.to_string(),
+        SelectorOperator::DoesNotExist => format!("!{key}"),
+        SelectorOperator::Invalid => format!("{key} (invalid)"),
+    };
+    selector.requirements.iter().map(one).collect::<Vec<_>>().join(",")
+}

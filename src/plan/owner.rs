@@ -1,0 +1,101 @@
+//! Who owns a pod, as far as plans ask: whether somebody brings it back, and whose scale counts.
+
+use std::sync::Arc;
+
+use crate::cluster::{Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Uid, Workload, WorkloadKind};
+
+/// What is known of an owner.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    There(Arc<Workload>),
+    /// No object of that name and uid.
+    Gone,
+    /// Objects of its kind are not watched, or may not be read.
+    Unknown,
+}
+
+/// Looks an owner up by name and uid.
+pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> Found {
+    let OwnerKind::Workload(kind) = owner.kind else { return Found::Unknown };
+    match named(cluster, kind, namespace, &owner.name) {
+        Some(workload) if workload.uid == owner.uid => Found::There(workload.clone()),
+        Some(_) => Found::Gone,
+        None if cluster.workloads(kind).is_synced() => Found::Gone,
+        None => Found::Unknown,
+    }
+}
+
+/// Looks a workload up by name alone, as kubectl does.
+pub fn named<'a>(
+    cluster: &'a Cluster,
+    kind: WorkloadKind,
+    namespace: &Namespace,
+    name: &Name,
+) -> Option<&'a Arc<Workload>> {
+    let key = Key { namespace: namespace.clone(), name: name.clone() };
+    cluster.workloads(kind).get(&(kind, key))
+}
+
+/// The workload that a person knows the pod by: a ReplicaSet's Deployment rather than the ReplicaSet.
+pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
+    let Found::There(direct) = find(cluster, &pod.key.namespace, pod.owner.as_ref()?) else { return None };
+    let above = direct.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner));
+    match above {
+        Some(Found::There(above)) => Some(above),
+        Some(Found::Gone | Found::Unknown) | None => Some(direct),
+    }
+}
+
+/// Whether a pod comes back once it has gone, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Return {
+    /// As soon as its deletion is seen.
+    AtOnce(Uid),
+    /// When the old object has gone: the name cannot exist twice, or its owner waits for it.
+    WhenGone(Uid),
+    /// On this very node: its DaemonSet cares for no cordon.
+    Here,
+    Never(Lost),
+}
+
+/// Why nobody brings a pod back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lost {
+    /// It has no controller.
+    NoOwner,
+    /// Its controller is gone.
+    OwnerGone,
+    /// It has ended already.
+    Finished,
+    /// Its owner has as many pods as it wants without it.
+    ScaledDown,
+}
+
+/// What becomes of a pod that leaves. Owners that cannot be seen are taken for alive.
+pub fn comes_back(cluster: &Cluster, pod: &Pod) -> Return {
+    let Some(owner) = &pod.owner else { return Return::Never(Lost::NoOwner) };
+    let kind = match &owner.kind {
+        OwnerKind::Workload(kind) => *kind,
+        OwnerKind::Node => return Return::Here,
+        OwnerKind::Other(_) if pod.is_finished() => return Return::Never(Lost::Finished),
+        OwnerKind::Other(_) => return Return::AtOnce(owner.uid.clone()),
+    };
+    let found = find(cluster, &pod.key.namespace, owner);
+    if found == Found::Gone {
+        return Return::Never(Lost::OwnerGone);
+    }
+    if pod.is_finished() && kind != WorkloadKind::DaemonSet {
+        return Return::Never(Lost::Finished);
+    }
+    match kind {
+        WorkloadKind::DaemonSet => Return::Here,
+        WorkloadKind::StatefulSet => Return::WhenGone(owner.uid.clone()),
+        WorkloadKind::Job => match found {
+            Found::There(job) if job.replaces_only_failed => Return::WhenGone(owner.uid.clone()),
+            Found::There(_) | Found::Gone | Found::Unknown => Return::AtOnce(owner.uid.clone()),
+        },
+        WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::ReplicationController => {
+            Return::AtOnce(owner.uid.clone())
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What whoever carries a plan out must be allowed to do (spec/operator-actions.md 9).
+
+use std::{collections::BTreeSet, fmt};
+
+use super::step::Step;
+use crate::cluster::{Name, Namespace, NodeName};
+
+/// One thing to be allowed, as a SelfSubjectAccessReview asks for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Permission {
+    pub verb: &'static str,
+    pub group: &'static str,
+    pub resource: &'static str,
+    pub subresource: &'static str,
+    /// Empty: of the cluster, or in all namespaces.
+    pub namespace: Namespace,
+    /// Empty: whatever its name.
+    pub name: Name,
+}
+
+impl Permission {
+    pub fn on_node(verb: &'static str, node: &NodeName) -> Self {
+        let name = node.0.clone();
+        Self { verb, group: "", resource: "nodes", subresource: "", namespace: Namespace::default(), name }
+    }
+
+    pub fn on_pods(verb: &'static str, subresource: &'static str, namespace: &Namespace) -> Self {
+        let (namespace, name) = (namespace.clone(), Name::default());
+        Self { verb, group: "", resource: "pods", subresource, namespace, name }
+    }
+
+    fn of(step: &Step) -> Self {
+        match step {
+            Step::Cordon { node, .. } | Step::SetTaints { node, .. } | Step::SetLabels { node, .. } => {
+                Self::on_node("patch", node)
+            }
+            // Not `evictions` of group policy, which says no to those who may.
+            Step::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
+            Step::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.subresource.is_empty() {
+            write!(f, "/{}", self.subresource)?;
+        }
+        if !self.name.is_empty() {
+            write!(f, " {}", self.name)?;
+        }
+        if !self.namespace.is_empty() {
+            write!(f, " in {}", self.namespace)?;
+        }
+        Ok(())
+    }
+}
+
+/// What these steps take, each once.
+pub fn of_steps(steps: &[Step]) -> Vec<Permission> {
+    steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+impl super::Plan {
+    /// The permissions that are missing, given what the server answered (false is no).
+    pub fn missing<'a>(
+        &'a self,
+        is_allowed: impl Fn(&Permission) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Permission> {
+        self.permissions.iter().filter(move |permission| !is_allowed(permission))
+    }
+}

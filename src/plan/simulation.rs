@@ -1,0 +1,771 @@
+//! Evictions and deletions as a chain of events on a virtual timeline (spec/operator-actions.md 6.4).
+//!
+//! Budgets are shared by all groups; a pod that is refused tries again on kubectl's beat; replacements that become
+//! Ready make room. The run ends when nothing is left that could change anything.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    budget::{self, DISRUPTION_TIMEOUT, State},
+    eviction::{self, Block, Gate, Standing},
+    owner::{self, Found, Return},
+    rules::Rules,
+    surroundings::{Bound, Landing, Surroundings},
+};
+use crate::{
+    cluster::{Budget, Cluster, Key, NodeName, Pod, Uid},
+    time::{Span, Timestamp},
+};
+
+/// What the disruption controller takes to see what happened.
+const SETTLING: Span = Span::from_millis(200);
+
+/// A finalizer that the Job controller takes off by itself once the pod has ended.
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// What is to be carried out.
+#[derive(Clone, Debug)]
+pub struct Undertaking {
+    pub groups: Vec<Group>,
+    pub manner: Manner,
+    /// Replaces the pods' own grace periods.
+    pub grace: Option<Span>,
+    /// How long one group may take.
+    pub timeout: Option<Span>,
+    /// A pod whose deletion is overdue by more than this is not waited for.
+    pub skip_wait_for_delete: Option<Span>,
+    /// Groups at a time.
+    pub parallel: usize,
+    pub retry: Retry,
+    /// Nodes that take no pods any more.
+    pub closed: BTreeSet<NodeName>,
+}
+
+/// Pods that go together, in the order in which they are tried.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    pub pods: Vec<Arc<Pod>>,
+}
+
+/// How pods are made to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// By eviction: budgets are asked.
+    #[default]
+    Evict,
+    /// By deletion: budgets are not asked.
+    Delete,
+}
+
+/// When a refused eviction is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// On this beat, counted from the group's start.
+    Every(Span),
+    /// As kubectl does: every five seconds, but where the server asks for patience its client tries ten times in
+    /// silence before kubectl hears of it.
+    Kubectl,
+    /// As soon as the budget is seen to allow it.
+    OnRecovery,
+}
+
+impl Retry {
+    const fn period(self) -> Option<Span> {
+        match self {
+            Self::Every(period) => Some(period),
+            Self::Kubectl => Some(Span::from_secs(5)),
+            Self::OnRecovery => None,
+        }
+    }
+}
+
+/// How long kubectl's client tries in silence where the server answers with Retry-After: ten times ten seconds.
+const SILENCE: Span = Span::from_secs(100);
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self::Every(Span::from_secs(5))
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Course {
+    /// By group, in order.
+    pub groups: Vec<GroupCourse>,
+    pub pods: BTreeMap<Key, PodCourse>,
+    /// The budgets that were asked, as they stood in the end.
+    pub budgets: BTreeMap<Key, State>,
+    /// In order of time.
+    pub moments: Vec<Moment>,
+}
+
+/// What came of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupCourse {
+    pub started: Timestamp,
+    /// None: it never ends.
+    pub ended: Option<Timestamp>,
+    /// A group before it never ends: it starts only if somebody goes on regardless.
+    pub regardless: bool,
+}
+
+/// What came of a pod.
+#[derive(Clone, Debug, Default)]
+pub struct PodCourse {
+    /// What the first try was answered.
+    pub first: Option<Gate>,
+    pub tries: u32,
+    /// What last refused it.
+    pub block: Option<Block>,
+    /// When its deletion began.
+    pub granted: Option<Timestamp>,
+    /// When its object was gone.
+    pub gone: Option<Timestamp>,
+    /// How the task ended; none where it waits for ever.
+    pub end: Option<End>,
+    /// The pods whose eviction had used the budget up when this one was first refused.
+    pub behind: Vec<Key>,
+    /// Replacements that became Ready between its first refusal and its eviction.
+    pub recoveries: u32,
+    pub replacement: Option<Replacement>,
+}
+
+/// What replaces a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replacement {
+    pub landing: Landing,
+    pub created: Timestamp,
+    /// None: never.
+    pub ready: Option<Timestamp>,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Gone,
+    /// Its deletion is overdue, and it is not waited for.
+    LeftTerminating,
+    /// The server answered what no waiting mends.
+    Failed,
+    TimedOut,
+}
+
+/// Something that happens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moment {
+    pub at: Timestamp,
+    pub what: Happening,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    GroupStarts {
+        group: usize,
+    },
+    GroupEnds {
+        group: usize,
+    },
+    /// Its deletion begins.
+    Leaves {
+        pod: Key,
+    },
+    /// Its eviction is refused for the first time.
+    Refused {
+        pod: Key,
+        block: Block,
+    },
+    Gone {
+        pod: Key,
+    },
+    /// A replacement of this pod is created.
+    Replaced {
+        of: Key,
+        landing: Landing,
+    },
+    /// The replacement of this pod is Ready.
+    Ready {
+        of: Key,
+    },
+    GaveUp {
+        pod: Key,
+        end: End,
+    },
+}
+
+/// Everything that is alike in the runs of one undertaking.
+#[derive(Clone, Debug)]
+pub struct Simulation<'a> {
+    cluster: &'a Cluster,
+    undertaking: &'a Undertaking,
+    now: Timestamp,
+    tasks: Vec<Task>,
+    states: BTreeMap<Key, State>,
+    /// Budgets whose status holds promises that end, by the time at which they do.
+    promises: Vec<(Timestamp, Key)>,
+    /// Pods of an owner that live.
+    living: BTreeMap<Uid, i32>,
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    pod: Arc<Pod>,
+    group: usize,
+    stage: Stage,
+    standing: Standing,
+    /// Whether the budgets count it as healthy.
+    healthy: bool,
+    protected_by: Vec<Key>,
+    counted_by: Vec<Key>,
+    comes_back: Return,
+    next_try: Option<Timestamp>,
+    gives_up: bool,
+    /// How many replacements its budget had got when it was first refused.
+    recovered_before: u32,
+    gone_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    Trying,
+    Leaving,
+    Done,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Try(usize),
+    Gone(usize),
+    Created(usize),
+    Ready(usize),
+    Settle(Key),
+    PromiseEnds(Key),
+    SkipWait(usize),
+    GiveUp(usize),
+    Deadline(usize),
+}
+
+impl<'a> Simulation<'a> {
+    pub fn new(cluster: &'a Cluster, undertaking: &'a Undertaking, rules: &'a Rules, now: Timestamp) -> Self {
+        let mut simulation = Self {
+            cluster,
+            undertaking,
+            now,
+            tasks: Vec::new(),
+            states: BTreeMap::new(),
+            promises: Vec::new(),
+            living: BTreeMap::new(),
+        };
+        for (group, members) in undertaking.groups.iter().enumerate() {
+            for pod in &members.pods {
+                simulation.take(pod, group, rules);
+            }
+        }
+        simulation
+    }
+
+    fn take(&mut self, pod: &Arc<Pod>, group: usize, rules: &Rules) {
+        let (mut protected_by, mut counted_by) = (Vec::new(), Vec::new());
+        let mut promised = false;
+        for budget in self.cluster.budgets_of(pod).filter(|budget| budget::selects(budget, pod, rules)) {
+            counted_by.push(budget.key.clone());
+            if budget::protects(budget, pod, rules) {
+                protected_by.push(budget.key.clone());
+            }
+            promised |= !budget::is_healthy(budget, pod, self.now);
+            if !self.states.contains_key(&budget.key) {
+                let state = State::new(self.cluster, budget, rules, self.now);
+                self.states.insert(budget.key.clone(), state);
+                self.promises.extend(promises(self.cluster, budget, rules, self.now));
+            }
+        }
+        if let Some(owner) = &pod.owner
+            && !self.living.contains_key(&owner.uid)
+        {
+            let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+            let living = self.cluster.pods_owned_by(&owner.uid).filter(lives).count();
+            self.living.insert(owner.uid.clone(), i32::try_from(living).unwrap_or(i32::MAX));
+        }
+        self.tasks.push(Task {
+            pod: pod.clone(),
+            group,
+            stage: Stage::Idle,
+            standing: Standing::of(self.cluster, pod),
+            healthy: pod.is_ready() && pod.termination.is_none() && !promised,
+            protected_by,
+            counted_by,
+            comes_back: owner::comes_back(self.cluster, pod),
+            next_try: None,
+            gives_up: false,
+            recovered_before: 0,
+            gone_at: None,
+        });
+    }
+
+    /// The budgets as they stand before anything happens.
+    pub fn states(&self) -> &BTreeMap<Key, State> {
+        &self.states
+    }
+
+    /// Runs it by one of the estimates.
+    pub fn run<S: Surroundings>(&self, surroundings: S, bound: Bound) -> Course {
+        let mut run = Run {
+            cluster: self.cluster,
+            undertaking: self.undertaking,
+            surroundings,
+            bound,
+            now: self.now,
+            agenda: BTreeMap::new(),
+            events: 0,
+            tasks: self.tasks.clone(),
+            states: self.states.clone(),
+            living: self.living.clone(),
+            open: vec![0; self.undertaking.groups.len()],
+            next_group: 0,
+            regardless: false,
+            users: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            recovered: BTreeMap::new(),
+            course: Course {
+                groups: vec![GroupCourse::default(); self.undertaking.groups.len()],
+                ..Course::default()
+            },
+        };
+        for (at, budget) in &self.promises {
+            run.schedule(*at, Event::PromiseEnds(budget.clone()));
+        }
+        run.to_the_end();
+        run.course.budgets = run.states;
+        run.course
+    }
+}
+
+/// The promises in a budget's status that end by themselves, giving a healthy pod back.
+fn promises(cluster: &Cluster, budget: &Budget, rules: &Rules, now: Timestamp) -> Vec<(Timestamp, Key)> {
+    budget::pods_of(cluster, budget, rules)
+        .filter(|pod| pod.is_ready() && pod.termination.is_none())
+        .filter_map(|pod| budget.status.disrupted_pods.get(&pod.key.name))
+        .map(|granted| *granted + DISRUPTION_TIMEOUT)
+        .filter(|ends| *ends > now)
+        .map(|ends| (ends, budget.key.clone()))
+        .collect()
+}
+
+/// One run.
+struct Run<'a, S> {
+    cluster: &'a Cluster,
+    undertaking: &'a Undertaking,
+    surroundings: S,
+    bound: Bound,
+    now: Timestamp,
+    /// What will happen, in order of time and then of planning.
+    agenda: BTreeMap<(Timestamp, u64), Event>,
+    events: u64,
+    tasks: Vec<Task>,
+    states: BTreeMap<Key, State>,
+    living: BTreeMap<Uid, i32>,
+    /// Tasks that have not ended, by group.
+    open: Vec<usize>,
+    next_group: usize,
+    regardless: bool,
+    /// The pods that have used a budget, in order.
+    users: BTreeMap<Key, Vec<Key>>,
+    /// The tasks that a budget has refused and that may be tried again.
+    waiting: BTreeMap<Key, BTreeSet<usize>>,
+    /// Replacements that became Ready, by budget.
+    recovered: BTreeMap<Key, u32>,
+    course: Course,
+}
+
+impl<S: Surroundings> Run<'_, S> {
+    fn to_the_end(&mut self) {
+        self.start_groups(self.undertaking.parallel.max(1));
+        loop {
+            while let Some(((at, _), event)) = self.agenda.pop_first() {
+                self.now = at;
+                self.on(event);
+            }
+            // What has not ended by now never does. The groups behind it start only if somebody goes on regardless.
+            if self.next_group == self.open.len() {
+                return;
+            }
+            self.regardless = true;
+            self.start_groups(1);
+        }
+    }
+
+    fn on(&mut self, event: Event) {
+        match event {
+            Event::Try(task) => self.on_try(task),
+            Event::Gone(task) => self.on_gone(task),
+            Event::Created(task) => self.on_created(task),
+            Event::Ready(task) => self.on_ready(task),
+            Event::Settle(budget) => self.on_settle(&budget),
+            Event::PromiseEnds(budget) => self.on_promise_end(&budget),
+            Event::SkipWait(task) => self.on_skip_wait(task),
+            Event::GiveUp(task) => self.on_give_up(task),
+            Event::Deadline(group) => self.on_deadline(group),
+        }
+    }
+
+    fn schedule(&mut self, at: Timestamp, event: Event) {
+        self.events += 1;
+        self.agenda.insert((at, self.events), event);
+    }
+
+    fn tell(&mut self, what: Happening) {
+        self.course.moments.push(Moment { at: self.now, what });
+    }
+
+    fn course_of(&mut self, task: usize) -> &mut PodCourse {
+        self.course.pods.entry(self.tasks[task].pod.key.clone()).or_default()
+    }
+
+    fn start_groups(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.next_group < self.open.len() {
+                let group = self.next_group;
+                self.next_group += 1;
+                self.start_group(group);
+            }
+        }
+    }
+
+    fn start_group(&mut self, group: usize) {
+        self.course.groups[group] =
+            GroupCourse { started: self.now, ended: None, regardless: self.regardless };
+        self.tell(Happening::GroupStarts { group });
+        let members = self.members(group);
+        self.open[group] = members.len();
+        for task in members.clone() {
+            self.tasks[task].stage = Stage::Trying;
+            self.tasks[task].next_try = Some(self.now);
+            self.schedule(self.now, Event::Try(task));
+        }
+        if let Some(timeout) = self.undertaking.timeout {
+            self.schedule(self.now + timeout, Event::Deadline(group));
+        }
+        if members.is_empty() {
+            self.end_group(group);
+        }
+    }
+
+    /// The tasks of a group; they lie side by side.
+    fn members(&self, group: usize) -> std::ops::Range<usize> {
+        let begin = self.tasks.partition_point(|task| task.group < group);
+        begin..begin + self.undertaking.groups[group].pods.len()
+    }
+
+    fn end_group(&mut self, group: usize) {
+        self.course.groups[group].ended = Some(self.now);
+        self.tell(Happening::GroupEnds { group });
+        self.start_groups(1);
+    }
+
+    fn end(&mut self, task: usize, end: End) {
+        let Task { stage, group, pod, .. } = &mut self.tasks[task];
+        if *stage == Stage::Done {
+            return;
+        }
+        *stage = Stage::Done;
+        let (group, pod) = (*group, pod.key.clone());
+        self.course_of(task).end = Some(end);
+        if end != End::Gone {
+            self.tell(Happening::GaveUp { pod, end });
+        }
+        self.open[group] -= 1;
+        if self.open[group] == 0 {
+            self.end_group(group);
+        }
+    }
+
+    fn deadline(&self, group: usize) -> Option<Timestamp> {
+        Some(self.course.groups[group].started + self.undertaking.timeout?)
+    }
+
+    fn on_try(&mut self, task: usize) {
+        let Task { stage, group, standing, .. } = self.tasks[task];
+        if stage != Stage::Trying || self.tasks[task].next_try != Some(self.now) {
+            return;
+        }
+        self.tasks[task].next_try = None;
+        if self.deadline(group).is_some_and(|deadline| self.now >= deadline) {
+            return self.end(task, End::TimedOut);
+        }
+        let gate = match self.undertaking.manner {
+            Manner::Delete => Gate::Free(eviction::Free::NoBudget),
+            Manner::Evict => {
+                let states: Vec<&State> =
+                    self.tasks[task].protected_by.iter().map(|key| &self.states[key]).collect();
+                eviction::gate(standing, &states)
+            }
+        };
+        let course = self.course_of(task);
+        course.tries += 1;
+        course.first.get_or_insert_with(|| gate.clone());
+        match gate {
+            Gate::Free(_) => self.release(task),
+            Gate::Costs { budget } => {
+                self.spend(&budget, task);
+                self.release(task);
+            }
+            Gate::Blocked(block) => self.refuse(task, block),
+        }
+    }
+
+    fn spend(&mut self, budget: &Key, task: usize) {
+        if let Some(state) = self.states.get_mut(budget) {
+            state.numbers.allowed -= 1;
+        }
+        let pod = self.tasks[task].pod.key.clone();
+        self.users.entry(budget.clone()).or_default().push(pod);
+        self.settle_soon(budget.clone());
+    }
+
+    fn settle_soon(&mut self, budget: Key) {
+        self.schedule(self.now + SETTLING, Event::Settle(budget));
+    }
+
+    fn refuse(&mut self, task: usize, block: Block) {
+        let pod = self.tasks[task].pod.key.clone();
+        let (users, recovered) = match block.budget() {
+            Some(budget) => (
+                self.users.get(budget).cloned().unwrap_or_default(),
+                self.recovered.get(budget).copied().unwrap_or(0),
+            ),
+            None => (Vec::new(), 0),
+        };
+        if let Some(budget) = block.budget() {
+            self.waiting.entry(budget.clone()).or_default().insert(task);
+        }
+        let course = self.course_of(task);
+        let is_first = course.block.is_none();
+        course.block = Some(block.clone());
+        if is_first {
+            course.behind = users;
+            self.tasks[task].recovered_before = recovered;
+            self.tell(Happening::Refused { pod, block: block.clone() });
+        }
+        match block {
+            Block::TwoBudgets { .. } | Block::Broken { .. } => self.end(task, End::Failed),
+            Block::NamespaceTerminating if self.tasks[task].standing.terminating => {
+                self.tasks[task].stage = Stage::Leaving;
+                self.leave(task);
+            }
+            Block::NamespaceTerminating
+            | Block::Stale { .. }
+            | Block::Exhausted { .. }
+            | Block::UnknownPolicy { .. } => self.plan_giving_up(task, &block),
+        }
+    }
+
+    /// Retries look at the clock only when they try.
+    fn plan_giving_up(&mut self, task: usize, block: &Block) {
+        let group = self.tasks[task].group;
+        let Some(deadline) = self.deadline(group).filter(|_| !self.tasks[task].gives_up) else { return };
+        self.tasks[task].gives_up = true;
+        let is_silent = self.undertaking.retry == Retry::Kubectl && matches!(block, Block::Stale { .. });
+        let heard = if is_silent { self.now + SILENCE + Span::from_nanos(1) } else { self.now };
+        let at = self.beat(group, deadline.max(heard));
+        self.schedule(at, Event::GiveUp(task));
+    }
+
+    /// The first try of a group's beat that is not before `from`.
+    fn beat(&self, group: usize, from: Timestamp) -> Timestamp {
+        let Some(period) = self.undertaking.retry.period() else { return from };
+        let started = self.course.groups[group].started;
+        let nanos = period.as_nanos().max(1);
+        let beats = (from.since(started).as_nanos() + nanos - 1).div_euclid(nanos);
+        started + period * beats
+    }
+
+    /// The deletion begins, or has begun already.
+    fn release(&mut self, task: usize) {
+        let Task { pod, standing, counted_by, comes_back, healthy, .. } = self.tasks[task].clone();
+        self.tasks[task].stage = Stage::Leaving;
+        for waiting in self.waiting.values_mut() {
+            waiting.remove(&task);
+        }
+        let now = self.now;
+        if !standing.terminating {
+            let waited_for = self.course_of(task).block.as_ref().and_then(Block::budget).cloned();
+            let recovered = waited_for.and_then(|budget| self.recovered.get(&budget).copied()).unwrap_or(0);
+            let recoveries = recovered.saturating_sub(self.tasks[task].recovered_before);
+            let course = self.course_of(task);
+            course.granted = Some(now);
+            course.recoveries = recoveries;
+            self.tell(Happening::Leaves { pod: pod.key.clone() });
+            self.tasks[task].standing.terminating = true;
+            if let Some(owner) = &pod.owner
+                && !pod.is_finished()
+                && let Some(living) = self.living.get_mut(&owner.uid)
+            {
+                *living -= 1;
+            }
+            if healthy {
+                self.tasks[task].healthy = false;
+                for budget in counted_by {
+                    if let Some(state) = self.states.get_mut(&budget) {
+                        state.numbers.healthy -= 1;
+                    }
+                    self.settle_soon(budget);
+                }
+            }
+            if let Return::AtOnce(_) = comes_back {
+                self.schedule(now, Event::Created(task));
+            }
+        }
+        self.leave(task);
+    }
+
+    /// Works out when a pod that terminates is gone.
+    fn leave(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        let (grace, deadline) = self.grace(&pod);
+        let held = pod.finalizers.iter().any(|finalizer| **finalizer != *JOB_TRACKING);
+        let takes = if held {
+            None
+        } else if grace <= Span::ZERO && self.goes_at_once(&pod) {
+            Some(Span::ZERO)
+        } else {
+            self.surroundings.stop(&pod, grace).at(self.bound)
+        };
+        if let Some(takes) = takes {
+            let at = self.now + takes;
+            self.tasks[task].gone_at = Some(at);
+            self.schedule(at, Event::Gone(task));
+        }
+        if let Some(limit) = self.undertaking.skip_wait_for_delete {
+            // kubectl looks once a second, and wants it to be more.
+            let at = deadline + limit + Span::from_secs(1);
+            self.schedule(at.max(self.now), Event::SkipWait(task));
+        }
+    }
+
+    /// The grace that a pod is given from now, and when it ends. What terminates already can only be hurried.
+    fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
+        let is_idle = pod.node.is_none() || pod.is_finished();
+        let wanted = if is_idle { Span::ZERO } else { self.undertaking.grace.unwrap_or(pod.grace) };
+        match &pod.termination {
+            Some(termination) => {
+                let left = termination.deadline.since(self.now);
+                let given = self.undertaking.grace.is_some() || is_idle;
+                if given && wanted < left {
+                    (wanted, self.now + wanted)
+                } else {
+                    (left.or_zero(), termination.deadline)
+                }
+            }
+            None => (wanted, self.now + wanted),
+        }
+    }
+
+    /// Whether a grace of zero removes the object without a kubelet: it was asked for, and is not merely run out.
+    fn goes_at_once(&self, pod: &Pod) -> bool {
+        let is_idle = pod.node.is_none() || pod.is_finished();
+        pod.termination.is_none() || is_idle || self.undertaking.grace == Some(Span::ZERO)
+    }
+
+    fn on_gone(&mut self, task: usize) {
+        if self.tasks[task].gone_at != Some(self.now) {
+            return;
+        }
+        let now = self.now;
+        let Task { pod, comes_back, .. } = self.tasks[task].clone();
+        self.course_of(task).gone = Some(now);
+        self.tell(Happening::Gone { pod: pod.key.clone() });
+        self.surroundings.gone(&pod);
+        if let Return::WhenGone(_) = comes_back {
+            self.schedule(now, Event::Created(task));
+        }
+        self.end(task, End::Gone);
+    }
+
+    /// The owner makes a new pod, if it wants one.
+    fn on_created(&mut self, task: usize) {
+        let (pod, now) = (self.tasks[task].pod.clone(), self.now);
+        let Some(owner) = &pod.owner else { return };
+        let living = self.living.get(&owner.uid).copied().unwrap_or(0);
+        if let Found::There(workload) = owner::find(self.cluster, &pod.key.namespace, owner)
+            && workload.replicas.is_some_and(|replicas| living >= replicas)
+        {
+            return;
+        }
+        self.living.insert(owner.uid.clone(), living.saturating_add(1));
+        let landing = self.surroundings.land(&pod, &self.undertaking.closed);
+        let ready = match &landing {
+            Landing::Nowhere { .. } => None,
+            Landing::Node { .. } | Landing::Somewhere => {
+                self.surroundings.ready(&pod, &landing).at(self.bound).map(|takes| now + takes)
+            }
+        };
+        self.tell(Happening::Replaced { of: pod.key.clone(), landing: landing.clone() });
+        self.course_of(task).replacement = Some(Replacement { landing, created: now, ready });
+        if let Some(ready) = ready {
+            self.schedule(ready, Event::Ready(task));
+        }
+    }
+
+    fn on_ready(&mut self, task: usize) {
+        let Task { pod, counted_by, .. } = self.tasks[task].clone();
+        self.tell(Happening::Ready { of: pod.key.clone() });
+        for budget in counted_by {
+            if let Some(state) = self.states.get_mut(&budget) {
+                state.numbers.healthy += 1;
+            }
+            *self.recovered.entry(budget.clone()).or_default() += 1;
+            self.settle_soon(budget);
+        }
+    }
+
+    fn on_promise_end(&mut self, budget: &Key) {
+        if let Some(state) = self.states.get_mut(budget) {
+            state.numbers.healthy += 1;
+        }
+        self.on_settle(budget);
+    }
+
+    /// The disruption controller has seen what happened: who waits for the budget tries again on the next beat.
+    fn on_settle(&mut self, budget: &Key) {
+        let Some(state) = self.states.get_mut(budget) else { return };
+        state.settle();
+        // In their own order, which is that of the plan.
+        let waiting: Vec<usize> = self.waiting.get(budget).into_iter().flatten().copied().collect();
+        for task in waiting {
+            if self.tasks[task].stage == Stage::Trying && self.tasks[task].next_try.is_none() {
+                let after = match self.undertaking.retry {
+                    Retry::Every(_) | Retry::Kubectl => Span::from_nanos(1),
+                    Retry::OnRecovery => Span::ZERO,
+                };
+                let at = self.beat(self.tasks[task].group, self.now + after);
+                self.tasks[task].next_try = Some(at);
+                self.schedule(at, Event::Try(task));
+            }
+        }
+    }
+
+    fn on_skip_wait(&mut self, task: usize) {
+        if self.tasks[task].stage == Stage::Leaving {
+            self.end(task, End::LeftTerminating);
+        }
+    }
+
+    fn on_give_up(&mut self, task: usize) {
+        if self.tasks[task].stage == Stage::Trying {
+            self.end(task, End::TimedOut);
+        }
+    }
+
+    fn on_deadline(&mut self, group: usize) {
+        for task in self.members(group) {
+            if self.tasks[task].stage == Stage::Leaving {
+                self.end(task, End::TimedOut);
+            }
+        }
+    }
+}

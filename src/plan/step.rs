@@ -1,0 +1,128 @@
+//! What a plan would write, and the API call that writes it.
+
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::{Key, Name, NodeName, Taint, Uid, Version},
+    time::Span,
+};
+
+/// One write. Everything in it that can be checked by the server is: the object's uid, and for lists that are
+/// replaced whole its version too.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Cordons or uncordons. By uid alone: heartbeats change the version all the time.
+    Cordon {
+        node: NodeName,
+        uid: Uid,
+        on: bool,
+    },
+    SetTaints {
+        node: NodeName,
+        uid: Uid,
+        version: Version,
+        taints: Vec<Taint>,
+    },
+    /// Sets labels, or takes them off where there is no value.
+    SetLabels {
+        node: NodeName,
+        uid: Uid,
+        labels: Vec<(Name, Option<Name>)>,
+    },
+    Evict {
+        pod: Key,
+        uid: Uid,
+        grace: Option<Span>,
+    },
+    Delete {
+        pod: Key,
+        uid: Uid,
+        grace: Option<Span>,
+    },
+}
+
+/// An API call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub method: &'static str,
+    pub path: String,
+    pub content_type: &'static str,
+    pub body: Value,
+}
+
+const MERGE: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+
+impl Step {
+    /// The call as it would be sent in earnest.
+    pub fn call(&self) -> Call {
+        let node = |name: &NodeName, body| Call {
+            method: "PATCH",
+            path: format!("/api/v1/nodes/{name}"),
+            content_type: MERGE,
+            body,
+        };
+        match self {
+            Self::Cordon { node: name, uid, on } => {
+                let unschedulable = if *on { json!(true) } else { Value::Null };
+                node(name, json!({"metadata": {"uid": &**uid}, "spec": {"unschedulable": unschedulable}}))
+            }
+            Self::SetTaints { node: name, uid, version, taints } => {
+                let taints: Vec<Value> = taints.iter().map(taint).collect();
+                let metadata = json!({"uid": &**uid, "resourceVersion": version.0.to_string()});
+                let taints = if taints.is_empty() { Value::Null } else { Value::Array(taints) };
+                node(name, json!({"metadata": metadata, "spec": {"taints": taints}}))
+            }
+            Self::SetLabels { node: name, uid, labels } => {
+                let labels: serde_json::Map<String, Value> = labels
+                    .iter()
+                    .map(|(key, value)| {
+                        (key.to_string(), value.as_deref().map_or(Value::Null, |text| json!(text)))
+                    })
+                    .collect();
+                node(name, json!({"metadata": {"uid": &**uid, "labels": labels}}))
+            }
+            Self::Evict { pod, uid, grace } => Call {
+                method: "POST",
+                path: format!("{}/eviction", pod_path(pod)),
+                content_type: JSON,
+                body: json!({
+                    "apiVersion": "policy/v1",
+                    "kind": "Eviction",
+                    "metadata": {"name": &*pod.name, "namespace": &*pod.namespace},
+                    "deleteOptions": delete_options(uid, *grace),
+                }),
+            },
+            Self::Delete { pod, uid, grace } => {
+                let mut body = delete_options(uid, *grace);
+                body["apiVersion"] = json!("v1");
+                body["kind"] = json!("DeleteOptions");
+                Call { method: "DELETE", path: pod_path(pod), content_type: JSON, body }
+            }
+        }
+    }
+}
+
+fn pod_path(pod: &Key) -> String {
+    format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name)
+}
+
+fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {
+    let mut options = json!({"preconditions": {"uid": &**uid}});
+    if let Some(grace) = grace {
+        options["gracePeriodSeconds"] = json!(grace.as_secs());
+    }
+    options
+}
+
+/// A taint as the API has it; its time stays with it.
+fn taint(taint: &Taint) -> Value {
+    let mut value = json!({"key": &*taint.key, "effect": taint.effect.as_str()});
+    if !taint.value.is_empty() {
+        value["value"] = json!(&*taint.value);
+    }
+    if let Some(added) = taint.time_added {
+        value["timeAdded"] = json!(added.to_time());
+    }
+    value
+}
