@@ -10,20 +10,20 @@ pub type Labels = Arc<BTreeMap<Name, Name>>;
 /// A `LabelSelector` (match labels and expressions alike).
 ///
 /// Without requirements it selects everything; an absent selector is an `Option` around it and selects nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selector {
     pub requirements: Vec<Requirement>,
 }
 
 /// One condition of a selector; all must hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     pub key: Name,
     pub operator: SelectorOperator,
 }
 
 /// What a requirement asks of the label's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SelectorOperator {
     In(Vec<Name>),
     /// Also holds where the label is absent.

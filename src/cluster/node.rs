@@ -27,6 +27,10 @@ pub struct Node {
     pub conditions: Arc<[Condition]>,
     /// `status.allocatable`.
     pub allocatable: Resources,
+    /// What else `status.allocatable` offers (ephemeral-storage, huge pages, extended resources), by name.
+    pub extended: Arc<[(Name, i64)]>,
+    /// `status.images`, as many as the kubelet tells of.
+    pub images: Arc<[Image]>,
     /// The first InternalIP of `status.addresses`; empty where none.
     pub address: Name,
     /// `status.nodeInfo.kubeletVersion`; empty where never posted.
@@ -77,6 +81,14 @@ impl Record for Node {
     fn version(&self) -> Version {
         self.version
     }
+}
+
+/// A container image that a node holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Image {
+    /// All its names, by tag and by digest.
+    pub names: Arc<[Name]>,
+    pub size_bytes: i64,
 }
 
 /// The type of the condition that decides readiness.

@@ -7,6 +7,7 @@ use super::{
     names::{Key, Name, NodeName, Uid},
     node::{Condition, ConditionStatus},
     resources::Resources,
+    scheduling::SchedulingSpec,
     table::{Record, Version},
     taint::Toleration,
     workload::OwnerKind,
@@ -31,6 +32,12 @@ pub struct Pod {
     pub priority: i32,
     /// The sum over its containers as the scheduler counts it; `pods` is 1.
     pub requests: Resources,
+    /// What else of its spec the scheduler reads; one for all pods that have it alike.
+    pub scheduling: Arc<SchedulingSpec>,
+    /// `status.startTime`: when the kubelet took it up.
+    pub started: Option<Timestamp>,
+    /// `status.nominatedNodeName`: where the scheduler makes or keeps room for it.
+    pub nominated: Option<NodeName>,
     /// `spec.terminationGracePeriodSeconds`.
     pub grace: Span,
     pub phase: Phase,

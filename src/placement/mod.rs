@@ -1,1 +1,30 @@
-//! Where a pod would go: the scheduler's filters, scores and preemption over a snapshot.
+//! Where the default scheduler would put a pod, whom it would displace, or why it leaves it pending.
+//!
+//! Filters say which nodes would do, scores which of them is best; both follow the default profile of
+//! kube-scheduler, release by release ([`Rules`]). A [`Snapshot`] holds the cluster in a form that answers in a
+//! fraction of a millisecond; a [`PodShape`] is what the scheduler reads of a pod; an [`Outcome`] is the answer.
+//!
+//! Ties are told as ties: upstream takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
+//! claimed devices, gangs, and (until they are watched) persistent volumes; see [`Reservation`].
+
+mod columns;
+mod crowds;
+mod demands;
+mod filter;
+mod ids;
+mod images;
+mod outcome;
+mod preemption;
+mod reason;
+mod room;
+mod rules;
+mod score;
+mod shape;
+mod snapshot;
+
+pub use outcome::{Outcome, Placement, Scored, Scorer, Unschedulable};
+pub use preemption::{Displacement, Hindrance, Preemption};
+pub use reason::{Reason, Refusal, Remedy};
+pub use rules::{Balance, Rules};
+pub use shape::{Obstacle, PodShape, Reservation};
+pub use snapshot::Snapshot;

@@ -77,10 +77,6 @@ impl Quantity<'_> {
     pub fn units(&self) -> i64 {
         quantity::parse_units(&self.0).unwrap_or(0).max(0)
     }
-
-    pub fn is_given(&self) -> bool {
-        !self.0.is_empty()
-    }
 }
 
 /// A number or a text, as `minAvailable` has it.
@@ -95,6 +91,16 @@ pub enum IntOrText<'a> {
 /// A map from text to text, in the order received; entries whose value is no text are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs<'a>(pub Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+/// Amounts of resources by name, in the order received.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Amounts<'a>(pub Vec<(Cow<'a, str>, Quantity<'a>)>);
+
+impl<'a> Amounts<'a> {
+    pub fn amount(&self, resource: &str) -> Option<&Quantity<'a>> {
+        self.0.iter().find(|(name, _)| *name == *resource).map(|(_, amount)| amount)
+    }
+}
 
 /// A list; empty where absent or null. Of another type it spoils the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,6 +197,16 @@ impl<'de> Leaf<'de> for Pairs<'de> {
     }
 }
 
+impl<'de> Leaf<'de> for Amounts<'de> {
+    fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut amounts = Vec::with_capacity(map.size_hint().unwrap_or(0));
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            amounts.push((key.0, map.next_value()?));
+        }
+        Ok(Self(amounts))
+    }
+}
+
 /// A text, or none where it is of another type.
 #[derive(Default)]
 struct MaybeText<'a>(Option<Cow<'a, str>>);
@@ -216,7 +232,7 @@ macro_rules! deserialize_leaves {
     };
 }
 
-deserialize_leaves!(Int, Flag; Text, Quantity, IntOrText, Pairs, MaybeText);
+deserialize_leaves!(Int, Flag; Text, Quantity, IntOrText, Pairs, Amounts, MaybeText);
 
 struct LeafVisitor<L>(PhantomData<L>);
 

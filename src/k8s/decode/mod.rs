@@ -3,6 +3,7 @@
 //! Only the fields that are read are built; leaves of the wrong type count as absent ([`leaf`]); an object that
 //! cannot be read at all is named and skipped, and never ends a watch.
 
+pub mod affinity;
 pub mod budget;
 pub mod leaf;
 pub mod lease;
@@ -12,6 +13,8 @@ pub mod node;
 pub mod pod;
 pub mod pool;
 pub mod priority_class;
+pub mod requests;
+pub mod volume;
 pub mod workload;
 
 use serde::Deserialize;

@@ -6,11 +6,12 @@ use serde::Deserialize;
 
 use super::{
     Decoder, News, Wire,
-    leaf::{Flag, List, Quantity, Text, or_default},
+    leaf::{Amounts, Flag, Int, List, Quantity, Text, or_default},
     meta::Meta,
     pool::Pool,
+    requests,
 };
-use crate::cluster::{Change, Condition, ConditionStatus, Node, Resources, Taint, TaintEffect};
+use crate::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
 
 /// Reads nodes.
 #[derive(Debug, Default)]
@@ -33,6 +34,7 @@ fn node(wire: &WireNode<'_>, pool: &mut Pool) -> Node {
     let taints: Vec<Taint> = spec.taints.iter().map(|taint| taint.taint(pool)).collect();
     let conditions: Arc<[Condition]> =
         status.conditions.iter().map(|condition| condition.condition(pool)).collect();
+    let images: Vec<Image> = status.images.iter().map(|image| image.image(pool)).collect();
     let address = status.addresses.iter().find(|address| *address.kind == *"InternalIP");
     Node {
         name: metadata.node_name(pool),
@@ -43,7 +45,9 @@ fn node(wire: &WireNode<'_>, pool: &mut Pool) -> Node {
         unschedulable: spec.unschedulable.0,
         taints: pool.taints(&taints),
         conditions,
-        allocatable: status.allocatable.resources(),
+        allocatable: resources(&status.allocatable),
+        extended: pool.amounts(&requests::extended(&status.allocatable)),
+        images: pool.images(&images),
         address: (*address.map_or(Text::default(), |address| address.address.clone())).into(),
         kubelet_version: pool.name(&status.node_info.kubelet_version),
         kernel_version: pool.name(&status.node_info.kernel_version),
@@ -107,7 +111,9 @@ struct Status<'a> {
     #[serde(borrow)]
     conditions: List<WireCondition<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
-    allocatable: Allocatable<'a>,
+    allocatable: Amounts<'a>,
+    #[serde(borrow)]
+    images: List<WireImage<'a>>,
     #[serde(borrow)]
     addresses: List<Address<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
@@ -145,20 +151,27 @@ impl WireCondition<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Allocatable<'a> {
-    #[serde(borrow)]
-    cpu: Quantity<'a>,
-    #[serde(borrow)]
-    memory: Quantity<'a>,
-    #[serde(borrow)]
-    pods: Quantity<'a>,
+/// What every view shows of `status.allocatable`.
+fn resources(allocatable: &Amounts<'_>) -> Resources {
+    let units = |resource| allocatable.amount(resource).map_or(0, Quantity::units);
+    Resources {
+        cpu_milli: allocatable.amount("cpu").map_or(0, Quantity::milli),
+        memory_bytes: units("memory"),
+        pods: units("pods"),
+    }
 }
 
-impl Allocatable<'_> {
-    fn resources(&self) -> Resources {
-        Resources { cpu_milli: self.cpu.milli(), memory_bytes: self.memory.units(), pods: self.pods.units() }
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireImage<'a> {
+    #[serde(borrow)]
+    names: List<Text<'a>>,
+    size_bytes: Int,
+}
+
+impl WireImage<'_> {
+    fn image(&self, pool: &mut Pool) -> Image {
+        Image { names: pool.names(&self.names), size_bytes: self.size_bytes.or(0) }
     }
 }
 

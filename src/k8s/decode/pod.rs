@@ -1,18 +1,21 @@
 //! Pods.
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
 use super::{
     Decoder, News, Wire,
-    leaf::{Int, List, Quantity, Text, or_default},
+    affinity::{WireAffinity, WireSpread},
+    leaf::{Amounts, Int, List, Pairs, Text, or_default},
     meta::Meta,
     node::WireCondition,
     pool::Pool,
+    requests::{self, Asking, Sum, WireResources},
+    volume::{self, WireVolume},
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, LocalStorage, NodeName, Phase, Pod, PodReady, Resources, TaintEffect,
-        Toleration, TolerationOperator,
+        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, SchedulingSpec, TaintEffect,
+        Toleration, TolerationOperator, scheduling::HostPort,
     },
     time::Span,
 };
@@ -40,6 +43,9 @@ fn pod(wire: &WirePod<'_>, pool: &mut Pool) -> Pod {
     let WirePod { metadata, spec, status } = wire;
     let tolerations: Vec<Toleration> = spec.tolerations.iter().map(|wire| wire.toleration(pool)).collect();
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
+    let sum = spec.sum();
+    let requests = sum.resources();
+    let scheduling = spec.scheduling(sum, pool);
     let target = condition("DisruptionTarget").filter(|condition| *condition.status == *"True");
     Pod {
         key: metadata.key(pool),
@@ -51,7 +57,11 @@ fn pod(wire: &WirePod<'_>, pool: &mut Pool) -> Pod {
         node: (!spec.node_name.is_empty()).then(|| NodeName(pool.name(&spec.node_name))),
         tolerations: pool.tolerations(&tolerations),
         priority: spec.priority.narrow().unwrap_or_default(),
-        requests: spec.requests(),
+        requests,
+        scheduling: pool.scheduling(scheduling),
+        started: status.start_time.time(),
+        nominated: (!status.nominated_node_name.is_empty())
+            .then(|| NodeName(pool.name(&status.nominated_node_name))),
         grace: spec.termination_grace_period_seconds.seconds().unwrap_or(DEFAULT_GRACE),
         phase: Phase::parse(&status.phase),
         ready: condition("Ready").map(|ready| PodReady {
@@ -62,7 +72,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut Pool) -> Pod {
         termination: metadata.termination(),
         mirror: metadata.annotations.mirror,
         finalizers: pool.names(&metadata.finalizers),
-        storage: spec.local_storage(),
+        storage: volume::local_storage(&spec.volumes),
     }
 }
 
@@ -100,122 +110,123 @@ struct Spec<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     overhead: Amounts<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
-    resources: Requirements<'a>,
+    resources: WireResources<'a>,
     #[serde(borrow)]
-    volumes: List<Volume<'a>>,
+    node_selector: Pairs<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    affinity: WireAffinity<'a>,
+    #[serde(borrow)]
+    topology_spread_constraints: List<WireSpread<'a>>,
+    #[serde(borrow)]
+    volumes: List<WireVolume<'a>>,
+    #[serde(borrow)]
+    preemption_policy: Text<'a>,
+    #[serde(borrow)]
+    scheduling_gates: List<Named<'a>>,
+    #[serde(borrow)]
+    scheduler_name: Text<'a>,
+    #[serde(borrow)]
+    resource_claims: List<Named<'a>>,
 }
 
 impl Spec<'_> {
-    fn local_storage(&self) -> LocalStorage {
-        let mut storage = LocalStorage::default();
-        for Volume { empty_dir, host_path, ephemeral } in self.volumes.iter() {
-            match empty_dir {
-                Some(medium) if *medium.medium == *"Memory" => storage.memory = true,
-                Some(_) => storage.empty_dir = true,
-                None => {}
-            }
-            storage.host_path |= host_path.is_some();
-            storage.ephemeral |= ephemeral.is_some();
-        }
-        storage
+    fn sum(&self) -> Sum<'_> {
+        let (containers, init_containers) = (self.containers.iter(), self.init_containers.iter());
+        let asking = Container::asking;
+        requests::requests(
+            containers.map(asking),
+            init_containers.map(asking),
+            &self.resources,
+            &self.overhead,
+        )
     }
 
-    /// What the scheduler counts (component-helpers `resource.PodRequests`): containers and sidecars together,
-    /// or what the initialisation needs at its most, whichever is more; pod-level requests replace that sum;
-    /// overhead comes on top.
-    fn requests(&self) -> Resources {
-        let mut running = Resources::default();
-        for container in self.containers.iter() {
-            running += container.requests();
+    fn scheduling(&self, sum: Sum<'_>, pool: &mut Pool) -> SchedulingSpec {
+        let mut node_selector: Vec<(Name, Name)> =
+            self.node_selector.0.iter().map(|(key, value)| (pool.name(key), pool.name(value))).collect();
+        node_selector.sort();
+        let scheduler = match &*self.scheduler_name {
+            "default-scheduler" => "",
+            other => other,
+        };
+        SchedulingSpec {
+            requests: sum.requests(pool),
+            node_selector: node_selector.into(),
+            node_affinity: self.affinity.required_nodes(pool),
+            preferred_nodes: self.affinity.preferred_nodes(pool),
+            pod_affinity: self.affinity.near(pool),
+            pod_anti_affinity: self.affinity.apart(pool),
+            spread: self.topology_spread_constraints.iter().map(|wire| wire.constraint(pool)).collect(),
+            host_ports: self.host_ports(pool),
+            images: self.containers.iter().map(|container| image(&container.image, pool)).collect(),
+            init_images: self.init_containers.iter().map(|container| image(&container.image, pool)).collect(),
+            volumes: self.volumes.iter().filter_map(|volume| volume.volume(pool)).collect(),
+            never_preempts: *self.preemption_policy == *"Never",
+            gates: self.scheduling_gates.iter().map(|gate| pool.name(&gate.name)).collect(),
+            scheduler: pool.name(scheduler),
+            claims_devices: !self.resource_claims.is_empty(),
         }
-        let (mut sidecars, mut initial) = (Resources::default(), Resources::default());
-        for container in self.init_containers.iter() {
-            let mut needed = sidecars;
-            needed += container.requests();
-            if *container.restart_policy == *"Always" {
-                sidecars = needed;
-                running += container.requests();
-            }
-            initial = larger(initial, needed);
-        }
-        let mut total = larger(running, initial);
-        self.resources.requests.replace(&mut total);
-        total += self.overhead.resources();
-        total.pods = 1;
-        total
     }
-}
 
-fn larger(left: Resources, right: Resources) -> Resources {
-    Resources {
-        cpu_milli: left.cpu_milli.max(right.cpu_milli),
-        memory_bytes: left.memory_bytes.max(right.memory_bytes),
-        pods: 0,
+    /// Of containers and of sidecars; ordinary init containers are over before anyone is served.
+    fn host_ports(&self, pool: &mut Pool) -> Box<[HostPort]> {
+        let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
+        let ports = self.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter());
+        ports.filter_map(|port| port.host_port(pool)).collect()
     }
 }
 
-/// A volume, by what it is made of.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Volume<'a> {
-    #[serde(borrow)]
-    empty_dir: Option<EmptyDir<'a>>,
-    host_path: Option<IgnoredAny>,
-    ephemeral: Option<IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct EmptyDir<'a> {
-    #[serde(borrow)]
-    medium: Text<'a>,
+/// An image's name as the scheduler compares it: with a tag (`imagelocality.normalizedImageName`).
+fn image(name: &str, pool: &mut Pool) -> Name {
+    if name.rfind(':') <= name.rfind('/') { pool.name(&format!("{name}:latest")) } else { pool.name(name) }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Container<'a> {
     #[serde(borrow)]
+    image: Text<'a>,
+    #[serde(borrow)]
     restart_policy: Text<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
-    resources: Requirements<'a>,
+    resources: WireResources<'a>,
+    #[serde(borrow)]
+    ports: List<WirePort<'a>>,
 }
 
-impl Container<'_> {
-    fn requests(&self) -> Resources {
-        self.resources.requests.resources()
+impl<'a> Container<'a> {
+    fn asking(&self) -> Asking<'_, 'a> {
+        Asking { resources: &self.resources, restart_policy: &self.restart_policy }
+    }
+
+    fn is_sidecar(&self) -> bool {
+        *self.restart_policy == *"Always"
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WirePort<'a> {
+    host_port: Int,
+    #[serde(rename = "hostIP", borrow)]
+    host_ip: Text<'a>,
+    #[serde(borrow)]
+    protocol: Text<'a>,
+}
+
+impl WirePort<'_> {
+    fn host_port(&self, pool: &mut Pool) -> Option<HostPort> {
+        let port = self.host_port.narrow().filter(|port| *port > 0)?;
+        let protocol = if self.protocol.is_empty() { "TCP" } else { &*self.protocol };
+        Some(HostPort { ip: pool.name(&self.host_ip), protocol: pool.name(protocol), port })
     }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Requirements<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    requests: Amounts<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Amounts<'a> {
+struct Named<'a> {
     #[serde(borrow)]
-    cpu: Quantity<'a>,
-    #[serde(borrow)]
-    memory: Quantity<'a>,
-}
-
-impl Amounts<'_> {
-    fn resources(&self) -> Resources {
-        Resources { cpu_milli: self.cpu.milli(), memory_bytes: self.memory.units(), pods: 0 }
-    }
-
-    /// Puts those that are given in place of the sum.
-    fn replace(&self, total: &mut Resources) {
-        if self.cpu.is_given() {
-            total.cpu_milli = self.cpu.milli();
-        }
-        if self.memory.is_given() {
-            total.memory_bytes = self.memory.units();
-        }
-    }
+    name: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -245,10 +256,14 @@ impl WireToleration<'_> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Status<'a> {
     #[serde(borrow)]
     phase: Text<'a>,
+    #[serde(borrow)]
+    start_time: Text<'a>,
+    #[serde(borrow)]
+    nominated_node_name: Text<'a>,
     #[serde(borrow)]
     conditions: List<WireCondition<'a>>,
 }

@@ -9,7 +9,7 @@ use std::{
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::leaf::{Pairs, Text};
-use crate::cluster::{Interner, Labels, Name, Taint, Toleration};
+use crate::cluster::{Image, Interner, Labels, Name, SchedulingSpec, Taint, Toleration};
 
 /// Shares equal parts between the objects of one watch.
 #[derive(Debug, Default)]
@@ -20,6 +20,9 @@ pub struct Pool {
     tolerations: FxHashSet<Arc<[Toleration]>>,
     taints: FxHashSet<Arc<[Taint]>>,
     name_lists: FxHashSet<Arc<[Name]>>,
+    image_lists: FxHashSet<Arc<[Image]>>,
+    amounts: FxHashSet<Arc<[(Name, i64)]>>,
+    scheduling: FxHashSet<Arc<SchedulingSpec>>,
 }
 
 impl Pool {
@@ -71,6 +74,25 @@ impl Pool {
         share(&mut self.name_lists, &list)
     }
 
+    pub fn images(&mut self, list: &[Image]) -> Arc<[Image]> {
+        share(&mut self.image_lists, list)
+    }
+
+    pub fn amounts(&mut self, list: &[(&str, i64)]) -> Arc<[(Name, i64)]> {
+        let list: Vec<_> =
+            list.iter().map(|(resource, amount)| (self.names.name(resource), *amount)).collect();
+        share(&mut self.amounts, &list)
+    }
+
+    pub fn scheduling(&mut self, spec: SchedulingSpec) -> Arc<SchedulingSpec> {
+        if let Some(shared) = self.scheduling.get(&spec) {
+            return shared.clone();
+        }
+        let shared = Arc::new(spec);
+        self.scheduling.insert(shared.clone());
+        shared
+    }
+
     /// Forgets what no object holds any more.
     pub fn tidy(&mut self) {
         fn held<T: ?Sized>(shared: &Arc<T>) -> bool {
@@ -82,7 +104,10 @@ impl Pool {
         });
         self.tolerations.retain(held);
         self.taints.retain(held);
+        self.image_lists.retain(held);
         self.name_lists.retain(held);
+        self.amounts.retain(held);
+        self.scheduling.retain(held);
         self.names.tidy();
     }
 }

@@ -1,0 +1,235 @@
+//! `spec.affinity` and `spec.topologySpreadConstraints` of pods.
+
+use serde::Deserialize;
+
+use super::{
+    leaf::{Int, List, Text, or_default},
+    pool::Pool,
+    workload::WireSelector,
+};
+use crate::cluster::{
+    Name, Namespace,
+    scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, SpreadConstraint},
+};
+
+/// `spec.affinity` as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct WireAffinity<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    node_affinity: WireNodeAffinity<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pod_affinity: WirePodAffinity<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pod_anti_affinity: WirePodAffinity<'a>,
+}
+
+impl WireAffinity<'_> {
+    /// What the node must be: one of the terms; none where nothing is required.
+    pub fn required_nodes(&self, pool: &mut Pool) -> Option<Box<[NodeTerm]>> {
+        let required = self.node_affinity.required.as_ref()?;
+        Some(required.node_selector_terms.iter().map(|term| term.term(pool)).collect())
+    }
+
+    pub fn preferred_nodes(&self, pool: &mut Pool) -> Box<[(i32, NodeTerm)]> {
+        let weighted = |wire: &WeightedNodeTerm<'_>, pool: &mut Pool| {
+            (wire.weight.narrow().unwrap_or_default(), wire.preference.term(pool))
+        };
+        self.node_affinity.preferred.iter().map(|wire| weighted(wire, pool)).collect()
+    }
+
+    pub fn near(&self, pool: &mut Pool) -> PodTerms {
+        self.pod_affinity.terms(pool)
+    }
+
+    pub fn apart(&self, pool: &mut Pool) -> PodTerms {
+        self.pod_anti_affinity.terms(pool)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireNodeAffinity<'a> {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", borrow)]
+    required: Option<WireNodeSelector<'a>>,
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", borrow)]
+    preferred: List<WeightedNodeTerm<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireNodeSelector<'a> {
+    #[serde(borrow)]
+    node_selector_terms: List<WireNodeTerm<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WeightedNodeTerm<'a> {
+    weight: Int,
+    #[serde(borrow, deserialize_with = "or_default")]
+    preference: WireNodeTerm<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireNodeTerm<'a> {
+    #[serde(borrow)]
+    match_expressions: List<WireRequirement<'a>>,
+    #[serde(borrow)]
+    match_fields: List<WireRequirement<'a>>,
+}
+
+impl WireNodeTerm<'_> {
+    fn term(&self, pool: &mut Pool) -> NodeTerm {
+        NodeTerm {
+            expressions: self.match_expressions.iter().map(|wire| wire.of_label(pool)).collect(),
+            fields: self.match_fields.iter().map(|wire| wire.of_field(pool)).collect(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireRequirement<'a> {
+    #[serde(borrow)]
+    key: Text<'a>,
+    #[serde(borrow)]
+    operator: Text<'a>,
+    #[serde(borrow)]
+    values: List<Text<'a>>,
+}
+
+impl WireRequirement<'_> {
+    /// What `labels.NewRequirement` makes of it.
+    fn of_label(&self, pool: &mut Pool) -> NodeRequirement {
+        let listed = !self.values.is_empty() && self.values.iter().all(|value| is_label_value(value));
+        let number = || match &*self.values {
+            [value] => value.parse().ok(),
+            _ => None,
+        };
+        let operator = match &*self.operator {
+            "In" if listed => NodeOperator::In(self.names(pool)),
+            "NotIn" if listed => NodeOperator::NotIn(self.names(pool)),
+            "Exists" if self.values.is_empty() => NodeOperator::Exists,
+            "DoesNotExist" if self.values.is_empty() => NodeOperator::DoesNotExist,
+            "Gt" => number().map_or(NodeOperator::Invalid, NodeOperator::Gt),
+            "Lt" => number().map_or(NodeOperator::Invalid, NodeOperator::Lt),
+            _ => NodeOperator::Invalid,
+        };
+        NodeRequirement { key: pool.name(&self.key), operator }
+    }
+
+    /// Fields know In and NotIn with one value, and only the node's name.
+    fn of_field(&self, pool: &mut Pool) -> NodeRequirement {
+        let operator = match &*self.operator {
+            _ if *self.key != *"metadata.name" || self.values.len() != 1 => NodeOperator::Invalid,
+            "In" => NodeOperator::In(self.names(pool)),
+            "NotIn" => NodeOperator::NotIn(self.names(pool)),
+            _ => NodeOperator::Invalid,
+        };
+        NodeRequirement { key: pool.name(&self.key), operator }
+    }
+
+    fn names(&self, pool: &mut Pool) -> Box<[Name]> {
+        self.values.iter().map(|value| pool.name(value)).collect()
+    }
+}
+
+/// Whether a label can have this value.
+fn is_label_value(text: &str) -> bool {
+    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && ends(bytes.first())
+        && ends(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WirePodAffinity<'a> {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", borrow)]
+    required: List<WirePodTerm<'a>>,
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", borrow)]
+    preferred: List<WeightedPodTerm<'a>>,
+}
+
+impl WirePodAffinity<'_> {
+    fn terms(&self, pool: &mut Pool) -> PodTerms {
+        let weighted = |wire: &WeightedPodTerm<'_>, pool: &mut Pool| {
+            (wire.weight.narrow().unwrap_or_default(), wire.pod_affinity_term.term(pool))
+        };
+        PodTerms {
+            required: self.required.iter().map(|wire| wire.term(pool)).collect(),
+            preferred: self.preferred.iter().map(|wire| weighted(wire, pool)).collect(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WeightedPodTerm<'a> {
+    weight: Int,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pod_affinity_term: WirePodTerm<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WirePodTerm<'a> {
+    #[serde(borrow)]
+    label_selector: Option<WireSelector<'a>>,
+    #[serde(borrow)]
+    namespaces: List<Text<'a>>,
+    #[serde(borrow)]
+    namespace_selector: Option<WireSelector<'a>>,
+    #[serde(borrow)]
+    topology_key: Text<'a>,
+}
+
+impl WirePodTerm<'_> {
+    fn term(&self, pool: &mut Pool) -> PodTerm {
+        PodTerm {
+            selector: self.label_selector.as_ref().map(|selector| selector.selector(pool)),
+            namespaces: self.namespaces.iter().map(|name| Namespace(pool.name(name))).collect(),
+            namespace_selector: self.namespace_selector.as_ref().map(|selector| selector.selector(pool)),
+            topology_key: pool.name(&self.topology_key),
+        }
+    }
+}
+
+/// One of `spec.topologySpreadConstraints` as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct WireSpread<'a> {
+    max_skew: Int,
+    #[serde(borrow)]
+    topology_key: Text<'a>,
+    #[serde(borrow)]
+    when_unsatisfiable: Text<'a>,
+    #[serde(borrow)]
+    label_selector: Option<WireSelector<'a>>,
+    #[serde(borrow)]
+    match_label_keys: List<Text<'a>>,
+    min_domains: Int,
+    #[serde(borrow)]
+    node_affinity_policy: Text<'a>,
+    #[serde(borrow)]
+    node_taints_policy: Text<'a>,
+}
+
+impl WireSpread<'_> {
+    pub fn constraint(&self, pool: &mut Pool) -> SpreadConstraint {
+        SpreadConstraint {
+            max_skew: self.max_skew.narrow().unwrap_or(1),
+            topology_key: pool.name(&self.topology_key),
+            hard: *self.when_unsatisfiable != *"ScheduleAnyway",
+            selector: self.label_selector.as_ref().map(|selector| selector.selector(pool)),
+            match_label_keys: self.match_label_keys.iter().map(|key| pool.name(key)).collect(),
+            min_domains: self.min_domains.narrow().unwrap_or(1),
+            honours_affinity: *self.node_affinity_policy != *"Ignore",
+            honours_taints: *self.node_taints_policy == *"Honor",
+        }
+    }
+}

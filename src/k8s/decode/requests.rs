@@ -1,0 +1,174 @@
+//! What a pod's containers ask for, summed up as the scheduler does it.
+
+use serde::Deserialize;
+
+use super::{
+    leaf::{Amounts, Quantity, Text, or_default},
+    pool::Pool,
+};
+use crate::cluster::{Resources, scheduling::Requests};
+
+/// What scores assume of a container that does not say how much CPU it needs, in thousandths.
+const ASSUMED_CPU_MILLI: i64 = 100;
+/// The same for memory, in bytes.
+const ASSUMED_MEMORY_BYTES: i64 = 200 << 20;
+
+/// `resources` of a container or a pod as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireResources<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    requests: Amounts<'a>,
+}
+
+/// A container's part in the sum.
+#[derive(Clone, Copy)]
+pub struct Asking<'w, 'a> {
+    pub resources: &'w WireResources<'a>,
+    /// `restartPolicy` of an init container; Always makes it a sidecar.
+    pub restart_policy: &'w Text<'a>,
+}
+
+/// What the scheduler counts (component-helpers `resource.PodRequests`): containers and sidecars together, or what
+/// the initialisation needs at its most, whichever is more; pod-level requests replace that sum; overhead comes
+/// on top.
+pub fn requests<'w, 'a: 'w>(
+    containers: impl Iterator<Item = Asking<'w, 'a>>,
+    init_containers: impl Iterator<Item = Asking<'w, 'a>>,
+    of_pod: &'w WireResources<'a>,
+    overhead: &'w Amounts<'a>,
+) -> Sum<'w> {
+    let mut running = Sum::default();
+    for container in containers {
+        running.add(&Sum::of_container(&container.resources.requests));
+    }
+    let (mut sidecars, mut initial) = (Sum::default(), Sum::default());
+    for container in init_containers {
+        let own = Sum::of_container(&container.resources.requests);
+        let mut needed = sidecars.clone();
+        needed.add(&own);
+        if **container.restart_policy == *"Always" {
+            sidecars.clone_from(&needed);
+            running.add(&own);
+        }
+        initial.raise_to(&needed);
+    }
+    running.raise_to(&initial);
+    running.replace(&of_pod.requests);
+    running.add(&Sum::of(overhead));
+    running
+}
+
+/// Amounts of every resource, and those that scores assume.
+#[derive(Clone, Default)]
+pub struct Sum<'w> {
+    cpu_milli: i64,
+    memory_bytes: i64,
+    ephemeral_bytes: i64,
+    assumed_cpu_milli: i64,
+    assumed_memory_bytes: i64,
+    scalars: Vec<(&'w str, i64)>,
+}
+
+impl<'w> Sum<'w> {
+    fn of(amounts: &'w Amounts<'_>) -> Self {
+        let mut sum = Self::default();
+        for (resource, amount) in &amounts.0 {
+            match &**resource {
+                "cpu" => sum.cpu_milli = amount.milli(),
+                "memory" => sum.memory_bytes = amount.units(),
+                "ephemeral-storage" => sum.ephemeral_bytes = amount.units(),
+                other if is_scalar(other) => sum.scalars.push((other, amount.units())),
+                _ => {}
+            }
+        }
+        (sum.assumed_cpu_milli, sum.assumed_memory_bytes) = (sum.cpu_milli, sum.memory_bytes);
+        sum
+    }
+
+    fn of_container(amounts: &'w Amounts<'_>) -> Self {
+        let mut sum = Self::of(amounts);
+        if amounts.amount("cpu").is_none() {
+            sum.assumed_cpu_milli = ASSUMED_CPU_MILLI;
+        }
+        if amounts.amount("memory").is_none() {
+            sum.assumed_memory_bytes = ASSUMED_MEMORY_BYTES;
+        }
+        sum
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.combine(other, i64::saturating_add);
+    }
+
+    fn raise_to(&mut self, other: &Self) {
+        self.combine(other, i64::max);
+    }
+
+    fn combine(&mut self, other: &Self, with: fn(i64, i64) -> i64) {
+        self.cpu_milli = with(self.cpu_milli, other.cpu_milli);
+        self.memory_bytes = with(self.memory_bytes, other.memory_bytes);
+        self.ephemeral_bytes = with(self.ephemeral_bytes, other.ephemeral_bytes);
+        self.assumed_cpu_milli = with(self.assumed_cpu_milli, other.assumed_cpu_milli);
+        self.assumed_memory_bytes = with(self.assumed_memory_bytes, other.assumed_memory_bytes);
+        for (resource, amount) in &other.scalars {
+            match self.scalars.iter_mut().find(|(known, _)| known == resource) {
+                Some((_, own)) => *own = with(*own, *amount),
+                None => self.scalars.push((resource, *amount)),
+            }
+        }
+    }
+
+    /// Puts those that are given for the whole pod in place of the sum.
+    fn replace(&mut self, of_pod: &'w Amounts<'_>) {
+        for (resource, amount) in &of_pod.0 {
+            match &**resource {
+                "cpu" => (self.cpu_milli, self.assumed_cpu_milli) = (amount.milli(), amount.milli()),
+                "memory" => (self.memory_bytes, self.assumed_memory_bytes) = (amount.units(), amount.units()),
+                pages if pages.starts_with("hugepages-") => {
+                    self.scalars.retain(|(known, _)| *known != pages);
+                    self.scalars.push((pages, amount.units()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The resources that every view shows.
+    pub fn resources(&self) -> Resources {
+        Resources { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: 1 }
+    }
+
+    pub fn requests(mut self, pool: &mut Pool) -> Requests {
+        self.scalars.sort_unstable();
+        Requests {
+            cpu_milli: self.cpu_milli,
+            memory_bytes: self.memory_bytes,
+            ephemeral_bytes: self.ephemeral_bytes,
+            scalars: self.scalars.iter().map(|(resource, amount)| (pool.name(resource), *amount)).collect(),
+            assumed_cpu_milli: self.assumed_cpu_milli,
+            assumed_memory_bytes: self.assumed_memory_bytes,
+        }
+    }
+}
+
+/// What a node offers beyond cpu, memory and pods, by name; what it has none of is left out.
+pub fn extended<'w>(amounts: &'w Amounts<'_>) -> Vec<(&'w str, i64)> {
+    let counts = |resource: &str| resource == "ephemeral-storage" || is_scalar(resource);
+    let units = |amount: &Quantity<'_>| amount.units();
+    let mut offered: Vec<(&str, i64)> = amounts
+        .0
+        .iter()
+        .map(|(resource, amount)| (&**resource, units(amount)))
+        .filter(|(resource, amount)| counts(resource) && *amount > 0)
+        .collect();
+    offered.sort_unstable();
+    offered
+}
+
+/// Whether the scheduler counts the resource by name (`schedutil.IsScalarResourceName`).
+fn is_scalar(resource: &str) -> bool {
+    resource.contains('/')
+        || resource.starts_with("hugepages-")
+        || resource.starts_with("attachable-volumes-")
+}

@@ -1,0 +1,106 @@
+//! `spec.volumes` of pods.
+
+use serde::{Deserialize, de::IgnoredAny};
+
+use super::{
+    leaf::{Flag, Text},
+    pool::Pool,
+};
+use crate::cluster::{
+    LocalStorage,
+    scheduling::{Disk, DiskKind, PodVolume},
+};
+
+/// A volume, by what it is made of.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct WireVolume<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    empty_dir: Option<EmptyDir<'a>>,
+    host_path: Option<IgnoredAny>,
+    ephemeral: Option<IgnoredAny>,
+    #[serde(borrow)]
+    persistent_volume_claim: Option<WireClaim<'a>>,
+    #[serde(borrow)]
+    gce_persistent_disk: Option<WireDisk<'a>>,
+    #[serde(borrow)]
+    aws_elastic_block_store: Option<WireDisk<'a>>,
+    #[serde(borrow)]
+    iscsi: Option<WireDisk<'a>>,
+    #[serde(borrow)]
+    rbd: Option<WireDisk<'a>>,
+}
+
+/// What a pod would leave behind on its node.
+pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
+    let mut storage = LocalStorage::default();
+    for volume in volumes {
+        match &volume.empty_dir {
+            Some(medium) if *medium.medium == *"Memory" => storage.memory = true,
+            Some(_) => storage.empty_dir = true,
+            None => {}
+        }
+        storage.host_path |= volume.host_path.is_some();
+        storage.ephemeral |= volume.ephemeral.is_some();
+    }
+    storage
+}
+
+impl WireVolume<'_> {
+    /// What the scheduler has to do with it, if anything.
+    pub fn volume(&self, pool: &mut Pool) -> Option<PodVolume> {
+        if let Some(claim) = &self.persistent_volume_claim {
+            return Some(PodVolume::Claim(pool.name(&claim.claim_name)));
+        }
+        if self.ephemeral.is_some() {
+            return Some(PodVolume::OwnClaim(pool.name(&self.name)));
+        }
+        let disks = [
+            (DiskKind::GcePersistentDisk, &self.gce_persistent_disk),
+            (DiskKind::AwsElasticBlockStore, &self.aws_elastic_block_store),
+            (DiskKind::Iscsi, &self.iscsi),
+            (DiskKind::Rbd, &self.rbd),
+        ];
+        let (kind, disk) = disks.into_iter().find_map(|(kind, disk)| Some((kind, disk.as_ref()?)))?;
+        let id = match kind {
+            DiskKind::GcePersistentDisk => pool.name(&disk.pd_name),
+            DiskKind::AwsElasticBlockStore => pool.name(&disk.volume_id),
+            DiskKind::Iscsi => pool.name(&disk.iqn),
+            DiskKind::Rbd => pool.name(&format!("{}/{}", disk.pool, disk.image)),
+        };
+        Some(PodVolume::Disk(Disk { kind, id, read_only: disk.read_only.0 }))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EmptyDir<'a> {
+    #[serde(borrow)]
+    medium: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireClaim<'a> {
+    #[serde(borrow)]
+    claim_name: Text<'a>,
+}
+
+/// The parts of the four kinds of disk together.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireDisk<'a> {
+    #[serde(borrow)]
+    pd_name: Text<'a>,
+    #[serde(rename = "volumeID", borrow)]
+    volume_id: Text<'a>,
+    #[serde(borrow)]
+    iqn: Text<'a>,
+    #[serde(borrow)]
+    pool: Text<'a>,
+    #[serde(borrow)]
+    image: Text<'a>,
+    read_only: Flag,
+}

@@ -1,0 +1,79 @@
+//! The values of single labels over all nodes, as numbers.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::cluster::{Name, Node};
+
+/// No such label on the node.
+pub(super) const ABSENT: u32 = u32::MAX;
+
+/// A column for each label that some pod's spec speaks of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Columns {
+    by_key: BTreeMap<Name, Arc<Column>>,
+}
+
+/// One label over all nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Column {
+    /// By node: the number of its value, or [`ABSENT`].
+    pub of_node: Vec<u32>,
+    /// The values by number.
+    pub values: Vec<Name>,
+    numbers: BTreeMap<Name, u32>,
+}
+
+impl Columns {
+    /// Makes the column of a label, where there is none yet.
+    pub fn ensure(&mut self, key: &Name, nodes: &[Option<Arc<Node>>]) {
+        if self.by_key.contains_key(key) {
+            return;
+        }
+        let mut column = Column::default();
+        for (number, node) in nodes.iter().enumerate() {
+            column.put(number, node.as_ref().and_then(|node| node.label(key)));
+        }
+        self.by_key.insert(key.clone(), Arc::new(column));
+    }
+
+    /// The column of a label, which has been ensured.
+    pub fn column(&self, key: &Name) -> &Arc<Column> {
+        self.by_key.get(key).expect("columns are made before they are asked for")
+    }
+
+    /// Takes in a node's labels.
+    pub fn put(&mut self, number: usize, node: Option<&Node>) {
+        for (key, column) in &mut self.by_key {
+            let value = node.and_then(|node| node.label(key));
+            if column.value_of(number) != value {
+                Arc::make_mut(column).put(number, value);
+            }
+        }
+    }
+}
+
+impl Column {
+    /// The number of a value, where any node has it.
+    pub fn number(&self, value: &Name) -> Option<u32> {
+        self.numbers.get(value).copied()
+    }
+
+    fn value_of(&self, node: usize) -> Option<&Name> {
+        self.values.get(usize::try_from(*self.of_node.get(node)?).ok()?)
+    }
+
+    fn put(&mut self, node: usize, value: Option<&Name>) {
+        let number = value.map_or(ABSENT, |value| self.number(value).unwrap_or_else(|| self.name(value)));
+        if node >= self.of_node.len() {
+            self.of_node.resize(node + 1, ABSENT);
+        }
+        self.of_node[node] = number;
+    }
+
+    fn name(&mut self, value: &Name) -> u32 {
+        let number = u32::try_from(self.values.len()).expect("fewer values than nodes");
+        self.values.push(value.clone());
+        self.numbers.insert(value.clone(), number);
+        number
+    }
+}

@@ -1,0 +1,144 @@
+//! Which nodes would do: the filters of the default profile, in its order.
+
+mod node_affinity;
+mod pod_affinity;
+mod resources;
+mod spread;
+mod taints;
+
+pub(super) use node_affinity::NodeMatch;
+pub(super) use node_affinity::TermMatch;
+pub(super) use spread::{Tally, counted_nodes, effective_selector};
+
+use pod_affinity::Neighbours;
+use spread::HardSpread;
+
+use super::{
+    reason::{Reason, Refusal},
+    room::{Room, disks},
+    shape::PodShape,
+    snapshot::{Resident, Snapshot},
+};
+use crate::cluster::{Taint, TaintEffect, Toleration};
+
+/// Everything about one pod that is worked out once, before nodes are looked at.
+///
+/// It can be told to imagine pods away from a node or onto it, one node at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Filters<'s> {
+    pub snapshot: &'s Snapshot,
+    pub shape: &'s PodShape,
+    pub nodes: NodeMatch,
+    spread: HardSpread,
+    neighbours: Neighbours,
+    pinned_to: Option<Option<u32>>,
+    bears_cordons: bool,
+}
+
+impl<'s> Filters<'s> {
+    pub fn new(snapshot: &'s Snapshot, shape: &'s PodShape) -> Self {
+        let nodes = NodeMatch::new(snapshot, &shape.spec);
+        Self {
+            spread: HardSpread::new(snapshot, shape, &nodes),
+            neighbours: Neighbours::new(snapshot, shape),
+            pinned_to: shape.pinned_to.as_ref().map(|name| snapshot.number(name)),
+            bears_cordons: bears_cordons(&shape.tolerations),
+            nodes,
+            snapshot,
+            shape,
+        }
+    }
+
+    /// Whether the node would do, with pods of equal or higher priority that wait for it and without them.
+    ///
+    /// # Errors
+    /// What speaks against it.
+    pub fn judge(&mut self, node: u32) -> Result<(), Refusal> {
+        let snapshot = self.snapshot;
+        let room = snapshot.room(node);
+        if snapshot.expected_on(node).is_empty() { self.check(node, room) } else { self.judge_in(node, room) }
+    }
+
+    /// The same for a node with other room on it.
+    pub fn judge_in(&mut self, node: u32, room: &Room) -> Result<(), Refusal> {
+        let shape = self.shape;
+        let myself = |resident: &Resident| {
+            resident.pod.key.name == shape.name && resident.pod.key.namespace == shape.namespace
+        };
+        let counts = |resident: &&Resident| resident.pod.priority >= shape.priority && !myself(resident);
+        let expected: Vec<&Resident> = self.snapshot.expected_on(node).iter().filter(counts).collect();
+        if !expected.is_empty() {
+            let mut fuller = room.clone();
+            for resident in &expected {
+                fuller.add(&resident.pod);
+                self.imagine(resident, node, Imagine::There);
+            }
+            let verdict = self.check(node, &fuller);
+            expected.iter().for_each(|resident| self.imagine(resident, node, Imagine::Gone));
+            verdict?;
+        }
+        self.check(node, room)
+    }
+
+    /// Reckons with a pod on the node that is not there, or without one that is.
+    pub fn imagine(&mut self, resident: &Resident, node: u32, imagine: Imagine) {
+        self.spread.imagine(resident, node, imagine.sign());
+        self.neighbours.imagine(resident, node, imagine.sign());
+    }
+
+    fn check(&self, node: u32, room: &Room) -> Result<(), Refusal> {
+        let rules = self.snapshot.rules();
+        if rules.pinned_names_narrow {
+            self.nodes.narrow(node)?;
+        }
+        if room.cordoned && !self.bears_cordons {
+            return Err(Refusal::final_word(Reason::Cordoned));
+        }
+        if self.pinned_to.is_some_and(|pinned| pinned != Some(node)) {
+            return Err(Refusal::final_word(Reason::OtherNode));
+        }
+        if room.has_hard_taints {
+            let taints = &self.snapshot.node(node).taints;
+            taints::check(taints, &self.shape.tolerations, rules.taints_are_one_reason)?;
+        }
+        if !self.nodes.matches(node) {
+            return Err(Refusal::final_word(Reason::NodeAffinity));
+        }
+        let wanted = &self.shape.spec.host_ports;
+        if wanted.iter().any(|port| room.ports.iter().any(|taken| taken.clashes(port))) {
+            return Err(Refusal::curable(Reason::Port));
+        }
+        resources::check(&self.shape.spec.requests, room, rules)?;
+        if disks(&self.shape.spec).any(|disk| room.disks.iter().any(|used| used.clashes(disk))) {
+            return Err(Refusal::curable(Reason::Disk));
+        }
+        self.spread.check(node)?;
+        self.neighbours.check(node)
+    }
+}
+
+/// What to imagine of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Imagine {
+    There,
+    Gone,
+}
+
+impl Imagine {
+    fn sign(self) -> i64 {
+        match self {
+            Self::There => 1,
+            Self::Gone => -1,
+        }
+    }
+}
+
+/// Whether the taint that marks cordoned nodes is tolerated.
+fn bears_cordons(tolerations: &[Toleration]) -> bool {
+    let taint = Taint {
+        key: "node.kubernetes.io/unschedulable".into(),
+        effect: TaintEffect::NoSchedule,
+        ..Taint::default()
+    };
+    tolerations.iter().any(|toleration| toleration.tolerates(&taint))
+}

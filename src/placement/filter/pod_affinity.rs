@@ -1,0 +1,205 @@
+//! Required affinity to pods and away from pods, in both directions (InterPodAffinity).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::super::{
+    columns::{ABSENT, Column},
+    reason::{Reason, Refusal},
+    shape::PodShape,
+    snapshot::{Resident, Snapshot},
+};
+use crate::cluster::{Name, scheduling::PodTerm};
+
+/// The pods that matter for where a pod may be.
+#[derive(Clone, Debug)]
+pub(super) struct Neighbours {
+    near: Option<Near>,
+    /// One for each term of its own required anti-affinity.
+    apart: Vec<Apart>,
+    unwelcome: Unwelcome,
+}
+
+impl Neighbours {
+    pub fn new(snapshot: &Snapshot, shape: &PodShape) -> Self {
+        let near = &shape.spec.pod_affinity.required;
+        let apart = &shape.spec.pod_anti_affinity.required;
+        Self {
+            near: (!near.is_empty()).then(|| Near::new(snapshot, shape, near)),
+            apart: apart.iter().map(|term| Apart::new(snapshot, shape, term)).collect(),
+            unwelcome: Unwelcome::new(snapshot, shape),
+        }
+    }
+
+    pub fn check(&self, node: u32) -> Result<(), Refusal> {
+        if self.near.as_ref().is_some_and(|near| !near.holds(node)) {
+            return Err(Refusal::final_word(Reason::PodAffinity));
+        }
+        if self.apart.iter().any(|apart| apart.places.count(node) > 0) {
+            return Err(Refusal::curable(Reason::PodAntiAffinity));
+        }
+        if self.unwelcome.by_key.iter().any(|places| places.count(node) > 0) {
+            return Err(Refusal::curable(Reason::Unwelcome));
+        }
+        Ok(())
+    }
+
+    pub fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
+        if let Some(near) = &mut self.near
+            && near.crowds.binary_search(&resident.crowd).is_ok()
+        {
+            near.add(node, sign);
+        }
+        for apart in &mut self.apart {
+            if apart.crowds.binary_search(&resident.crowd).is_ok() {
+                apart.places.add(node, sign);
+            }
+        }
+        if let Some(keys) = resident.demand.and_then(|demand| self.unwelcome.keys_of.get(&demand)) {
+            for key in keys {
+                self.unwelcome.by_key[*key].add(node, sign);
+            }
+        }
+    }
+}
+
+/// Pods by place.
+#[derive(Clone, Debug)]
+struct Places {
+    column: Arc<Column>,
+    /// By the value's number.
+    counts: Vec<i64>,
+}
+
+impl Places {
+    fn new(column: &Arc<Column>) -> Self {
+        Self { counts: vec![0; column.values.len()], column: column.clone() }
+    }
+
+    /// Counts pods on a node; where the node has no such place they are nowhere.
+    fn add(&mut self, node: u32, pods: i64) -> i64 {
+        match self.column.of_node[node as usize] {
+            ABSENT => 0,
+            place => {
+                self.counts[place as usize] += pods;
+                pods
+            }
+        }
+    }
+
+    fn count(&self, node: u32) -> i64 {
+        match self.column.of_node[node as usize] {
+            ABSENT => 0,
+            place => self.counts[place as usize],
+        }
+    }
+}
+
+/// The required affinity of the pod itself: only pods that match all its terms count.
+#[derive(Clone, Debug)]
+struct Near {
+    /// One for each term.
+    places: Vec<Places>,
+    /// All counts together.
+    total: i64,
+    /// The pod is what it looks for: where there is none yet, it is the first.
+    may_be_first: bool,
+    /// The crowds that match, ascending.
+    crowds: Vec<u32>,
+}
+
+impl Near {
+    fn new(snapshot: &Snapshot, shape: &PodShape, terms: &[PodTerm]) -> Self {
+        let namespaces = snapshot.namespaces();
+        let speaks_of = |term: &PodTerm, namespace, labels| {
+            namespaces.speaks_of(term, &shape.namespace, namespace, labels)
+        };
+        let mut near = Self {
+            places: terms.iter().map(|term| Places::new(snapshot.column(&term.topology_key))).collect(),
+            total: 0,
+            may_be_first: terms.iter().all(|term| speaks_of(term, &shape.namespace, &shape.labels)),
+            crowds: Vec::new(),
+        };
+        let (first, others) = (&terms[0], &terms[1..]);
+        let Some(selector) = &first.selector else { return near };
+        let within = namespaces.within(first, &shape.namespace);
+        for (number, crowd) in snapshot.crowds().selected(&within, selector) {
+            if others.iter().all(|term| speaks_of(term, &crowd.namespace, &crowd.labels)) {
+                near.crowds.push(number);
+                crowd.on.iter().for_each(|presence| near.add(presence.node, presence.all.into()));
+            }
+        }
+        near.crowds.sort_unstable();
+        near
+    }
+
+    fn add(&mut self, node: u32, pods: i64) {
+        for places in &mut self.places {
+            self.total += places.add(node, pods);
+        }
+    }
+
+    fn holds(&self, node: u32) -> bool {
+        let has_keys = self.places.iter().all(|places| places.column.of_node[node as usize] != ABSENT);
+        has_keys
+            && (self.places.iter().all(|places| places.count(node) > 0)
+                || (self.total == 0 && self.may_be_first))
+    }
+}
+
+/// One term of the required anti-affinity of the pod itself.
+#[derive(Clone, Debug)]
+struct Apart {
+    places: Places,
+    /// The crowds that match, ascending.
+    crowds: Vec<u32>,
+}
+
+impl Apart {
+    fn new(snapshot: &Snapshot, shape: &PodShape, term: &PodTerm) -> Self {
+        let mut apart = Self { places: Places::new(snapshot.column(&term.topology_key)), crowds: Vec::new() };
+        let Some(selector) = &term.selector else { return apart };
+        let within = snapshot.namespaces().within(term, &shape.namespace);
+        for (number, crowd) in snapshot.crowds().selected(&within, selector) {
+            apart.crowds.push(number);
+            for presence in &crowd.on {
+                apart.places.add(presence.node, presence.all.into());
+            }
+        }
+        apart.crowds.sort_unstable();
+        apart
+    }
+}
+
+/// Pods whose required anti-affinity speaks of this pod.
+#[derive(Clone, Debug)]
+struct Unwelcome {
+    /// One for each topology key.
+    by_key: Vec<Places>,
+    /// By demand: which keys it counts under, once for each term.
+    keys_of: BTreeMap<u32, Vec<usize>>,
+}
+
+impl Unwelcome {
+    fn new(snapshot: &Snapshot, shape: &PodShape) -> Self {
+        let mut unwelcome = Self { by_key: Vec::new(), keys_of: BTreeMap::new() };
+        let mut keys: Vec<&Name> = Vec::new();
+        for (number, demand) in snapshot.demands().concerning(&shape.namespace) {
+            for term in &demand.spec.pod_anti_affinity.required {
+                let namespaces = snapshot.namespaces();
+                if !namespaces.speaks_of(term, &demand.namespace, &shape.namespace, &shape.labels) {
+                    continue;
+                }
+                let key = keys.iter().position(|key| **key == term.topology_key).unwrap_or_else(|| {
+                    keys.push(&term.topology_key);
+                    unwelcome.by_key.push(Places::new(snapshot.column(&term.topology_key)));
+                    keys.len() - 1
+                });
+                unwelcome.keys_of.entry(number).or_default().push(key);
+                for (node, pods) in &demand.on {
+                    unwelcome.by_key[key].add(*node, i64::from(*pods));
+                }
+            }
+        }
+        unwelcome
+    }
+}

@@ -1,0 +1,209 @@
+//! Spread constraints that must hold (PodTopologySpread, DoNotSchedule).
+
+use std::sync::Arc;
+
+use super::{
+    super::{
+        columns::{ABSENT, Column},
+        crowds::Within,
+        reason::{Reason, Refusal},
+        shape::PodShape,
+        snapshot::{Resident, Snapshot},
+    },
+    NodeMatch, taints,
+};
+use crate::cluster::{Requirement, Selector, SelectorOperator, scheduling::SpreadConstraint};
+
+/// The hard constraints of a pod, and how its pods are spread now.
+#[derive(Clone, Debug)]
+pub(super) struct HardSpread {
+    constraints: Vec<Hard>,
+}
+
+#[derive(Clone, Debug)]
+struct Hard {
+    max_skew: i64,
+    /// With fewer domains than this the least one counts as empty.
+    min_domains: usize,
+    /// 1 where the pod itself would count.
+    own: i64,
+    tally: Tally,
+    /// Which values are domains: some counted node has them.
+    is_domain: Vec<bool>,
+    domains: usize,
+    /// The least count and its domain.
+    least: Option<(i64, u32)>,
+    /// The least count of the other domains.
+    next: Option<i64>,
+}
+
+impl HardSpread {
+    pub fn new(snapshot: &Snapshot, shape: &PodShape, nodes: &NodeMatch) -> Self {
+        let hard: Vec<&SpreadConstraint> = shape.spec.spread.iter().filter(|spread| spread.hard).collect();
+        let keys: Vec<Arc<Column>> =
+            hard.iter().map(|spread| snapshot.column(&spread.topology_key).clone()).collect();
+        let constraints = hard.iter().zip(&keys).map(|(spread, column)| {
+            let selector = effective_selector(spread, shape);
+            let counted = counted_nodes(snapshot, shape, nodes, spread, &keys);
+            let own = selector.as_ref().is_some_and(|selector| selector.matches(&shape.labels));
+            let tally = Tally::new(snapshot, shape, column.clone(), counted, selector.as_ref());
+            Hard::new(spread, tally, i64::from(own))
+        });
+        Self { constraints: constraints.collect() }
+    }
+
+    pub fn check(&self, node: u32) -> Result<(), Refusal> {
+        self.constraints.iter().try_for_each(|constraint| constraint.check(node))
+    }
+
+    pub fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
+        for constraint in &mut self.constraints {
+            constraint.tally.imagine(resident, node, sign);
+        }
+    }
+}
+
+impl Hard {
+    fn new(spread: &SpreadConstraint, tally: Tally, own: i64) -> Self {
+        let mut is_domain = vec![false; tally.column.values.len()];
+        for (value, counted) in tally.column.of_node.iter().zip(&tally.counted) {
+            if *counted {
+                is_domain[*value as usize] = true;
+            }
+        }
+        let mut hard = Self {
+            max_skew: spread.max_skew.into(),
+            min_domains: usize::try_from(spread.min_domains).unwrap_or(0),
+            own,
+            domains: is_domain.iter().filter(|is_domain| **is_domain).count(),
+            is_domain,
+            tally,
+            least: None,
+            next: None,
+        };
+        hard.find_least();
+        hard
+    }
+
+    fn find_least(&mut self) {
+        for (value, count) in (0_u32..).zip(&self.tally.counts) {
+            if !self.is_domain[value as usize] {
+                continue;
+            }
+            match self.least {
+                Some((least, _)) if *count >= least => {
+                    self.next = Some(self.next.map_or(*count, |next| next.min(*count)));
+                }
+                _ => {
+                    self.next = self.least.map(|(least, _)| least);
+                    self.least = Some((*count, value));
+                }
+            }
+        }
+    }
+
+    fn check(&self, node: u32) -> Result<(), Refusal> {
+        let value = self.tally.column.of_node[node as usize];
+        if value == ABSENT {
+            return Err(Refusal::final_word(Reason::SpreadLabel));
+        }
+        let count = self.tally.counts[value as usize];
+        // No domain at all: nothing to be more uneven than.
+        let Some(least) = self.least_with(value, count) else { return Ok(()) };
+        if count + self.own - least > self.max_skew {
+            return Err(Refusal::curable(Reason::Spread));
+        }
+        Ok(())
+    }
+
+    /// The least count of all domains, when only that of `value` may have changed since they were compared.
+    fn least_with(&self, value: u32, count: i64) -> Option<i64> {
+        let (least, of) = self.least?;
+        if self.domains < self.min_domains {
+            return Some(0);
+        }
+        if !self.is_domain[value as usize] {
+            return Some(least);
+        }
+        let others = if of == value { self.next } else { Some(least) };
+        Some(others.map_or(count, |others| others.min(count)))
+    }
+}
+
+/// How many of the selected pods are in each place.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Tally {
+    pub column: Arc<Column>,
+    /// By the value's number.
+    pub counts: Vec<i64>,
+    /// Which nodes' pods count.
+    pub counted: Vec<bool>,
+    /// The selected crowds, ascending.
+    crowds: Vec<u32>,
+}
+
+impl Tally {
+    /// Counts the pods in the shape's namespace that stay, on counted nodes that have the column's label.
+    pub fn new(
+        snapshot: &Snapshot,
+        shape: &PodShape,
+        column: Arc<Column>,
+        counted: Vec<bool>,
+        selector: Option<&Selector>,
+    ) -> Self {
+        let mut tally = Self { counts: vec![0; column.values.len()], column, counted, crowds: Vec::new() };
+        let counts =
+            |selector: &&Selector| !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing;
+        let Some(selector) = selector.filter(counts) else { return tally };
+        let home = Within::Some(vec![shape.namespace.clone()]);
+        for (number, crowd) in snapshot.crowds().selected(&home, selector) {
+            tally.crowds.push(number);
+            for presence in &crowd.on {
+                let value = tally.column.of_node[presence.node as usize];
+                if tally.counted[presence.node as usize] && value != ABSENT {
+                    tally.counts[value as usize] += presence.staying();
+                }
+            }
+        }
+        tally
+    }
+
+    fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
+        let counts = self.counted[node as usize] && resident.pod.termination.is_none();
+        if counts && self.crowds.binary_search(&resident.crowd).is_ok() {
+            self.counts[self.column.of_node[node as usize] as usize] += sign;
+        }
+    }
+}
+
+/// The constraint's selector, with what the pod's own labels add to it.
+pub(in super::super) fn effective_selector(spread: &SpreadConstraint, shape: &PodShape) -> Option<Selector> {
+    let mut selector = spread.selector.clone()?;
+    for key in &spread.match_label_keys {
+        if let Some(value) = shape.labels.get(key) {
+            let operator = SelectorOperator::In(vec![value.clone()]);
+            selector.requirements.push(Requirement { key: key.clone(), operator });
+        }
+    }
+    Some(selector)
+}
+
+/// Which nodes count for a constraint: those that have every key, and that its policies do not leave out.
+pub(in super::super) fn counted_nodes(
+    snapshot: &Snapshot,
+    shape: &PodShape,
+    nodes: &NodeMatch,
+    spread: &SpreadConstraint,
+    keys: &[Arc<Column>],
+) -> Vec<bool> {
+    let asks_affinity = spread.honours_affinity && !nodes.is_empty();
+    let counts = |(node, room): (u32, &super::Room)| {
+        room.present
+            && keys.iter().all(|column| column.of_node[node as usize] != ABSENT)
+            && (!asks_affinity || nodes.matches(node))
+            && (!spread.honours_taints
+                || !room.has_hard_taints
+                || taints::check(&snapshot.node(node).taints, &shape.tolerations, true).is_ok())
+    };
+    (0..).zip(snapshot.rooms()).map(counts).collect()
+}

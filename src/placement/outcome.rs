@@ -1,0 +1,118 @@
+//! Where a pod goes, or why nowhere.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::{
+    preemption::Preemption,
+    reason::{Reason, Refusal},
+    shape::{Obstacle, Reservation},
+};
+use crate::cluster::NodeName;
+
+/// What the scheduler would make of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Placed(Placement),
+    Unschedulable(Unschedulable),
+    /// The default scheduler does not try.
+    NotTried(Obstacle),
+}
+
+/// Where a pod goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// The nodes with the best score, by name. The scheduler takes any of them.
+    pub best: Vec<NodeName>,
+    /// The best-scored nodes with what their score is made of, best first, equals by name.
+    pub ranking: Vec<Scored>,
+    /// How many nodes would do.
+    pub feasible: usize,
+    pub reservations: Vec<Reservation>,
+}
+
+impl Placement {
+    /// The node to go on with where one has to be taken: the first of the best by name.
+    pub fn choice(&self) -> &NodeName {
+        &self.best[0]
+    }
+
+    /// Whether so little separates the best from the next that a small drift would turn it.
+    pub fn is_close_call(&self) -> bool {
+        let next = self.ranking.iter().find(|scored| scored.total < self.ranking[0].total);
+        next.is_some_and(|next| self.ranking[0].total - next.total <= CLOSE_CALL)
+    }
+}
+
+/// A difference of scores that is not to be relied on (spec/placement-and-pressure.md 1.5).
+const CLOSE_CALL: i64 = 3;
+
+/// A node and its score.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scored {
+    pub node: NodeName,
+    pub total: i64,
+    /// The weighted parts, as [`Scorer::ALL`] has them. All zero where there was only one node to choose.
+    pub parts: [i64; Scorer::ALL.len()],
+}
+
+/// What gives points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scorer {
+    LeastAllocated,
+    BalancedAllocation,
+    Taints,
+    NodeAffinity,
+    Spread,
+    PodAffinity,
+    Images,
+}
+
+impl Scorer {
+    pub const ALL: [Self; 7] = [
+        Self::LeastAllocated,
+        Self::BalancedAllocation,
+        Self::Taints,
+        Self::NodeAffinity,
+        Self::Spread,
+        Self::PodAffinity,
+        Self::Images,
+    ];
+
+    /// What its 0 to 100 points are multiplied by in the default profile.
+    pub const fn weight(self) -> i64 {
+        match self {
+            Self::LeastAllocated | Self::BalancedAllocation | Self::Images => 1,
+            Self::NodeAffinity | Self::Spread | Self::PodAffinity => 2,
+            Self::Taints => 3,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LeastAllocated => "least allocated",
+            Self::BalancedAllocation => "balanced allocation",
+            Self::Taints => "taints",
+            Self::NodeAffinity => "node affinity",
+            Self::Spread => "spread",
+            Self::PodAffinity => "pod affinity",
+            Self::Images => "images",
+        }
+    }
+}
+
+impl fmt::Display for Scorer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why a pod goes nowhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unschedulable {
+    /// How many nodes give each reason. Each node gives those of the first filter that refuses.
+    pub reasons: BTreeMap<Reason, usize>,
+    /// What each node has against it, by name.
+    pub refusals: Vec<(NodeName, Refusal)>,
+    pub preemption: Preemption,
+    pub reservations: Vec<Reservation>,
+}

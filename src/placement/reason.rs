@@ -1,0 +1,93 @@
+//! Why a pod cannot be on a node.
+
+use std::fmt;
+
+use crate::cluster::Name;
+
+/// A reason, one per thing that upstream counts in its message. Counts of reasons go by upstream's distinctions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// As many pods as the node takes are there.
+    TooManyPods,
+    /// Too little of this resource is left.
+    Insufficient(Name),
+    /// The pod wants a node of another name.
+    OtherNode,
+    Cordoned,
+    /// A taint that the pod does not tolerate.
+    Taint {
+        key: Name,
+        value: Name,
+    },
+    /// Taints that the pod does not tolerate; since 1.35 they are not told apart.
+    Taints,
+    /// Node selector or required node affinity.
+    NodeAffinity,
+    /// The node names that the pod insists on contradict each other.
+    NamesContradict,
+    /// A port of the node is taken.
+    Port,
+    /// A disk that only one pod of a node can have is in use there.
+    Disk,
+    /// No pod that it must be near is near.
+    PodAffinity,
+    /// A pod that it must not be near is near.
+    PodAntiAffinity,
+    /// A pod near by does not bear it.
+    Unwelcome,
+    /// Its pods would be spread too unevenly.
+    Spread,
+    /// The node lacks a label that its pods are spread by.
+    SpreadLabel,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyPods => f.write_str("no room for one more pod"),
+            Self::Insufficient(resource) => write!(f, "not enough {resource}"),
+            Self::OtherNode => f.write_str("not the node it names"),
+            Self::Cordoned => f.write_str("cordoned"),
+            Self::Taint { key, value } if value.is_empty() => write!(f, "taint {key} not tolerated"),
+            Self::Taint { key, value } => write!(f, "taint {key}={value} not tolerated"),
+            Self::Taints => f.write_str("taints not tolerated"),
+            Self::NodeAffinity => f.write_str("node selector or affinity not met"),
+            Self::NamesContradict => f.write_str("the node names it insists on contradict each other"),
+            Self::Port => f.write_str("host port taken"),
+            Self::Disk => f.write_str("disk in use on the node"),
+            Self::PodAffinity => f.write_str("no pod near that it must be near"),
+            Self::PodAntiAffinity => f.write_str("a pod near that it must keep away from"),
+            Self::Unwelcome => f.write_str("a pod near by keeps it away"),
+            Self::Spread => f.write_str("spread too unevenly"),
+            Self::SpreadLabel => f.write_str("no label to spread by"),
+        }
+    }
+}
+
+/// What one filter says against a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// At least one; several resources can lack at once.
+    pub reasons: Vec<Reason>,
+    /// Whether the node would do with fewer pods on it, perhaps.
+    pub remedy: Remedy,
+}
+
+/// Whether preemption can help a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Remedy {
+    /// Fewer pods on the node may do.
+    FewerPods,
+    /// No pod's going from the node changes it.
+    None,
+}
+
+impl Refusal {
+    pub(super) fn curable(reason: Reason) -> Self {
+        Self { reasons: vec![reason], remedy: Remedy::FewerPods }
+    }
+
+    pub(super) fn final_word(reason: Reason) -> Self {
+        Self { reasons: vec![reason], remedy: Remedy::None }
+    }
+}

@@ -1,0 +1,22 @@
+//! Nodes that the pod prefers (NodeAffinity).
+
+use super::super::filter::{Filters, TermMatch};
+
+/// The weights of the terms that hold, as a share of the highest sum.
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
+    let preferred = &filters.shape.spec.preferred_nodes;
+    if preferred.is_empty() {
+        return None;
+    }
+    let mut raw = vec![0; feasible.len()];
+    for (weight, term) in preferred {
+        let term = TermMatch::new(filters.snapshot, term);
+        for (raw, node) in raw.iter_mut().zip(feasible) {
+            if term.matches(*node) {
+                *raw += i64::from(*weight);
+            }
+        }
+    }
+    super::share_of_highest(&mut raw);
+    Some(raw)
+}

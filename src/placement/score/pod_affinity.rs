@@ -1,0 +1,101 @@
+//! Pods that it would rather be near or away from, and that would rather have it near or away (InterPodAffinity).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    super::{
+        columns::{ABSENT, Column},
+        filter::Filters,
+    },
+    MOST,
+};
+use crate::cluster::{Name, scheduling::PodTerm};
+
+/// What a pod's required affinity counts for those that it speaks of (`hardPodAffinityWeight`).
+const REQUIRED_WEIGHT: i64 = 1;
+
+/// Sums of weights between the lowest and the highest; none where nobody has a wish.
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
+    let mut sums = Sums { filters, by_key: BTreeMap::new() };
+    sums.add_own_wishes();
+    sums.add_wishes_of_others();
+    if sums.by_key.is_empty() {
+        return None;
+    }
+    let mut raw = vec![0; feasible.len()];
+    for (column, weights) in sums.by_key.values() {
+        for (raw, node) in raw.iter_mut().zip(feasible) {
+            let place = column.of_node[*node as usize];
+            *raw += weights.get(place as usize).copied().unwrap_or_default();
+        }
+    }
+    between_lowest_and_highest(&mut raw);
+    Some(raw)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "upstream reckons in floats too")]
+#[expect(clippy::cast_possible_truncation, reason = "between 0 and 100, and upstream cuts the fraction off")]
+fn between_lowest_and_highest(raw: &mut [i64]) {
+    let (Some(lowest), Some(highest)) = (raw.iter().copied().min(), raw.iter().copied().max()) else {
+        return;
+    };
+    let range = highest - lowest;
+    for raw in raw {
+        *raw = if range == 0 { 0 } else { (MOST as f64 * ((*raw - lowest) as f64 / range as f64)) as i64 };
+    }
+}
+
+/// Weights by topology key and place.
+struct Sums<'f, 's> {
+    filters: &'f Filters<'s>,
+    by_key: BTreeMap<&'f Name, (Arc<Column>, Vec<i64>)>,
+}
+
+impl<'f> Sums<'f, '_> {
+    /// What the pod prefers of the pods that are there.
+    fn add_own_wishes(&mut self) {
+        let (snapshot, shape) = (self.filters.snapshot, self.filters.shape);
+        let near = shape.spec.pod_affinity.preferred.iter().map(|wish| (1, wish));
+        let apart = shape.spec.pod_anti_affinity.preferred.iter().map(|wish| (-1, wish));
+        for (sign, (weight, term)) in near.chain(apart) {
+            let Some(selector) = &term.selector else { continue };
+            let within = snapshot.namespaces().within(term, &shape.namespace);
+            for (_, crowd) in snapshot.crowds().selected(&within, selector) {
+                let pods = crowd.on.iter().map(|presence| (presence.node, presence.all));
+                self.add(term, sign * i64::from(*weight), pods);
+            }
+        }
+    }
+
+    /// What the pods that are there prefer, or require, of the pod.
+    fn add_wishes_of_others(&mut self) {
+        let (snapshot, shape) = (self.filters.snapshot, self.filters.shape);
+        for (_, demand) in snapshot.demands().concerning(&shape.namespace) {
+            let required = demand.spec.pod_affinity.required.iter().map(|term| (REQUIRED_WEIGHT, term));
+            let near = demand.spec.pod_affinity.preferred.iter();
+            let near = near.map(|(weight, term)| (i64::from(*weight), term));
+            let apart = demand.spec.pod_anti_affinity.preferred.iter();
+            let apart = apart.map(|(weight, term)| (-i64::from(*weight), term));
+            for (weight, term) in required.chain(near).chain(apart) {
+                let namespaces = snapshot.namespaces();
+                if namespaces.speaks_of(term, &demand.namespace, &shape.namespace, &shape.labels) {
+                    self.add(term, weight, demand.on.iter().copied());
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, term: &'f PodTerm, weight: i64, pods: impl Iterator<Item = (u32, u32)>) {
+        let (column, weights) = self.by_key.entry(&term.topology_key).or_insert_with(|| {
+            let column = self.filters.snapshot.column(&term.topology_key).clone();
+            let weights = vec![0; column.values.len()];
+            (column, weights)
+        });
+        for (node, count) in pods {
+            let place = column.of_node[node as usize];
+            if place != ABSENT {
+                weights[place as usize] += weight * i64::from(count);
+            }
+        }
+    }
+}

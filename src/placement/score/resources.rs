@@ -1,0 +1,77 @@
+//! How much is left, and how evenly it is used (NodeResourcesFit, NodeResourcesBalancedAllocation).
+
+use super::{
+    super::{filter::Filters, room::Share, rules::Balance},
+    MOST,
+};
+
+/// The mean of what is left of cpu and memory, in hundredths, with something assumed for what is not said.
+pub(super) fn least_allocated(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
+    let requests = &filters.shape.spec.requests;
+    let points = |node: &u32| {
+        let room = filters.snapshot.room(*node);
+        let cpu = room.assumed_cpu_milli.saturating_add(requests.assumed_cpu_milli);
+        let memory = room.assumed_memory_bytes.saturating_add(requests.assumed_memory_bytes);
+        let both = [(cpu, room.cpu_milli.offered), (memory, room.memory_bytes.offered)];
+        let (mut sum, mut resources) = (0, 0);
+        for (wanted, offered) in both.into_iter().filter(|(_, offered)| *offered > 0) {
+            resources += 1;
+            sum += if wanted > offered { 0 } else { hundredths(offered - wanted, offered) };
+        }
+        if resources == 0 { 0 } else { sum / resources }
+    };
+    feasible.iter().map(points).collect()
+}
+
+/// `part * 100 / whole`, for amounts of bytes that would overflow too.
+fn hundredths(part: i64, whole: i64) -> i64 {
+    let hundredths = i128::from(part) * i128::from(MOST) / i128::from(whole);
+    i64::try_from(hundredths).expect("a part is not more than the whole")
+}
+
+/// How near to each other the used shares of cpu and memory are, with the pod on the node.
+pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
+    let requests = &filters.shape.spec.requests;
+    let (cpu, memory) = (requests.cpu_milli, requests.memory_bytes);
+    let balance = filters.snapshot.rules().balance;
+    match balance {
+        Balance::After => {}
+        Balance::AfterUnlessEmpty | Balance::Difference if cpu == 0 && memory == 0 => return None,
+        Balance::AfterUnlessEmpty | Balance::Difference => {}
+    }
+    let points = |node: &u32| {
+        let room = filters.snapshot.room(*node);
+        let with = evenness(room.cpu_milli, cpu, room.memory_bytes, memory);
+        match balance {
+            Balance::After | Balance::AfterUnlessEmpty => with,
+            Balance::Difference => {
+                let without = evenness(room.cpu_milli, 0, room.memory_bytes, 0);
+                MOST / 2 + (MOST / 2 + with - without) / 2
+            }
+        }
+    };
+    Some(feasible.iter().map(points).collect())
+}
+
+/// 100 where both shares are equal, less by half their difference; a resource that is not offered does not count.
+fn evenness(cpu: Share, more_cpu: i64, memory: Share, more_memory: i64) -> i64 {
+    let share = |share: Share, more: i64| {
+        (share.offered > 0)
+            .then(|| (as_float(share.taken.saturating_add(more)) / as_float(share.offered)).min(1.0))
+    };
+    let deviation = match (share(cpu, more_cpu), share(memory, more_memory)) {
+        (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
+        _ => 0.0,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "between 0 and 100, and upstream cuts the fraction off"
+    )]
+    let points = ((1.0 - deviation) * 100.0) as i64;
+    points
+}
+
+#[expect(clippy::cast_precision_loss, reason = "upstream reckons in floats too")]
+fn as_float(amount: i64) -> f64 {
+    amount as f64
+}

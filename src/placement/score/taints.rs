@@ -1,0 +1,24 @@
+//! Taints that pods had rather avoid (TaintToleration).
+
+use super::{super::filter::Filters, MOST};
+use crate::cluster::{Taint, TaintEffect};
+
+/// 100 without any that is not tolerated, 0 with the most of them.
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
+    let tolerations = &filters.shape.tolerations;
+    let repels = |taint: &&Taint| {
+        taint.effect == TaintEffect::PreferNoSchedule
+            && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
+    };
+    let count = |node: &u32| {
+        if !filters.snapshot.room(*node).has_soft_taints {
+            return 0;
+        }
+        let taints = filters.snapshot.node(*node).taints.iter().filter(repels).count();
+        i64::try_from(taints).unwrap_or(i64::MAX)
+    };
+    let mut raw: Vec<i64> = feasible.iter().map(count).collect();
+    super::share_of_highest(&mut raw);
+    raw.iter_mut().for_each(|raw| *raw = MOST - *raw);
+    raw
+}

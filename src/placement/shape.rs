@@ -1,0 +1,95 @@
+//! A pod that wants a node.
+
+use std::sync::Arc;
+
+use crate::cluster::{
+    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, SchedulingSpec, Selector, Toleration,
+    WorkloadKind, scheduling::PodVolume,
+};
+
+/// All that the scheduler reads of a pod that it is to place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodShape {
+    /// Empty for a pod that does not exist yet.
+    pub name: Name,
+    pub namespace: Namespace,
+    pub labels: Labels,
+    pub priority: i32,
+    pub tolerations: Arc<[Toleration]>,
+    pub spec: Arc<SchedulingSpec>,
+    /// `spec.nodeName`: the only node that it may be on.
+    pub pinned_to: Option<NodeName>,
+    /// `status.nominatedNodeName`: where room was made for it.
+    pub nominated: Option<NodeName>,
+    /// Which pods it is spread among where it has no spread constraints of its own: what its owner selects.
+    pub siblings: Option<Selector>,
+}
+
+impl PodShape {
+    /// What the scheduler would see of this pod, were it to place it (again): its node is left out.
+    ///
+    /// The cluster tells which pods are its siblings. Services, which upstream asks too, are not watched.
+    pub fn of(pod: &Pod, cluster: &Cluster) -> Self {
+        Self {
+            name: pod.key.name.clone(),
+            namespace: pod.key.namespace.clone(),
+            labels: pod.labels.clone(),
+            priority: pod.priority,
+            tolerations: pod.tolerations.clone(),
+            spec: pod.scheduling.clone(),
+            pinned_to: None,
+            nominated: pod.nominated.clone(),
+            siblings: siblings(pod, cluster),
+        }
+    }
+
+    /// What stands in the way of any judgement; none where the default scheduler would try.
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        if !self.spec.gates.is_empty() {
+            return Some(Obstacle::Gated(self.spec.gates.to_vec()));
+        }
+        let scheduler = &self.spec.scheduler;
+        (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
+    }
+
+    /// What of it is not modelled, so that the answer holds with a reservation.
+    pub fn reservations(&self) -> Vec<Reservation> {
+        let claims = |volume: &PodVolume| matches!(volume, PodVolume::Claim(_) | PodVolume::OwnClaim(_));
+        let volumes = self.spec.volumes.iter().any(claims).then_some(Reservation::Volumes);
+        let devices = self.spec.claims_devices.then_some(Reservation::Devices);
+        volumes.into_iter().chain(devices).collect()
+    }
+}
+
+/// Why the default scheduler does not try to place a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// It waits until these scheduling gates are taken away.
+    Gated(Vec<Name>),
+    /// The scheduler of this name places it, by its own rules.
+    OtherScheduler(Name),
+}
+
+/// What was not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reservation {
+    /// Where the volumes that it claims can be reached.
+    Volumes,
+    /// Which nodes have the devices that it claims.
+    Devices,
+    /// The live scheduler looks at some of the nodes only.
+    Sampled,
+}
+
+/// What the pod's owner selects (upstream's `helper.DefaultSelector`).
+fn siblings(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
+    let owner = pod.owner.as_ref()?;
+    let OwnerKind::Workload(kind) = &owner.kind else { return None };
+    match kind {
+        WorkloadKind::ReplicaSet | WorkloadKind::StatefulSet | WorkloadKind::ReplicationController => {
+            let key = Key { namespace: pod.key.namespace.clone(), name: owner.name.clone() };
+            cluster.workloads(*kind).get(&(*kind, key))?.selector.clone()
+        }
+        WorkloadKind::Deployment | WorkloadKind::DaemonSet | WorkloadKind::Job => None,
+    }
+}
