@@ -5,6 +5,8 @@
 
 #[path = "common/drains.rs"]
 mod drains;
+#[path = "common/placements.rs"]
+mod placements;
 #[path = "common/lifecycle.rs"]
 mod recordings;
 
@@ -51,17 +53,23 @@ fn lifecycle() {
 
 #[test]
 fn drain() {
-    let Some(all) = files::<drains::Recording>("drain") else {
-        return println!("drain: 0 of 0 recordings agree");
-    };
-    let of = all.len();
-    let differences = |recording: &drains::Recording| recording.differences();
+    judge("drain", drains::Recording::differences);
+}
+
+#[test]
+fn placement() {
+    judge("placement", placements::Recording::differences);
+}
+
+/// Compares every recording of a kind, all of which must agree.
+fn judge<R: DeserializeOwned>(kind: &str, differences: fn(&R) -> Vec<String>) {
+    let all = files::<R>(kind).unwrap_or_default();
     let differing: BTreeMap<_, _> = all
         .iter()
         .map(|(name, recording)| (name, differences(recording)))
         .filter(|(_, differences)| !differences.is_empty())
         .collect();
-    println!("drain: {} of {of} recordings agree", of - differing.len());
+    println!("{kind}: {} of {} recordings agree", all.len() - differing.len(), all.len());
     for (name, differences) in &differing {
         println!("  {name}");
         differences.iter().take(SHOWN).for_each(|difference| println!("    {difference}"));
@@ -83,6 +91,24 @@ fn a_wrong_recorded_drain_does_not_agree() {
     assert_eq!(wrong(|recorded| recorded.drain.left.clear()), 1);
     assert_eq!(wrong(|recorded| recorded.drain.stayed.clear()), 1);
     assert_eq!(wrong(|recorded| recorded.evict.values_mut().for_each(|answer| answer.code = 429)), 2);
+}
+
+#[test]
+fn a_wrong_recorded_placement_does_not_agree() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/placement");
+    let wrongs = [
+        ("score--image-locality.json", "node:n2", None),
+        ("modern--preempt--later-start-goes.json", "nominated:n1 victims:old", None),
+        ("modern--preempt--later-start-goes.json", "unschedulable", None),
+        ("fit--none.json", "unschedulable", Some("0/2 nodes are available: 1 Insufficient cpu.")),
+    ];
+    for (name, outcome, message) in wrongs {
+        let mut recording: placements::Recording = read(&own.join(name));
+        assert_eq!(recording.differences(), Vec::<String>::new(), "{name}");
+        recording.recorded.results[0].outcomes = BTreeMap::from([(outcome.into(), 12)]);
+        recording.recorded.results[0].message = message.map(Into::into);
+        assert_eq!(recording.differences().len(), 1, "{name}, as if it had been {outcome}");
+    }
 }
 
 #[test]

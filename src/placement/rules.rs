@@ -21,7 +21,8 @@ pub struct Rules {
     pub taints_are_one_reason: bool,
     /// Images of init containers count too.
     pub init_images_count: bool,
-    /// How many nodes had an image was noted down for each node as it came, and not looked up when it counted.
+    /// Each node goes by how many nodes had an image when it came itself. So it was in old releases, but each status
+    /// that a kubelet posts mends it: of no release's rules, only of a cluster of theirs without kubelets.
     pub image_counts_are_stale: bool,
 }
 

@@ -66,7 +66,12 @@ pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 impl Snapshot {
     /// Takes in all that the scheduler of this release reckons with: finished pods are left out.
     pub fn new(cluster: &Cluster, version: ServerVersion) -> Self {
-        let mut snapshot = Self::empty(Rules::of(version));
+        Self::with_rules(cluster, Rules::of(version))
+    }
+
+    /// The same by rules that differ from those of a release.
+    pub fn with_rules(cluster: &Cluster, rules: Rules) -> Self {
+        let mut snapshot = Self::empty(rules);
         for node in cluster.nodes().iter() {
             snapshot.take_in_node(node.clone());
         }

@@ -1,0 +1,362 @@
+//! Recordings of kube-scheduler: how they are read, asked again, and compared.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kordon::{
+    cluster::{Change, Cluster, Event, Key, Pod},
+    engine::ServerVersion,
+    k8s::decode::{self, Decoder, Role},
+    placement::{Hindrance, Outcome, PodShape, Preemption, Reason, Rules, Snapshot, Unschedulable},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// One cluster, the pods that came to it, and what became of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recording {
+    nodes: Vec<Value>,
+    #[serde(default)]
+    bound: Vec<Value>,
+    incoming: Vec<Value>,
+    #[serde(default)]
+    priority_classes: Vec<Value>,
+    #[serde(default)]
+    pdbs: Vec<Value>,
+    #[serde(default)]
+    namespaces: Map<String, Value>,
+    pub recorded: Recorded,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Recorded {
+    version: String,
+    pub results: Vec<Seen>,
+}
+
+/// What became of one pod.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Seen {
+    pod: String,
+    /// How often which.
+    pub outcomes: BTreeMap<String, u32>,
+    pub message: Option<String>,
+}
+
+impl Recording {
+    /// What differs from what kordon predicts, in words; nothing where all agrees.
+    pub fn differences(&self) -> Vec<String> {
+        let version = ServerVersion::parse(&self.recorded.version).expect("a version");
+        let cluster = self.cluster();
+        let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.pod(pod, None)).collect();
+        // No kubelet ran where these were recorded, to have old schedulers count images anew.
+        let rules = Rules { image_counts_are_stale: !self.is_modern(), ..Rules::of(version) };
+        let mut snapshot = Snapshot::with_rules(&cluster, rules);
+        self.follow(&cluster, &mut snapshot, &incoming, &self.recorded.results)
+    }
+
+    /// Goes on from here with every node that the pod was seen on, until one of the ways agrees to the end: which
+    /// of them the pod was left on for those after it was not recorded.
+    fn follow(
+        &self,
+        cluster: &Cluster,
+        snapshot: &mut Snapshot,
+        incoming: &[Arc<Pod>],
+        seen: &[Seen],
+    ) -> Vec<String> {
+        let ([pod, later @ ..], [result, after @ ..]) = (incoming, seen) else { return Vec::new() };
+        assert_eq!(*pod.key.name, result.pod, "results come in the order of the pods");
+        let outcome = snapshot.place(&PodShape::of(pod, cluster));
+        let mut differences = result.differences(&outcome, self.is_modern());
+        let nodes: Vec<&str> = result.nodes().collect();
+        if !differences.is_empty() || nodes.is_empty() {
+            differences.extend(self.follow(cluster, snapshot, later, after));
+            return differences;
+        }
+        for node in nodes {
+            let mut next = snapshot.clone();
+            assert!(next.add(pod.clone(), &node.into()), "an observed node exists");
+            differences = self.follow(cluster, &mut next, later, after);
+            if differences.is_empty() {
+                break;
+            }
+        }
+        differences
+    }
+
+    fn is_modern(&self) -> bool {
+        !self.recorded.version.starts_with("v1.23.")
+    }
+
+    fn cluster(&self) -> Cluster {
+        let mut cluster = Cluster::default();
+        let mut namespaces = self.namespaces.clone();
+        namespaces.entry("default").or_insert_with(|| json!({}));
+        let namespaces = namespaces.iter().map(|(name, labels)| {
+            let mut labels = labels.as_object().cloned().unwrap_or_default();
+            labels.insert("kubernetes.io/metadata.name".into(), json!(name));
+            json!({"metadata": {"name": name, "labels": labels}})
+        });
+        list(&mut cluster, &mut decode::namespace::Namespaces::default(), namespaces.collect());
+        list(&mut cluster, &mut decode::node::Nodes::default(), self.nodes.iter().map(node).collect());
+        let budgets = self.pdbs.iter().map(|pdb| {
+            let mut budget = pdb["object"].clone();
+            budget["metadata"]["namespace"] = json!("default");
+            budget["status"] = pdb["status"].clone();
+            budget
+        });
+        list(&mut cluster, &mut decode::budget::Budgets::default(), budgets.collect());
+        for bound in &self.bound {
+            let pod = self.pod(bound, bound["node"].as_str());
+            cluster.apply(Change::Pod(Event::Applied((*pod).clone())), &mut Vec::new());
+        }
+        cluster
+    }
+
+    /// A pod as the API server would store it.
+    fn pod(&self, pod: &Value, node: Option<&str>) -> Arc<Pod> {
+        let mut spec = pod.get("spec").cloned().unwrap_or_else(|| simple_spec(pod));
+        for field in ["nodeSelector", "affinity", "tolerations", "topologySpreadConstraints"] {
+            if let Some(value) = pod.get(field) {
+                spec[field] = value.clone();
+            }
+        }
+        let class = pod.get("priorityClassName").or(spec.get("priorityClassName")).cloned();
+        let class =
+            self.priority_classes.iter().find(|known| Some(&known["metadata"]["name"]) == class.as_ref());
+        if let Some(class) = class {
+            spec["priority"] = class["value"].clone();
+            spec["preemptionPolicy"] = class["preemptionPolicy"].clone();
+        }
+        spec["nodeName"] = json!(node);
+        for containers in ["containers", "initContainers"] {
+            spec[containers].as_array_mut().into_iter().flatten().for_each(default_requests);
+        }
+        let phase =
+            pod.get("phase").cloned().unwrap_or(json!(if node.is_some() { "Running" } else { "Pending" }));
+        let namespace = pod.get("namespace").cloned().unwrap_or(json!("default"));
+        let object = json!({
+            "metadata": {"name": pod["name"], "namespace": namespace, "labels": pod.get("labels")},
+            "spec": spec,
+            "status": {"phase": phase, "startTime": pod.get("startTime")},
+        });
+        let mut cluster = Cluster::default();
+        list(&mut cluster, &mut decode::pod::Pods::default(), vec![object]);
+        cluster.pods().iter().next().expect("one pod").clone()
+    }
+}
+
+/// Reads objects as a list from an API server into the cluster.
+fn list<D: Decoder>(cluster: &mut Cluster, decoder: &mut D, items: Vec<Value>) {
+    let page = json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string();
+    let mut changes = Vec::new();
+    let end = decode::page(decoder, page.as_bytes(), Role::Whole, &mut changes).expect("a list");
+    assert!(end.bad.is_empty(), "objects that do not read: {:?}", end.bad);
+    changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
+}
+
+fn node(node: &Value) -> Value {
+    let name = &node["name"];
+    let mut labels = json!({"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"});
+    merge(&mut labels, node.get("labels"));
+    let mut allocatable = json!({"cpu": "4", "memory": "8Gi", "pods": "110", "ephemeral-storage": "100Gi"});
+    merge(&mut allocatable, node.get("allocatable"));
+    let image = |image: &Value| {
+        let names = image.get("names").cloned().unwrap_or_else(|| json!([image["name"]]));
+        json!({"names": names, "sizeBytes": image["sizeBytes"]})
+    };
+    let images: Vec<Value> = node["images"].as_array().into_iter().flatten().map(image).collect();
+    json!({
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": node.get("taints"), "unschedulable": node.get("unschedulable")},
+        "status": {"allocatable": allocatable, "images": images},
+    })
+}
+
+fn merge(into: &mut Value, from: Option<&Value>) {
+    for (key, value) in from.and_then(Value::as_object).into_iter().flatten() {
+        into[key] = value.clone();
+    }
+}
+
+fn simple_spec(pod: &Value) -> Value {
+    let image = pod.get("image").cloned().unwrap_or(json!("img"));
+    let resources = json!({"requests": pod.get("requests"), "limits": pod.get("limits")});
+    json!({"containers": [{"name": "c", "image": image, "resources": resources, "ports": pod.get("ports")}]})
+}
+
+/// The API server takes a limit for a request that is missing.
+fn default_requests(container: &mut Value) {
+    let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
+    for (resource, limit) in limits {
+        let requests = &mut container["resources"]["requests"];
+        if requests.get(&resource).is_none() {
+            requests[resource] = limit;
+        }
+    }
+}
+
+impl Seen {
+    /// The nodes that it was placed on.
+    fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.outcomes.keys().filter_map(|outcome| outcome.strip_prefix("node:"))
+    }
+
+    pub fn differences(&self, predicted: &Outcome, modern: bool) -> Vec<String> {
+        let mut differences = Vec::new();
+        for outcome in self.outcomes.keys() {
+            differences.extend(self.difference(outcome, predicted));
+        }
+        if let Outcome::Placed(placement) = predicted
+            && !modern
+            && differences.is_empty()
+        {
+            let unseen: Vec<_> =
+                placement.best.iter().filter(|node| self.nodes().all(|seen| *seen != ***node)).collect();
+            if unseen.len() > 1 {
+                differences
+                    .push(format!("{}: {unseen:?} predicted as well as {:?}", self.pod, self.outcomes));
+            }
+        }
+        if let (Some(message), Outcome::Unschedulable(predicted)) = (&self.message, predicted) {
+            differences.extend(self.differences_of_counts(message, predicted));
+        }
+        differences
+    }
+
+    fn difference(&self, outcome: &str, predicted: &Outcome) -> Option<String> {
+        let agrees = match (outcome.split_once(':'), predicted) {
+            (None, Outcome::Unschedulable(Unschedulable { preemption, .. })) => {
+                outcome == "unschedulable" && !matches!(preemption, Preemption::Displaces(_))
+            }
+            (Some(("node", node)), Outcome::Placed(placement)) => {
+                placement.best.iter().any(|best| **best == *node)
+            }
+            (Some(("nominated", text)), Outcome::Unschedulable(Unschedulable { preemption, .. })) => {
+                let (node, victims) = text.split_once(" victims:").unwrap_or((text, ""));
+                let mut victims: Vec<&str> = victims.split(',').filter(|victim| !victim.is_empty()).collect();
+                victims.sort_unstable();
+                nominations(preemption).contains(&(node, victims))
+            }
+            _ => false,
+        };
+        (!agrees).then(|| format!("{}: seen {outcome}, predicted {}", self.pod, describe(predicted)))
+    }
+
+    fn differences_of_counts(&self, message: &str, predicted: &Unschedulable) -> Vec<String> {
+        let (filters, preemption) = histograms(message);
+        let mut ours: BTreeMap<String, usize> = BTreeMap::new();
+        for (reason, count) in &predicted.reasons {
+            *ours.entry(words(reason)).or_default() += count;
+        }
+        let mut differences = Vec::new();
+        if filters != ours {
+            differences.push(format!("{}: reasons {filters:?}, predicted {ours:?}", self.pod));
+        }
+        if let (Some(theirs), Preemption::Helpless { hindrances }) = (preemption, &predicted.preemption) {
+            let ours: BTreeMap<String, usize> =
+                hindrances.iter().map(|(why, count)| (hindered(why), *count)).collect();
+            if theirs != ours {
+                differences.push(format!("{}: preemption {theirs:?}, predicted {ours:?}", self.pod));
+            }
+        }
+        differences
+    }
+}
+
+/// The node and sorted victims that preemption would choose, and those that it might as well.
+fn nominations(preemption: &Preemption) -> Vec<(&str, Vec<&str>)> {
+    let Preemption::Displaces(displacement) = preemption else { return Vec::new() };
+    let first = displacement.victims.iter().map(|pod| &pod.key);
+    let ties = displacement.ties.iter().map(|(node, victims)| (&**node, sorted(victims.iter())));
+    std::iter::once((&*displacement.node, sorted(first))).chain(ties).collect()
+}
+
+fn sorted<'k>(keys: impl Iterator<Item = &'k Key>) -> Vec<&'k str> {
+    let mut names: Vec<&str> = keys.map(|key| key.name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn describe(predicted: &Outcome) -> String {
+    match predicted {
+        Outcome::Placed(placement) => {
+            let ranking =
+                placement.ranking.iter().map(|scored| format!("{} {:?}", scored.node, scored.parts));
+            format!("{:?} by {:?}", placement.best, ranking.collect::<Vec<_>>())
+        }
+        Outcome::Unschedulable(unschedulable) => match &unschedulable.preemption {
+            Preemption::Displaces(_) => format!("nominated {:?}", nominations(&unschedulable.preemption)),
+            other => format!("unschedulable for {:?}, {other:?}", unschedulable.reasons),
+        },
+        Outcome::NotTried(obstacle) => format!("not tried: {obstacle:?}"),
+    }
+}
+
+/// What the message counts: by the filters, and (where it tells) by preemption.
+fn histograms(message: &str) -> (BTreeMap<String, usize>, Option<BTreeMap<String, usize>>) {
+    let (filters, preemption) = match message.split_once("preemption: ") {
+        Some((filters, preemption)) => (filters, Some(preemption)),
+        None => (message, None),
+    };
+    let filters = filters.trim_end().trim_end_matches("no new claims to deallocate,");
+    let preemption = preemption.filter(|text| text.contains("nodes are available")).map(histogram);
+    (histogram(filters), preemption)
+}
+
+/// `0/4 nodes are available: 1 this, 3 that.`; a comma within a reason is not followed by a number.
+fn histogram(text: &str) -> BTreeMap<String, usize> {
+    let text = text.split_once("nodes are available: ").map_or(text, |(_, counts)| counts);
+    let text = text.trim_end().trim_end_matches('.');
+    let mut counts: Vec<(usize, String)> = Vec::new();
+    for part in text.split(", ") {
+        let count = part.split_once(' ').and_then(|(count, reason)| Some((count.parse().ok()?, reason)));
+        match (count, counts.last_mut()) {
+            (Some((count, reason)), _) => counts.push((count, reason.to_owned())),
+            (None, Some((_, reason))) => *reason += &format!(", {part}"),
+            (None, None) => counts.push((1, part.to_owned())),
+        }
+    }
+    counts.into_iter().fold(BTreeMap::new(), |mut all, (count, reason)| {
+        let reason = if reason == "node(s) didn't satisfy plugin(s) [NodeAffinity]" {
+            words(&Reason::NodeAffinity)
+        } else {
+            reason
+        };
+        *all.entry(reason).or_default() += count;
+        all
+    })
+}
+
+/// Upstream's words for what it counts.
+fn words(reason: &Reason) -> String {
+    match reason {
+        Reason::TooManyPods => "Too many pods".into(),
+        Reason::Insufficient(resource) => format!("Insufficient {resource}"),
+        Reason::OtherNode => "node(s) didn't match the requested node name".into(),
+        Reason::Cordoned => "node(s) were unschedulable".into(),
+        Reason::Taint { key, value } => {
+            format!("node(s) had taint {{{key}: {value}}}, that the pod didn't tolerate")
+        }
+        Reason::Taints => "node(s) had untolerated taint(s)".into(),
+        Reason::NodeAffinity => "node(s) didn't match Pod's node affinity/selector".into(),
+        Reason::NamesContradict => "pod affinity terms conflict".into(),
+        Reason::Port => "node(s) didn't have free ports for the requested pod ports".into(),
+        Reason::Disk => "node(s) had no available disk".into(),
+        Reason::PodAffinity => "node(s) didn't match pod affinity rules".into(),
+        Reason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
+        Reason::Unwelcome => "node(s) didn't satisfy existing pods anti-affinity rules".into(),
+        Reason::Spread => "node(s) didn't match pod topology spread constraints".into(),
+        Reason::SpreadLabel => {
+            "node(s) didn't match pod topology spread constraints (missing required label)".into()
+        }
+    }
+}
+
+fn hindered(hindrance: &Hindrance) -> String {
+    match hindrance {
+        Hindrance::NoHelp => "Preemption is not helpful for scheduling".into(),
+        Hindrance::NoVictims => "No preemption victims found for incoming pod".into(),
+        Hindrance::Still(reason) => words(reason),
+    }
+}
