@@ -12,9 +12,15 @@ use kordon::{
 };
 use sim::Sim;
 
+/// What the program itself uses.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const NODES: usize = 5_000;
 const PODS: usize = 150_000;
 const RUNS: usize = 20;
+/// So many copies of the store are held at once to see what one takes.
+const COPIES: u64 = 200;
 
 fn main() {
     let settings = Settings::defaults(ServerVersion::new(1, 36));
@@ -28,6 +34,10 @@ fn main() {
     }
     sim.attach_shadow(settings);
 
+    let before = resident();
+    let copies: Vec<_> = (0..COPIES).map(|_| sim.cluster.clone()).collect();
+    println!("memory of a copy of the store: {} KiB", resident().saturating_sub(before) / COPIES / 1024);
+    drop(copies);
     let copy = median(|| (), |_| drop(std::hint::black_box(sim.cluster.clone())));
     println!("copy of the store, {NODES} nodes and {PODS} pods: {copy:?}");
 
@@ -52,6 +62,14 @@ fn main() {
     let (lost, steps) = (NODES / 3, forecast(&sim).steps.len());
     let loss = median(|| (), |_| drop(std::hint::black_box(forecast(&sim))));
     println!("forecast of 30 minutes after losing a zone of {lost} nodes ({steps} steps): {loss:?}");
+}
+
+/// The memory of this process that is in RAM, in bytes; 0 where the kernel does not tell.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
 }
 
 /// The median of what `run` takes, given afresh what it may change.

@@ -7,8 +7,10 @@ mod sim;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
-    cluster::{NodeName, TaintEffect},
-    engine::{Due, Effect, Footing, Known, Origin, ServerVersion, Settings, Sight, Stage, Write, ZoneState},
+    cluster::{ConditionStatus, NodeName, TaintEffect},
+    engine::{
+        Due, Effect, Engine, Footing, Known, Origin, ServerVersion, Settings, Sight, Stage, Write, ZoneState,
+    },
     forecast::{Forecast, What},
     time::{Span, Timestamp},
 };
@@ -267,6 +269,128 @@ proptest! {
         let quiet = scenario.silent.values().max().copied().unwrap_or(0) + 20;
         let settled = sim.now - Span::from_secs(900 - quiet);
         compare(&sim.done, &forecasts, settled)?;
+    }
+}
+
+/// A cluster, and what its kubelets do to the controller.
+#[derive(Debug, Clone)]
+struct Turmoil {
+    nodes: usize,
+    minor: u32,
+    /// Second, node, and what becomes of it.
+    fates: Vec<(i64, usize, Fate)>,
+    /// How long a second pod on each node bears it.
+    bears: Vec<Option<i64>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Silent,
+    Posts(ConditionStatus),
+}
+
+/// How long things befall the nodes.
+const TURMOIL: i64 = 240;
+
+fn turmoils() -> impl Strategy<Value = Turmoil> {
+    let fate = prop_oneof![
+        3 => Just(Fate::Silent),
+        1 => Just(Fate::Posts(ConditionStatus::True)),
+        1 => Just(Fate::Posts(ConditionStatus::False)),
+    ];
+    let bears = prop_oneof![Just(None), Just(Some(300)), (0_i64..120).prop_map(Some)];
+    (3_usize..18).prop_flat_map(move |nodes| {
+        let fates = prop::collection::vec((0..TURMOIL, 0..nodes, fate.clone()), 0..nodes * 2);
+        (Just(nodes), 19_u32..37, fates, prop::collection::vec(bears.clone(), nodes))
+            .prop_map(|(nodes, minor, fates, bears)| Turmoil { nodes, minor, fates, bears })
+    })
+}
+
+impl Turmoil {
+    fn settings(&self) -> Settings {
+        Settings::defaults(ServerVersion::new(1, self.minor))
+    }
+
+    fn begin(&self) -> Sim {
+        let mut sim = peaceful(self.nodes, &self.settings());
+        for (number, bears) in self.bears.iter().enumerate() {
+            sim.add_pod(&format!("q{number:02}"), &format!("n{number:02}"), *bears);
+        }
+        sim
+    }
+
+    /// Lets the fates of this second befall the nodes, and the second pass.
+    fn befall(&self, second: i64, sim: &mut Sim) {
+        for (_, number, fate) in self.fates.iter().filter(|(at, ..)| *at == second) {
+            let node = format!("n{number:02}");
+            match fate {
+                Fate::Silent => sim.silence(&node),
+                Fate::Posts(readiness) => sim.post(&node, *readiness),
+            }
+        }
+        sim.run(Span::from_secs(1));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_a_controllers_own_engine_foretells_it_does_to_the_instant(turmoil in turmoils()) {
+        let mut sim = turmoil.begin();
+        // Twenty seconds later whoever fell silent has missed a renewal.
+        (0..TURMOIL + 20).for_each(|second| turmoil.befall(second, &mut sim));
+        let engine = sim.controller.as_ref().expect("started");
+        let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600));
+        sim.run(Span::from_secs(600));
+        let mut foretold: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.what)).collect();
+        // A pod that is Terminating may be deleted once more, for another taint: that goes without saying.
+        let mut deleted = BTreeSet::new();
+        let mut happened = Vec::new();
+        for (at, what) in sim.done.iter().filter_map(|effect| Some((effect.at, what(effect)?))) {
+            let is_new = !matches!(what, What::Deleted { .. }) || deleted.insert(what.clone());
+            if is_new && at > forecast.made {
+                happened.push((at, what));
+            }
+        }
+        foretold.sort();
+        happened.sort();
+        prop_assert_eq!(foretold, happened);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50))]
+
+    #[test]
+    fn whatever_befalls_nodes_no_probe_runs_backwards_and_no_effect_lacks_its_why(turmoil in turmoils()) {
+        let mut sim = turmoil.begin();
+        sim.attach_shadow(turmoil.settings());
+        let probes = |sim: &Sim| -> Vec<[Option<Timestamp>; 2]> {
+            let of = |engine: &Option<Engine>, node| Some(engine.as_ref()?.health(node)?.probe);
+            sim.cluster.nodes().iter().map(|node| [&sim.controller, &sim.shadow].map(|e| of(e, node))).collect()
+        };
+        let mut before = probes(&sim);
+        for second in 0..TURMOIL + 400 {
+            turmoil.befall(second, &mut sim);
+            let after = probes(&sim);
+            prop_assert!(before.iter().zip(&after).all(|(before, after)| (0..2).all(|e| before[e] <= after[e])));
+            before = after;
+        }
+        for effect in sim.done.iter().chain(&sim.recorded) {
+            prop_assert!(!effect.why.0.is_empty(), "{effect:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_turmoil_twice_is_answered_alike(turmoil in turmoils()) {
+        let run = || {
+            let mut sim = turmoil.begin();
+            sim.attach_shadow(turmoil.settings());
+            (0..TURMOIL + 200).for_each(|second| turmoil.befall(second, &mut sim));
+            (sim.done, sim.recorded, sim.notices)
+        };
+        prop_assert_eq!(run(), run());
     }
 }
 

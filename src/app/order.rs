@@ -10,7 +10,6 @@ use super::{
 use crate::{
     cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
     engine::{Known, Stage, ZoneView},
-    forecast::{Coming, Row},
     time::{Span, Timestamp},
 };
 
@@ -97,16 +96,11 @@ impl App {
         let filter = screen.filter(Pane::Pods).clone();
         let pods = screen.inside.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
         screen.pods.list.replace(pods.unwrap_or_default());
+        let filter = screen.filter(Pane::Journal).clone();
         let filter_of_detail = screen.filter(Pane::Detail).clone();
         if let Some(detail) = &mut screen.detail {
             detail.fill(&shown.cluster, teller, &filter_of_detail);
         }
-        let rows = shown.forecast.as_ref().map(|forecast| forecast.rows(now)).unwrap_or_default();
-        let filter = screen.filter(Pane::Forecast);
-        let passing = (0..rows.len()).filter(|row| filter.matches(&rows[*row])).collect();
-        screen.forecast.rows = rows;
-        screen.forecast.list.replace(passing);
-        let filter = screen.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         screen.journal.replace(entries.map(|(number, _)| number).collect());
     }
@@ -307,30 +301,6 @@ impl Filterable for NodeRow<'_> {
         node.taints.iter().for_each(|taint| found(&taint.key));
         if let Some(ready) = node.ready() {
             found(&ready.reason);
-        }
-    }
-}
-
-impl Filterable for Row {
-    fn field(&self, key: &str) -> Option<String> {
-        match key {
-            "node" => Some(self.node.to_string()),
-            "what" => Some(
-                match self.coming {
-                    Coming::Unknown => "unknown",
-                    Coming::NoExecute(_) => "taint noexecute",
-                    Coming::Deletions(_) => "evicted",
-                }
-                .into(),
-            ),
-            _ => None,
-        }
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.node);
-        if let Coming::NoExecute(key) = &self.coming {
-            found(key);
         }
     }
 }

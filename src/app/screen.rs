@@ -11,10 +11,7 @@ use super::{
     listing::{Listing, Step},
     order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
 };
-use crate::{
-    cluster::{Key, NodeName, ZoneKey},
-    forecast,
-};
+use crate::cluster::{Key, NodeName, ZoneKey};
 
 /// A part of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,13 +25,9 @@ pub enum Pane {
     Detail,
     Evictions,
     Journal,
-    Forecast,
 }
 
 impl Pane {
-    /// The panes that share the lower part of the screen, from left to right.
-    pub const LOWER: [Self; 3] = [Self::Evictions, Self::Forecast, Self::Journal];
-
     pub const fn title(self) -> &'static str {
         match self {
             Self::Zones => "Zones",
@@ -43,7 +36,6 @@ impl Pane {
             Self::Detail => "Detail",
             Self::Evictions => "Evictions",
             Self::Journal => "Journal",
-            Self::Forecast => "Forecast",
         }
     }
 
@@ -54,7 +46,6 @@ impl Pane {
             Self::Nodes | Self::Pods | Self::Detail => '2',
             Self::Evictions => '3',
             Self::Journal => '4',
-            Self::Forecast => '5',
         }
     }
 }
@@ -73,8 +64,8 @@ pub struct Screen {
     pub detail: Option<Detail>,
     /// How far the help is scrolled; none while it is closed.
     pub help: Option<usize>,
-    /// The panes of [`Pane::LOWER`], those last focused first: where there is no room for all, the first are shown.
-    pub lower: Vec<Pane>,
+    /// Which of evictions and journal is shown where there is room for one: the one last focused.
+    pub lower: Pane,
     /// The filter that is being typed.
     pub input: Option<Input>,
     pub filters: BTreeMap<Pane, Filter>,
@@ -84,24 +75,8 @@ pub struct Screen {
     pub evictions: Table<Key, EvictionColumn>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
-    pub forecast: ForecastRows,
     themes: Vec<ThemeName>,
     theme: usize,
-}
-
-/// What is coming, as rows.
-#[derive(Clone, Debug, Default)]
-pub struct ForecastRows {
-    pub rows: Vec<forecast::Row>,
-    /// Places in `rows`.
-    pub list: Listing<usize>,
-}
-
-impl ForecastRows {
-    /// The row at a place of the list.
-    pub fn row(&self, place: usize) -> Option<&forecast::Row> {
-        self.list.keys().get(place).and_then(|row| self.rows.get(*row))
-    }
 }
 
 /// A list and the column it is sorted by.
@@ -120,7 +95,7 @@ impl<K, C: Default> Default for Table<K, C> {
 impl Screen {
     pub fn new(themes: Vec<ThemeName>) -> Self {
         let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
-        Self { themes, lower: vec![Pane::Evictions, Pane::Journal, Pane::Forecast], ..Self::default() }
+        Self { themes, lower: Pane::Evictions, ..Self::default() }
     }
 
     pub fn theme(&self) -> ThemeName {
@@ -133,20 +108,19 @@ impl Screen {
 
     pub fn focus_on(&mut self, pane: Pane) {
         self.focus = pane;
-        if let Some(place) = self.lower.iter().position(|lower| *lower == pane) {
-            self.lower.remove(place);
-            self.lower.insert(0, pane);
+        if matches!(pane, Pane::Evictions | Pane::Journal) {
+            self.lower = pane;
         }
     }
 
     /// The panes that can have the focus now, in the order of their digits.
-    pub fn panes(&self) -> [Pane; 5] {
+    pub fn panes(&self) -> [Pane; 4] {
         let nodes = match (&self.detail, &self.inside) {
             (Some(_), _) => Pane::Detail,
             (None, Some(_)) => Pane::Pods,
             (None, None) => Pane::Nodes,
         };
-        [Pane::Zones, nodes, Pane::Evictions, Pane::Journal, Pane::Forecast]
+        [Pane::Zones, nodes, Pane::Evictions, Pane::Journal]
     }
 
     pub fn filter(&self, pane: Pane) -> &Filter {
@@ -166,7 +140,6 @@ impl Screen {
             }
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Journal => self.journal.step(step),
-            Pane::Forecast => self.forecast.list.step(step),
         }
     }
 
@@ -176,7 +149,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
             Pane::Pods => self.pods.sort.next(PodColumn::ALL),
             Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Detail | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Journal => {}
         }
     }
 
@@ -186,7 +159,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.flip(),
             Pane::Pods => self.pods.sort.flip(),
             Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Detail | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Journal => {}
         }
     }
 
@@ -204,7 +177,6 @@ impl Screen {
                 }
                 Pane::Evictions => self.evictions.list.shown(*rows),
                 Pane::Journal => self.journal.shown(*rows),
-                Pane::Forecast => self.forecast.list.shown(*rows),
             }
         }
     }

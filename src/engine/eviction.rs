@@ -2,7 +2,7 @@
 //! taint manager, since 1.29 `taint-eviction-controller`).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::Arc,
 };
 
@@ -166,8 +166,8 @@ impl Evictor {
 
     /// Deletes the pods whose time has come.
     pub fn on_timeout(&mut self, cluster: &Cluster, rules: &Rules, out: &mut Outbox, now: Timestamp) {
-        while let Some((fires, key)) = self.agenda.first().filter(|(fires, _)| *fires <= now).cloned() {
-            self.agenda.remove(&(fires, key.clone()));
+        while self.agenda.first().is_some_and(|(fires, _)| *fires <= now) {
+            let Some((_, key)) = self.agenda.pop_first() else { return };
             let Some(Timer::Running(running)) = self.timers.remove(&key) else { continue };
             self.delete(cluster, &key, running, rules, out, now);
         }
@@ -319,9 +319,9 @@ impl Evictor {
 
     /// Starts a timer. An entry that is there refuses it.
     fn add(&mut self, pod: &Key, running: Running) {
-        if !self.timers.contains_key(pod) {
+        if let Entry::Vacant(place) = self.timers.entry(pod.clone()) {
             self.agenda.insert((running.fires, pod.clone()));
-            self.timers.insert(pod.clone(), Timer::Running(running));
+            place.insert(Timer::Running(running));
         }
     }
 

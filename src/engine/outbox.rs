@@ -1,6 +1,6 @@
 //! What the engine has asked for: effects that wait to be polled, are under way, or were only recorded.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use super::{
     effect::{Effect, EffectId, Event, Level, Notice, Write},
@@ -77,19 +77,18 @@ impl Outbox {
     /// Asks for a write, unless the same is under way or was recorded for the very same object. Tells whether it
     /// was asked for by this call.
     pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
-        let matter = Matter::of(&write);
-        if let Some(matter) = &matter
-            && (self.busy.contains_key(matter) || self.recorded.get(matter) == Some(&basis(&write)))
-        {
-            return false;
+        let id = EffectId(self.last.0 + 1);
+        if let Some(matter) = Matter::of(&write) {
+            if self.recorded.get(&matter) == Some(&basis(&write)) {
+                return false;
+            }
+            let Entry::Vacant(place) = self.busy.entry(matter) else { return false };
+            self.recorded.remove(place.key());
+            place.insert(id);
         }
-        self.last = EffectId(self.last.0 + 1);
-        if let Some(matter) = matter {
-            self.recorded.remove(&matter);
-            self.busy.insert(matter, self.last);
-        }
-        let effect = Effect { id: self.last, at: now, write, why };
-        self.in_flight.insert(self.last, effect.clone());
+        self.last = id;
+        let effect = Effect { id, at: now, write, why };
+        self.in_flight.insert(id, effect.clone());
         self.effects.push_back(effect);
         true
     }
@@ -149,9 +148,7 @@ impl Outbox {
     /// An effect has come back: hands over what it was. None where the id is not ours.
     pub fn returned(&mut self, id: EffectId) -> Option<Effect> {
         let effect = self.in_flight.remove(&id)?;
-        if let Some(matter) = Matter::of(&effect.write)
-            && self.busy.get(&matter) == Some(&id)
-        {
+        if let Some(matter) = Matter::of(&effect.write) {
             self.busy.remove(&matter);
         }
         Some(effect)

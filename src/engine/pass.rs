@@ -311,7 +311,10 @@ impl Engine {
 
     /// When the tainting loop next finds a token and a node that waits for it; none while there is no such thing.
     pub(super) fn tainting_due(&self) -> Option<Timestamp> {
-        let not_before = self.last_tainting.map_or(self.tainting_beat, |last| last + TAINTING_PERIOD);
+        // What a pass lets wait is there when the pass ends: not for a beat that falls on its beginning.
+        let pass_ended = self.next_pass - self.settings.node_monitor_period.value;
+        let beat = self.last_tainting.map_or(self.tainting_beat, |last| last + TAINTING_PERIOD);
+        let not_before = beat.max(pass_ended);
         let of_zone = |zone: &Zone| {
             let head = zone.queue.head_at()?;
             zone.limiter.next_token(not_before).map(|token| token.max(head).max(not_before))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{
-        Applied, Change, Cluster, ConditionStatus, Event, Key, Node, NodeName, Pod, PodReady, Taint,
+        Applied, Change, Cluster, ConditionStatus, Event, Key, Name, Node, NodeName, Pod, PodReady, Taint,
         Termination, Version,
     },
     engine::{Write, rewritten},
@@ -29,11 +29,8 @@ pub fn carry_out(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: 
             pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(now) });
         }),
         Write::DeletePod { pod, disruption_target, .. } => {
-            if *disruption_target {
-                let reason = Some("DeletionByTaintManager".into());
-                change_pod(cluster, pod, applied, |pod| pod.disruption_target = reason);
-            }
-            delete_pod(cluster, pod, now, applied);
+            let target = disruption_target.then(|| "DeletionByTaintManager".into());
+            delete_pod(cluster, pod, target, now, applied);
         }
         Write::RecordEvent(_) => {}
     }
@@ -74,16 +71,26 @@ fn change_pod(cluster: &mut Cluster, key: &Key, applied: &mut Vec<Applied>, chan
     cluster.apply(Change::Pod(Event::Applied(pod)), applied);
 }
 
-/// A pod with a grace period becomes Terminating and stays: the kubelet that would end it is not heard. One without
-/// is gone at once.
-fn delete_pod(cluster: &mut Cluster, key: &Key, now: Timestamp, applied: &mut Vec<Applied>) {
-    let Some(pod) = cluster.pod(key) else { return };
-    if pod.grace.as_secs() <= 0 {
-        return cluster.apply(Change::Pod(Event::Deleted(key.clone())), applied);
-    }
-    if pod.termination.is_none() {
+/// A pod gets its condition DisruptionTarget, if it is to, and with a grace period becomes Terminating and stays: the
+/// kubelet that would end it is not heard. One without is gone at once.
+fn delete_pod(
+    cluster: &mut Cluster,
+    key: &Key,
+    target: Option<Name>,
+    now: Timestamp,
+    applied: &mut Vec<Applied>,
+) {
+    let Some(grace) = cluster.pod(key).map(|pod| pod.grace) else { return };
+    let stays = grace.as_secs() > 0;
+    if stays || target.is_some() {
         change_pod(cluster, key, applied, |pod| {
-            pod.termination = Some(Termination { deadline: now + pod.grace, grace: pod.grace });
+            pod.disruption_target = target.or(pod.disruption_target.take());
+            if stays {
+                pod.termination.get_or_insert(Termination { deadline: now + grace, grace });
+            }
         });
+    }
+    if !stays {
+        cluster.apply(Change::Pod(Event::Deleted(key.clone())), applied);
     }
 }

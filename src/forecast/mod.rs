@@ -1,11 +1,9 @@
 //! Runs the engine forward on a virtual clock over a copy of the cluster.
 
 mod carry_out;
-mod outlook;
 pub mod story;
 
 pub use carry_out::carry_out;
-pub use outlook::{Coming, Row, Totals};
 
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
     cluster::{
-        Applied, Change, Cluster, Condition, ConditionStatus, Event, Key, LeaderLease, Lease, Name, Node,
-        NodeName, Phase, Pod, PodReady, READY, Toleration, TolerationOperator, Uid, Version,
+        Applied, Change, Cluster, Condition, ConditionStatus, Event, Interner, Key, LeaderLease, Lease, Name,
+        Namespace, Node, NodeName, Phase, Pod, PodReady, READY, Toleration, TolerationOperator, Uid, Version,
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
     forecast::carry_out,
@@ -33,6 +33,8 @@ pub struct Sim {
     /// Whether changes reach the shadow.
     pub shadow_sees: bool,
     kubelets: BTreeMap<NodeName, Kubelet>,
+    /// As the watches do it: equal names are one allocation.
+    names: Interner,
     version: u64,
 }
 
@@ -54,6 +56,7 @@ impl Sim {
             notices: Vec::new(),
             shadow_sees: true,
             kubelets: BTreeMap::new(),
+            names: Interner::default(),
             version: 0,
         }
     }
@@ -61,17 +64,17 @@ impl Sim {
     /// Adds a Ready node that renews its lease for the first time after `phase`.
     pub fn add_node(&mut self, name: &str, zone: &str, phase: Span) {
         let labels: BTreeMap<Name, Name> =
-            BTreeMap::from([("topology.kubernetes.io/zone".into(), zone.into())]);
+            BTreeMap::from([(self.names.name("topology.kubernetes.io/zone"), self.names.name(zone))]);
         let ready = Condition {
-            kind: READY.into(),
+            kind: self.names.name(READY),
             status: ConditionStatus::True,
-            reason: "KubeletReady".into(),
+            reason: self.names.name("KubeletReady"),
             last_heartbeat: Some(self.now),
             last_transition: Some(self.now),
             ..Condition::default()
         };
         let node = Node {
-            name: name.into(),
+            name: NodeName(self.names.name(name)),
             uid: Uid::from(name),
             version: self.next_version(),
             created: self.now,
@@ -86,19 +89,21 @@ impl Sim {
 
     /// Adds a Ready pod that bears not-ready and unreachable nodes for so many seconds; none is for ever.
     pub fn add_pod(&mut self, name: &str, node: &str, bears: Option<i64>) {
-        let toleration = |key: &str| Toleration {
-            key: key.into(),
+        let mut toleration = |key: &str| Toleration {
+            key: self.names.name(key),
             operator: TolerationOperator::Exists,
             seconds: bears,
             ..Toleration::default()
         };
+        let tolerations = [toleration(NOT_READY), toleration(UNREACHABLE)].into();
+        let key = Key { namespace: Namespace(self.names.name("default")), name: name.into() };
         let pod = Pod {
-            key: Key::new("default", name),
+            key,
             uid: Uid::from(name),
             version: self.next_version(),
             created: self.now,
-            node: Some(node.into()),
-            tolerations: [toleration(NOT_READY), toleration(UNREACHABLE)].into(),
+            node: Some(NodeName(self.names.name(node))),
+            tolerations,
             grace: Span::from_secs(30),
             phase: Phase::Running,
             ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.now) }),
@@ -123,16 +128,20 @@ impl Sim {
 
     /// The kubelet is back: it posts its status and renews.
     pub fn wake(&mut self, node: &str) {
+        self.post(node, ConditionStatus::True);
+    }
+
+    /// The kubelet posts its status, with this readiness, and renews.
+    pub fn post(&mut self, node: &str, readiness: ConditionStatus) {
         let name = NodeName::from(node);
         self.kubelets.get_mut(node).expect("a node of ours").renews = Some(self.now + RENEWAL);
         let mut changed = (**self.cluster.node(&name).expect("a node of ours")).clone();
         let mut conditions = changed.conditions.to_vec();
         for condition in &mut conditions {
-            let healthy =
-                if condition.kind == *READY { ConditionStatus::True } else { ConditionStatus::False };
+            let posted = if condition.kind == *READY { readiness } else { ConditionStatus::False };
             condition.last_heartbeat = Some(self.now);
-            if condition.status != healthy {
-                (condition.status, condition.last_transition) = (healthy, Some(self.now));
+            if condition.status != posted {
+                (condition.status, condition.last_transition) = (posted, Some(self.now));
             }
         }
         changed.conditions = conditions.into();
@@ -166,13 +175,15 @@ impl Sim {
             self.now = self.now.max(next);
             if renewal == Some(next) {
                 self.renew_due();
-            } else if controller == Some(next) {
-                self.controller.as_mut().expect("it has a deadline").handle_timeout(&self.cluster, self.now);
-                self.drain();
-            } else {
-                self.shadow.as_mut().expect("it has a deadline").handle_timeout(&self.cluster, self.now);
-                self.drain();
+                continue;
             }
+            let is_controller = controller == Some(next);
+            let engine = if is_controller { &mut self.controller } else { &mut self.shadow };
+            engine.as_mut().expect("it has a deadline").handle_timeout(&self.cluster, self.now);
+            self.drain();
+            let engine = if is_controller { &self.controller } else { &self.shadow };
+            let again = engine.as_ref().and_then(Engine::poll_timeout).expect("there is always a next pass");
+            assert!(again.at > self.now, "woken at {}, and again for {}: {}", self.now, again.at, again.why);
         }
         self.now = until;
     }
