@@ -11,7 +11,7 @@ use kordon::{
     engine::{
         Due, Effect, Engine, Footing, Known, Origin, ServerVersion, Settings, Sight, Stage, Write, ZoneState,
     },
-    forecast::{Forecast, What},
+    forecast::{Assumptions, Forecast, Happens, Incident, What},
     time::{Span, Timestamp},
 };
 use proptest::prelude::*;
@@ -434,4 +434,67 @@ fn a_forecast_takes_a_node_for_silent_after_it_missed_a_renewal() {
     assert_eq!(foretold(&sim), 0, "it may yet renew");
     sim.run(RENEWAL * 2);
     assert_eq!(foretold(&sim), 3, "Unknown, the taint, one pod");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Each incident is a node, when it gives its last sign of life, and when it is back, if ever.
+    #[test]
+    fn what_is_foretold_under_assumptions_happens_when_they_come_true(
+        incidents in prop::collection::btree_map(0_usize..24, (0_i64..60, prop::option::of(20_i64..500)), 1..12),
+    ) {
+        let mut sim = peaceful(24, &settings());
+        sim.attach_shadow(settings());
+        sim.run(Span::from_secs(30));
+        let (begin, horizon) = (sim.now, Span::from_secs(900));
+        let mut script = Vec::new();
+        for (node, (fails, back)) in incidents {
+            let node = format!("n{node:02}");
+            let fails = begin + Span::from_secs(fails);
+            script.push((fails, Happens::Fails, node.clone()));
+            script.extend(back.map(|back| (fails + Span::from_secs(back), Happens::Recovers, node)));
+        }
+        script.sort_by_key(|(at, ..)| *at);
+        let incident = |(at, what, node): &(Timestamp, Happens, String)| {
+            Incident { at: *at, node: NodeName::from(node.as_str()), what: *what }
+        };
+        let assumptions = Assumptions { incidents: script.iter().map(incident).collect() };
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, begin, horizon);
+
+        sim.done.clear();
+        for (at, what, node) in &script {
+            sim.run(at.since(sim.now));
+            match what {
+                Happens::Fails => sim.fail(node),
+                Happens::Recovers => sim.wake(node),
+                Happens::Removed => unreachable!("not in the script"),
+            }
+        }
+        sim.run((begin + horizon).since(sim.now));
+        let mut happened: BTreeMap<What, Vec<Timestamp>> = BTreeMap::new();
+        for effect in &sim.done {
+            if let Some(what) = what(effect) {
+                happened.entry(what).or_default().push(effect.at);
+            }
+        }
+        let mut foretold: BTreeMap<What, Vec<Timestamp>> = BTreeMap::new();
+        for step in &forecast.steps {
+            foretold.entry(step.what.clone()).or_default().push(step.at);
+        }
+        let near_the_end = |at: &Timestamp| *at + TOLERANCE >= begin + horizon;
+        for (what, times) in happened.iter_mut().chain(foretold.iter_mut()) {
+            let _ = what;
+            times.retain(|at| !near_the_end(at));
+        }
+        happened.retain(|_, times| !times.is_empty());
+        foretold.retain(|_, times| !times.is_empty());
+        let keys = |all: &BTreeMap<What, Vec<Timestamp>>| all.keys().cloned().collect::<Vec<_>>();
+        prop_assert_eq!(keys(&foretold), keys(&happened), "script {:?}", script);
+        for (what, times) in &happened {
+            let off: Vec<Span> = times.iter().zip(&foretold[what]).map(|(a, b)| abs(a.since(*b))).collect();
+            prop_assert!(off.iter().all(|off| *off <= TOLERANCE) && times.len() == foretold[what].len(), "{:?}: {:?} foretold, {:?} happened", what, foretold[what], times);
+        }
+    }
 }

@@ -162,7 +162,8 @@ impl Record {
         }
     }
 
-    fn see(&mut self, sign: Sign, at: Timestamp) -> bool {
+    /// Takes in a sign of life, unless a later one was seen. Tells whether it counts.
+    pub fn see(&mut self, sign: Sign, at: Timestamp) -> bool {
         let later = at > self.probe;
         if later {
             (self.probe, self.sign) = (at, sign);

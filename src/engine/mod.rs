@@ -333,6 +333,16 @@ impl Engine {
         self.attention.on_upheaval();
     }
 
+    /// Takes a node for alive from now on, or for silent after a last sign of life now.
+    pub fn assume_life(&mut self, node: &NodeName, is_alive: bool, now: Timestamp) {
+        let Some(record) = self.records.get_mut(node) else { return };
+        if record.assumed_alive {
+            record.see(Sign::Lease, now);
+        }
+        record.assumed_alive = is_alive;
+        self.attention.on_upheaval();
+    }
+
     /// Whether timers and queues run at all: not while we are blind or nobody leads.
     fn acts(&self) -> bool {
         self.sight == Sight::Clear && self.shadow.as_ref().is_none_or(Shadow::has_controller)

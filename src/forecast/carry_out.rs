@@ -50,7 +50,7 @@ fn swapped(taints: &[Taint], add: &[Taint], remove: &[Taint]) -> Arc<[Taint]> {
     result.into()
 }
 
-fn change_node(
+pub(super) fn change_node(
     cluster: &mut Cluster,
     name: &NodeName,
     applied: &mut Vec<Applied>,

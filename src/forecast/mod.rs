@@ -1,8 +1,10 @@
 //! Runs the engine forward on a virtual clock over a copy of the cluster.
 
+mod assume;
 mod carry_out;
 pub mod story;
 
+pub use assume::{Assumptions, HEARTBEAT, Happens, Incident};
 pub use carry_out::carry_out;
 
 use std::collections::BTreeMap;
@@ -57,10 +59,22 @@ impl Forecast {
     ///
     /// `ahead` is how far the API server's clock, by which leases are written, is ahead of ours.
     pub fn run(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp, horizon: Span) -> Self {
+        Self::under(&Assumptions::default(), engine, cluster, ahead, now, horizon)
+    }
+
+    /// The same, under assumptions.
+    pub fn under(
+        assumptions: &Assumptions,
+        engine: &Engine,
+        cluster: &Cluster,
+        ahead: Span,
+        now: Timestamp,
+        horizon: Span,
+    ) -> Self {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
         if engine.footing(now) == Footing::Firm {
             let mut run = Run::new(engine, cluster, ahead, now);
-            run.to(forecast.until, &mut forecast.steps);
+            run.to(forecast.until, assumptions, &mut forecast.steps);
         }
         for (place, step) in forecast.steps.iter().enumerate() {
             forecast.by_node.entry(step.what.node().clone()).or_default().push(place);
@@ -113,21 +127,36 @@ impl Run {
         run
     }
 
-    fn to(&mut self, until: Timestamp, steps: &mut Vec<Step>) {
+    fn to(&mut self, until: Timestamp, assumptions: &Assumptions, steps: &mut Vec<Step>) {
+        let mut incidents: Vec<&Incident> = assumptions.incidents.iter().collect();
+        incidents.sort_by_key(|incident| incident.at);
+        let mut incidents = incidents.into_iter().peekable();
         loop {
             while let Some(effect) = self.engine.poll_effect() {
                 steps.extend(self.step(&effect));
                 self.carry_out(&effect.write);
                 self.engine.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
             }
-            let Some(next) = self.engine.poll_timeout().filter(|next| next.at <= until) else { return };
-            self.now = self.now.max(next.at);
+            let due = self.engine.poll_timeout().map(|next| next.at).filter(|at| *at <= until);
+            let sooner = |incident: &&Incident| incident.at <= due.unwrap_or(until);
+            if let Some(incident) = incidents.next_if(sooner) {
+                self.now = self.now.max(incident.at);
+                self.happen(incident);
+                continue;
+            }
+            let Some(due) = due else { return };
+            self.now = self.now.max(due);
             self.engine.handle_timeout(&self.cluster, self.now);
         }
     }
 
     fn carry_out(&mut self, write: &Write) {
         carry_out(&mut self.cluster, write, self.now, &mut self.applied);
+        self.hand_over();
+    }
+
+    /// Tells the engine what has changed.
+    fn hand_over(&mut self) {
         for applied in self.applied.drain(..) {
             self.engine.handle_change(&self.cluster, &applied, self.now);
         }

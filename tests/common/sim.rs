@@ -126,6 +126,12 @@ impl Sim {
         self.kubelets.get_mut(node).expect("a node of ours").renews = None;
     }
 
+    /// The kubelet renews once more, and falls silent.
+    pub fn fail(&mut self, node: &str) {
+        self.renew(&NodeName::from(node));
+        self.silence(node);
+    }
+
     /// The kubelet is back: it posts its status and renews.
     pub fn wake(&mut self, node: &str) {
         self.post(node, ConditionStatus::True);
