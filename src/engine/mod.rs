@@ -305,7 +305,7 @@ impl Engine {
         let (out, in_flight) = self.out.run_ahead();
         let copy = Self {
             settings: self.settings.clone(),
-            rules: self.rules.clone(),
+            rules: self.rules,
             records: self.records.clone(),
             registered: self.registered.clone(),
             roll_changed: self.roll_changed,
