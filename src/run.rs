@@ -258,6 +258,7 @@ impl Loop {
         };
         match update(&mut self.app, action, self.clock.now()) {
             Request::Draw => {}
+            Request::Thaw(before) => let_go(before),
             Request::Repaint => surface.repaint().map_err(RunError::Draw)?,
             Request::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Request::Quit => return Ok(Next::Leave),
@@ -349,7 +350,7 @@ impl Loop {
         self.next_forecast = Instant::now() + FORECAST.max(cost * COST);
         match forecast {
             // The next refresh takes it in; a tick is never far while there is something to foresee.
-            Some(forecast) => self.app.live.forecast = Some(forecast),
+            Some(forecast) => let_go(self.app.live.forecast.replace(forecast)),
             None => {
                 let now = self.clock.now();
                 self.app.live.journal.trouble(now, "", "a forecast failed: times ahead may be missing");
@@ -380,17 +381,25 @@ impl Loop {
         if !self.unforeseen || self.forecast.is_some() || Instant::now() < self.next_forecast {
             return;
         }
-        if !self.app.is_abnormal(now) {
-            self.app.live.forecast = None;
+        if !self.app.live.is_abnormal() {
+            if let Some(before) = self.app.live.forecast.take() {
+                let_go(before);
+            }
             return;
         }
-        let Some(engine) = self.app.engine.clone() else { return };
+        let Some(engine) = self.app.live.engine.clone() else { return };
         let (cluster, ahead) = (self.app.live.cluster.clone(), self.app.live.feeds.ahead());
         self.unforeseen = false;
         self.forecast_begun = Instant::now();
         self.forecast =
             Some(tokio::task::spawn_blocking(move || Forecast::run(&engine, &cluster, ahead, now, HORIZON)));
     }
+}
+
+/// Drops something large on another thread: keys do not wait for that.
+fn let_go<T: Send + 'static>(value: T) {
+    // Nobody waits for the end of it.
+    let _ = tokio::task::spawn_blocking(move || drop(value));
 }
 
 /// Sleeps until the moment; for ever where there is none.

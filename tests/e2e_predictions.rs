@@ -85,7 +85,7 @@ async fn silent_nodes_are_foretold(plane: &mut Plane) -> Result<()> {
         })
         .await?;
     let (app, forecasts) = observer.finish().await?;
-    ensure!(app.engine.is_some(), "the observer never began: {:?}", app.live.feeds);
+    ensure!(app.live.engine.is_some(), "the observer never began: {:?}", app.live.feeds);
 
     let real = Happened::of_witness(&witness);
     let silent: BTreeSet<String> = SILENT.map(String::from).into();

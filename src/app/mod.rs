@@ -3,6 +3,7 @@
 //! The loop (`run`) feeds it: [`App::hear`] takes what the watches say, [`App::outcome`] what came of effects,
 //! [`App::wake`] time, [`update()`] what the user asks for. Nothing in here waits, reads a clock or draws.
 
+pub mod attention;
 pub mod commands;
 pub mod detail;
 pub mod facts;
@@ -18,6 +19,7 @@ pub mod views;
 
 use std::collections::{BTreeMap, VecDeque};
 
+pub use attention::{Attention, Census};
 pub use commands::{Action, Command};
 pub use detail::{Detail, Subject};
 pub use facts::{Duty, Facts, Mode, Options, ThemeName};
@@ -29,7 +31,7 @@ pub use listing::{Listing, Step};
 pub use order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
 pub use screen::{Pane, Screen};
 pub use update::{Request, update};
-pub use views::{EvictionRow, EvictionState, NodeDue, Views, What};
+pub use views::{EvictionRow, EvictionState, NodeDue, Revision, Views, What};
 
 use crate::{
     cluster::{Applied, Change, Cluster},
@@ -55,8 +57,6 @@ pub struct App {
     pub live: Knowledge,
     /// What was known when the user froze the screen, and when that was.
     pub frozen: Option<(Timestamp, Box<Knowledge>)>,
-    /// None until nodes and leases have been listed.
-    pub engine: Option<Engine>,
     sight: Sight,
     begun: Timestamp,
     /// Effects that nobody has taken yet.
@@ -69,19 +69,44 @@ pub struct App {
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
     pub cluster: Cluster,
+    /// None until nodes and leases have been listed.
+    pub engine: Option<Engine>,
     pub feeds: Feeds,
     pub heartbeats: Heartbeats,
     pub journal: Journal,
     pub forecast: Option<Forecast>,
+    pub attention: Attention,
+    /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
+    nodes_changed: u64,
     /// What the engine knew when it was last asked.
     pub views: Views,
 }
 
 impl Knowledge {
     /// What stories of nodes and pods are told from; none before the engine has begun.
-    pub fn teller<'a>(&'a self, engine: Option<&'a Engine>, now: Timestamp) -> Option<Teller<'a>> {
-        let Self { cluster, forecast, feeds, .. } = self;
-        Some(Teller { engine: engine?, cluster, forecast: forecast.as_ref(), ahead: feeds.ahead(), now })
+    pub fn teller(&self, now: Timestamp) -> Option<Teller<'_>> {
+        let Self { cluster, engine, forecast, feeds, .. } = self;
+        Some(Teller {
+            engine: engine.as_ref()?,
+            cluster,
+            forecast: forecast.as_ref(),
+            ahead: feeds.ahead(),
+            now,
+        })
+    }
+
+    /// Takes in what a change did to the cluster.
+    fn note(&mut self, applied: &Applied) {
+        self.attention.note(applied);
+        match applied {
+            Applied::Lease(delta) => self.heartbeats.note(delta),
+            Applied::Node(delta) => {
+                let unchanged =
+                    matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.says_the_same_as(new));
+                self.nodes_changed += u64::from(!unchanged);
+            }
+            Applied::Pod(_) | Applied::Leader(..) | Applied::Other => {}
+        }
     }
 }
 
@@ -96,7 +121,6 @@ impl App {
             screen: Screen::new(themes),
             live: Knowledge::default(),
             frozen: None,
-            engine: None,
             sight: Sight::Clear,
             begun: now,
             outbox: VecDeque::new(),
@@ -130,7 +154,7 @@ impl App {
         if let Some(effect) = self.under_way.remove(&id) {
             self.live.journal.outcome(&effect, &outcome, now);
         }
-        if let Some(engine) = &mut self.engine {
+        if let Some(engine) = &mut self.live.engine {
             engine.handle_outcome(&self.live.cluster, id, outcome, now);
         }
         self.drain();
@@ -138,7 +162,7 @@ impl App {
 
     /// Does what is due; tells whether anything came of it.
     pub fn wake(&mut self, now: Timestamp) -> bool {
-        if let Some(engine) = &mut self.engine {
+        if let Some(engine) = &mut self.live.engine {
             engine.handle_timeout(&self.live.cluster, now);
         }
         self.drain()
@@ -146,7 +170,7 @@ impl App {
 
     /// When [`App::wake`] must be called next.
     pub fn wakes_at(&self) -> Option<Timestamp> {
-        self.engine.as_ref()?.poll_timeout().map(|deadline| deadline.at)
+        self.live.engine.as_ref()?.poll_timeout().map(|deadline| deadline.at)
     }
 
     /// The next effect to be carried out; its outcome is to come back through [`App::outcome`].
@@ -162,7 +186,7 @@ impl App {
 
     /// Asks the engine anew what it knows, and puts the lists in order by it.
     pub fn refresh(&mut self, now: Timestamp) {
-        self.live.refresh(self.engine.as_ref(), now);
+        self.live.refresh(now);
         if self.frozen.is_none() {
             self.arrange(now);
         }
@@ -173,20 +197,13 @@ impl App {
         self.frozen.is_none() && (!self.live.cluster.nodes().is_empty() || !self.live.feeds.is_empty())
     }
 
-    /// Whether anything is due or may come due, so that a forecast has something to tell.
-    pub fn is_abnormal(&self, now: Timestamp) -> bool {
-        self.engine.as_ref().is_some_and(|engine| self.live.is_abnormal(engine, now))
-    }
-
     fn on_changes(&mut self, changes: Vec<Change>, now: Timestamp) {
         let mut applied = Vec::new();
         for change in changes {
             self.live.cluster.apply(change, &mut applied);
             for applied in applied.drain(..) {
-                if let Applied::Lease(delta) = &applied {
-                    self.live.heartbeats.note(delta);
-                }
-                if let Some(engine) = &mut self.engine {
+                self.live.note(&applied);
+                if let Some(engine) = &mut self.live.engine {
                     engine.handle_change(&self.live.cluster, &applied, now);
                 }
             }
@@ -217,7 +234,7 @@ impl App {
             return;
         }
         self.sight = sight;
-        if let Some(engine) = &mut self.engine {
+        if let Some(engine) = &mut self.live.engine {
             engine.handle_sight(&self.live.cluster, sight, now);
             self.drain();
         }
@@ -230,7 +247,7 @@ impl App {
         let leases = self.live.cluster.leases().is_synced()
             || matches!(feeds.state(FeedKind::Leases), Some(FeedState::Forbidden { .. } | FeedState::Off));
         let leader = self.live.cluster.leader().is_some() || feeds.has_answered(FeedKind::Leader);
-        if self.engine.is_some() || !(nodes && leases) {
+        if self.live.engine.is_some() || !(nodes && leases) {
             return;
         }
         let settings = self.settings.clone();
@@ -242,14 +259,14 @@ impl App {
         if self.sight != Sight::Clear {
             engine.handle_sight(&self.live.cluster, self.sight, now);
         }
-        self.engine = Some(engine);
+        self.live.engine = Some(engine);
         self.drain();
         self.refresh(now);
     }
 
     /// Takes everything that the engine has to say; tells whether that was anything.
     fn drain(&mut self) -> bool {
-        let Some(engine) = &mut self.engine else { return false };
+        let Some(engine) = &mut self.live.engine else { return false };
         let mut any = false;
         while let Some(notice) = engine.poll_notice() {
             self.live.journal.notice(notice);

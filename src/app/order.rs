@@ -5,12 +5,12 @@ use super::{
     filter::{Filter, Filterable},
     journal::Entry,
     screen::Pane,
-    views::EvictionRow,
+    views::{EvictionRow, Revision},
 };
 use crate::{
     cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
     engine::{Known, Stage, ZoneView},
-    time::{Span, Timestamp},
+    time::Timestamp,
 };
 
 /// The column that a list is sorted by.
@@ -80,19 +80,77 @@ columns! {
     }
 }
 
+/// What the order of a list was made by, and how far what it hangs on had come: while that stays the same, so does the
+/// order, and nothing is sorted. A key that only moves never sorts; nor do signs of life, of which there are hundreds a
+/// second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Basis<C> {
+    sort: Sort<C>,
+    filter: Filter,
+    revision: Revision,
+    /// When what is shown was taken; none where the order hangs on nothing that changes all the time.
+    taken: Option<Timestamp>,
+}
+
+impl Basis<NodeColumn> {
+    fn of(shown: &Knowledge, sort: Sort<NodeColumn>, filter: &Filter) -> Self {
+        let Revision { nodes, dues, .. } = shown.views.revision;
+        let restless = match sort.column {
+            NodeColumn::Heartbeat
+            | NodeColumn::Stage
+            | NodeColumn::Pods
+            | NodeColumn::Cpu
+            | NodeColumn::Memory => true,
+            NodeColumn::Trouble
+            | NodeColumn::Name
+            | NodeColumn::Zone
+            | NodeColumn::Roles
+            | NodeColumn::Ready
+            | NodeColumn::Since
+            | NodeColumn::Due
+            | NodeColumn::Taints
+            | NodeColumn::Conditions
+            | NodeColumn::Address
+            | NodeColumn::Version
+            | NodeColumn::Kind
+            | NodeColumn::Age => false,
+        };
+        Self {
+            sort,
+            filter: filter.clone(),
+            revision: Revision { nodes, dues, evictions: 0 },
+            taken: restless.then_some(shown.views.taken),
+        }
+    }
+}
+
+impl Basis<EvictionColumn> {
+    fn of(shown: &Knowledge, sort: Sort<EvictionColumn>, filter: &Filter) -> Self {
+        let revision = Revision { evictions: shown.views.revision.evictions, ..Revision::default() };
+        Self { sort, filter: filter.clone(), revision, taken: None }
+    }
+}
+
 impl App {
-    /// Puts every list in order and keeps out what its filter keeps out.
+    /// Puts every list in order and keeps out what its filter keeps out; those whose order cannot have changed are left
+    /// as they are.
     pub fn arrange(&mut self, now: Timestamp) {
         let now = self.shown_at(now);
         let shown = self.frozen.as_ref().map_or(&self.live, |(_, knowledge)| knowledge);
-        let teller = shown.teller(self.engine.as_ref(), now);
+        let teller = shown.teller(now);
         let screen = &mut self.screen;
-        let filter = screen.filter(Pane::Nodes).clone();
-        screen.nodes.list.replace(nodes(shown, &filter, screen.nodes.sort));
+        let basis = Basis::<NodeColumn>::of(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
+        if screen.nodes.arranged.as_ref() != Some(&basis) {
+            screen.nodes.list.replace(nodes(shown, &basis.filter, basis.sort));
+            screen.nodes.arranged = Some(basis);
+        }
         let filter = screen.filter(Pane::Zones).clone();
         screen.zones.list.replace(zones(shown, &filter, screen.zones.sort));
-        let filter = screen.filter(Pane::Evictions).clone();
-        screen.evictions.list.replace(evictions(shown, &filter, screen.evictions.sort, now));
+        let basis = Basis::<EvictionColumn>::of(shown, screen.evictions.sort, screen.filter(Pane::Evictions));
+        if screen.evictions.arranged.as_ref() != Some(&basis) {
+            screen.evictions.list.replace(evictions(shown, &basis.filter, basis.sort));
+            screen.evictions.arranged = Some(basis);
+        }
         let filter = screen.filter(Pane::Pods).clone();
         let pods = screen.inside.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
         screen.pods.list.replace(pods.unwrap_or_default());
@@ -131,7 +189,7 @@ fn nodes(shown: &Knowledge, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<Node
 }
 
 fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
-    let health = shown.views.health.get(&node.name);
+    let health = || shown.health(node);
     let due = shown.views.dues.get(&node.name);
     let load = || shown.cluster.load(&node.name);
     match column {
@@ -153,12 +211,12 @@ fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
             Rank::Number(-since.as_nanos())
         }
         NodeColumn::Heartbeat => {
-            let seen = health.map(|health| health.probe);
+            let seen = health().map(|health| health.probe);
             let seen = seen.or_else(|| shown.cluster.lease(&node.name)?.renewed);
             Rank::Number(seen.map_or(i64::MIN, Timestamp::as_nanos))
         }
         NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
-        NodeColumn::Stage => Rank::Number(match health.map(|health| health.stage) {
+        NodeColumn::Stage => Rank::Number(match health().map(|health| health.stage) {
             Some(Stage::Tainted) => 0,
             Some(Stage::Requested) => 1,
             Some(Stage::Queued) => 2,
@@ -225,12 +283,12 @@ fn zones(shown: &Knowledge, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<Zone
     sorted(rows.map(|zone| (rank(zone), zone.key.clone())).collect(), sort.reversed)
 }
 
-fn evictions(shown: &Knowledge, filter: &Filter, sort: Sort<EvictionColumn>, now: Timestamp) -> Vec<Key> {
+fn evictions(shown: &Knowledge, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<Key> {
     let rows = shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { key, row }));
     let rank = |key: &Key, row: &EvictionRow| match sort.column {
         EvictionColumn::Due => {
-            let ahead = row.state.at().map_or(Span::MAX, |at| at.since(now));
-            Rank::Pair(row.state.rank().into(), ahead.as_nanos())
+            let at = row.state.at().map_or(i64::MAX, Timestamp::as_nanos);
+            Rank::Pair(row.state.rank().into(), at)
         }
         EvictionColumn::Pod => Rank::Text(key.to_string().into()),
         EvictionColumn::Node => Rank::Text(row.node.0.clone()),

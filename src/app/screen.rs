@@ -9,7 +9,7 @@ use super::{
     facts::ThemeName,
     filter::Filter,
     listing::{Listing, Step},
-    order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
+    order::{Basis, EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
 };
 use crate::cluster::{Key, NodeName, ZoneKey};
 
@@ -84,11 +84,13 @@ pub struct Screen {
 pub struct Table<K, C> {
     pub list: Listing<K>,
     pub sort: Sort<C>,
+    /// What the list was last put in order by.
+    pub(super) arranged: Option<Basis<C>>,
 }
 
 impl<K, C: Default> Default for Table<K, C> {
     fn default() -> Self {
-        Self { list: Listing::default(), sort: Sort::default() }
+        Self { list: Listing::default(), sort: Sort::default(), arranged: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use tui_input::{Input, InputRequest};
 
 use super::{
-    App,
+    App, Knowledge,
     commands::Action,
     detail::{Detail, Subject},
     filter::Filter,
@@ -14,10 +14,12 @@ use super::{
 use crate::{cluster::NodeName, time::Timestamp};
 
 /// What an action asks of the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Request {
     /// Draw.
     Draw,
+    /// Draw, and let go of what was frozen where nobody has to wait for it: that may be another 150,000 pods.
+    Thaw(Box<Knowledge>),
     /// Draw everything anew, whatever the terminal seems to show.
     Repaint,
     Suspend,
@@ -45,7 +47,11 @@ pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
         Action::Detail => open_detail(app),
         Action::Back => back(app),
         Action::Wide => app.screen.wide = !app.screen.wide,
-        Action::Freeze => freeze(app, now),
+        Action::Freeze => {
+            let before = freeze(app, now);
+            app.arrange(now);
+            return before.map_or(Request::Draw, Request::Thaw);
+        }
         Action::Theme => app.screen.next_theme(),
         Action::Help => app.screen.help = if app.screen.help.is_some() { None } else { Some(0) },
     }
@@ -166,6 +172,11 @@ fn back(app: &mut App) {
     }
 }
 
-fn freeze(app: &mut App, now: Timestamp) {
-    app.frozen = if app.frozen.is_some() { None } else { Some((now, Box::new(app.live.clone()))) };
+/// Freezes the screen, or lets it go on; tells what it was frozen at.
+fn freeze(app: &mut App, now: Timestamp) -> Option<Box<Knowledge>> {
+    let before = app.frozen.take();
+    if before.is_none() {
+        app.frozen = Some((now, Box::new(app.live.clone())));
+    }
+    before.map(|(_, knowledge)| knowledge)
 }

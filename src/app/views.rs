@@ -1,4 +1,4 @@
-//! What the engine knows, asked for once and shown many times.
+//! What the engine knows of the nodes and pods that something is due at, asked for once and shown many times.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 
 use super::Knowledge;
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod, TaintEffect},
+    cluster::{Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod},
     engine::{Cause, Due, Engine, Footing, Known, NodeHealth, Stage, Why, ZoneView},
     forecast,
     time::{Span, Timestamp},
@@ -22,11 +22,20 @@ pub struct Views {
     pub taken: Timestamp,
     /// None until the engine has begun.
     pub footing: Option<Footing>,
-    pub health: BTreeMap<NodeName, NodeHealth>,
     pub zones: Vec<ZoneView>,
     pub evictions: BTreeMap<Key, EvictionRow>,
     /// What comes next to a node, where anything does.
     pub dues: BTreeMap<NodeName, NodeDue>,
+    pub revision: Revision,
+}
+
+/// Counts the changes of what lists are put in order by: while they stay the same, so does the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Revision {
+    /// Of node objects, but for what a kubelet's sign of life changes.
+    pub nodes: u64,
+    pub dues: u64,
+    pub evictions: u64,
 }
 
 /// A pod that leaves, will leave, or might have left.
@@ -96,36 +105,40 @@ impl EvictionState {
 }
 
 impl Knowledge {
-    /// Asks the engine anew.
-    pub fn refresh(&mut self, engine: Option<&Engine>, now: Timestamp) {
-        let Some(engine) = engine else {
+    /// Asks the engine anew about the nodes and pods that something is due at. Of the others it is asked when they
+    /// are shown ([`Knowledge::health`]): with 5,000 nodes, most are well and few are on screen.
+    pub fn refresh(&mut self, now: Timestamp) {
+        let Some(engine) = &self.engine else {
             self.views.taken = now;
+            self.views.revision.nodes = self.nodes_changed;
             return;
         };
-        let nodes = self.cluster.nodes().iter();
-        let health = nodes.filter_map(|node| Some((node.name.clone(), engine.health(node)?))).collect();
+        self.attention.look(engine, &self.cluster, self.feeds.ahead(), now);
         let before = std::mem::take(&mut self.views);
         let mut views = Views {
             taken: now,
             footing: Some(engine.footing(now)),
-            health,
             zones: engine.zones(now),
             evictions: self.pending(engine, now),
             dues: BTreeMap::new(),
+            revision: Revision { nodes: self.nodes_changed, ..before.revision },
         };
         let foreseen = self.forecast.as_ref().map_or(Timestamp::EPOCH, |forecast| forecast.made);
         remember_cancelled(&before, &mut views.evictions, &self.cluster, foreseen, now);
         views.dues = self.dues(engine, &views, now);
+        views.revision.dues += u64::from(views.dues != before.dues);
+        views.revision.evictions += u64::from(views.evictions != before.evictions);
         self.views = views;
     }
 
-    /// Whether anything is due or may come due.
-    pub fn is_abnormal(&self, engine: &Engine, now: Timestamp) -> bool {
-        self.cluster.nodes().iter().any(|node| {
-            !node.is_ready()
-                || node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
-                || forecast::is_silent(engine, &self.cluster, node, self.feeds.ahead(), now)
-        })
+    /// What the controller believes of a node; none before there is an engine and a pass has seen the node.
+    pub fn health(&self, node: &Node) -> Option<NodeHealth> {
+        self.engine.as_ref()?.health(node)
+    }
+
+    /// Whether anything was due, or might come due, when the engine was last asked.
+    pub fn is_abnormal(&self) -> bool {
+        !self.attention.unwell().is_empty()
     }
 
     /// Every eviction that the engine counts down, the forecast foresees, or that is under way.
@@ -152,15 +165,11 @@ impl Knowledge {
     }
 
     fn add_terminating(&self, rows: &mut BTreeMap<Key, EvictionRow>) {
-        for node in self.cluster.nodes().iter() {
-            if self.cluster.load(&node.name).terminating == 0 {
-                continue;
-            }
-            for pod in self.cluster.pods_on(&node.name) {
-                let Some(row) = terminating(pod, node) else { continue };
-                let why = rows.remove(&pod.key).map(|row| row.why).unwrap_or_default();
-                rows.insert(pod.key.clone(), EvictionRow { why, ..row });
-            }
+        for pod in self.cluster.terminating_pods() {
+            let node = pod.node.as_ref().and_then(|node| self.cluster.node(node));
+            let Some(row) = node.and_then(|node| terminating(pod, node)) else { continue };
+            let why = rows.remove(&pod.key).map(|row| row.why).unwrap_or_default();
+            rows.insert(pod.key.clone(), EvictionRow { why, ..row });
         }
     }
 }
@@ -215,25 +224,26 @@ impl Knowledge {
     /// What comes next to each node: what the forecast says, else the first of its evictions, else what its silence
     /// leads to.
     fn dues(&self, engine: &Engine, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NodeDue> {
-        let mut dues = self.foreseen_dues(views, now);
+        let mut dues = self.foreseen_dues(now);
         add_evictions(views, &mut dues);
         let firm = views.footing == Some(Footing::Firm);
-        for (name, health) in &views.health {
+        for node in self.attention.unwell().iter().filter_map(|name| self.cluster.node(name)) {
+            let Some(health) = engine.health(node) else { continue };
             let (at, what) = match health.stage {
-                Stage::Well if firm && self.is_going_silent(engine, name, now) => {
+                Stage::Well if firm && self.is_going_silent(engine, node, now) => {
                     (Some(health.expires()), What::Unknown)
                 }
                 Stage::Queued | Stage::Requested => (None, What::Taint),
                 Stage::Well | Stage::Tainted => continue,
             };
-            let why = engine.why_silent(name).unwrap_or_default();
+            let why = engine.why_silent(&node.name).unwrap_or_default();
             let estimated = health.known != Known::Seen;
-            dues.entry(name.clone()).or_insert(NodeDue { at, what, estimated, why });
+            dues.entry(node.name.clone()).or_insert(NodeDue { at, what, estimated, why });
         }
         dues
     }
 
-    fn foreseen_dues(&self, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NodeDue> {
+    fn foreseen_dues(&self, now: Timestamp) -> BTreeMap<NodeName, NodeDue> {
         let mut dues = BTreeMap::new();
         for step in self.forecast.iter().flat_map(|forecast| &forecast.steps).filter(|step| step.at > now) {
             let what = match &step.what {
@@ -245,17 +255,22 @@ impl Knowledge {
             dues.entry(node.clone()).or_insert_with(|| NodeDue {
                 at: Some(step.at),
                 what,
-                estimated: is_estimated(views.health.get(node), &step.why),
+                estimated: self.is_estimated(node, &step.why),
                 why: step.why.clone(),
             });
         }
         dues
     }
 
-    fn is_going_silent(&self, engine: &Engine, name: &NodeName, now: Timestamp) -> bool {
-        self.cluster.node(name).is_some_and(|node| {
-            node.is_ready() && forecast::is_silent(engine, &self.cluster, node, self.feeds.ahead(), now)
-        })
+    fn is_going_silent(&self, engine: &Engine, node: &Node, now: Timestamp) -> bool {
+        node.is_ready() && forecast::is_silent(engine, &self.cluster, node, self.feeds.ahead(), now)
+    }
+
+    /// Whether a foreseen time hangs on an estimate, or on chance among several waiting nodes.
+    fn is_estimated(&self, node: &NodeName, why: &Why) -> bool {
+        let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
+        let health = || self.health(self.cluster.node(node)?);
+        waits || health().is_some_and(|health| health.known != Known::Seen)
     }
 }
 
@@ -280,10 +295,4 @@ fn add_evictions(views: &Views, dues: &mut BTreeMap<NodeName, NodeDue>) {
             (due.at, due.estimated, due.why) = (Some(at), known != Known::Seen, row.why.clone());
         }
     }
-}
-
-/// Whether a foreseen time hangs on an estimate, or on chance among several waiting nodes.
-fn is_estimated(health: Option<&NodeHealth>, why: &Why) -> bool {
-    let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
-    waits || health.is_some_and(|health| health.known != Known::Seen)
 }

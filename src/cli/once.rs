@@ -92,7 +92,7 @@ impl Asked {
         let late = || Failure::TooSlow { waited: args.timeout, missing: missing(&app) };
         let late = (!is_whole(&app)).then(late);
         let at = clock.now();
-        if app.engine.is_some() {
+        if app.live.engine.is_some() {
             foresee(&mut app, at);
         } else if let Some(late) = late {
             return Err(late);
@@ -108,7 +108,7 @@ impl Asked {
 
 /// Whether the engine has begun and everything that may be listed has been.
 fn is_whole(app: &App) -> bool {
-    app.engine.is_some() && WANTED.iter().all(|kind| has_ended(app, *kind))
+    app.live.engine.is_some() && WANTED.iter().all(|kind| has_ended(app, *kind))
 }
 
 fn has_ended(app: &App, kind: FeedKind) -> bool {
@@ -134,7 +134,7 @@ fn missing(app: &App) -> String {
 
 /// Makes the forecast that the next deadlines come from.
 fn foresee(app: &mut App, now: Timestamp) {
-    if let Some(engine) = &app.engine {
+    if let Some(engine) = &app.live.engine {
         app.live.forecast =
             Some(Forecast::run(engine, &app.live.cluster, app.live.feeds.ahead(), now, HORIZON));
     }

@@ -73,7 +73,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), Failur
 }
 
 fn report(asked: &Asked, subject: &Subject) -> Result<Report, Failure> {
-    let Some(teller) = asked.app.live.teller(asked.app.engine.as_ref(), asked.at) else {
+    let Some(teller) = asked.app.live.teller(asked.at) else {
         return Err(Failure::NotFound("the engine".into()));
     };
     let cluster = teller.cluster;

@@ -77,6 +77,8 @@ pub struct Cluster {
     by_node: CowMap<(NodeName, Key), ()>,
     /// Which pods an owner has.
     by_owner: CowMap<(Uid, Key), ()>,
+    /// Pods whose deletion has begun.
+    terminating: CowMap<Key, ()>,
     /// What the pods of a node add up to.
     loads: CowMap<NodeName, Load>,
 }
@@ -165,6 +167,11 @@ impl Cluster {
         keys_of(&self.by_owner, owner).map(|key| self.pods.get(key).expect("the index follows the table"))
     }
 
+    /// The pods whose deletion has begun, by namespace and name.
+    pub fn terminating_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.terminating.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
+    }
+
     /// The pods of a namespace, by name.
     pub fn pods_in(&self, namespace: &Namespace) -> impl Iterator<Item = &Arc<Pod>> {
         in_namespace(&self.pods, namespace, |pod| &pod.key)
@@ -203,7 +210,7 @@ impl Cluster {
     }
 
     fn apply_pod(&mut self, event: Event<Pod>, applied: &mut Vec<Applied>) {
-        let Self { pods, by_node, by_owner, loads, .. } = self;
+        let Self { pods, by_node, by_owner, terminating, loads, .. } = self;
         pods.apply(event, |delta| {
             let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
             // Most changes leave a pod with its owner and on its node.
@@ -217,6 +224,12 @@ impl Cluster {
                 }
             }
             count(old, new, loads);
+            let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
+            match (old, new) {
+                (_, Some(pod)) if is_terminating(new) => terminating.insert(pod.key.clone(), ()),
+                (Some(pod), _) if is_terminating(old) => terminating.remove(&pod.key),
+                _ => None,
+            };
             applied.push(Applied::Pod(delta));
         });
     }

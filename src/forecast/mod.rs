@@ -93,19 +93,24 @@ impl Forecast {
     }
 }
 
-/// Whether a node has missed its heartbeats, so that it is taken for silent from now on.
+/// After when a node that says nothing more has missed its heartbeats, so that it is taken for silent; none where no
+/// pass has seen it.
 ///
 /// Kubelets renew at a quarter of the Lease's duration; half as much again and a second is allowed them. A node
 /// without a Lease is taken for silent when half its grace is over.
-pub fn is_silent(engine: &Engine, cluster: &Cluster, node: &Node, ahead: Span, now: Timestamp) -> bool {
+pub fn silent_from(engine: &Engine, cluster: &Cluster, node: &Node, ahead: Span) -> Option<Timestamp> {
     let lease = cluster.lease(&node.name);
     if let Some((renewed, duration)) = lease.and_then(|lease| Some((lease.renewed?, lease.duration?))) {
         let interval = duration.as_secs_f64() / 4.0;
-        return now.since(renewed - ahead) > Span::from_secs_f64(interval * 1.5 + 1.0);
+        return Some(renewed - ahead + Span::from_secs_f64(interval * 1.5 + 1.0));
     }
-    engine
-        .health(node)
-        .is_some_and(|health| now.since(health.probe).as_secs_f64() * 2.0 > health.grace.as_secs_f64())
+    let health = engine.health(node)?;
+    Some(health.probe + Span::from_secs_f64(health.grace.as_secs_f64() / 2.0))
+}
+
+/// Whether a node has missed its heartbeats, so that it is taken for silent.
+pub fn is_silent(engine: &Engine, cluster: &Cluster, node: &Node, ahead: Span, now: Timestamp) -> bool {
+    silent_from(engine, cluster, node, ahead).is_some_and(|from| from < now)
 }
 
 /// Copies of engine and cluster on their own clock.

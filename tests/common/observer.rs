@@ -103,7 +103,7 @@ async fn observe(
                 app.refresh(clock.now());
                 forecasts.extend(forecast(&app, clock));
                 show.send_replace(Glance {
-                    footing: app.engine.as_ref().map(|engine| engine.footing(clock.now())),
+                    footing: app.live.engine.as_ref().map(|engine| engine.footing(clock.now())),
                     recorded: recorded.clone(),
                     foretold: forecasts.last().map_or(0, |forecast| forecast.steps.len()),
                     journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),
@@ -120,6 +120,6 @@ async fn observe(
 }
 
 fn forecast(app: &App, clock: Clock) -> Option<Forecast> {
-    let engine = app.engine.as_ref()?;
+    let engine = app.live.engine.as_ref()?;
     Some(Forecast::run(engine, &app.live.cluster, app.live.feeds.ahead(), clock.now(), HORIZON))
 }

@@ -286,7 +286,7 @@ impl Story {
             for node in renewing {
                 self.renew(&node, Span::from_millis(120));
             }
-            if second % 2 == 0 && self.led && self.app.engine.is_some() {
+            if second % 2 == 0 && self.led && self.app.live.engine.is_some() {
                 self.lead();
             }
             self.hear_all();
@@ -333,7 +333,7 @@ impl Story {
 
     fn foresee(&mut self) {
         self.app.refresh(self.now);
-        if let Some(engine) = self.app.engine.as_ref().filter(|_| self.app.is_abnormal(self.now)) {
+        if let Some(engine) = self.app.live.engine.as_ref().filter(|_| self.app.live.is_abnormal()) {
             let forecast = Forecast::run(engine, &self.app.live.cluster, Span::ZERO, self.now, HORIZON);
             self.app.live.forecast = Some(forecast);
         }
@@ -406,7 +406,7 @@ impl Story {
     /// Changes the cluster, and tells the app if it is watching.
     fn put(&mut self, change: Change) {
         self.world.apply(change.clone(), &mut Vec::new());
-        if self.app.engine.is_some() {
+        if self.app.live.engine.is_some() {
             self.tell(vec![change]);
         }
     }

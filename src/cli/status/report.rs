@@ -267,7 +267,7 @@ fn zone(view: &ZoneView) -> ZoneReport {
 
 fn node_report(app: &App, node: &Node, now: Timestamp) -> NodeReport {
     let (cluster, views) = (&app.live.cluster, &app.live.views);
-    let health = views.health.get(&node.name);
+    let health = app.live.health(node);
     let ZoneKey { region, zone } = node.zone();
     let load = cluster.load(&node.name);
     NodeReport {
@@ -277,16 +277,16 @@ fn node_report(app: &App, node: &Node, now: Timestamp) -> NodeReport {
         roles: node.roles().map(str::to_owned).collect(),
         unschedulable: node.unschedulable,
         ready: ready(node),
-        probe_timestamp: health.map(|health| health.probe),
-        probe_sign: health.map(|health| sign(health.sign)),
-        probe_known: health.map(|health| known(health.known)),
-        grace_seconds: health.map(|health| seconds(health.grace)),
-        grace_left_seconds: health.map(|health| seconds(health.expires().since(now))),
+        probe_timestamp: health.as_ref().map(|health| health.probe),
+        probe_sign: health.as_ref().map(|health| sign(health.sign)),
+        probe_known: health.as_ref().map(|health| known(health.known)),
+        grace_seconds: health.as_ref().map(|health| seconds(health.grace)),
+        grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
         lease_renewed: lease_renewed(cluster, &node.name),
         taints: node.taints.iter().map(taint).collect(),
         pods: load.pods,
         terminating_pods: load.terminating,
-        eviction_status: health.map(stage),
+        eviction_status: health.as_ref().map(stage),
         next: views.dues.get(&node.name).map(|due| NextReport {
             what: match due.what {
                 What::Unknown => "unknown",

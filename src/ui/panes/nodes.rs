@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_nothing, explain, open, plain, zone_name};
 use crate::{
-    app::{NodeColumn, NodeDue, Pane, What, order},
+    app::{Census, NodeColumn, NodeDue, Pane, What, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
     engine::{Footing, Known, NodeHealth, Stage},
     k8s::feed::{FeedKind, FeedState},
@@ -53,15 +53,7 @@ fn facts(scene: &Scene) -> Runs {
     if nodes.is_empty() {
         return Runs::default();
     }
-    let [mut ready, mut not_ready, mut unknown, mut cordoned] = [0; 4];
-    for node in nodes.iter() {
-        match node.ready().map(|ready| ready.status) {
-            Some(ConditionStatus::True) => ready += 1,
-            Some(ConditionStatus::False | ConditionStatus::Invalid) => not_ready += 1,
-            Some(ConditionStatus::Unknown) | None => unknown += 1,
-        }
-        cordoned += usize::from(node.unschedulable);
-    }
+    let Census { ready, not_ready, unknown, cordoned } = scene.shown.attention.census;
     let mut runs = Runs::new(&text::count(nodes.len()), scene.style(Role::Dim));
     let parts = [
         (ready, "ready", Role::NodeReady),
@@ -118,7 +110,8 @@ fn columns(scene: &Scene) -> Vec<Column> {
 }
 
 fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
-    let health = scene.shown.views.health.get(&node.name);
+    let health = scene.shown.health(node);
+    let health = health.as_ref();
     let load = scene.shown.cluster.load(&node.name);
     let dim = scene.style(Role::Dim);
     let mut cells = vec![

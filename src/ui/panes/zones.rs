@@ -26,7 +26,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let zones = &scene.shown.views.zones;
     let inner = open(scene, Pane::Zones, area, facts(scene), buf);
     let page = Table::page(inner);
-    if zones.is_empty() && scene.app.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
+    if zones.is_empty() && scene.app.live.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
         say(scene, "◌", "waiting to hear who leads the controllers", Role::FeedBusy, inner, buf);
         return page;
     }
