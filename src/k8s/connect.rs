@@ -255,12 +255,12 @@ fn plugin_failure(error: &kube::Error) -> Option<String> {
 
 /// A failure below HTTP: of the transport's security, or of the link.
 fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
+    let untrusted = "its certificate is signed by an authority that is not trusted; check certificate-authority in the \
+                     kubeconfig, or --certificate-authority";
     let security = [
-        (
-            "UnknownIssuer",
-            "its certificate is signed by an authority that is not trusted; check certificate-authority in the \
-             kubeconfig, or --certificate-authority",
-        ),
+        ("UnknownIssuer", untrusted),
+        // Of the same name as the trusted one, as with all clusters that one tool has made.
+        ("BadSignature", untrusted),
         ("NotValidForName", "its certificate is for another name; --tls-server-name says which"),
         ("not valid for name", "its certificate is for another name; --tls-server-name says which"),
         ("certificate expired", "its certificate has expired"),
