@@ -1,5 +1,7 @@
 //! What is known of a cluster, asked for once: what all commands share that answer and end.
 
+use std::pin::pin;
+
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +19,7 @@ use crate::{
         connect,
         feed::{FeedKind, FeedState},
     },
-    run::Session,
+    run::{self, Session},
     time::{Span, Timestamp},
 };
 
@@ -26,7 +28,7 @@ pub struct OnceArgs {
     /// How to print it
     #[arg(long, short, value_enum, default_value_t = Output::Table)]
     pub output: Output,
-    /// How long to wait until everything has been listed
+    /// How long to wait in all, from connecting until everything has been listed
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
     timeout: Span,
     #[command(flatten)]
@@ -74,23 +76,33 @@ impl Asked {
     /// Connects, waits until the engine has begun and everything that may be listed has been, and foresees.
     pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, Failure> {
         let clock = Clock::system();
-        let connection = connect::connect(&connection.options()).await?;
-        let (settings, _) = settings_of(&connection, &args.settings).await;
-        let (mode, duty, themes) = (Mode::ReadOnly, Duty::Shadow, Vec::new());
-        let options = app::Options { facts: facts(&connection), settings, mode, duty, themes };
+        let late = |missing: &str| Failure::TooSlow { waited: args.timeout, missing: missing.into() };
+        // One patience for everything: a credential plugin, the first answer, the lists.
+        let mut patience = pin!(clock.sleep(args.timeout));
+        let options = connection.options();
+        let connection = tokio::select! {
+            connection = connect::connect(&options) => connection?,
+            () = &mut patience => return Err(late("a connection, with credentials and the server's version")),
+        };
         let cancel = CancellationToken::new();
         let _ends_with_us = cancel.clone().drop_guard();
-        let mut session = Session::begin(&connection, options, no_pods, Executor::Recorder, clock, cancel);
+        let feeds = run::watch(&connection, no_pods, clock, cancel);
+        let (settings, _) = tokio::select! {
+            settings = settings_of(&connection, &args.settings) => settings,
+            () = &mut patience => return Err(late("the controller's settings")),
+        };
+        let (mode, duty, themes) = (Mode::ReadOnly, Duty::Shadow, Vec::new());
+        let options = app::Options { facts: facts(&connection), settings, mode, duty, themes };
+        let mut session = Session::begin(feeds, options, Executor::Recorder, clock);
         tokio::select! {
             _ = session.unattended(|app| is_whole(app) || nodes_forbidden(app).is_some()) => {}
-            () = clock.sleep(args.timeout) => {}
+            () = patience => {}
         }
         let mut app = session.app;
         if let Some(error) = nodes_forbidden(&app) {
             return Err(Failure::NodesForbidden(error.to_owned()));
         }
-        let late = || Failure::TooSlow { waited: args.timeout, missing: missing(&app) };
-        let late = (!is_whole(&app)).then(late);
+        let late = (!is_whole(&app)).then(|| late(&missing(&app)));
         let at = clock.now();
         if app.live.engine.is_some() {
             foresee(&mut app, at);

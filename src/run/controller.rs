@@ -66,6 +66,7 @@ impl Controller {
             themes: Vec::new(),
         };
         let executor = Executor::Enforcer(self.connection.writer.clone(), self.clock);
-        Session::begin(&self.connection, options, false, executor, self.clock, watches)
+        let feeds = super::watch(&self.connection, false, self.clock, watches);
+        Session::begin(feeds, options, executor, self.clock)
     }
 }
