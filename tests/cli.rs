@@ -165,6 +165,7 @@ async fn status_tells_of_every_node_in_every_format() {
     assert_eq!(json["cluster"]["context"], "here");
     assert_eq!(json["cluster"]["server"], *server.url);
     assert_eq!(json["controller"]["footing"]["state"], "firm");
+    assert_eq!(json["controller"]["lease"], "held");
     assert_eq!(json["controller"]["leader"]["holder"], "the-leader");
     let nodes = json["nodes"].as_array().expect("nodes");
     let names: Vec<&str> = nodes.iter().filter_map(|node| node["name"].as_str()).collect();
@@ -221,6 +222,19 @@ async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn status_without_a_controllers_lease_foretells_and_says_what_is_not_known() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let _world = server.inhabit();
+    let json = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["controller"]["footing"], json!({"state": "assumed", "since": null}));
+    assert_eq!((&json["controller"]["lease"], &json["controller"]["leader"]), (&json!("none"), &Value::Null));
+    assert_ne!(json["forecastUntil"], json["takenAt"], "a controller without a lease acts all the same");
+    let table = shell.run(&["status", "--server", &server.url]).await.done();
+    assert!(table.contains("no lease seen (leader election may be off), footing assumed"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn status_works_without_the_right_to_list_pods_and_says_so() {
     let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
     let _world = server.inhabit();
@@ -239,10 +253,26 @@ async fn status_that_does_not_get_its_lists_in_time_names_them() {
     let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
     let _world = server.inhabit();
     server.api.inject(Fault::always(Answer::Hang).on(&[Verb::List, Verb::Watch], "pods"));
-    let output = shell.run(&["status", "--server", &server.url, "--timeout", "4s"]).await;
+    let output = shell.run(&["status", "--server", &server.url, "--timeout", "8s"]).await;
     assert_eq!(output.code, TOO_SLOW, "{}", output.err);
     assert!(output.err.contains("pods") && output.err.contains("--timeout"), "{}", output.err);
     assert!(!output.err.contains("nodes"), "the nodes were there: {}", output.err);
+}
+
+#[tokio::test]
+async fn status_gives_up_in_time_while_it_connects() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    server.api.inject(Fault::always(Answer::Hang));
+    let plugin = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sleep",
+        "args": ["600"], "interactiveMode": "Never"}});
+    for user in [json!({}), plugin] {
+        let file = shell.kubeconfig(&server.url, user);
+        let line = ["status", "--kubeconfig", &file, "--timeout", "1s"];
+        // The server's silence alone would take ten seconds, the plugin's two minutes.
+        let told = tokio::time::timeout(Duration::from_secs(8), shell.refused(&line, TOO_SLOW)).await;
+        let told = told.expect("it ends in time");
+        assert!(told.contains("a connection") && told.contains("--timeout"), "{told}");
+    }
 }
 
 #[tokio::test]

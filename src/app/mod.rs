@@ -31,7 +31,7 @@ pub use listing::{Listing, Step};
 pub use order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
 pub use screen::{Pane, Screen};
 pub use update::{Request, update};
-pub use views::{EvictionRow, EvictionState, NodeDue, Revision, Views, What};
+pub use views::{EvictionRow, EvictionState, Lead, NodeDue, Revision, Views, What};
 
 use crate::{
     cluster::{Applied, Change, Cluster},

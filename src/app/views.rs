@@ -7,9 +7,10 @@ use std::{
 
 use super::Knowledge;
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod},
+    cluster::{Cluster, ConditionStatus, Key, LeaderLease, Name, Node, NodeName, Pod},
     engine::{Cause, Due, Engine, Footing, Known, NodeHealth, Stage, Why, ZoneView},
     forecast,
+    k8s::feed::{FeedKind, FeedState},
     time::{Span, Timestamp},
 };
 
@@ -36,6 +37,31 @@ pub struct Revision {
     pub nodes: u64,
     pub dues: u64,
     pub evictions: u64,
+}
+
+/// What is known of who the controller is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lead<'a> {
+    /// Somebody holds the Lease kube-system/kube-controller-manager.
+    Held(&'a LeaderLease),
+    /// The Lease is there, and nobody holds it.
+    Released,
+    /// There is no such Lease: no controller runs, or one that does without leader election.
+    NoLease,
+    /// The Lease may not be read, so that nothing is known.
+    Forbidden,
+    /// The server has not said anything about the Lease yet.
+    NotHeard,
+}
+
+impl Lead<'_> {
+    /// Whether nothing tells of a controller, nor that there is none: predictions then take one for granted.
+    pub fn is_assumed(self) -> bool {
+        match self {
+            Self::NoLease | Self::Forbidden | Self::NotHeard => true,
+            Self::Held(_) | Self::Released => false,
+        }
+    }
 }
 
 /// A pod that leaves, will leave, or might have left.
@@ -129,6 +155,17 @@ impl Knowledge {
         views.revision.dues += u64::from(views.dues != before.dues);
         views.revision.evictions += u64::from(views.evictions != before.evictions);
         self.views = views;
+    }
+
+    /// What is known of who the controller is.
+    pub fn lead(&self) -> Lead<'_> {
+        match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
+            (Some(lease), _) if lease.holder.is_empty() => Lead::Released,
+            (Some(lease), _) => Lead::Held(lease),
+            (None, Some(FeedState::Forbidden { .. })) => Lead::Forbidden,
+            (None, Some(FeedState::Live)) => Lead::NoLease,
+            (None, _) => Lead::NotHeard,
+        }
     }
 
     /// What the controller believes of a node; none before there is an engine and a pass has seen the node.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    app::{App, EvictionState, What},
+    app::{App, EvictionState, Lead, What},
     cluster::{Cluster, Key, Node, NodeName, ZoneKey},
     engine::{Footing, Known, NodeHealth, Sign, Stage, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
@@ -44,6 +44,8 @@ pub struct ClusterReport {
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
     pub footing: FootingReport,
+    /// `held`, `released`, `none`, `forbidden` or `notHeard`.
+    pub lease: &'static str,
     pub leader: Option<LeaderReport>,
     pub settings: Vec<SettingReport>,
 }
@@ -52,7 +54,7 @@ pub struct ControllerReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FootingReport {
-    /// `firm`, `blind` or `noController`.
+    /// `firm`, `assumed`, `blind` or `noController`.
     pub state: &'static str,
     pub since: Option<Timestamp>,
 }
@@ -217,14 +219,22 @@ impl Report {
 
 fn controller(app: &App) -> ControllerReport {
     let (state, since) = match app.live.views.footing {
+        Some(Footing::Firm) if app.live.lead().is_assumed() => ("assumed", None),
         Some(Footing::Firm) => ("firm", None),
         Some(Footing::Blind { since }) => ("blind", Some(since)),
         Some(Footing::NoController { since }) => ("noController", Some(since)),
         None => ("blind", None),
     };
-    let leader = app.live.cluster.leader().filter(|leader| !leader.holder.is_empty());
+    let (lease, leader) = match app.live.lead() {
+        Lead::Held(leader) => ("held", Some(leader)),
+        Lead::Released => ("released", None),
+        Lead::NoLease => ("none", None),
+        Lead::Forbidden => ("forbidden", None),
+        Lead::NotHeard => ("notHeard", None),
+    };
     ControllerReport {
         footing: FootingReport { state, since },
+        lease,
         leader: leader.map(|leader| LeaderReport {
             holder: leader.holder.to_string(),
             acquired: leader.acquired,
@@ -416,6 +426,7 @@ mod tests {
             },
             controller: ControllerReport {
                 footing: FootingReport { state: "blind", since: Some(at) },
+                lease: "held",
                 leader: Some(LeaderReport { holder: text(), acquired: Some(at), renewed: Some(at) }),
                 settings: vec![SettingReport {
                     flag: "node-monitor-period",

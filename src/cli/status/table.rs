@@ -33,8 +33,20 @@ fn head(out: &mut String, report: &Report) {
     let _ = writeln!(out, "{} {version} at {} as {}", shown(context), shown(&cluster.server), shown(user));
     let footing = &report.controller.footing;
     let since = footing.since.map_or(String::new(), |since| format!(" since {since}"));
-    let leader = report.controller.leader.as_ref().map_or("nobody known", |leader| leader.holder.as_str());
-    let _ = writeln!(out, "controller {}, footing {}{since}", shown(leader), footing.state);
+    let leader = match &report.controller.leader {
+        Some(leader) => shown(&leader.holder),
+        None => match report.controller.lease {
+            "released" => "nobody holds the lease".into(),
+            "none" => "no lease seen (leader election may be off)".into(),
+            "forbidden" => "its lease may not be read".into(),
+            _ => "nobody known".into(),
+        },
+    };
+    let footing = match footing.state {
+        "assumed" => "assumed: it is not known whether a controller acts, one is taken to",
+        state => state,
+    };
+    let _ = writeln!(out, "controller {leader}, footing {footing}{since}");
     for setting in &report.controller.settings {
         let _ = writeln!(out, "  --{}={} ({})", setting.flag, setting.value, setting.origin);
     }

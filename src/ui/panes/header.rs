@@ -3,7 +3,7 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use crate::{
-    app::{Duty, Mode},
+    app::{Duty, Lead, Mode},
     engine::{Footing, Origin},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     time::Span,
@@ -74,6 +74,9 @@ fn place(scene: &Scene) -> Segments {
 pub fn footing(scene: &Scene) -> (&'static str, String, Role) {
     match scene.shown.views.footing {
         None => ("◌", "not attached yet".into(), Role::FeedBusy),
+        Some(Footing::Firm) if scene.app.duty == Duty::Shadow && scene.shown.lead().is_assumed() => {
+            ("◌", "no lease seen: a controller is assumed".into(), Role::FeedBusy)
+        }
         Some(Footing::Firm) => ("✔", "firm footing".into(), Role::FeedLive),
         Some(Footing::Blind { since }) => (
             "✗",
@@ -114,16 +117,14 @@ fn who(scene: &Scene) -> Runs {
     if scene.app.duty == Duty::Controller {
         return name.and("kordon itself", scene.style(Role::Strong));
     }
-    let Some(leader) = scene.shown.cluster.leader().filter(|leader| !leader.holder.is_empty()) else {
-        return match scene.shown.feeds.state(FeedKind::Leader) {
-            Some(FeedState::Forbidden { .. }) => {
-                name.and("its lease may not be read", scene.style(Role::FeedBroken))
-            }
-            None | Some(FeedState::Connecting | FeedState::Listing { .. }) => name.and("not known yet", dim),
-            Some(FeedState::Off | FeedState::Live | FeedState::Broken { .. }) => {
-                name.and("none holds the lease", scene.style(Role::FeedBroken))
-            }
-        };
+    let leader = match scene.shown.lead() {
+        Lead::Held(leader) => leader,
+        Lead::Released => return name.and("nobody holds the lease", scene.style(Role::FeedBroken)),
+        Lead::NoLease => {
+            return name.and("no lease seen: leader election may be off", scene.style(Role::FeedBusy));
+        }
+        Lead::Forbidden => return name.and("its lease may not be read", scene.style(Role::FeedBroken)),
+        Lead::NotHeard => return name.and("not known yet", dim),
     };
     // The holder's identity is host and uuid: the host says who it is.
     let host = leader.holder.split('_').next().unwrap_or_default();
