@@ -453,3 +453,70 @@ impl Filterable for Entry {
         found(&self.why.to_string());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        app::{Duty, Facts, Mode, Options},
+        cluster::{Change, Event, Lease, Version},
+        engine::{ServerVersion, Settings},
+        k8s::feed::FeedEvent,
+    };
+
+    const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+
+    fn node(name: &str, version: u64) -> Node {
+        let last_heartbeat = Some(Timestamp::from_secs(i64::try_from(version).expect("small")));
+        let status = ConditionStatus::True;
+        let ready = Condition { kind: READY.into(), status, last_heartbeat, ..Condition::default() };
+        Node { name: name.into(), version: Version(version), conditions: [ready].into(), ..Node::default() }
+    }
+
+    fn app() -> App {
+        let settings = Settings::defaults(ServerVersion::new(1, 33));
+        let (facts, themes) = (Facts::default(), Vec::new());
+        let mut app =
+            App::new(Options { facts, settings, mode: Mode::DryRun, duty: Duty::Controller, themes }, NOW);
+        let mut changes = vec![Change::Node(Event::ListBegun), Change::Lease(Event::ListBegun)];
+        for name in ["a", "b", "c"] {
+            changes.push(Change::Node(Event::Listed(node(name, 1))));
+            let lease = Lease { node: name.into(), renewed: Some(NOW), ..Lease::default() };
+            changes.push(Change::Lease(Event::Listed(lease)));
+        }
+        changes.extend([Change::Node(Event::ListDone), Change::Lease(Event::ListDone)]);
+        app.hear(FeedEvent::Changes(changes), NOW);
+        app
+    }
+
+    /// The order after the change and a refresh, and whether anything was sorted for it.
+    fn after(app: &mut App, change: Node) -> (Vec<String>, bool) {
+        let before = app.screen.nodes.arranged.clone();
+        app.hear(FeedEvent::Changes(vec![Change::Node(Event::Applied(change))]), NOW);
+        app.refresh(NOW);
+        let names = app.screen.nodes.list.keys().iter().map(ToString::to_string).collect();
+        (names, app.screen.nodes.arranged != before)
+    }
+
+    #[test]
+    fn a_sign_of_life_sorts_nothing_and_a_cordon_does() {
+        let mut app = app();
+        let in_order = |names: [&str; 3]| names.map(str::to_owned).to_vec();
+        assert_eq!(after(&mut app, node("b", 2)), (in_order(["a", "b", "c"]), false));
+        let cordoned = Node { unschedulable: true, ..node("b", 3) };
+        assert_eq!(after(&mut app, cordoned), (in_order(["b", "a", "c"]), true));
+        assert_eq!(after(&mut app, node("b", 4)), (in_order(["a", "b", "c"]), true));
+    }
+
+    #[test]
+    fn another_column_or_filter_sorts_at_once() {
+        let mut app = app();
+        app.refresh(NOW);
+        app.screen.nodes.sort = Sort { column: NodeColumn::Name, reversed: true };
+        app.arrange();
+        assert_eq!(app.screen.nodes.list.keys().len(), 3);
+        app.screen.filters.insert(Pane::Nodes, Filter::parse("c"));
+        app.arrange();
+        assert_eq!(app.screen.nodes.list.keys(), [NodeName::from("c")]);
+    }
+}
