@@ -513,10 +513,10 @@ mod tests {
         let mut app = app();
         app.refresh(NOW);
         app.screen.nodes.sort = Sort { column: NodeColumn::Name, reversed: true };
-        app.arrange();
+        app.arrange(NOW);
         assert_eq!(app.screen.nodes.list.keys().len(), 3);
         app.screen.filters.insert(Pane::Nodes, Filter::parse("c"));
-        app.arrange();
+        app.arrange(NOW);
         assert_eq!(app.screen.nodes.list.keys(), [NodeName::from("c")]);
     }
 }
