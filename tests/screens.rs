@@ -152,6 +152,19 @@ fn a_zone_outage_shows_the_queue_and_its_slots() {
 }
 
 #[test]
+fn master_disruption_is_told_in_words() {
+    let mut story = Story::well();
+    for zone in ["a", "b", "c"] {
+        for number in 1..=10 {
+            story.silence(&format!("pool-{zone}-{number:02}"));
+        }
+    }
+    story.run(68);
+    story.press("1z");
+    expect(&mut story, "all-down", (120, 40));
+}
+
+#[test]
 fn enforce_and_read_only_look_different_from_dry_run() {
     for (mode, name) in [(Mode::Enforce, "enforce"), (Mode::ReadOnly, "read-only")] {
         let mut story = Story::well();

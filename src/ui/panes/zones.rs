@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_nothing, open, plain, say, zone_name};
+use super::{column, draw_nothing, explain, open, plain, say, zone_name};
 use crate::{
     app::{Duty, Pane, ZoneColumn},
     engine::{ZoneState, ZoneView},
@@ -25,6 +25,9 @@ use crate::{
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let zones = &scene.shown.views.zones;
     let inner = open(scene, Pane::Zones, area, facts(scene), buf);
+    let selected = scene.screen.zones.list.selected();
+    let selected = selected.and_then(|key| zones.iter().find(|zone| zone.key == *key));
+    let inner = explain(scene, Pane::Zones, selected.map(|zone| reason(scene, zone)), inner, buf);
     let page = Table::page(inner);
     if zones.is_empty() && scene.app.live.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
         say(scene, "◌", "waiting to hear who leads the controllers", Role::FeedBusy, inner, buf);
@@ -60,6 +63,10 @@ fn facts(scene: &Scene) -> Runs {
     let runs = Runs::new(&text::count(zones.len()), scene.style(Role::Dim));
     if disrupted == 0 {
         return runs;
+    }
+    if all_down(scene) {
+        let words = " · every zone is down: the controller doubts itself and evicts nobody";
+        return runs.and(words, scene.style(Role::ZoneFull));
     }
     runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial))
 }
@@ -118,11 +125,9 @@ fn share(scene: &Scene, zone: &ZoneView) -> Cell {
 /// The rate in force, and why it is what it is.
 fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     let settings = &scene.app.settings;
-    let zones = &scene.shown.views.zones;
-    let all_down = zones.iter().all(|zone| zone.state == ZoneState::FullDisruption);
     let large = i64::from(settings.large_cluster_size_threshold.value);
     let (why, role) = match zone.state {
-        _ if all_down => ("stopped: every zone is down".into(), Role::ZoneFull),
+        _ if all_down(scene) => ("stopped: every zone is down".into(), Role::ZoneFull),
         ZoneState::PartialDisruption if zone.rate > 0.0 => {
             (format!("slowed: over {large} nodes"), Role::ZonePartial)
         }
@@ -132,6 +137,44 @@ fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     };
     let number = if zone.rate > 0.0 { format!("{}/s ", zone.rate) } else { "0/s ".into() };
     Cell::new(&number, scene.style(Role::Base)).and(&why, scene.style(role))
+}
+
+/// Upstream's master disruption mode: every zone that counts any node is fully disrupted.
+fn all_down(scene: &Scene) -> bool {
+    let mut counted = scene.shown.views.zones.iter().filter(|zone| zone.size > 0).peekable();
+    counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
+}
+
+/// Why the zone has its state and its rate, and what would change it.
+fn reason(scene: &Scene, zone: &ZoneView) -> String {
+    let settings = &scene.app.settings;
+    let (not_ready, size) = (zone.not_ready, zone.size);
+    let threshold = 100.0 * settings.unhealthy_zone_threshold.value;
+    let large = settings.large_cluster_size_threshold.value;
+    if all_down(scene) {
+        return "no node is ready in any zone (master disruption mode): the controller takes its NoExecute taints off and \
+                evicts nobody; once any node is ready again, every node gets a fresh grace period"
+            .into();
+    }
+    match zone.state {
+        ZoneState::Initial => "it has been seen, and the next monitor pass judges it".into(),
+        ZoneState::Normal if not_ready > 0 => format!(
+            "{not_ready} of {size} not ready are fewer than {threshold:.0} %, or fewer than three: its waiting nodes get \
+             their NoExecute taints at the full rate"
+        ),
+        ZoneState::Normal => "all its nodes are ready".into(),
+        ZoneState::PartialDisruption if zone.rate > 0.0 => format!(
+            "{not_ready} of {size} not ready reach {threshold:.0} %: with more than {large} nodes it goes on at the \
+             secondary rate, until fewer are not ready"
+        ),
+        ZoneState::PartialDisruption => format!(
+            "{not_ready} of {size} not ready reach {threshold:.0} %: with at most {large} nodes nobody gets a NoExecute \
+             taint, until fewer are not ready"
+        ),
+        ZoneState::FullDisruption => format!(
+            "none of its {size} nodes is ready, while other zones have nodes that are: it is emptied at the full rate"
+        ),
+    }
 }
 
 fn queue_length(scene: &Scene, zone: &ZoneView) -> Cell {
