@@ -1,5 +1,7 @@
 //! Recordings of kube-scheduler: how they are read, asked again, and compared.
 
+#![allow(dead_code, reason = "each user needs a part of it")]
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
@@ -13,19 +15,22 @@ use serde_json::{Map, Value, json};
 
 /// One cluster, the pods that came to it, and what became of them.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Recording {
-    nodes: Vec<Value>,
-    #[serde(default)]
-    bound: Vec<Value>,
+    #[serde(flatten)]
+    scene: Scene,
     incoming: Vec<Value>,
-    #[serde(default)]
-    priority_classes: Vec<Value>,
-    #[serde(default)]
-    pdbs: Vec<Value>,
-    #[serde(default)]
-    namespaces: Map<String, Value>,
     pub recorded: Recorded,
+}
+
+/// A cluster, told briefly.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Scene {
+    pub nodes: Vec<Value>,
+    pub bound: Vec<Value>,
+    pub priority_classes: Vec<Value>,
+    pub pdbs: Vec<Value>,
+    pub namespaces: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -47,8 +52,8 @@ impl Recording {
     /// What differs from what kordon predicts, in words; nothing where all agrees.
     pub fn differences(&self) -> Vec<String> {
         let version = ServerVersion::parse(&self.recorded.version).expect("a version");
-        let cluster = self.cluster();
-        let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.pod(pod, None)).collect();
+        let cluster = self.scene.cluster();
+        let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.scene.pod(pod, None)).collect();
         // No kubelet ran where these were recorded, to have old schedulers count images anew.
         let rules = Rules { image_counts_are_stale: !self.is_modern(), ..Rules::of(version) };
         let mut snapshot = Snapshot::with_rules(&cluster, rules);
@@ -87,8 +92,10 @@ impl Recording {
     fn is_modern(&self) -> bool {
         !self.recorded.version.starts_with("v1.23.")
     }
+}
 
-    fn cluster(&self) -> Cluster {
+impl Scene {
+    pub fn cluster(&self) -> Cluster {
         let mut cluster = Cluster::default();
         let mut namespaces = self.namespaces.clone();
         namespaces.entry("default").or_insert_with(|| json!({}));
@@ -101,7 +108,9 @@ impl Recording {
         list(&mut cluster, &mut decode::node::Nodes::default(), self.nodes.iter().map(node).collect());
         let budgets = self.pdbs.iter().map(|pdb| {
             let mut budget = pdb["object"].clone();
-            budget["metadata"]["namespace"] = json!("default");
+            if budget["metadata"].get("namespace").is_none() {
+                budget["metadata"]["namespace"] = json!("default");
+            }
             budget["status"] = pdb["status"].clone();
             budget
         });
@@ -113,30 +122,45 @@ impl Recording {
         cluster
     }
 
-    /// A pod as the API server would store it.
-    fn pod(&self, pod: &Value, node: Option<&str>) -> Arc<Pod> {
-        let mut spec = pod.get("spec").cloned().unwrap_or_else(|| simple_spec(pod));
-        for field in ["nodeSelector", "affinity", "tolerations", "topologySpreadConstraints"] {
-            if let Some(value) = pod.get(field) {
-                spec[field] = value.clone();
-            }
+    /// The class of this name, or the one for pods that name none.
+    fn priority_class(&self, name: &Value) -> Option<Value> {
+        match name.as_str() {
+            Some("system-cluster-critical") => Some(json!({"value": 2_000_000_000})),
+            Some("system-node-critical") => Some(json!({"value": 2_000_001_000})),
+            Some(_) => self.priority_classes.iter().find(|class| class["metadata"]["name"] == *name).cloned(),
+            None => self.priority_classes.iter().find(|class| class["globalDefault"] == json!(true)).cloned(),
         }
-        let class = pod.get("priorityClassName").or(spec.get("priorityClassName")).cloned();
-        let class =
-            self.priority_classes.iter().find(|known| Some(&known["metadata"]["name"]) == class.as_ref());
-        if let Some(class) = class {
+    }
+
+    /// A pod as the API server would store it.
+    pub fn pod(&self, pod: &Value, node: Option<&str>) -> Arc<Pod> {
+        let mut spec = pod.get("spec").cloned().unwrap_or_else(|| simple_spec(pod));
+        let of_spec = |(field, _): &(&String, &Value)| !OUTSIDE_THE_SPEC.contains(&field.as_str());
+        for (field, value) in pod.as_object().into_iter().flatten().filter(of_spec) {
+            spec[field] = value.clone();
+        }
+        if let Some(class) = self.priority_class(&spec["priorityClassName"]) {
             spec["priority"] = class["value"].clone();
             spec["preemptionPolicy"] = class["preemptionPolicy"].clone();
         }
         spec["nodeName"] = json!(node);
+        let on_the_network_of_the_node = spec["hostNetwork"] == json!(true);
         for containers in ["containers", "initContainers"] {
-            spec[containers].as_array_mut().into_iter().flatten().for_each(default_requests);
+            for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
+                default_requests(container);
+                if on_the_network_of_the_node {
+                    default_host_ports(container);
+                }
+            }
         }
         let phase =
             pod.get("phase").cloned().unwrap_or(json!(if node.is_some() { "Running" } else { "Pending" }));
         let namespace = pod.get("namespace").cloned().unwrap_or(json!("default"));
         let object = json!({
-            "metadata": {"name": pod["name"], "namespace": namespace, "labels": pod.get("labels")},
+            "metadata": {
+                "name": pod["name"], "namespace": namespace, "labels": pod.get("labels"),
+                "deletionTimestamp": pod.get("deleted"),
+            },
             "spec": spec,
             "status": {"phase": phase, "startTime": pod.get("startTime")},
         });
@@ -145,6 +169,23 @@ impl Recording {
         cluster.pods().iter().next().expect("one pod").clone()
     }
 }
+
+/// Fields of a pod told briefly that are not those of its spec.
+const OUTSIDE_THE_SPEC: [&str; 13] = [
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "node",
+    "spec",
+    "image",
+    "requests",
+    "limits",
+    "ports",
+    "phase",
+    "startTime",
+    "deleted",
+];
 
 /// Reads objects as a list from an API server into the cluster.
 fn list<D: Decoder>(cluster: &mut Cluster, decoder: &mut D, items: Vec<Value>) {
@@ -192,6 +233,15 @@ fn default_requests(container: &mut Value) {
         let requests = &mut container["resources"]["requests"];
         if requests.get(&resource).is_none() {
             requests[resource] = limit;
+        }
+    }
+}
+
+/// It also takes a container's port for the node's where the pod is on the node's network.
+fn default_host_ports(container: &mut Value) {
+    for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        if port.get("hostPort").is_none() {
+            port["hostPort"] = port["containerPort"].clone();
         }
     }
 }

@@ -1,0 +1,278 @@
+//! How long placement takes at scale: medians of 20 against their budgets. `cargo bench --bench placement`.
+
+use std::{
+    hint::black_box,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use kordon::{
+    cluster::{
+        Change, Cluster, Event, Image, Key, Labels, Name, Node, NodeName, Owner, OwnerKind, Phase, Pod,
+        Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Workload, WorkloadKind,
+        scheduling::{
+            NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
+        },
+    },
+    engine::ServerVersion,
+    placement::{Outcome, PodShape, Preemption, Snapshot},
+    time::Timestamp,
+};
+
+const NODES: usize = 5_000;
+const PODS: usize = 150_000;
+/// Pods of one workload.
+const REPLICAS: usize = 30;
+const NAMESPACES: usize = 50;
+const IMAGES_OF_A_NODE: usize = 50;
+const RUNS: usize = 20;
+/// Pods placed one after the other for a measurement.
+const ROW: usize = 50;
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+fn main() {
+    let cluster = cluster();
+    let version = ServerVersion::new(1, 36);
+    let new = median(|| (), |()| drop(black_box(Snapshot::new(&cluster, version))));
+    println!("a snapshot of {NODES} nodes and {PODS} pods: {new:?}");
+    let mut snapshot = Snapshot::new(&cluster, version);
+    let first = PodShape::of(&pod(0, Kind::Plain), &cluster);
+    black_box(snapshot.place(&first));
+    let copy = median(|| (), |()| drop(black_box(snapshot.clone())));
+    println!("a copy of it: {copy:?}");
+
+    let mut slowest = Duration::ZERO;
+    for kind in Kind::ALL {
+        let pods: Vec<Arc<Pod>> = (0..ROW).map(|number| Arc::new(newcomer(number, kind))).collect();
+        let shapes: Vec<PodShape> = pods.iter().map(|pod| PodShape::of(pod, &cluster)).collect();
+        let row = median(
+            || snapshot.clone(),
+            |snapshot| {
+                for (pod, shape) in pods.iter().zip(&shapes) {
+                    let Outcome::Placed(placement) = snapshot.place(shape) else { panic!("there is room") };
+                    snapshot.add(pod.clone(), placement.choice());
+                }
+            },
+        );
+        let each = row / u32::try_from(ROW).expect("few");
+        slowest = slowest.max(each);
+        println!("{kind:?}: {each:?} a pod, {:.0} pods a second (budget 1 ms)", 1.0 / each.as_secs_f64());
+    }
+    println!("slowest kind: {:.0} pods a second", 1.0 / slowest.as_secs_f64());
+
+    let mut large = newcomer(0, Kind::Plain);
+    large.priority = 1000;
+    let requests = Requests { cpu_milli: 15_000, ..large.scheduling.requests.clone() };
+    large.scheduling = Arc::new(SchedulingSpec { requests, ..(*large.scheduling).clone() });
+    let shape = PodShape::of(&large, &cluster);
+    let preempting = median(
+        || snapshot.clone(),
+        |snapshot| {
+            let Outcome::Unschedulable(outcome) = snapshot.place(&shape) else { panic!("there is no room") };
+            assert!(matches!(outcome.preemption, Preemption::Displaces(_)), "lower priorities can go");
+        },
+    );
+    println!("no room on {NODES} nodes, and whom to displace: {preempting:?}");
+}
+
+/// What a workload asks of the scheduler.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Nothing but resources; the scheduler spreads it by its own constraints.
+    Plain,
+    /// Evenly over zones as a must, over nodes as a wish.
+    Spread,
+    /// On some nodes only, some of them rather than others, rather not two on one.
+    Choosy,
+    /// Never two on one node, near the pods of another workload.
+    Apart,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Plain, Self::Spread, Self::Choosy, Self::Apart];
+
+    fn of(workload: usize) -> Self {
+        Self::ALL[workload % Self::ALL.len()]
+    }
+}
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::default();
+    let mut apply = |change| cluster.apply(change, &mut Vec::new());
+    let images: Vec<Image> = (0..4 * IMAGES_OF_A_NODE).map(image).collect();
+    for number in 0..NODES {
+        apply(Change::Node(Event::Applied(node(number, &images))));
+    }
+    let workloads = PODS / REPLICAS;
+    for number in 0..workloads {
+        let first = pod(number * REPLICAS, Kind::of(number));
+        apply(Change::Workload(WorkloadKind::ReplicaSet, Event::Applied(workload(&first))));
+        for replica in 0..REPLICAS {
+            let mut one = first.clone();
+            one.key.name = format!("{}-{replica}", first.key.name).as_str().into();
+            // Spread over the cluster, no two of a workload on one node.
+            one.node = Some(node_name((number * 7 + replica * (NODES / REPLICAS)) % NODES));
+            one.phase = Phase::Running;
+            one.started = Some(Timestamp::from_secs(1_767_225_600 + number as i64));
+            apply(Change::Pod(Event::Applied(one)));
+        }
+    }
+    cluster
+}
+
+fn node_name(number: usize) -> NodeName {
+    format!("node-{number:04}").as_str().into()
+}
+
+fn image(number: usize) -> Image {
+    let names = [format!("registry/app-{number}:v1"), format!("registry/app-{number}@sha256:{number:064}")];
+    Image {
+        names: names.iter().map(|name| name.as_str().into()).collect(),
+        size_bytes: (20 + number as i64) << 22,
+    }
+}
+
+fn node(number: usize, images: &[Image]) -> Node {
+    let zone = ["a", "b", "c"][number % 3];
+    let generation = format!("{}", number % 5);
+    let name = node_name(number);
+    let mut labels: std::collections::BTreeMap<Name, Name> =
+        [(HOSTNAME, &*name), (ZONE, zone), ("generation", &generation), ("kubernetes.io/os", "linux")]
+            .into_iter()
+            .map(|(key, value)| (key.into(), value.into()))
+            .collect();
+    labels.extend((0..12).map(|label| (format!("example.com/label-{label}").as_str().into(), "x".into())));
+    Node {
+        name,
+        labels: Arc::new(labels),
+        allocatable: Resources { cpu_milli: 16_000, memory_bytes: 64 << 30, pods: 110 },
+        images: (0..IMAGES_OF_A_NODE)
+            .map(|image| images[(number + image * 3) % images.len()].clone())
+            .collect(),
+        ..Node::default()
+    }
+}
+
+/// The first pod of the workload that pod `number` belongs to, not placed.
+fn pod(number: usize, kind: Kind) -> Pod {
+    let workload = number / REPLICAS;
+    let app = format!("app-{workload}");
+    Pod {
+        key: Key::new(&format!("team-{}", workload % NAMESPACES), &app),
+        labels: labels(&app),
+        owner: Some(Owner {
+            kind: OwnerKind::Workload(WorkloadKind::ReplicaSet),
+            name: app.as_str().into(),
+            uid: app.as_str().into(),
+        }),
+        scheduling: Arc::new(spec(&app, kind)),
+        requests: Resources { cpu_milli: 300, memory_bytes: 1 << 30, pods: 1 },
+        ..Pod::default()
+    }
+}
+
+/// One more pod of some workload of this kind.
+fn newcomer(number: usize, kind: Kind) -> Pod {
+    let workload = number * Kind::ALL.len() + kind as usize;
+    let mut pod = pod(workload * REPLICAS, kind);
+    pod.key.name = format!("{}-new", pod.key.name).as_str().into();
+    pod
+}
+
+fn labels(app: &str) -> Labels {
+    let pairs = [("app", app), ("pod-template-hash", "7d4b9c"), ("tier", "web"), ("team", "x")];
+    Arc::new(pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+}
+
+fn workload(pod: &Pod) -> Workload {
+    Workload {
+        kind: WorkloadKind::ReplicaSet,
+        key: pod.key.clone(),
+        uid: pod.key.name.as_str().into(),
+        version: Default::default(),
+        replicas: Some(i32::try_from(REPLICAS).expect("few")),
+        selector: Some(selector(&pod.key.name)),
+        owner: None,
+        replaces_only_failed: false,
+    }
+}
+
+fn selector(app: &str) -> Selector {
+    let operator = SelectorOperator::In(vec![app.into()]);
+    Selector { requirements: vec![Requirement { key: "app".into(), operator }] }
+}
+
+fn spec(app: &str, kind: Kind) -> SchedulingSpec {
+    let requests = Requests {
+        cpu_milli: 300,
+        memory_bytes: 1 << 30,
+        assumed_cpu_milli: 300,
+        assumed_memory_bytes: 1 << 30,
+        ..Requests::default()
+    };
+    let plain = SchedulingSpec {
+        requests,
+        images: [format!("registry/{app}:v1").as_str().into()].into(),
+        ..SchedulingSpec::default()
+    };
+    let term = |app: &str, key: &str| PodTerm {
+        selector: Some(selector(app)),
+        topology_key: key.into(),
+        ..PodTerm::default()
+    };
+    let spread = |key: &str, hard| SpreadConstraint {
+        max_skew: 1,
+        topology_key: key.into(),
+        hard,
+        selector: Some(selector(app)),
+        match_label_keys: Box::default(),
+        min_domains: 1,
+        honours_affinity: true,
+        honours_taints: false,
+    };
+    let generation = |values: &[&str]| NodeTerm {
+        expressions: [NodeRequirement {
+            key: "generation".into(),
+            operator: NodeOperator::In(values.iter().map(|value| (*value).into()).collect()),
+        }]
+        .into(),
+        ..NodeTerm::default()
+    };
+    match kind {
+        Kind::Plain => plain,
+        Kind::Spread => {
+            SchedulingSpec { spread: [spread(ZONE, true), spread(HOSTNAME, false)].into(), ..plain }
+        }
+        Kind::Choosy => SchedulingSpec {
+            node_affinity: Some([generation(&["0", "1", "2", "3"])].into()),
+            preferred_nodes: [(10, generation(&["1"])), (50, generation(&["2", "3"]))].into(),
+            pod_anti_affinity: PodTerms {
+                preferred: [(100, term(app, HOSTNAME))].into(),
+                ..PodTerms::default()
+            },
+            ..plain
+        },
+        Kind::Apart => SchedulingSpec {
+            pod_affinity: PodTerms { required: [term(app, ZONE)].into(), ..PodTerms::default() },
+            pod_anti_affinity: PodTerms { required: [term(app, HOSTNAME)].into(), ..PodTerms::default() },
+            ..plain
+        },
+    }
+}
+
+/// The median of what `run` takes, given afresh what it may change.
+#[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
+fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
+    let mut times: Vec<Duration> = (0..RUNS)
+        .map(|_| {
+            let mut given = given();
+            let begun = Instant::now();
+            run(&mut given);
+            begun.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[RUNS / 2]
+}
