@@ -147,6 +147,7 @@ fn lane(write: &Write) -> String {
         | Write::SwapTaints { .. }
         | Write::SetLabels { .. }
         | Write::MarkPodNotReady { .. }
+        | Write::MarkPodLost { .. }
         | Write::DeletePod { .. } => write.object(),
     }
 }

@@ -135,6 +135,8 @@ impl Happened {
             match &step.what {
                 What::Unknown { node } => drop(happened.unknown.insert(node.to_string(), step.at)),
                 What::NoExecute { node, .. } => drop(happened.tainted.insert(node.to_string(), step.at)),
+                // The pod garbage collector does not run here.
+                What::Removed { .. } => {}
                 What::Deleted { pod, node } => {
                     happened.deleted.insert(pod.name.to_string(), (node.to_string(), step.at));
                 }

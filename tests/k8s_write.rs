@@ -7,7 +7,7 @@ use kordon::{
     clock::Clock,
     cluster::{Key, Taint, TaintEffect, Uid, Version},
     demo::api::{Answer, Api, Fault, Options, Verb},
-    engine::{Event, EventObject, Outcome, UnknownCondition, Write},
+    engine::{Deletion, Event, EventObject, Outcome, UnknownCondition, Write},
     k8s::{
         access::{self, Permission},
         settings,
@@ -101,7 +101,7 @@ async fn the_meant_pod_is_deleted_and_no_other() {
         pod: Key::new("web", "p1"),
         uid,
         node: "n1".into(),
-        disruption_target: true,
+        deletion: Deletion::ByTaint { disruption_target: true },
     };
     assert_eq!(cluster.write(&delete("another".into())).await, Outcome::Conflict);
     assert!(cluster.pod().await.expect("it is there").metadata.deletion_timestamp.is_none());
@@ -114,7 +114,7 @@ async fn the_meant_pod_is_deleted_and_no_other() {
         pod: Key::new("web", "p2"),
         uid: "u".into(),
         node: "n1".into(),
-        disruption_target: false,
+        deletion: Deletion::ByTaint { disruption_target: false },
     };
     assert_eq!(cluster.write(&gone).await, Outcome::Gone);
 }

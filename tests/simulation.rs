@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kordon::{
     cluster::{ConditionStatus, NodeName, TaintEffect},
     engine::{
-        Due, Effect, Engine, Footing, Known, Origin, ServerVersion, Settings, Sight, Stage, Write, ZoneState,
+        Deletion, Due, Effect, Engine, Footing, Known, Origin, ServerVersion, Settings, Sight, Stage, Write,
+        ZoneState,
     },
     forecast::{Assumptions, Forecast, Happens, Incident, What},
     time::{Span, Timestamp},
@@ -47,8 +48,14 @@ fn what(effect: &Effect) -> Option<What> {
             let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
             What::NoExecute { node: node.clone(), key: taint.key.clone() }
         }
+        Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
+            What::Removed { pod: pod.clone(), node: node.clone() }
+        }
         Write::DeletePod { pod, node, .. } => What::Deleted { pod: pod.clone(), node: node.clone() },
-        Write::SetLabels { .. } | Write::MarkPodNotReady { .. } | Write::RecordEvent(_) => return None,
+        Write::SetLabels { .. }
+        | Write::MarkPodNotReady { .. }
+        | Write::MarkPodLost { .. }
+        | Write::RecordEvent(_) => return None,
     })
 }
 

@@ -217,7 +217,7 @@ fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
         }
         NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
         NodeColumn::Stage => Rank::Number(match health().map(|health| health.stage) {
-            Some(Stage::Tainted) => 0,
+            Some(Stage::Tainted | Stage::Evicted) => 0,
             Some(Stage::Requested) => 1,
             Some(Stage::Queued) => 2,
             Some(Stage::Well) | None => 3,

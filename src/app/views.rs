@@ -182,7 +182,7 @@ impl Knowledge {
     fn pending(&self, engine: &Engine, now: Timestamp) -> BTreeMap<Key, EvictionRow> {
         let mut rows = BTreeMap::new();
         for step in self.forecast.iter().flat_map(|forecast| &forecast.steps) {
-            if let forecast::What::Deleted { pod, node } = &step.what
+            if let forecast::What::Deleted { pod, node } | forecast::What::Removed { pod, node } = &step.what
                 && step.at > now
                 && self.cluster.pod(pod).is_some()
             {
@@ -271,7 +271,7 @@ impl Knowledge {
                     (Some(health.expires()), What::Unknown)
                 }
                 Stage::Queued | Stage::Requested => (None, What::Taint),
-                Stage::Well | Stage::Tainted => continue,
+                Stage::Well | Stage::Tainted | Stage::Evicted => continue,
             };
             let why = engine.why_silent(&node.name).unwrap_or_default();
             let estimated = health.known != Known::Seen;
@@ -286,7 +286,7 @@ impl Knowledge {
             let what = match &step.what {
                 forecast::What::Unknown { .. } => What::Unknown,
                 forecast::What::NoExecute { .. } => What::Taint,
-                forecast::What::Deleted { .. } => continue,
+                forecast::What::Deleted { .. } | forecast::What::Removed { .. } => continue,
             };
             let node = step.what.node();
             dues.entry(node.clone()).or_insert_with(|| NodeDue {

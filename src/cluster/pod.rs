@@ -41,6 +41,8 @@ pub struct Pod {
     /// `spec.terminationGracePeriodSeconds`.
     pub grace: Span,
     pub phase: Phase,
+    /// `status.reason`: why it is in its phase (NodeLost, Evicted); empty mostly.
+    pub reason: Name,
     /// The Ready condition; none until the kubelet posts it.
     pub ready: Option<PodReady>,
     /// The DisruptionTarget condition, where it is True: its reason.

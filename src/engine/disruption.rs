@@ -21,6 +21,8 @@ impl Engine {
         census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
+        self.taint_between(cluster, census, now);
+        self.metrics.count_zones(census);
         let before = self.zones.len();
         let disruption = zone::judge(&mut self.zones, census, &self.settings, now);
         self.roll_changed |= self.zones.len() != before;
@@ -47,7 +49,7 @@ impl Engine {
         let text = "every zone is fully disrupted: evictions stop and NoExecute taints come off".into();
         self.out.notice(Level::Warning, text, Cause::AllZonesDown.into(), now);
         for node in &self.in_order(cluster) {
-            self.mark_reachable(node, Cause::AllZonesDown, now);
+            self.call_off(cluster, node, Cause::AllZonesDown, now);
         }
         self.attention.on_upheaval();
         for zone in self.zones.values_mut() {

@@ -33,8 +33,10 @@ pub enum Write {
     SetLabels { node: NodeName, uid: Uid, version: Version, labels: Vec<(Name, Name)> },
     /// Patch the pod's status: Ready becomes False, reason and message stay.
     MarkPodNotReady { pod: Key, uid: Uid, version: Version, node: NodeName },
-    /// Delete the pod with its own grace period; first, where told so, give it the condition DisruptionTarget.
-    DeletePod { pod: Key, uid: Uid, node: NodeName, disruption_target: bool },
+    /// Patch the pod's status: its reason becomes NodeLost, with a message that names the node.
+    MarkPodLost { pod: Key, uid: Uid, version: Version, node: NodeName },
+    /// Delete the pod. The node is empty where it never had one.
+    DeletePod { pod: Key, uid: Uid, node: NodeName, deletion: Deletion },
     /// Record an event. Nothing depends on its outcome.
     RecordEvent(Event),
 }
@@ -46,7 +48,9 @@ impl Write {
             Self::MarkUnknown { node, .. } | Self::SwapTaints { node, .. } | Self::SetLabels { node, .. } => {
                 format!("node/{node}")
             }
-            Self::MarkPodNotReady { pod, .. } | Self::DeletePod { pod, .. } => format!("pod/{pod}"),
+            Self::MarkPodNotReady { pod, .. }
+            | Self::MarkPodLost { pod, .. }
+            | Self::DeletePod { pod, .. } => format!("pod/{pod}"),
             Self::RecordEvent(event) => event.object.to_string(),
         }
     }
@@ -66,11 +70,33 @@ impl Write {
                 format!("label {}", labels.join(" "))
             }
             Self::MarkPodNotReady { .. } => "mark not ready".into(),
-            Self::DeletePod { .. } => "delete (taint eviction)".into(),
+            Self::MarkPodLost { .. } => "mark lost with its node".into(),
+            Self::DeletePod { deletion, .. } => match deletion {
+                Deletion::ByTaint { .. } => "delete (taint eviction)".into(),
+                Deletion::WithNode { .. } => "delete (eviction of its node)".into(),
+                Deletion::Collected { .. } => "remove by force (garbage collection)".into(),
+            },
             Self::RecordEvent(event) => format!("event {}", event.reason),
         }
     }
 }
+
+/// Who deletes a pod and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// Taint eviction, with the pod's own grace period; first, where told so, the pod gets the condition
+    /// DisruptionTarget.
+    ByTaint { disruption_target: bool },
+    /// Legacy eviction of all of a node's pods, each with its own grace period; first, where a version is given, that
+    /// version of the pod is marked lost, and a conflict there postpones the deletion.
+    WithNode { mark_lost: Option<Version> },
+    /// The pod garbage collector, without grace: the object is gone at once. First, where told so, the pod becomes
+    /// Failed, and an orphan gets the condition DisruptionTarget with that.
+    Collected { fail: bool, disruption_target: bool },
+}
+
+/// The reason of a pod that was marked lost with its node (upstream `NodeUnreachablePodReason`).
+pub const NODE_LOST: &str = "NodeLost";
 
 /// A condition that the controller makes Unknown.
 #[derive(Clone, Debug, PartialEq)]

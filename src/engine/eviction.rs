@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    effect::{Event, EventObject, Level, Write},
+    effect::{Deletion, Event, EventObject, Level, Write},
     outbox::{Matter, Outbox},
     settings::Rules,
     view::{Due, PendingEviction},
@@ -28,6 +28,8 @@ pub struct Evictor {
     timers: BTreeMap<Key, Timer>,
     /// The running timers by the time they fire.
     agenda: BTreeSet<(Timestamp, Key)>,
+    /// When the deletions were due that have been asked for and not answered.
+    asked: BTreeMap<Key, Timestamp>,
 }
 
 /// A pod's entry among the timed workers.
@@ -200,8 +202,14 @@ impl Evictor {
         self.overdue(pod, Running { created: at, fires: at, known: Known::Seen, why });
     }
 
+    /// A deletion has been answered for: when it was due.
+    pub fn answered(&mut self, pod: &Key) -> Option<Timestamp> {
+        self.asked.remove(pod)
+    }
+
     /// The deletion failed: upstream frees the key, and the next relevant event decides anew.
     pub fn on_failed(&mut self, pod: &Key) {
+        self.asked.remove(pod);
         if let Some(Timer::Tombstone) = self.timers.get(pod) {
             self.timers.remove(pod);
         }
@@ -216,7 +224,7 @@ impl Evictor {
 
     /// A copy that runs ahead: there, what is overdue is done at once.
     pub fn run_ahead(&self) -> Self {
-        let mut copy = self.clone();
+        let mut copy = Self { asked: BTreeMap::new(), ..self.clone() };
         for (key, timer) in &mut copy.timers {
             if let Timer::Overdue(running) = timer {
                 copy.agenda.insert((running.fires, key.clone()));
@@ -226,8 +234,7 @@ impl Evictor {
         copy
     }
 
-    /// Every pod on a tainted node, soonest first, those that never fall due last. Pods whose deletion has begun
-    /// are not pending any more.
+    /// Every pod on a tainted node. Pods whose deletion has begun are not pending any more.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending: Vec<PendingEviction> = Vec::new();
         for (key, timer) in &self.timers {
@@ -254,10 +261,6 @@ impl Evictor {
                 }
             }
         }
-        let order = |eviction: &PendingEviction| {
-            (eviction.due.at().unwrap_or(Timestamp::MAX), eviction.node.clone(), eviction.pod.clone())
-        };
-        pending.sort_by_cached_key(order);
         pending
     }
 
@@ -343,9 +346,12 @@ impl Evictor {
             pod: key.clone(),
             uid: pod.uid.clone(),
             node: pod.node.clone().unwrap_or_default(),
-            disruption_target: rules.marks_disruption_target,
+            deletion: Deletion::ByTaint { disruption_target: rules.marks_disruption_target },
         };
         let proposed = out.propose(write, running.why.clone(), now);
+        if proposed {
+            self.asked.insert(key.clone(), running.fires);
+        }
         if !proposed && out.is_recorded(&Matter::PodDeleted(key.clone())) {
             self.overdue(key, running);
         }

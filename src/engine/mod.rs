@@ -5,11 +5,15 @@
 
 mod attention;
 mod audit;
+mod between;
+mod collector;
 mod disruption;
 pub mod effect;
 mod eviction;
 mod health;
+mod legacy;
 mod limiter;
+pub mod metrics;
 mod outbox;
 mod pass;
 mod queue;
@@ -20,11 +24,18 @@ pub mod view;
 pub mod why;
 pub mod zone;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-pub use effect::{Effect, EffectId, Event, EventObject, Level, Notice, Outcome, UnknownCondition, Write};
+pub use effect::{
+    Deletion, Effect, EffectId, Event, EventObject, Level, NODE_LOST, Notice, Outcome, UnknownCondition,
+    Write,
+};
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
+pub use legacy::EvictionStatus;
 pub use settings::{Controllers, Origin, Profile, Rules, ServerVersion, Setting, Settings};
 pub use taints::{NOT_READY, UNREACHABLE};
 pub use view::{Deadline, Due, NodeHealth, PendingEviction, Stage, ZoneView};
@@ -33,13 +44,16 @@ pub use zone::ZoneState;
 
 use crate::{
     cluster::{
-        Applied, Cluster, ConditionStatus, Delta, Lease, Node, NodeName, Pod, TaintEffect, Uid, ZoneKey,
+        Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, TaintEffect, Uid, ZoneKey,
     },
     time::{Span, Timestamp},
 };
 use attention::Attention;
+use collector::Collector;
 use eviction::{Evictor, Manner};
 use health::Record;
+use legacy::Legacy;
+use metrics::Metrics;
 use outbox::{Matter, Outbox};
 use shadow::Shadow;
 use zone::Zone;
@@ -61,8 +75,10 @@ const PASS_TAKES: Span = Span::from_millis(1);
 /// - `now` never goes backwards, and every effect is answered by one [`Engine::handle_outcome`].
 /// - What an effect does to the cluster comes back as a change, like everybody else's doings.
 ///
-/// Equal inputs give equal outputs. Upstream leaves two things to chance, and here they are inputs: when the first
-/// pass is, and in which order a pass handles the nodes ([`Engine::set_order`]; by name unless told).
+/// Equal inputs give equal outputs. Upstream leaves three things to chance, and here they are inputs: when the first
+/// pass is, in which order a pass handles the nodes ([`Engine::set_order`]; by name unless told), and how many nodes
+/// are tainted in the middle of the pass that finds their zone disrupted ([`Engine::set_tainted_between`]; none unless
+/// told).
 #[derive(Clone, Debug)]
 pub struct Engine {
     settings: Settings,
@@ -76,6 +92,12 @@ pub struct Engine {
     roll_changed: bool,
     zones: BTreeMap<ZoneKey, Zone>,
     evictor: Evictor,
+    legacy: Legacy,
+    /// None where the pod garbage collector does not run.
+    collector: Option<Collector>,
+    metrics: Metrics,
+    /// Nodes whose turn for the taint came and is not answered for, with the zone that it counts in.
+    tainting: BTreeMap<NodeName, ZoneKey>,
     out: Outbox,
     next_pass: Timestamp,
     /// A beat of the tainting loop; the others lie whole periods from it.
@@ -83,6 +105,8 @@ pub struct Engine {
     last_tainting: Option<Timestamp>,
     /// What a pass handles first, in this order.
     order: Vec<NodeName>,
+    /// How many nodes of each zone are tainted just before its state next changes.
+    tainted_between: BTreeMap<ZoneKey, usize>,
     attention: Attention,
     sight: Sight,
     /// Whose shadow this is; none where the engine itself is the controller.
@@ -114,6 +138,8 @@ impl Engine {
     /// Begins as upstream does: every node gets a fresh grace period. The first pass is at `first_pass`.
     pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
         let mut engine = Self::new(settings, first_pass, Manner::Controller, None);
+        engine.register_all(cluster);
+        engine.begin_collecting(cluster, first_pass, Known::Seen, now);
         for node in cluster.nodes().iter() {
             engine.reconcile(node, now);
         }
@@ -131,6 +157,8 @@ impl Engine {
         let manner = Manner::Shadow { ahead, began };
         let mut engine = Self::new(settings, now, manner, Some(Shadow::new(cluster, ahead)));
         engine.estimate(cluster, now);
+        engine.register_all(cluster);
+        engine.begin_collecting(cluster, began.unwrap_or(now), Known::Estimated, now);
         engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
         engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
         engine
@@ -145,11 +173,16 @@ impl Engine {
             roll_changed: true,
             zones: BTreeMap::new(),
             evictor: Evictor::new(manner),
+            legacy: Legacy::default(),
+            collector: None,
+            metrics: Metrics::default(),
+            tainting: BTreeMap::new(),
             out: Outbox::default(),
             next_pass: first_pass,
             tainting_beat: first_pass + TAINTING_PHASE,
             last_tainting: None,
             order: Vec::new(),
+            tainted_between: BTreeMap::new(),
             attention: Attention::Everywhere,
             sight: Sight::Clear,
             shadow,
@@ -181,9 +214,13 @@ impl Engine {
     pub fn handle_outcome(&mut self, cluster: &Cluster, effect: EffectId, outcome: Outcome, now: Timestamp) {
         let Some(effect) = self.out.returned(effect) else { return };
         match outcome {
-            Outcome::Done => {}
-            Outcome::Recorded => self.on_recorded(cluster, effect, now),
-            Outcome::Conflict | Outcome::Gone => self.on_undone(cluster, &effect.write, now),
+            Outcome::Done => self.on_done(cluster, &effect.write, now),
+            Outcome::Recorded => {
+                self.on_done(cluster, &effect.write, now);
+                self.on_recorded(cluster, effect, now);
+            }
+            Outcome::Conflict => self.on_undone(cluster, &effect.write, now),
+            Outcome::Gone => self.on_gone(cluster, &effect.write, now),
             Outcome::Failed(error) => {
                 let text =
                     format!("{}: could not {}: {error}", effect.write.object(), effect.write.summary());
@@ -196,8 +233,17 @@ impl Engine {
     /// Does what is due. A call before anything is due does nothing.
     pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
         self.evict_due(cluster, now);
+        if self.acts() && self.collecting_due().is_some_and(|due| due <= now) {
+            self.collect(cluster, now);
+        }
         if self.tainting_due().is_some_and(|due| due <= now) {
-            self.taint_waiting(cluster, now);
+            self.last_tainting = Some(now);
+            if self.acts() {
+                match self.rules.profile {
+                    Profile::Taint => self.taint_waiting(cluster, now),
+                    Profile::Legacy => self.evict_waiting(cluster, now),
+                }
+            }
         }
         if self.next_pass <= now {
             self.next_pass = now + PASS_TAKES + self.settings.node_monitor_period.value;
@@ -205,7 +251,7 @@ impl Engine {
                 self.look_for_controller(now);
                 self.give_up_waiting(now);
             }
-            if self.footing(now) == Footing::Firm {
+            if self.footing(now) == Footing::Firm && self.settings.controllers.value.node_lifecycle {
                 self.monitor(cluster, now);
             }
         }
@@ -244,7 +290,8 @@ impl Engine {
         }
         let tainting = self.tainting_due().map(|at| Deadline { at, why: self.why_tainting() });
         let eviction = self.evictor.next().map(|(at, why)| Deadline { at, why: why.clone() });
-        [Some(pass), tainting, eviction].into_iter().flatten().min_by_key(|deadline| deadline.at)
+        let collecting = self.collecting_due().map(|at| Deadline { at, why: Cause::CollectorPass.into() });
+        [Some(pass), tainting, eviction, collecting].into_iter().flatten().min_by_key(|deadline| deadline.at)
     }
 
     /// Whether predictions can be made at all.
@@ -266,6 +313,10 @@ impl Engine {
             grace: record.grace(&self.settings),
             zone: node.zone(),
             stage: self.stage(node),
+            eviction: match self.rules.profile {
+                Profile::Taint => None,
+                Profile::Legacy => Some(self.legacy.status(&node.name)),
+            },
         })
     }
 
@@ -294,10 +345,32 @@ impl Engine {
         self.zones.iter().map(view).collect()
     }
 
-    /// Every pod on a node with NoExecute taints whose deletion has not begun, soonest first, those that never fall
-    /// due last.
+    /// Every pod whose deletion has not begun on a node with NoExecute taints, or in legacy mode on one that is not
+    /// ready, and every pod of a node that is missing; soonest first, those that never fall due last.
     pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
-        self.evictor.pending(cluster)
+        let mut pending = match self.rules.profile {
+            Profile::Taint => self.evictor.pending(cluster),
+            Profile::Legacy => self.pending_with_nodes(cluster),
+        };
+        let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
+        if !orphans.is_empty() {
+            // What comes first counts: an orphan's timer may still run.
+            let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
+            for eviction in pending.into_iter().chain(orphans) {
+                let known = first.get(&eviction.pod);
+                if known.is_none_or(|known| eviction.order() < known.order()) {
+                    first.insert(eviction.pod.clone(), eviction);
+                }
+            }
+            pending = first.into_values().collect();
+        }
+        pending.sort_by_cached_key(PendingEviction::order);
+        pending
+    }
+
+    /// The values of upstream's metrics.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// A copy that has asked for nothing yet, for a forecast; with what is under way, to be taken as done.
@@ -311,11 +384,16 @@ impl Engine {
             roll_changed: self.roll_changed,
             zones: self.zones.clone(),
             evictor: self.evictor.run_ahead(),
+            legacy: self.legacy.run_ahead(),
+            collector: self.collector.clone(),
+            metrics: self.metrics.clone(),
+            tainting: BTreeMap::new(),
             out,
             next_pass: self.next_pass,
             tainting_beat: self.tainting_beat,
             last_tainting: self.last_tainting,
             order: Vec::new(),
+            tainted_between: BTreeMap::new(),
             attention: Attention::Afresh,
             sight: self.sight,
             shadow: self.shadow.as_ref().map(Shadow::run_ahead),
@@ -349,6 +427,13 @@ impl Engine {
     }
 
     fn stage(&self, node: &Node) -> Stage {
+        if self.rules.profile == Profile::Legacy {
+            return match self.legacy.status(&node.name) {
+                EvictionStatus::Unmarked => Stage::Well,
+                EvictionStatus::ToBeEvicted => Stage::Queued,
+                EvictionStatus::Evicted => Stage::Evicted,
+            };
+        }
         let Some((key, _)) = node.ready().and_then(|ready| taints::no_execute_keys(ready.status)) else {
             return Stage::Well;
         };
@@ -372,6 +457,7 @@ impl Engine {
             (None, Some(new)) => self.attention.on_added(new),
             (None, None) => {}
         }
+        self.register(delta);
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
         self.roll_changed |=
             !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));
@@ -388,6 +474,9 @@ impl Engine {
             (None, None) => {}
         }
         self.evictor.on_node(cluster, delta, &self.rules, &mut self.out, now);
+        if let Some(collector) = &mut self.collector {
+            collector.on_node(cluster, delta);
+        }
     }
 
     /// The next pass reads the Lease: a renewal counts from when a pass notices it.
@@ -411,14 +500,22 @@ impl Engine {
                 self.on_bound(cluster, pod, now);
             }
         }
+        self.observe_lost(cluster, delta, now);
         self.evictor.on_pod(delta, &self.rules, &mut self.out, now);
+        if let Some(collector) = &mut self.collector {
+            collector.on_pod(cluster, delta, &mut self.out);
+        }
     }
 
-    /// What upstream's pod workers do with a newly bound pod (9.2): on a node that is not ready it is not ready.
-    fn on_bound(&mut self, cluster: &Cluster, pod: &Pod, now: Timestamp) {
+    /// What upstream's pod workers do with a newly bound pod (9.2): on a node that is not ready it is not ready, and in
+    /// legacy mode it goes with the node. On a node that is, legacy mode calls off the node's eviction (12.41).
+    fn on_bound(&mut self, cluster: &Cluster, pod: &Arc<Pod>, now: Timestamp) {
         let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return };
-        let saved = self.records.get(&node.name).and_then(Record::saved_ready);
-        if saved.is_some_and(|status| status != ConditionStatus::True) {
+        let Some(saved) = self.records.get(&node.name).and_then(Record::saved_ready) else { return };
+        if self.rules.profile == Profile::Legacy {
+            self.evict_by_time(cluster, node, saved, std::iter::once(pod), now);
+        }
+        if saved != ConditionStatus::True {
             self.mark_pod_not_ready(node, pod, now);
         }
     }
@@ -429,13 +526,58 @@ impl Engine {
         }
     }
 
+    /// The effect was carried out, or in a dry run counts as if it had been.
+    fn on_done(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
+        match write {
+            Write::SwapTaints { node, .. } => {
+                if let Some(zone) = self.tainting.remove(node) {
+                    self.metrics.count_eviction(&zone);
+                }
+            }
+            Write::MarkPodLost { pod, node, .. } => self.on_pod_evicted(cluster, node, pod),
+            Write::DeletePod { pod, node, deletion, .. } => match deletion {
+                Deletion::ByTaint { .. } => {
+                    if let Some(due) = self.evictor.answered(pod) {
+                        self.metrics.count_deletion(now.since(due));
+                    }
+                }
+                Deletion::WithNode { .. } => self.on_pod_evicted(cluster, node, pod),
+                Deletion::Collected { .. } => {}
+            },
+            Write::MarkUnknown { .. }
+            | Write::SetLabels { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::RecordEvent(_) => {}
+        }
+    }
+
+    /// The object was gone. An eviction has nothing left to do then; everything else has not been done.
+    fn on_gone(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
+        match write {
+            Write::MarkPodLost { pod, node, .. }
+            | Write::DeletePod { pod, node, deletion: Deletion::WithNode { .. }, .. } => {
+                self.on_pod_evicted(cluster, node, pod);
+            }
+            Write::MarkUnknown { .. }
+            | Write::SwapTaints { .. }
+            | Write::SetLabels { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::DeletePod { .. }
+            | Write::RecordEvent(_) => self.on_undone(cluster, write, now),
+        }
+    }
+
     /// The effect was not carried out: whoever is shadowed may do it. Until that is seen it is not asked for again.
     fn on_recorded(&mut self, cluster: &Cluster, effect: Effect, now: Timestamp) {
         self.out.record(&effect.write);
         match &effect.write {
             Write::MarkUnknown { node, .. } => self.adopt(cluster, node, now),
-            Write::DeletePod { pod, .. } => self.evictor.on_recorded(pod, effect.at, effect.why),
-            Write::SwapTaints { .. }
+            Write::DeletePod { pod, deletion: Deletion::ByTaint { .. }, .. } => {
+                self.evictor.on_recorded(pod, effect.at, effect.why);
+            }
+            Write::DeletePod { .. }
+            | Write::MarkPodLost { .. }
+            | Write::SwapTaints { .. }
             | Write::SetLabels { .. }
             | Write::MarkPodNotReady { .. }
             | Write::RecordEvent(_) => {}
@@ -447,6 +589,7 @@ impl Engine {
         match write {
             Write::MarkUnknown { node, .. } => self.adopt(cluster, node, now),
             Write::SwapTaints { node, uid, add, .. } => {
+                self.tainting.remove(node);
                 if add.iter().any(|taint| taint.effect == TaintEffect::NoExecute) {
                     self.queue_again(node, uid, now);
                 }
@@ -456,7 +599,13 @@ impl Engine {
                     record.pods_to_retry = true;
                 }
             }
-            Write::DeletePod { pod, .. } => self.evictor.on_failed(pod),
+            Write::MarkPodLost { node, .. } => self.on_pod_not_evicted(cluster, node, now),
+            Write::DeletePod { pod, node, deletion, .. } => match deletion {
+                Deletion::ByTaint { .. } => self.evictor.on_failed(pod),
+                Deletion::WithNode { .. } => self.on_pod_not_evicted(cluster, node, now),
+                // Its node goes into quarantine anew; everything else is found by the next pass.
+                Deletion::Collected { .. } => {}
+            },
             Write::SetLabels { .. } | Write::RecordEvent(_) => {}
         }
     }

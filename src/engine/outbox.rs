@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use super::{
-    effect::{Effect, EffectId, Event, Level, Notice, Write},
+    effect::{Deletion, Effect, EffectId, Event, Level, Notice, Write},
     why::Why,
 };
 use crate::{
@@ -42,7 +42,10 @@ pub enum Matter {
     Taints(NodeName, TaintEffect),
     Labels(NodeName),
     PodNotReady(Key),
+    PodLost(Key),
     PodDeleted(Key),
+    /// Removed by force: more than a deletion that may have been asked for before.
+    PodCollected(Key),
 }
 
 impl Matter {
@@ -56,7 +59,11 @@ impl Matter {
             }
             Write::SetLabels { node, .. } => Self::Labels(node.clone()),
             Write::MarkPodNotReady { pod, .. } => Self::PodNotReady(pod.clone()),
-            Write::DeletePod { pod, .. } => Self::PodDeleted(pod.clone()),
+            Write::MarkPodLost { pod, .. } => Self::PodLost(pod.clone()),
+            Write::DeletePod { pod, deletion, .. } => match deletion {
+                Deletion::ByTaint { .. } | Deletion::WithNode { .. } => Self::PodDeleted(pod.clone()),
+                Deletion::Collected { .. } => Self::PodCollected(pod.clone()),
+            },
             Write::RecordEvent(_) => return None,
         })
     }
@@ -68,7 +75,8 @@ fn basis(write: &Write) -> Version {
         Write::MarkUnknown { version, .. }
         | Write::SwapTaints { version, .. }
         | Write::SetLabels { version, .. }
-        | Write::MarkPodNotReady { version, .. } => *version,
+        | Write::MarkPodNotReady { version, .. }
+        | Write::MarkPodLost { version, .. } => *version,
         Write::DeletePod { .. } | Write::RecordEvent(_) => Version::default(),
     }
 }

@@ -7,9 +7,10 @@ use super::{
     attention::{Attention, Unsettled},
     effect::{Event, EventObject, Level, Write},
     health::{self, Record, Verdict},
+    legacy::EvictionStatus,
     outbox::Matter,
     queue::Processed,
-    settings::Rules,
+    settings::{Profile, Rules},
     taints,
     why::{Cause, Why},
     zone::{self, Census, Zone, ZoneState},
@@ -38,7 +39,7 @@ impl Engine {
 
     /// Judges the nodes that the pass looks at and counts all of them in their zones.
     fn survey(&mut self, cluster: &Cluster, now: Timestamp) -> Survey {
-        let Self { attention, records, zones, out, settings, rules, .. } = self;
+        let Self { attention, records, zones, out, settings, rules, legacy, .. } = self;
         let mut survey = Survey::default();
         let is_ahead = !matches!(attention, Attention::Everywhere);
         let mut judge = |node: &Arc<Node>, record: &mut Record, lease: Option<&Arc<Lease>>| {
@@ -53,6 +54,7 @@ impl Engine {
                     && taints::controllers_own(node).next().is_none()
                     && zones.get(zone).is_none_or(|zone| !zone.queue.knows(&node.name))
                     && !out.has_recorded_no_execute(&node.name)
+                    && legacy.status(&node.name) == EvictionStatus::Unmarked
             };
             if is_ahead || !needs_nothing() {
                 survey.news.push((node.clone(), verdict));
@@ -117,6 +119,10 @@ impl Engine {
         if verdict.current != Some(ready) || verdict.pods_to_retry || (verdict.is_renewed && !is_alive()) {
             return false;
         }
+        if self.rules.profile == Profile::Legacy {
+            return ready == ConditionStatus::True
+                && self.legacy.status(&node.name) == EvictionStatus::Unmarked;
+        }
         match taints::no_execute_keys(ready) {
             None => taints::controllers_own(node).next().is_none(),
             Some((_, opposite)) => {
@@ -170,7 +176,7 @@ impl Engine {
             self.node_event(node, "RegisteredNode", &text, Cause::Registered, now);
             self.registered.insert(node.name.clone());
             self.ensure_zone(node, now);
-            self.mark_reachable(node, Cause::Registered, now);
+            self.call_off(cluster, node, Cause::Registered, now);
         }
         for node in nodes {
             self.records.entry(node.name.clone()).or_insert_with(|| Record::first_seen(node, now));
@@ -189,12 +195,15 @@ impl Engine {
     }
 
     /// The node's zone, which is entered where it is not known.
-    fn ensure_zone(&mut self, node: &Node, now: Timestamp) -> &mut Zone {
+    pub(super) fn ensure_zone(&mut self, node: &Node, now: Timestamp) -> &mut Zone {
         let key = match self.records.get_mut(&node.name) {
             Some(record) => record.zone(node).clone(),
             None => node.zone(),
         };
-        self.zones.entry(key).or_insert_with(|| Zone::new(&self.settings, now))
+        self.zones.entry(key).or_insert_with_key(|key| {
+            self.metrics.touch(key);
+            Zone::new(&self.settings, now)
+        })
     }
 
     /// What follows from a node's verdict (spec/node-lifecycle.md 3.6).
@@ -207,8 +216,15 @@ impl Engine {
         let Some(current) = verdict.current else {
             return self.retry_pods(&node.name, false);
         };
-        let deciding = if self.rules.taints_by_current_ready { current } else { verdict.observed };
-        self.taint_by_ready(node, deciding, &verdict.why, now);
+        match self.rules.profile {
+            Profile::Taint => {
+                let deciding = if self.rules.taints_by_current_ready { current } else { verdict.observed };
+                self.taint_by_ready(node, deciding, &verdict.why, now);
+            }
+            Profile::Legacy => {
+                self.evict_by_time(cluster, node, verdict.observed, cluster.pods_on(&node.name), now);
+            }
+        }
         let turned = current != ConditionStatus::True && verdict.observed == ConditionStatus::True;
         if turned {
             let event = || {
@@ -297,8 +313,16 @@ impl Engine {
         }
     }
 
+    /// Calls off what is planned against a node, in either mode.
+    pub(super) fn call_off(&mut self, cluster: &Cluster, node: &Node, cause: Cause, now: Timestamp) {
+        match self.rules.profile {
+            Profile::Taint => self.mark_reachable(node, cause, now),
+            Profile::Legacy => self.cancel_eviction(cluster, node),
+        }
+    }
+
     /// Upstream `markNodeAsReachable`.
-    pub(super) fn mark_reachable(&mut self, node: &Node, cause: Cause, now: Timestamp) {
+    fn mark_reachable(&mut self, node: &Node, cause: Cause, now: Timestamp) {
         taints::remove_no_execute(node, cause.into(), &mut self.out, now);
         if self.out.has_recorded() {
             self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
@@ -338,14 +362,10 @@ impl Engine {
     /// Gives the NoExecute taint to nodes that wait, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        self.last_tainting = Some(now);
-        if !self.acts() {
-            return;
-        }
-        let Self { zones, records, settings, out, shadow, attention, .. } = self;
+        let Self { zones, records, settings, out, shadow, attention, tainting, .. } = self;
         for (key, zone) in zones.iter_mut() {
             let waiting = queued(key, zone);
-            let Zone { queue, limiter, evictions, .. } = zone;
+            let Zone { queue, limiter, .. } = zone;
             queue.process(limiter, now, |entry| {
                 let Some(node) = cluster.node(&entry.node) else { return Processed::Done };
                 let Some(ready) = node.ready() else { return Processed::RetryAfter(TAINTER_RETRY) };
@@ -367,7 +387,7 @@ impl Engine {
                 };
                 let why = silent.then(state).then(waiting.clone()).then(Cause::Token { zone: key.clone() });
                 if taints::swap_no_execute(node, wanted, opposite, why, out, now) {
-                    *evictions += 1;
+                    tainting.insert(entry.node.clone(), node.zone());
                     if let Some(shadow) = shadow {
                         shadow.expect_taint(&entry.node, key, now);
                     }
@@ -411,7 +431,7 @@ pub(super) fn is_excluded(node: &Node, rules: &Rules) -> bool {
         || (rules.excludes_master_names && is_master_name(&node.name))
 }
 
-fn queued(key: &ZoneKey, zone: &Zone) -> Cause {
+pub(super) fn queued(key: &ZoneKey, zone: &Zone) -> Cause {
     let state = zone.state.unwrap_or(ZoneState::Initial);
     Cause::Queued { zone: key.clone(), state, rate: zone.limiter.rate() }
 }

@@ -9,9 +9,10 @@ use super::{
     effect::Level,
     eviction::{Evictor, Manner},
     health::Record,
+    legacy::Legacy,
     outbox::Matter,
     taints::{self, NOT_READY, UNREACHABLE},
-    why::Why,
+    why::{Known, Why},
     zone::{Census, Zone, ZoneState},
 };
 use crate::{
@@ -243,6 +244,11 @@ impl Engine {
         self.registered.clear();
         self.roll_changed = true;
         self.evictor = Evictor::new(Manner::Shadow { ahead, began: Some(began) });
+        self.legacy = Legacy::default();
+        for node in cluster.nodes().iter() {
+            self.legacy.register(&node.name);
+        }
+        self.begin_collecting(cluster, began, Known::Estimated, now);
         self.evictor.take_all(cluster, &self.rules, &mut self.out, now);
         self.next_pass = now;
     }

@@ -1,6 +1,7 @@
 //! What the engine knows, for the screen and the command line: read only, computed when asked.
 
 use super::{
+    legacy::EvictionStatus,
     why::{Known, Sign, Why},
     zone::ZoneState,
 };
@@ -26,8 +27,10 @@ pub struct NodeHealth {
     /// The grace period in force: startup grace where the node has no Ready condition.
     pub grace: Span,
     pub zone: ZoneKey,
-    /// Where the node stands on its way to the NoExecute taint.
+    /// Where the node stands on its way to the NoExecute taint, or in legacy mode to losing its pods.
     pub stage: Stage,
+    /// How far its eviction has come, in legacy mode.
+    pub eviction: Option<EvictionStatus>,
 }
 
 impl NodeHealth {
@@ -42,12 +45,14 @@ impl NodeHealth {
 pub enum Stage {
     /// Nothing is due.
     Well,
-    /// Not ready, and waiting in its zone's queue for the taint.
+    /// Not ready, and waiting in its zone's queue for the taint (in legacy mode for the deletion of its pods).
     Queued,
     /// The engine has asked for the taint; it is not seen on the node yet.
     Requested,
     /// It carries the NoExecute taint that belongs to its state.
     Tainted,
+    /// Legacy mode: its pods have been deleted.
+    Evicted,
 }
 
 /// What the controller believes of a zone.
@@ -84,6 +89,13 @@ pub struct PendingEviction {
     pub why: Why,
 }
 
+impl PendingEviction {
+    /// Soonest first, those that never fall due last.
+    pub(super) fn order(&self) -> (Timestamp, NodeName, Key) {
+        (self.due.at().unwrap_or(Timestamp::MAX), self.node.clone(), self.pod.clone())
+    }
+}
+
 /// When a pending eviction falls due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
@@ -91,7 +103,7 @@ pub enum Due {
         at: Timestamp,
         known: Known,
     },
-    /// Its tolerations have no limit.
+    /// Its tolerations have no limit, or legacy mode spares it.
     Never,
 }
 

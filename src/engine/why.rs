@@ -92,6 +92,22 @@ pub enum Cause {
     TaintsGone,
     /// The pod is gone.
     PodGone,
+    /// How long pods stay on a node that is not ready, in legacy mode.
+    EvictionTimeout { span: Span },
+    /// The node has been evicted already: its pods go at once.
+    NodeEvicted,
+    /// A DaemonSet selects the pod, which spares it in legacy mode.
+    OfDaemonSet,
+    /// The pod garbage collector's next look.
+    CollectorPass,
+    /// The pod is bound to a node that has been missing for as long as orphans are given.
+    Orphaned { node: Name, known: Known },
+    /// Its node is not ready and marked as out of service.
+    OutOfService,
+    /// It was deleted before it was ever bound to a node.
+    NeverScheduled,
+    /// More pods have finished than are kept.
+    FinishedBeyond { threshold: i32 },
 }
 
 /// What showed that a node lives.
@@ -159,6 +175,17 @@ impl fmt::Display for Cause {
             Self::NodeNotReady => write!(f, "its node is not ready"),
             Self::TaintsGone => write!(f, "no NoExecute taint left"),
             Self::PodGone => write!(f, "pod is gone"),
+            Self::EvictionTimeout { span } => write!(f, "pod-eviction-timeout {span}"),
+            Self::NodeEvicted => write!(f, "its node is evicted already"),
+            Self::OfDaemonSet => write!(f, "a DaemonSet's pods are spared"),
+            Self::CollectorPass => write!(f, "pod garbage collector's pass"),
+            Self::Orphaned { node, known } => {
+                let about = if *known == Known::Seen { "" } else { "about " };
+                write!(f, "node {node} missing for {about}40s or more")
+            }
+            Self::OutOfService => write!(f, "its node is not ready and out of service"),
+            Self::NeverScheduled => write!(f, "deleted before it had a node"),
+            Self::FinishedBeyond { threshold } => write!(f, "more than {threshold} pods have finished"),
         }
     }
 }

@@ -104,8 +104,6 @@ pub struct Zone {
     pub census: Census,
     pub queue: Queue,
     pub limiter: Limiter,
-    /// Nodes given their NoExecute taint by the queue (upstream metric `evictions_total`).
-    pub evictions: u64,
 }
 
 impl Zone {
@@ -116,7 +114,6 @@ impl Zone {
             census: Census::default(),
             queue: Queue::default(),
             limiter: Limiter::full(settings.node_eviction_rate.value, now),
-            evictions: 0,
         }
     }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{
-        Applied, Change, Cluster, ConditionStatus, Event, Key, Name, Node, NodeName, Pod, PodReady, Taint,
+        Applied, Change, Cluster, ConditionStatus, Event, Key, Node, NodeName, Phase, Pod, PodReady, Taint,
         Termination, Version,
     },
-    engine::{Write, rewritten},
-    time::Timestamp,
+    engine::{Deletion, NODE_LOST, Write, rewritten},
+    time::{Span, Timestamp},
 };
 
 /// Does a write to the cluster and tells what it changed. A write to something that is gone does nothing.
@@ -28,10 +28,10 @@ pub fn carry_out(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: 
         Write::MarkPodNotReady { pod, .. } => change_pod(cluster, pod, applied, |pod| {
             pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(now) });
         }),
-        Write::DeletePod { pod, disruption_target, .. } => {
-            let target = disruption_target.then(|| "DeletionByTaintManager".into());
-            delete_pod(cluster, pod, target, now, applied);
+        Write::MarkPodLost { pod, .. } => {
+            change_pod(cluster, pod, applied, |pod| pod.reason = NODE_LOST.into())
         }
+        Write::DeletePod { pod, deletion, .. } => delete_pod(cluster, pod, *deletion, now, applied),
         Write::RecordEvent(_) => {}
     }
 }
@@ -71,20 +71,25 @@ fn change_pod(cluster: &mut Cluster, key: &Key, applied: &mut Vec<Applied>, chan
     cluster.apply(Change::Pod(Event::Applied(pod)), applied);
 }
 
-/// A pod gets its condition DisruptionTarget, if it is to, and with a grace period becomes Terminating and stays: the
+/// A pod is marked as its deletion asks for. With a grace period, or a finalizer, it becomes Terminating and stays: the
 /// kubelet that would end it is not heard. One without is gone at once.
 fn delete_pod(
     cluster: &mut Cluster,
     key: &Key,
-    target: Option<Name>,
+    deletion: Deletion,
     now: Timestamp,
     applied: &mut Vec<Applied>,
 ) {
-    let Some(grace) = cluster.pod(key).map(|pod| pod.grace) else { return };
-    let stays = grace.as_secs() > 0;
-    if stays || target.is_some() {
+    let Some(pod) = cluster.pod(key) else { return };
+    let (grace, is_marked) = match deletion {
+        Deletion::ByTaint { disruption_target } => (pod.grace, disruption_target),
+        Deletion::WithNode { mark_lost } => (pod.grace, mark_lost.is_some()),
+        Deletion::Collected { fail, .. } => (Span::ZERO, fail),
+    };
+    let stays = grace.as_secs() > 0 || !pod.finalizers.is_empty();
+    if stays || is_marked {
         change_pod(cluster, key, applied, |pod| {
-            pod.disruption_target = target.or(pod.disruption_target.take());
+            mark(pod, deletion);
             if stays {
                 pod.termination.get_or_insert(Termination { deadline: now + grace, grace });
             }
@@ -92,5 +97,24 @@ fn delete_pod(
     }
     if !stays {
         cluster.apply(Change::Pod(Event::Deleted(key.clone())), applied);
+    }
+}
+
+/// Writes on a pod what its deletion asks for.
+fn mark(pod: &mut Pod, deletion: Deletion) {
+    match deletion {
+        Deletion::ByTaint { disruption_target: true } => {
+            pod.disruption_target = Some("DeletionByTaintManager".into());
+        }
+        Deletion::WithNode { mark_lost: Some(_) } => pod.reason = NODE_LOST.into(),
+        Deletion::Collected { fail: true, disruption_target } => {
+            pod.phase = Phase::Failed;
+            if disruption_target {
+                pod.disruption_target = Some("DeletionByPodGC".into());
+            }
+        }
+        Deletion::ByTaint { disruption_target: false }
+        | Deletion::WithNode { mark_lost: None }
+        | Deletion::Collected { fail: false, .. } => {}
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
-    engine::{Effect, Engine, Footing, Outcome, Why, Write},
+    engine::{Deletion, Effect, Engine, Footing, Outcome, Why, Write},
     time::{Span, Timestamp},
 };
 
@@ -42,14 +42,19 @@ pub enum What {
     Unknown { node: NodeName },
     /// The node gets this NoExecute taint.
     NoExecute { node: NodeName, key: Name },
-    /// The pod is deleted by taint eviction.
+    /// The pod is deleted, by taint eviction or with its node.
     Deleted { pod: Key, node: NodeName },
+    /// The pod's object is removed by force, by the pod garbage collector; the node is empty where it never had one.
+    Removed { pod: Key, node: NodeName },
 }
 
 impl What {
     pub const fn node(&self) -> &NodeName {
         match self {
-            Self::Unknown { node } | Self::NoExecute { node, .. } | Self::Deleted { node, .. } => node,
+            Self::Unknown { node }
+            | Self::NoExecute { node, .. }
+            | Self::Deleted { node, .. }
+            | Self::Removed { node, .. } => node,
         }
     }
 }
@@ -89,7 +94,7 @@ impl Forecast {
 
     /// What happens next to the node itself (Unknown, NoExecute taint); none within the horizon.
     pub fn next_of_node(&self, node: &NodeName) -> Option<&Step> {
-        self.of_node(node).find(|step| !matches!(step.what, What::Deleted { .. }))
+        self.of_node(node).find(|step| !matches!(step.what, What::Deleted { .. } | What::Removed { .. }))
     }
 }
 
@@ -175,11 +180,17 @@ impl Run {
                 let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
                 What::NoExecute { node: node.clone(), key: taint.key.clone() }
             }
+            Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
+                What::Removed { pod: pod.clone(), node: node.clone() }
+            }
             Write::DeletePod { pod, node, .. } => {
                 self.cluster.pod(pod).filter(|pod| pod.termination.is_none())?;
                 What::Deleted { pod: pod.clone(), node: node.clone() }
             }
-            Write::SetLabels { .. } | Write::MarkPodNotReady { .. } | Write::RecordEvent(_) => return None,
+            Write::SetLabels { .. }
+            | Write::MarkPodLost { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::RecordEvent(_) => return None,
         };
         Some(Step { at: self.now, what, why: effect.why.clone() })
     }

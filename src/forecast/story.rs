@@ -267,7 +267,7 @@ impl Teller<'_> {
         let concerned = match health.stage {
             Stage::Queued | Stage::Requested => true,
             Stage::Well => self.is_silent(node) || !node.is_ready(),
-            Stage::Tainted => false,
+            Stage::Tainted | Stage::Evicted => false,
         };
         if !concerned || !self.is_firm() {
             return;
@@ -337,8 +337,12 @@ impl Teller<'_> {
         }
         let known: Vec<&Key> = pending.iter().map(|eviction| &eviction.pod).collect();
         due.extend(self.steps(node).filter_map(|step| match &step.what {
-            What::Deleted { pod, .. } if !known.contains(&pod) => Some((step.at, true)),
-            What::Deleted { .. } | What::Unknown { .. } | What::NoExecute { .. } => None,
+            What::Deleted { pod, .. } | What::Removed { pod, .. } if !known.contains(&pod) => {
+                Some((step.at, true))
+            }
+            What::Deleted { .. } | What::Removed { .. } | What::Unknown { .. } | What::NoExecute { .. } => {
+                None
+            }
         }));
         due.sort_unstable();
         if let (Some(first), Some(last)) = (due.first(), due.last()) {
@@ -361,7 +365,7 @@ impl Teller<'_> {
 
     fn tell_eviction(&self, pod: &Pod, node: &Node, story: &mut Vec<Link>) {
         let foreseen = self.steps(node).find(|step| match &step.what {
-            What::Deleted { pod: deleted, .. } => *deleted == pod.key,
+            What::Deleted { pod: deleted, .. } | What::Removed { pod: deleted, .. } => *deleted == pod.key,
             What::Unknown { .. } | What::NoExecute { .. } => false,
         });
         let pending = self.pending(|eviction| eviction.pod == pod.key).pop();

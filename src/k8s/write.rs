@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::error::words;
 use crate::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
-    engine::{Event, EventObject, Outcome, UnknownCondition, Write},
+    engine::{Deletion, Event, EventObject, NODE_LOST, Outcome, UnknownCondition, Write},
     time::Timestamp,
 };
 
@@ -40,8 +40,11 @@ pub async fn carry_out(client: &Client, write: &Write, now: Timestamp) -> Outcom
         Write::MarkPodNotReady { pod, uid, version, node: _ } => {
             mark_pod_not_ready(client, pod, uid, *version, now).await
         }
-        Write::DeletePod { pod, uid, node: _, disruption_target } => {
-            delete_pod(client, pod, uid, *disruption_target, now).await
+        Write::MarkPodLost { pod, uid, version, node } => {
+            mark_pod_lost(client, pod, uid, *version, node).await
+        }
+        Write::DeletePod { pod, uid, node, deletion } => {
+            delete_pod(client, pod, uid, node, *deletion, now).await
         }
         Write::RecordEvent(event) => record(client, event, now).await,
     };
@@ -197,23 +200,72 @@ async fn mark_pod_not_ready(
     send(client, request).await.map(drop)
 }
 
+async fn mark_pod_lost(
+    client: &Client,
+    pod: &Key,
+    uid: &Uid,
+    version: Version,
+    node: &NodeName,
+) -> Result<(), Stop> {
+    let message = format!("Node {node} which was running pod {} is unresponsive", pod.name);
+    let status = json!({"reason": NODE_LOST, "message": message});
+    patch_status(client, pod, locked(uid, Some(version)), status).await
+}
+
+/// Writes on the pod what its deletion asks for, and deletes it.
 async fn delete_pod(
     client: &Client,
     pod: &Key,
     uid: &Uid,
-    disruption_target: bool,
+    node: &NodeName,
+    deletion: Deletion,
     now: Timestamp,
 ) -> Result<(), Stop> {
-    if disruption_target {
-        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": now.to_time()});
-        let patch = json!({"metadata": locked(uid, None), "status": {"conditions": [target]}});
-        let request = pods(pod).patch_subresource("status", &pod.name, &as_us(), &Patch::Strategic(patch));
-        send(client, request).await?;
+    match deletion {
+        Deletion::ByTaint { disruption_target: true } => {
+            let text = "Taint manager: deleting due to NoExecute taint";
+            let target = disruption_target("DeletionByTaintManager", text, now);
+            patch_status(client, pod, locked(uid, None), json!({"conditions": [target]})).await?;
+        }
+        Deletion::WithNode { mark_lost: Some(version) } => {
+            let marked = mark_pod_lost(client, pod, uid, version, node).await;
+            // As upstream: only a conflict says that the pod should be looked at again first.
+            if let Err(stop) = marked
+                && Outcome::from(stop) == Outcome::Conflict
+            {
+                return Err(Stop::Outdated);
+            }
+        }
+        Deletion::Collected { fail: true, disruption_target: target } => {
+            let target =
+                target.then(|| disruption_target("DeletionByPodGC", "PodGC: node no longer exists", now));
+            let status = json!({"phase": "Failed", "conditions": Vec::from_iter(target)});
+            patch_status(client, pod, locked(uid, None), status).await?;
+        }
+        Deletion::ByTaint { disruption_target: false }
+        | Deletion::WithNode { mark_lost: None }
+        | Deletion::Collected { fail: false, .. } => {}
     }
+    let grace = matches!(deletion, Deletion::Collected { .. }).then_some(0);
     let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let params = DeleteParams {
+        preconditions: Some(preconditions),
+        grace_period_seconds: grace,
+        ..DeleteParams::default()
+    };
     send(client, pods(pod).delete(&pod.name, &params)).await.map(drop)
+}
+
+/// The condition that tells why a pod is deleted.
+fn disruption_target(reason: &str, message: &str, now: Timestamp) -> Value {
+    json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message,
+        "lastTransitionTime": now.to_time()})
+}
+
+async fn patch_status(client: &Client, pod: &Key, metadata: Value, status: Value) -> Result<(), Stop> {
+    let patch = json!({"metadata": metadata, "status": status});
+    let request = pods(pod).patch_subresource("status", &pod.name, &as_us(), &Patch::Strategic(patch));
+    send(client, request).await.map(drop)
 }
 
 async fn record(client: &Client, event: &Event, now: Timestamp) -> Result<(), Stop> {

@@ -10,7 +10,7 @@ use kordon::{
     cluster::{
         Applied, Change, Cluster, Condition, ConditionStatus, Event, Key, Lease, Name, Node, NodeName, Owner,
         OwnerKind, Phase, Pod, PodReady, READY, Taint, TaintEffect, Termination, Toleration,
-        TolerationOperator, Uid, Version,
+        TolerationOperator, Uid, Version, WorkloadKind, ZoneKey,
     },
     engine::{self, Engine, EventObject, Origin, Outcome, ServerVersion, Settings, Write},
     forecast::carry_out,
@@ -24,6 +24,9 @@ const TOLERANCE: f64 = 2.0;
 /// Heartbeats fall on whole seconds from this one; every fifth of them posts the status too.
 const FIRST_BEAT: i64 = -1;
 const STATUS_EVERY: i64 = 5;
+
+/// What ran where a recording does not say so.
+const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";
 
 /// One recording: a scenario, and what the real controllers did.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,7 +52,11 @@ pub struct Recording {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recorded {
     version: String,
+    #[serde(default)]
     pub effects: Vec<Seen>,
+    /// What came of several runs of the same scenario, where they differ.
+    #[serde(default)]
+    pub runs: Vec<Vec<Seen>>,
 }
 
 /// A visible change that the controllers made.
@@ -123,8 +130,7 @@ struct PodSpec {
     #[serde(default)]
     owner: Option<Value>,
     #[serde(default)]
-    #[expect(dead_code, reason = "no rule of taint mode reads it")]
-    labels: Value,
+    labels: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -185,25 +191,92 @@ enum Act {
 impl Recording {
     /// What the engine does in the recorded scenario.
     pub fn play(&self) -> Vec<Seen> {
+        self.play_with(Chance { order: Order::Fixed(self.order()), between: BTreeMap::new() })
+    }
+
+    fn play_with(&self, chance: Chance) -> Vec<Seen> {
         let mut stage = Stage::new(self);
-        stage.run(self);
+        stage.run(self, chance);
         stage.seen.retain(|seen| seen.t <= self.until);
         stage.seen
     }
 
+    /// The runs of a scenario that upstream answered differently from run to run, each as a recording of its own.
+    pub fn runs(&self) -> Vec<Self> {
+        let of_run = |effects: &Vec<Seen>| {
+            let recorded = Recorded { effects: effects.clone(), runs: Vec::new(), ..self.recorded.clone() };
+            Self { recorded, ..self.clone() }
+        };
+        self.recorded.runs.iter().map(of_run).collect()
+    }
+
+    /// How chance made this run what it is: how many nodes of each zone were tainted before its state took effect, the
+    /// nodes that wait being handled in the order of their next taints. None where no number explains it; then the
+    /// differences that the best of them leaves.
+    pub fn explanation(&self) -> Result<BTreeMap<ZoneKey, usize>, Vec<String>> {
+        let zones = Stage::new(self).cluster;
+        let mut most: BTreeMap<ZoneKey, usize> = BTreeMap::new();
+        for node in self.order().iter().filter_map(|node| zones.node(node)) {
+            *most.entry(node.zone()).or_default() += 1;
+        }
+        let mut least: Option<Vec<String>> = None;
+        for between in numbers(&most) {
+            let ours = self.play_with(Chance { order: Order::ByNextTaint, between: between.clone() });
+            // How long the pass took that found the zone disrupted is chance too, and moves what follows by so much.
+            let differences = self.compare(&ours, self.until - TOLERANCE);
+            if differences.is_empty() {
+                return Ok(between);
+            }
+            if least.as_ref().is_none_or(|least| differences.len() < least.len()) {
+                least = Some(differences);
+            }
+        }
+        Err(least.unwrap_or_default())
+    }
+
+    /// The nodes in the order in which they are next tainted after this moment.
+    fn order_from(&self, moment: f64) -> Vec<NodeName> {
+        // A pass takes its time: what it decided now may show a little later, what it had decided a little earlier.
+        let next = self.recorded.effects.iter().filter(|seen| seen.t > moment - LATENESS);
+        let mut order: Vec<NodeName> = Vec::new();
+        for seen in next.filter(|seen| seen.is_no_execute_added()) {
+            let node = NodeName::from(seen.node.as_str());
+            if !order.contains(&node) {
+                order.push(node);
+            }
+        }
+        order
+    }
+
     /// Where the engine and the recording differ, in words; nothing where they agree.
     pub fn differences(&self, ours: &[Seen]) -> Vec<String> {
+        self.compare(ours, f64::INFINITY)
+    }
+
+    /// As [`Self::differences`], but that one side has something after `edge` which the other has not is none: it may
+    /// lie beyond the end there.
+    fn compare(&self, ours: &[Seen], edge: f64) -> Vec<String> {
         let (theirs, ours) = (Sorted::new(&self.recorded.effects), Sorted::new(ours));
         let mut differences = Vec::new();
         for key in theirs.times.keys().chain(ours.times.keys()).collect::<BTreeSet<_>>() {
             let of = |sorted: &Sorted| sorted.times.get(key).cloned().unwrap_or_default();
-            let (theirs, ours) = (of(&theirs), of(&ours));
+            let (mut theirs, mut ours) = (of(&theirs), of(&ours));
+            let both = theirs.len().min(ours.len());
+            for side in [&mut theirs, &mut ours] {
+                while side.len() > both && side.last().is_some_and(|last| *last > edge) {
+                    side.pop();
+                }
+            }
             let near = |(a, b): (&f64, &f64)| (a - b).abs() <= TOLERANCE;
             if theirs.len() != ours.len() || !theirs.iter().zip(&ours).all(near) {
                 differences.push(format!("{key}: recorded {theirs:.2?}, ours {ours:.2?}"));
             }
         }
-        let only = |a: &Sorted, b: &Sorted| a.events.difference(&b.events).cloned().collect::<Vec<_>>();
+        let only = |a: &Sorted, b: &Sorted| -> Vec<String> {
+            let lacking =
+                a.events.iter().filter(|(event, at)| !b.events.contains_key(*event) && **at <= edge);
+            lacking.map(|(event, _)| event.clone()).collect()
+        };
         differences.extend(only(&theirs, &ours).iter().map(|event| format!("event {event} is missing")));
         differences.extend(only(&ours, &theirs).iter().map(|event| format!("event {event} is not recorded")));
         differences
@@ -215,16 +288,16 @@ impl Recording {
         registered.map_or(0.3, |seen| seen.t)
     }
 
-    /// The nodes in the order in which they were tainted, which upstream leaves to chance.
+    /// The nodes in the order in which they were tainted (in legacy mode: emptied), which upstream leaves to chance.
     fn order(&self) -> Vec<NodeName> {
         let mut order: Vec<NodeName> = Vec::new();
         for seen in &self.recorded.effects {
-            let node = NodeName::from(seen.node.as_str());
-            if seen.effect == "taint"
-                && seen.op == "add"
-                && seen.taint == "NoExecute"
-                && !order.contains(&node)
-            {
+            let turn = match self.mode.as_str() {
+                "legacy" => (seen.reason == "DeletingAllPods").then_some(&seen.name),
+                _ => seen.is_no_execute_added().then_some(&seen.node),
+            };
+            let Some(node) = turn.map(|node| NodeName::from(node.as_str())) else { continue };
+            if !order.contains(&node) {
                 order.push(node);
             }
         }
@@ -237,22 +310,56 @@ impl Recording {
         for (flag, text) in &self.flags {
             settings.set(flag, text, Origin::Cluster).expect("a recorded flag");
         }
+        let controllers = self.controllers.as_deref().unwrap_or(USUAL_CONTROLLERS);
+        settings.set("controllers", controllers, Origin::Cluster).expect("a list");
         settings
     }
+}
+
+/// How far what a recording shows may lie before the moment at which the engine decides it.
+const LATENESS: f64 = 1.0;
+
+/// What upstream leaves to chance, for one playing of a scenario.
+struct Chance {
+    order: Order,
+    between: BTreeMap<ZoneKey, usize>,
+}
+
+/// In which order the nodes that wait are handled.
+enum Order {
+    Fixed(Vec<NodeName>),
+    /// As a recorded run shows, which may be another one from time to time.
+    ByNextTaint,
+}
+
+/// Every choice of a number from none to all for each zone.
+fn numbers(most: &BTreeMap<ZoneKey, usize>) -> Vec<BTreeMap<ZoneKey, usize>> {
+    let mut all = vec![BTreeMap::new()];
+    for (zone, most) in most {
+        let with = |chosen: &BTreeMap<ZoneKey, usize>, number| {
+            let mut chosen = chosen.clone();
+            chosen.insert(zone.clone(), number);
+            chosen
+        };
+        all = all.iter().flat_map(|chosen| (0..=*most).map(|number| with(chosen, number))).collect();
+    }
+    all
 }
 
 /// Effects by what identifies them, and the events apart.
 struct Sorted {
     times: BTreeMap<String, Vec<f64>>,
-    events: BTreeSet<String>,
+    /// When each was first recorded.
+    events: BTreeMap<String, f64>,
 }
 
 impl Sorted {
     fn new(effects: &[Seen]) -> Self {
-        let mut sorted = Self { times: BTreeMap::new(), events: BTreeSet::new() };
+        let mut sorted = Self { times: BTreeMap::new(), events: BTreeMap::new() };
         for seen in effects {
             if seen.effect == "event" {
-                sorted.events.insert(format!("{}/{} {}", seen.kind, seen.name, seen.reason));
+                let event = format!("{}/{} {}", seen.kind, seen.name, seen.reason);
+                sorted.events.entry(event).or_insert(seen.t);
             } else {
                 sorted.times.entry(seen.to_string()).or_default().push(seen.t);
             }
@@ -271,6 +378,13 @@ impl fmt::Display for Seen {
     }
 }
 
+impl Seen {
+    /// Whether a node was given a NoExecute taint.
+    pub fn is_no_execute_added(&self) -> bool {
+        self.effect == "taint" && self.op == "add" && self.taint == "NoExecute"
+    }
+}
+
 /// The scenario being played.
 struct Stage {
     cluster: Cluster,
@@ -279,6 +393,8 @@ struct Stage {
     now: Timestamp,
     version: u64,
     default_toleration: i64,
+    /// Whether the pod garbage collector runs: only then is it told when an object vanishes.
+    collects: bool,
     seen: Vec<Seen>,
 }
 
@@ -327,6 +443,7 @@ impl Stage {
             now: at(FIRST_BEAT as f64),
             version: 0,
             default_toleration: recording.default_toleration_seconds,
+            collects: recording.settings().controllers.value.pod_gc,
             seen: Vec::new(),
         };
         for node in &recording.nodes {
@@ -335,16 +452,23 @@ impl Stage {
         for pod in &recording.pods {
             stage.add_pod(pod);
         }
+        // There are no DaemonSets, whatever pods say of their owners.
+        for event in [Event::ListBegun, Event::ListDone] {
+            stage.tell(Change::Workload(WorkloadKind::DaemonSet, event));
+        }
         stage.beats(FIRST_BEAT);
         stage
     }
 
-    fn run(&mut self, recording: &Recording) {
+    fn run(&mut self, recording: &Recording, chance: Chance) {
         self.beats(0);
         self.now = at(0.0);
         let first_pass = at(recording.first_pass());
         let mut engine = Engine::start(recording.settings(), &self.cluster, first_pass, self.now);
-        engine.set_order(recording.order());
+        engine.set_tainted_between(chance.between);
+        if let Order::Fixed(order) = &chance.order {
+            engine.set_order(order.clone());
+        }
         self.engine = Some(engine);
         self.drain();
         let mut steps = recording.timeline.iter().peekable();
@@ -367,6 +491,9 @@ impl Stage {
                 self.act(&steps.next().expect("it was peeked at").what);
             } else {
                 let engine = self.engine.as_mut().expect("it runs");
+                if let Order::ByNextTaint = &chance.order {
+                    engine.set_order(recording.order_from(secs(self.now)));
+                }
                 engine.handle_timeout(&self.cluster, self.now);
                 self.drain();
             }
@@ -504,6 +631,9 @@ impl Stage {
             version: self.next_version(),
             created: self.now,
             owner,
+            labels: Arc::new(
+                spec.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect(),
+            ),
             node: Some(spec.node.as_str().into()),
             tolerations: self.tolerations(&spec.tolerations),
             grace: Span::from_secs(spec.grace),
@@ -669,8 +799,16 @@ impl Stage {
             let seen = Seen { pod: pod(), r#type, reason, ..self.effect("pod-condition") };
             self.seen.push(seen);
         }
+        if let Some(new) = new.filter(|new| new.reason != old.reason) {
+            let seen = Seen { pod: pod(), reason: new.reason.to_string(), ..self.effect("pod-reason") };
+            self.seen.push(seen);
+        }
         if old.termination.is_none() && new.is_none_or(|new| new.termination.is_some()) {
             let seen = Seen { pod: pod(), ..self.effect("pod-delete") };
+            self.seen.push(seen);
+        }
+        if self.collects && new.is_none() {
+            let seen = Seen { pod: pod(), ..self.effect("pod-gone") };
             self.seen.push(seen);
         }
     }

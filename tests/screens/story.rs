@@ -323,7 +323,9 @@ impl Story {
             | Write::SetLabels { node, .. } => {
                 self.world.node(node).map(|node| Change::Node(Event::Applied((**node).clone())))
             }
-            Write::MarkPodNotReady { pod, .. } | Write::DeletePod { pod, .. } => {
+            Write::MarkPodNotReady { pod, .. }
+            | Write::MarkPodLost { pod, .. }
+            | Write::DeletePod { pod, .. } => {
                 self.world.pod(pod).map(|pod| Change::Pod(Event::Applied((**pod).clone())))
             }
             Write::RecordEvent(_) => None,

@@ -397,6 +397,7 @@ const fn stage(health: &NodeHealth) -> &'static str {
         Stage::Queued => "queued",
         Stage::Requested => "requested",
         Stage::Tainted => "tainted",
+        Stage::Evicted => "evicted",
     }
 }
 

@@ -64,6 +64,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut Pool) -> Pod {
             .then(|| NodeName(pool.name(&status.nominated_node_name))),
         grace: spec.termination_grace_period_seconds.seconds().unwrap_or(DEFAULT_GRACE),
         phase: Phase::parse(&status.phase),
+        reason: pool.name(&status.reason),
         ready: condition("Ready").map(|ready| PodReady {
             status: ConditionStatus::parse(&ready.status),
             last_transition: ready.last_transition_time.time(),
@@ -260,6 +261,8 @@ impl WireToleration<'_> {
 struct Status<'a> {
     #[serde(borrow)]
     phase: Text<'a>,
+    #[serde(borrow)]
+    reason: Text<'a>,
     #[serde(borrow)]
     start_time: Text<'a>,
     #[serde(borrow)]

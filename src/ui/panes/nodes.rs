@@ -321,6 +321,7 @@ fn stage(scene: &Scene, health: Option<&NodeHealth>) -> Cell {
         None | Some(Stage::Well) => Cell::default(),
         Some(Stage::Queued) => Cell::new("queued", scene.style(Role::CountdownSoon)),
         Some(Stage::Requested) => Cell::new("requested", scene.style(Role::CountdownSoon)),
+        Some(Stage::Evicted) => Cell::new("evicted", scene.style(Role::TaintNoExecute)),
         Some(Stage::Tainted) => Cell::new("tainted", scene.style(Role::TaintNoExecute)),
     }
 }
