@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 
 use crate::{
     k8s::connect::ConnectError,
+    plan::Prospect,
     run::RunError,
     time::Span,
     ui::{snapshot::SnapshotError, text},
@@ -24,6 +25,12 @@ pub enum Exit {
     NoConnection = 3,
     /// The cluster answered, but not everything arrived in time.
     TooSlow = 4,
+    /// A plan would not begin without more options.
+    Refused = 5,
+    /// A plan would not end: something can never go.
+    Blocked = 6,
+    /// A plan would stall: something waits for what may or may not come, or the time allowed is too short.
+    Stalls = 7,
 }
 
 impl From<Exit> for ExitCode {
@@ -49,8 +56,11 @@ pub enum Failure {
     #[error("{0} is not there")]
     NotFound(String),
     /// What is missing, in words.
-    #[error("not everything arrived within {waited}: {missing}; --timeout waits longer")]
-    TooSlow { waited: Span, missing: String },
+    #[error("not everything arrived within {waited}: {missing}; {flag} waits longer")]
+    TooSlow { waited: Span, missing: String, flag: &'static str },
+    /// The plan was worked out and printed; it would not come to its end.
+    #[error("the plan would not complete: {text}")]
+    WouldNot { prospect: Prospect, text: String },
     #[error("{doing}")]
     Io {
         /// As in "writing to standard output".
@@ -66,6 +76,12 @@ impl Failure {
             Self::Usage(_) => Exit::Usage,
             Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
             Self::TooSlow { .. } => Exit::TooSlow,
+            Self::WouldNot { prospect, .. } => match prospect {
+                Prospect::Completes => Exit::Done,
+                Prospect::Stalls => Exit::Stalls,
+                Prospect::Blocked => Exit::Blocked,
+                Prospect::Refused => Exit::Refused,
+            },
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::Io { .. } => Exit::Failed,
         }
     }

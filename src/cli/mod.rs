@@ -1,14 +1,18 @@
 //! The command line: one file per subcommand, arguments become options once.
 
+mod columns;
 mod completions;
 mod connection;
 mod dashboard;
 mod demo;
+#[cfg(test)]
+mod documented;
 mod exit;
 mod keys;
 mod log;
 mod man;
 mod once;
+mod plan;
 mod settings;
 mod show;
 mod span;
@@ -44,7 +48,8 @@ pub struct Cli {
 
 const AFTER_HELP: &str = "\
 No cluster at hand: `kordon demo`.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection to the cluster, 4 not everything arrived in time.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection to the cluster, 4 not everything arrived in time; of \
+plans 5 refused without more options, 6 blocked, 7 stalls.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -54,6 +59,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Tell why something happens to a node or a pod, or does not
     Why(why::WhyArgs),
+    /// Work out what cordon, drain, taint, label, evict or delete would do; nothing is written
+    Plan(plan::PlanArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -97,7 +104,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Some(Command::Completions(args)) => return completions::print(&args),
         Some(Command::Man) => return man::print(),
-        Some(Command::Demo(_) | Command::Status(_) | Command::Why(_)) | None => {}
+        Some(Command::Demo(_) | Command::Status(_) | Command::Why(_) | Command::Plan(_)) | None => {}
     }
     log::begin(cli.log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -116,6 +123,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         None => dashboard::run(dashboard, connection).await,
         Some(Command::Status(args)) => status::run(args, connection).await,
         Some(Command::Why(args)) => why::run(args, connection).await,
+        Some(Command::Plan(args)) => plan::run(args, connection).await,
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has a cluster of its own")?;
             demo::run(args).await

@@ -57,8 +57,27 @@ impl Output {
     }
 }
 
-/// What has to be in before an answer is given.
+/// What has to be in before most answers are given.
 const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
+
+/// What is to be known, and how long that may take.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// What has to be in before the answer is given.
+    pub wanted: &'a [FeedKind],
+    pub no_pods: bool,
+    pub timeout: Span,
+    pub settings: &'a SettingsArgs,
+    /// The flag that gives it more time.
+    pub flag: &'static str,
+}
+
+impl OnceArgs {
+    fn question(&self, no_pods: bool) -> Question<'_> {
+        let Self { timeout, ref settings, .. } = *self;
+        Question { wanted: &WANTED, no_pods, timeout, settings, flag: "--timeout" }
+    }
+}
 
 /// What is known once everything has been listed, or as much of it as came in time.
 #[derive(Debug)]
@@ -75,10 +94,16 @@ pub struct Asked {
 impl Asked {
     /// Connects, waits until the engine has begun and everything that may be listed has been, and foresees.
     pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, Failure> {
+        Self::answer(&args.question(no_pods), connection).await
+    }
+
+    /// The same for what else a command has to know.
+    pub async fn answer(question: &Question<'_>, connection: ConnectionArgs) -> Result<Self, Failure> {
+        let Question { wanted, no_pods, timeout, settings, flag } = *question;
         let clock = Clock::system();
-        let late = |missing: &str| Failure::TooSlow { waited: args.timeout, missing: missing.into() };
+        let late = |missing: &str| Failure::TooSlow { waited: timeout, missing: missing.into(), flag };
         // One patience for everything: a credential plugin, the first answer, the lists.
-        let mut patience = pin!(clock.sleep(args.timeout));
+        let mut patience = pin!(clock.sleep(timeout));
         let options = connection.options();
         let connection = tokio::select! {
             connection = connect::connect(&options) => connection?,
@@ -88,21 +113,21 @@ impl Asked {
         let _ends_with_us = cancel.clone().drop_guard();
         let feeds = run::watch(&connection, no_pods, clock, cancel);
         let (settings, _) = tokio::select! {
-            settings = settings_of(&connection, &args.settings) => settings,
+            settings = settings_of(&connection, settings) => settings,
             () = &mut patience => return Err(late("the controller's settings")),
         };
         let (mode, duty, themes) = (Mode::ReadOnly, Duty::Shadow, Vec::new());
         let options = app::Options { facts: facts(&connection), settings, mode, duty, themes };
         let mut session = Session::begin(feeds, options, Executor::Recorder, clock);
         tokio::select! {
-            _ = session.unattended(|app| is_whole(app) || nodes_forbidden(app).is_some()) => {}
+            _ = session.unattended(|app| is_whole(app, wanted) || nodes_forbidden(app).is_some()) => {}
             () = patience => {}
         }
         let mut app = session.app;
         if let Some(error) = nodes_forbidden(&app) {
             return Err(Failure::NodesForbidden(error.to_owned()));
         }
-        let late = (!is_whole(&app)).then(|| late(&missing(&app)));
+        let late = (!is_whole(&app, wanted)).then(|| late(&missing(&app, wanted)));
         let at = clock.now();
         if app.live.engine.is_some() {
             foresee(&mut app, at);
@@ -119,8 +144,8 @@ impl Asked {
 }
 
 /// Whether the engine has begun and everything that may be listed has been.
-fn is_whole(app: &App) -> bool {
-    app.live.engine.is_some() && WANTED.iter().all(|kind| has_ended(app, *kind))
+fn is_whole(app: &App, wanted: &[FeedKind]) -> bool {
+    app.live.engine.is_some() && wanted.iter().all(|kind| has_ended(app, *kind))
 }
 
 fn has_ended(app: &App, kind: FeedKind) -> bool {
@@ -138,9 +163,9 @@ fn nodes_forbidden(app: &App) -> Option<&str> {
     }
 }
 
-fn missing(app: &App) -> String {
+fn missing(app: &App, wanted: &[FeedKind]) -> String {
     let missing: Vec<String> =
-        WANTED.iter().filter(|kind| !has_ended(app, **kind)).map(ToString::to_string).collect();
+        wanted.iter().filter(|kind| !has_ended(app, **kind)).map(ToString::to_string).collect();
     if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
 }
 

@@ -403,12 +403,10 @@ const fn stage(health: &NodeHealth) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::Value;
 
     use super::*;
-    use crate::engine::Cause;
+    use crate::{cli::documented, engine::Cause};
 
     /// A report in which nothing is null and no list is empty.
     fn full() -> Report {
@@ -504,19 +502,7 @@ mod tests {
 
     #[test]
     fn the_documented_fields_are_the_fields() {
-        let mut produced = BTreeSet::new();
-        paths("", &serde_json::to_value(full()).expect("a report is plain data"), &mut produced);
-        let page = include_str!("../../../docs/status.md");
-        let documented: BTreeSet<String> = page
-            .lines()
-            .filter_map(|line| line.strip_prefix("| `")?.split('`').next().map(str::to_owned))
-            .collect();
-        let missing: Vec<_> = produced.difference(&documented).collect();
-        let stale: Vec<_> = documented.difference(&produced).collect();
-        assert!(
-            missing.is_empty() && stale.is_empty(),
-            "not documented: {missing:?}\nnot produced: {stale:?}"
-        );
+        documented::check(&full(), include_str!("../../../docs/status.md"));
     }
 
     #[test]
@@ -527,23 +513,5 @@ mod tests {
         assert_eq!(back["nodes"][0]["next"]["pods"], 2);
         assert_eq!(back["takenAt"], "2027-01-15T08:00:00.000Z");
         assert_eq!(back["nodes"][0]["graceLeftSeconds"], -1.5);
-    }
-
-    /// The paths of all leaves: `nodes[].next.why`.
-    fn paths(at: &str, value: &Value, found: &mut BTreeSet<String>) {
-        match value {
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
-                    paths(&path, value, found);
-                }
-            }
-            Value::Array(items) => {
-                assert!(!items.is_empty(), "{at} is empty");
-                items.iter().for_each(|item| paths(&format!("{at}[]"), item, found));
-            }
-            Value::Null => panic!("{at} is null"),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) => _ = found.insert(at.to_owned()),
-        }
     }
 }

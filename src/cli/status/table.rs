@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::report::{EvictionReport, NodeReport, Report, ZoneReport};
-use crate::{
-    time::{Span, Timestamp},
-    ui::text,
+use super::{
+    super::columns::{none, section, shown},
+    report::{EvictionReport, NodeReport, Report, ZoneReport},
 };
+use crate::time::{Span, Timestamp};
 
 /// Renders the whole report; text from the cluster is shown, not obeyed.
 pub fn render(report: &Report) -> String {
@@ -125,48 +125,4 @@ fn about(seconds: f64, estimated: bool) -> String {
 
 fn span(seconds: f64) -> String {
     Span::from_secs_f64(seconds).to_string()
-}
-
-fn none() -> String {
-    "-".into()
-}
-
-/// Cluster text fit for a terminal.
-fn shown(raw: &str) -> String {
-    text::clean(raw).into_owned()
-}
-
-/// A blank line and a table whose columns line up by display width. Without rows, nothing.
-fn section<const N: usize>(out: &mut String, header: [&str; N], rows: Vec<[String; N]>) {
-    if rows.is_empty() {
-        return;
-    }
-    let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned))
-        .chain(rows.into_iter().map(|row| row.map(|cell| shown(&cell))))
-        .collect();
-    let width = |column: usize| rows.iter().map(|row| text::width(&row[column])).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    out.push('\n');
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            let padding = width.saturating_sub(text::width(cell)) + 2;
-            let _ = write!(line, "{cell}{:padding$}", "");
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up_by_what_is_seen_and_hostile_text_stays_text() {
-        let mut out = String::new();
-        let rows = [["節点", "ok"], ["\x1b[2Jevil", "bad"]].map(|row| row.map(str::to_owned));
-        section(&mut out, ["NODE", "STATE"], rows.into());
-        assert_eq!(out, "\nNODE      STATE\n節点      ok\n␛[2Jevil  bad\n");
-    }
 }

@@ -1,0 +1,342 @@
+//! `kordon plan`: what an action would do, worked out over the cluster as it is. Nothing is written.
+
+mod report;
+mod table;
+mod words;
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::{
+    Failure,
+    connection::ConnectionArgs,
+    once::{Asked, Output, Question},
+    settings::SettingsArgs,
+    span,
+};
+use crate::{
+    cluster::{Key, Selector, WorkloadKind},
+    k8s::feed::FeedKind,
+    plan::{
+        Action, DrainOptions, Plan, PlanError, Prospect, RemovalOptions, Retry, TaintEdits, Usual,
+        label::LabelEdits,
+    },
+    time::Span,
+};
+use report::Report;
+use words::{NodeTargets, PodTargets, bad, node_words, pod_words};
+
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    #[command(subcommand)]
+    asked: Wish,
+}
+
+/// What is asked for, in kubectl's words.
+#[derive(Debug, Subcommand)]
+enum Wish {
+    /// Who leaves these nodes, when and in which order; who is blocked, and by which budget
+    Drain(DrainArgs),
+    /// What marking nodes unschedulable means
+    Cordon(NodesArgs),
+    /// What marking nodes schedulable again means
+    Uncordon(NodesArgs),
+    /// What taints do: every pod that a NoExecute taint deletes, with its time
+    Taint(TaintArgs),
+    /// What labels change on nodes
+    Label(LabelArgs),
+    /// What evicting pods does, budget by budget
+    Evict(PodsArgs),
+    /// What deleting pods does; budgets are not asked
+    Delete(PodsArgs),
+}
+
+#[derive(Args, Debug)]
+struct PrintArgs {
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// How long to wait until everything has been listed
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
+    list_timeout: Span,
+}
+
+#[derive(Args, Debug)]
+struct NodesArgs {
+    /// The nodes, by name
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Selects nodes by their labels instead
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+#[derive(Args, Debug)]
+struct DrainArgs {
+    #[command(flatten)]
+    nodes: NodesArgs,
+    /// Take pods too that no controller brings back, and those of DaemonSets that are gone
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    force: bool,
+    /// Leave the pods of DaemonSets where they are
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    ignore_daemonsets: bool,
+    /// Take pods too that have an emptyDir, whose data is lost
+    #[arg(long, visible_alias = "delete-local-data", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    delete_emptydir_data: bool,
+    /// Delete pods instead of evicting them: budgets are not asked
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    disable_eviction: bool,
+    /// The grace period of all pods in seconds; below zero the pods' own
+    #[arg(long, value_name = "SECONDS", default_value_t = -1, allow_negative_numbers = true)]
+    grace_period: i64,
+    /// How long the drain of one node may take; 0 is for ever
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::timeout)]
+    timeout: Duration,
+    /// Take only these pods; all others stay
+    #[arg(long, value_name = "SELECTOR", value_parser = Selector::parse)]
+    pod_selector: Option<Selector>,
+    /// Do not wait for pods whose deletion is overdue by more than so many seconds; 0 waits for all
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    skip_wait_for_delete_timeout: u32,
+    /// How many nodes at a time; kubectl does one after the other
+    #[arg(long, value_name = "NODES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    parallel: u16,
+}
+
+#[derive(Args, Debug)]
+struct TaintArgs {
+    /// As kubectl has it: `nodes NODE... key=value:effect... key:effect-... key-...`
+    #[arg(value_name = "WORDS", required = true)]
+    words: Vec<String>,
+    /// Selects nodes by their labels instead of by name
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// All nodes
+    #[arg(long)]
+    all: bool,
+    /// Let taints that are there be changed
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+#[derive(Args, Debug)]
+struct LabelArgs {
+    /// As kubectl has it: `nodes NODE... key=value... key-...`
+    #[arg(value_name = "WORDS", required = true)]
+    words: Vec<String>,
+    /// Selects nodes by their labels instead of by name
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// All nodes
+    #[arg(long)]
+    all: bool,
+    /// Let labels that are there be changed
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+#[derive(Args, Debug)]
+struct PodsArgs {
+    /// As kubectl has it: `pod NAME...`; --namespace says where they are
+    #[arg(value_name = "POD")]
+    words: Vec<String>,
+    /// Selects pods of the namespace by their labels instead
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// In all namespaces; with a selector only
+    #[arg(long, short = 'A', requires = "selector")]
+    all_namespaces: bool,
+    /// The grace period in seconds; below zero the pods' own
+    #[arg(long, value_name = "SECONDS", default_value_t = -1, allow_negative_numbers = true)]
+    grace_period: i64,
+    /// A grace period of one second
+    #[arg(long, conflicts_with = "grace_period")]
+    now: bool,
+    /// Remove the objects at once, a grace period of zero
+    #[arg(long, conflicts_with_all = ["now", "grace_period"])]
+    force: bool,
+    /// How long it may take; 0 is for ever
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::timeout)]
+    timeout: Duration,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+/// What plans are worked out of.
+const WANTED: [FeedKind; 11] = [
+    FeedKind::Nodes,
+    FeedKind::Leases,
+    FeedKind::Pods,
+    FeedKind::Budgets,
+    FeedKind::Workloads(WorkloadKind::ReplicaSet),
+    FeedKind::Workloads(WorkloadKind::Deployment),
+    FeedKind::Workloads(WorkloadKind::StatefulSet),
+    FeedKind::Workloads(WorkloadKind::ReplicationController),
+    FeedKind::Workloads(WorkloadKind::DaemonSet),
+    FeedKind::Workloads(WorkloadKind::Job),
+    FeedKind::Namespaces,
+];
+
+pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+    let wish = args.asked;
+    let targets = wish.targets()?;
+    let print = wish.print();
+    let question = Question {
+        wanted: &WANTED,
+        no_pods: false,
+        timeout: print.list_timeout,
+        settings: &SettingsArgs::default(),
+        flag: "--list-timeout",
+    };
+    let asked = Asked::answer(&question, connection).await?;
+    let (cluster, now) = (&asked.app.live.cluster, asked.at);
+    let action = targets.action(cluster, &asked.namespace);
+    let version = asked.app.settings.version;
+    let plan = Plan::new(action, cluster, &Usual { cluster, now }, version, now).map_err(not_there)?;
+    print.output.print(&Report::new(&plan), table::render)?;
+    let prospect = plan.prospect();
+    asked.done()?;
+    match prospect {
+        Prospect::Completes => Ok(()),
+        Prospect::Stalls | Prospect::Blocked | Prospect::Refused => {
+            Err(Failure::WouldNot { prospect, text: table::in_short(&plan) })
+        }
+    }
+}
+
+fn not_there(error: PlanError) -> Failure {
+    match error {
+        PlanError::NoSuchNode(names) => Failure::NotFound(format!("node {}", joined(&names))),
+        PlanError::NoSuchPod(keys) => Failure::NotFound(format!("pod {}", joined(&keys))),
+    }
+}
+
+fn joined<T: std::fmt::Display>(names: &[T]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What is asked for, read and checked; the cluster has still to say which objects a selector means.
+#[derive(Debug)]
+enum Target {
+    Cordon(NodeTargets),
+    Uncordon(NodeTargets),
+    Taint(NodeTargets, TaintEdits),
+    Label(NodeTargets, LabelEdits),
+    Drain(NodeTargets, DrainOptions),
+    Evict(PodTargets, RemovalOptions),
+    Delete(PodTargets, RemovalOptions),
+}
+
+impl Wish {
+    fn print(&self) -> &PrintArgs {
+        match self {
+            Self::Drain(args) => &args.nodes.print,
+            Self::Cordon(args) | Self::Uncordon(args) => &args.print,
+            Self::Taint(args) => &args.print,
+            Self::Label(args) => &args.print,
+            Self::Evict(args) | Self::Delete(args) => &args.print,
+        }
+    }
+
+    fn targets(&self) -> Result<Target, Failure> {
+        Ok(match self {
+            Self::Cordon(args) => Target::Cordon(args.targets()?),
+            Self::Uncordon(args) => Target::Uncordon(args.targets()?),
+            Self::Drain(args) => Target::Drain(args.nodes.targets()?, args.options()),
+            Self::Taint(args) => {
+                let (nodes, words) = node_words(&args.words, TaintEdits::is_word, "taint")?;
+                let targets = NodeTargets::new(nodes, args.selector.clone(), args.all)?;
+                let edits = TaintEdits::parse(words, args.overwrite).map_err(bad)?;
+                Target::Taint(targets, edits)
+            }
+            Self::Label(args) => {
+                let (nodes, words) = node_words(&args.words, LabelEdits::is_word, "label")?;
+                let targets = NodeTargets::new(nodes, args.selector.clone(), args.all)?;
+                let edits = LabelEdits::parse(words, args.overwrite).map_err(bad)?;
+                Target::Label(targets, edits)
+            }
+            Self::Evict(args) => Target::Evict(args.targets()?, args.options()),
+            Self::Delete(args) => Target::Delete(args.targets()?, args.options()),
+        })
+    }
+}
+
+impl NodesArgs {
+    fn targets(&self) -> Result<NodeTargets, Failure> {
+        let names = self.nodes.iter().map(String::as_str).collect();
+        NodeTargets::new(names, self.selector.clone(), false)
+    }
+}
+
+impl PodsArgs {
+    fn targets(&self) -> Result<PodTargets, Failure> {
+        PodTargets::new(pod_words(&self.words)?, self.selector.clone(), self.all_namespaces)
+    }
+
+    fn options(&self) -> RemovalOptions {
+        let grace = match (self.force, self.now, self.grace_period) {
+            (true, ..) => Some(Span::ZERO),
+            (_, true, _) => Some(Span::from_secs(1)),
+            (.., grace) => seconds(grace),
+        };
+        RemovalOptions { grace, timeout: limit(self.timeout), retry: Retry::default() }
+    }
+}
+
+impl DrainArgs {
+    fn options(&self) -> DrainOptions {
+        DrainOptions {
+            force: self.force,
+            ignore_daemonsets: self.ignore_daemonsets,
+            delete_emptydir_data: self.delete_emptydir_data,
+            grace: seconds(self.grace_period),
+            timeout: limit(self.timeout),
+            pod_selector: self.pod_selector.clone(),
+            disable_eviction: self.disable_eviction,
+            skip_wait_for_delete: Some(Span::from_secs(self.skip_wait_for_delete_timeout.into()))
+                .filter(|limit| *limit > Span::ZERO),
+            parallel: self.parallel.into(),
+            retry: Retry::default(),
+        }
+    }
+}
+
+/// kubectl's grace periods: below zero is none given.
+fn seconds(grace: i64) -> Option<Span> {
+    (grace >= 0).then(|| Span::from_secs(grace))
+}
+
+/// kubectl's time limits: zero is for ever.
+fn limit(timeout: Duration) -> Option<Span> {
+    Some(Span::from(timeout)).filter(|timeout| *timeout > Span::ZERO)
+}
+
+impl Target {
+    fn action(self, cluster: &crate::cluster::Cluster, namespace: &str) -> Action {
+        match self {
+            Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },
+            Self::Uncordon(targets) => Action::Uncordon { nodes: targets.names(cluster) },
+            Self::Taint(targets, edits) => Action::Taint { nodes: targets.names(cluster), edits },
+            Self::Label(targets, edits) => Action::Label { nodes: targets.names(cluster), edits },
+            Self::Drain(targets, options) => Action::Drain { nodes: targets.names(cluster), options },
+            Self::Evict(targets, options) => {
+                Action::Evict { pods: pods(targets, cluster, namespace), options }
+            }
+            Self::Delete(targets, options) => {
+                Action::Delete { pods: pods(targets, cluster, namespace), options }
+            }
+        }
+    }
+}
+
+fn pods(targets: PodTargets, cluster: &crate::cluster::Cluster, namespace: &str) -> Vec<Key> {
+    targets.keys(cluster, namespace)
+}

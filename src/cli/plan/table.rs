@@ -1,0 +1,169 @@
+//! A plan as aligned text.
+
+use std::fmt::Write as _;
+
+use super::{
+    super::columns::{none, section, shown},
+    report::{BudgetReport, NodeReport, PodReport, Report, WindowReport},
+};
+use crate::{
+    plan::{Plan, Prospect},
+    time::Span,
+};
+
+/// Renders the whole plan; text from the cluster is shown, not obeyed.
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    head(&mut out, report);
+    let nodes: Vec<_> = report.nodes.iter().map(node).collect();
+    section(&mut out, ["NODE", "CHANGE", "STARTS", "ENDS", "LEFT ON IT", "HELD UP BY"], nodes);
+    let pods: Vec<_> = report.pods.iter().map(pod).collect();
+    section(&mut out, ["POD", "NODE", "LEAVES", "GONE", "READY AGAIN", "VERDICT", "MIND"], pods);
+    let budgets: Vec<_> = report.budgets.iter().map(budget).collect();
+    section(&mut out, ["BUDGET", "NEEDS", "HAS", "OF", "ALLOWS", "PODS HERE", "IN THE END"], budgets);
+    let warnings: Vec<_> = report.warnings.iter().map(|warning| [warning.text.clone()]).collect();
+    section(&mut out, ["WARNING"], warnings);
+    tail(&mut out, report);
+    out
+}
+
+fn head(out: &mut String, report: &Report) {
+    let totals = &report.totals;
+    let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
+    let of = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
+    let _ = writeln!(out, "{} {}: {} {}", report.action, shown(&of), report.outcome, ends(&totals.ends));
+    if let Some(command) = &report.command {
+        let _ = writeln!(out, "as by: {}", shown(command));
+    }
+    if !report.needs.is_empty() {
+        let _ = writeln!(out, "needs: {}", report.needs.join(" "));
+    }
+    let counts = [
+        (totals.leave_now, "leave now"),
+        (totals.leave_later, "leave later"),
+        (totals.leaving_already, "leaving already"),
+        (totals.stay, "stay"),
+        (totals.wait, "wait"),
+        (totals.blocked, "blocked"),
+        (totals.refused_pods, "refused"),
+        (totals.lost, "lost for good"),
+        (totals.data_lost, "lose data"),
+    ];
+    let counted: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if totals.pods > 0 {
+        let _ = writeln!(out, "{} pods: {}", totals.pods, counted.join(", "));
+    }
+    for refusal in
+        report.nodes.iter().filter_map(|node| node.drain.as_ref()).flat_map(|drain| &drain.refusals)
+    {
+        let _ = writeln!(out, "{}", shown(refusal));
+    }
+}
+
+fn tail(out: &mut String, report: &Report) {
+    if report.steps.is_empty() {
+        out.push_str("\nNothing would be written.\n");
+    } else {
+        let calls = if report.steps.len() == 1 { "call" } else { "calls" };
+        let _ =
+            writeln!(out, "\n{} API {calls} would be made, told by -o json; none was.", report.steps.len());
+    }
+}
+
+fn ends(window: &WindowReport) -> String {
+    match (window.likely_seconds, window.latest_seconds) {
+        (None, _) => "(never ends by itself)".into(),
+        (Some(0.0), Some(0.0)) => "at once".into(),
+        (Some(likely), Some(latest)) => format!("in ~{} (at the latest {})", span(likely), span(latest)),
+        (Some(likely), None) => format!("in ~{} (or never)", span(likely)),
+    }
+}
+
+fn node(node: &NodeReport) -> [String; 6] {
+    let change = match (&node.text, node.change) {
+        (Some(text), _) => format!("refused: {text}"),
+        (None, "taints" | "labels") => format!("{} -> {}", list(&node.before), list(&node.after)),
+        (None, "none") => "is so already".into(),
+        (None, change) => change.into(),
+    };
+    let drain = node.drain.as_ref();
+    [
+        node.name.to_string(),
+        change,
+        drain.map_or(none(), |drain| {
+            let regardless = if drain.regardless { " (regardless)" } else { "" };
+            format!("{}{regardless}", span(drain.starts_in_seconds))
+        }),
+        drain.map_or(none(), |drain| {
+            if drain.refused { "refused".into() } else { moment(drain.ends.likely_seconds) }
+        }),
+        drain.map_or(none(), |drain| drain.remaining.to_string()),
+        drain.and_then(|drain| drain.dominated_by.clone()).unwrap_or_else(none),
+    ]
+}
+
+fn pod(pod: &PodReport) -> [String; 7] {
+    let goes = pod.leaves.likely_seconds.is_some() || pod.gone.likely_seconds.is_some();
+    let mut mind: Vec<&str> =
+        pod.lost.map(|_| "lost for good").into_iter().chain(pod.warnings.iter().copied()).collect();
+    if pod.times_out_in_seconds.is_some() {
+        mind.insert(0, "times out");
+    }
+    if pod.landing == Some("nowhere") {
+        mind.push("replacement stays Pending");
+    }
+    [
+        format!("{}/{}", pod.namespace, pod.pod),
+        pod.node.as_deref().map_or(none(), str::to_owned),
+        pod.leaves.likely_seconds.map_or(none(), span),
+        if goes { moment(pod.gone.likely_seconds) } else { none() },
+        pod.ready_again_in_seconds.map_or(none(), |seconds| format!("~{}", span(seconds))),
+        pod.text.clone(),
+        if mind.is_empty() { none() } else { mind.join(", ") },
+    ]
+}
+
+fn budget(budget: &BudgetReport) -> [String; 7] {
+    [
+        format!("{}/{}", budget.namespace, budget.name),
+        budget.before.desired.to_string(),
+        budget.before.healthy.to_string(),
+        budget.before.expected.to_string(),
+        budget.before.allowed.to_string(),
+        budget.pods.to_string(),
+        format!("has {}, allows {}", budget.after.healthy, budget.after.allowed),
+    ]
+}
+
+fn moment(seconds: Option<f64>) -> String {
+    seconds.map_or("never".into(), |seconds| format!("~{}", span(seconds)))
+}
+
+fn span(seconds: f64) -> String {
+    Span::from_secs_f64(seconds).to_string()
+}
+
+fn list(all: &[String]) -> String {
+    if all.is_empty() { "(none)".into() } else { all.join(",") }
+}
+
+/// Why a plan does not come to its end, in one line.
+pub fn in_short(plan: &Plan) -> String {
+    let totals = &plan.totals;
+    match plan.prospect() {
+        Prospect::Refused if plan.needs.is_empty() => format!("{} nodes refuse it", totals.refused_nodes),
+        Prospect::Refused => {
+            let needs: Vec<String> = plan.needs.iter().map(ToString::to_string).collect();
+            format!("{} pods are refused without {}", totals.refused_pods, needs.join(" "))
+        }
+        Prospect::Blocked => format!("{} pods are blocked", totals.blocked),
+        Prospect::Stalls if plan.times_out() => "the time allowed is too short".into(),
+        Prospect::Stalls if totals.wait > 0 => format!("{} pods wait for what may not come", totals.wait),
+        Prospect::Stalls => "pods that are deleted never end".into(),
+        Prospect::Completes => "it does".into(),
+    }
+}

@@ -1,0 +1,164 @@
+//! Which nodes and pods are meant, in kubectl's words.
+
+use std::fmt::Display;
+
+use super::super::Failure;
+use crate::cluster::{Cluster, Key, Namespace, NodeName, Selector};
+
+/// Nodes by name, by selector, or all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeTargets {
+    Names(Vec<NodeName>),
+    Selected(Selector),
+    All,
+}
+
+impl NodeTargets {
+    /// One of names, a selector and all; in kubectl's words where that is not so.
+    pub fn new(names: Vec<&str>, selector: Option<Selector>, all: bool) -> Result<Self, Failure> {
+        let usage = |text: &str| Err(Failure::Usage(text.into()));
+        match (names.is_empty(), selector, all) {
+            (false, Some(_), _) => usage("cannot specify both a node name and a --selector option"),
+            (_, Some(_), true) => usage("setting 'all' parameter with a non empty selector is prohibited."),
+            (true, None, false) => usage("name the nodes, or select them with --selector"),
+            (false, None, false) => {
+                Ok(Self::Names(names.into_iter().map(node_name).collect::<Result<_, _>>()?))
+            }
+            (true, Some(selector), false) => Ok(Self::Selected(selector)),
+            (_, None, true) => Ok(Self::All),
+        }
+    }
+
+    /// The names that are meant, by name where they are selected. A selector may mean none.
+    pub fn names(self, cluster: &Cluster) -> Vec<NodeName> {
+        match self {
+            Self::Names(names) => names,
+            Self::Selected(selector) => {
+                let nodes = cluster.nodes().iter().filter(|node| selector.matches(&node.labels));
+                nodes.map(|node| node.name.clone()).collect()
+            }
+            Self::All => cluster.nodes().iter().map(|node| node.name.clone()).collect(),
+        }
+    }
+}
+
+/// Pods by name in the namespace that was asked for, or by selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodTargets {
+    Names(Vec<String>),
+    Selected { selector: Selector, everywhere: bool },
+}
+
+impl PodTargets {
+    pub fn new(names: Vec<&str>, selector: Option<Selector>, everywhere: bool) -> Result<Self, Failure> {
+        match (names.is_empty(), selector) {
+            (false, Some(_)) => Err(Failure::Usage("name the pods, or select them: not both".into())),
+            (true, None) => Err(Failure::Usage("name the pods, or select them with --selector".into())),
+            (false, None) => Ok(Self::Names(names.into_iter().map(str::to_owned).collect())),
+            (true, Some(selector)) => Ok(Self::Selected { selector, everywhere }),
+        }
+    }
+
+    pub fn keys(self, cluster: &Cluster, namespace: &str) -> Vec<Key> {
+        match self {
+            Self::Names(names) => names.iter().map(|name| Key::new(namespace, name)).collect(),
+            Self::Selected { selector, everywhere } => {
+                let namespace = Namespace::from(namespace);
+                let meant = |key: &Key| everywhere || key.namespace == namespace;
+                let pods =
+                    cluster.pods().iter().filter(|pod| meant(&pod.key) && selector.matches(&pod.labels));
+                pods.map(|pod| pod.key.clone()).collect()
+            }
+        }
+    }
+}
+
+/// Tells the nodes' names from the words behind them.
+pub fn node_words<'a>(
+    words: &'a [String],
+    is_word: fn(&str) -> bool,
+    what: &str,
+) -> Result<(Vec<&'a str>, Vec<&'a str>), Failure> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let words = match words.split_first() {
+        Some((first, rest)) if ["node", "nodes", "no"].contains(first) => rest,
+        _ => &words[..],
+    };
+    let begin = words.iter().position(|word| is_word(word)).unwrap_or(words.len());
+    let (nodes, edits) = words.split_at(begin);
+    if let Some(late) = edits.iter().find(|word| !is_word(word)) {
+        return Err(Failure::Usage(format!("all resources must be specified before {what} changes: {late}")));
+    }
+    Ok((nodes.to_vec(), edits.to_vec()))
+}
+
+/// The pods' names, with or without the kind before them.
+pub fn pod_words(words: &[String]) -> Result<Vec<&str>, Failure> {
+    const KINDS: [&str; 3] = ["pod", "pods", "po"];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let words = match words.split_first() {
+        Some((first, rest)) if KINDS.contains(first) => rest.to_vec(),
+        _ => words,
+    };
+    let name = |word: &'_ str| -> Result<(), Failure> {
+        Err(Failure::Usage(format!("only pods can be evicted or deleted here, and {word} is none")))
+    };
+    let mut names = Vec::new();
+    for word in words {
+        match word.split_once('/') {
+            Some((kind, rest)) if KINDS.contains(&kind) => names.push(rest),
+            Some(_) => name(word)?,
+            None => names.push(word),
+        }
+    }
+    Ok(names)
+}
+
+fn node_name(word: &str) -> Result<NodeName, Failure> {
+    match word.split_once('/') {
+        Some(("node" | "nodes" | "no", name)) => Ok(name.into()),
+        Some((kind, _)) => Err(Failure::Usage(format!("expected resource of type node, got {kind}"))),
+        None => Ok(word.into()),
+    }
+}
+
+/// Words that make no sense.
+pub fn bad(error: impl Display) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn nodes_come_before_taints_with_or_without_their_kind() {
+        let is_word = |word: &str| word.contains(':') || word.ends_with('-');
+        for line in ["nodes n1 n2 a:NoSchedule b-", "n1 n2 a:NoSchedule b-"] {
+            let words = words(line);
+            let (nodes, edits) = node_words(&words, is_word, "taint").expect(line);
+            assert_eq!((nodes, edits), (vec!["n1", "n2"], vec!["a:NoSchedule", "b-"]));
+        }
+        let late = words("n1 a- n2");
+        let error = node_words(&late, is_word, "taint").expect_err("n2 is late").to_string();
+        assert_eq!(error, "all resources must be specified before taint changes: n2");
+    }
+
+    #[test]
+    fn names_selector_and_all_exclude_each_other_in_kubectls_words() {
+        let text = |names: Vec<&str>, selector: bool, all| {
+            let selector = selector.then(Selector::default);
+            NodeTargets::new(names, selector, all).expect_err("not both").to_string()
+        };
+        assert_eq!(text(vec!["n1"], true, false), "cannot specify both a node name and a --selector option");
+        assert!(text(vec![], true, true).contains("'all' parameter"));
+        assert!(text(vec![], false, false).contains("--selector"));
+        assert_eq!(text(vec!["pod/p"], false, false), "expected resource of type node, got pod");
+        assert_eq!(pod_words(&words("pods p pod/q")).expect("pods"), ["p", "q"]);
+        assert!(pod_words(&words("deploy/web")).is_err());
+    }
+}
