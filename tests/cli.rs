@@ -22,6 +22,8 @@ const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const NO_CONNECTION: i32 = 3;
 const TOO_SLOW: i32 = 4;
+const REFUSED: i32 = 5;
+const BLOCKED: i32 = 6;
 
 #[tokio::test]
 async fn without_any_kubeconfig_the_demo_is_suggested() {
@@ -273,6 +275,58 @@ async fn status_gives_up_in_time_while_it_connects() {
         let told = told.expect("it ends in time");
         assert!(told.contains("a connection") && told.contains("--timeout"), "{told}");
     }
+}
+
+#[tokio::test]
+async fn plans_are_worked_out_and_nothing_is_written() {
+    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let _world = server.inhabit();
+    server.govern().await;
+    let plan = async |words: &[&str], code: i32| {
+        let line = [&["plan"], words, &["--server", &server.url, "-o", "json"]].concat();
+        let output = shell.run(&line).await;
+        assert_eq!(output.code, code, "{words:?}: {}", output.err);
+        let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+        assert_eq!(plan["schema"], "kordon.plan/v1");
+        plan
+    };
+    let cordon = plan(&["cordon", "general-1a-02"], DONE).await;
+    assert_eq!(cordon["steps"][0]["body"]["spec"]["unschedulable"], true);
+    let drain = plan(&["drain", "general-1a-02"], REFUSED).await;
+    let needs = drain["needs"].as_array().expect("a list");
+    assert!(needs.contains(&json!("--ignore-daemonsets")), "every node has pods of DaemonSets: {needs:?}");
+    let flags: Vec<&str> = needs.iter().filter_map(Value::as_str).collect();
+    let timed = [&["drain", "general-1a-02", "--timeout=1ns"][..], &flags].concat();
+    let blocked = plan(&timed, BLOCKED).await;
+    assert_eq!((&blocked["totals"]["refusedPods"], &blocked["totals"]["blocked"]), (&json!(0), &json!(1)));
+    let rows = blocked["pods"].as_array().expect("pods");
+    let budget = rows.iter().find(|pod| pod["verdict"] == "blocked").map(|pod| &pod["budget"]);
+    assert_eq!(budget, Some(&json!("monitoring/grafana")), "the budget that wants its only pod");
+    let taint = plan(&["taint", "nodes", "general-1a-02", "away=now:NoExecute"], DONE).await;
+    let verdicts: Vec<&Value> =
+        taint["pods"].as_array().expect("pods").iter().map(|pod| &pod["verdict"]).collect();
+    assert!(verdicts.contains(&&json!("deleted")) && verdicts.contains(&&json!("tolerates")), "{verdicts:?}");
+    let label = plan(&["label", "nodes", "-l", "kubernetes.io/os=linux", "tier=front"], DONE).await;
+    assert_eq!(label["totals"]["nodes"], label["totals"]["changedNodes"]);
+    let pod = &taint["pods"][0];
+    let (namespace, name) = (pod["namespace"].as_str().expect("text"), pod["pod"].as_str().expect("text"));
+    let delete = plan(&["delete", "pod", name, "-n", namespace, "--force"], DONE).await;
+    assert_eq!(delete["pods"][0]["gone"]["likelySeconds"], 0.0);
+    let missing = shell.refused(&["plan", "cordon", "nope", "--server", &server.url], FAILED).await;
+    assert!(missing.contains("node nope is not there"), "{missing}");
+    let nonsense = ["plan", "taint", "general-1a-02", "a=b:Never", "--server", &server.url];
+    let told = shell.refused(&nonsense, USAGE).await;
+    assert!(told.contains("invalid taint effect: Never, unsupported taint effect"), "{told}");
+    let is_ours = |user: &str| !user.starts_with("system:");
+    let log = server.api.log();
+    let ours: Vec<_> = log.iter().filter(|request| request.identity.agent.starts_with("kordon/")).collect();
+    let writes = |verb| matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
+    let written: Vec<_> = ours
+        .iter()
+        .filter(|request| is_ours(&request.identity.user) && writes(request.verb))
+        .filter(|request| !request.uri.contains("/selfsubject"))
+        .collect();
+    assert!(written.is_empty() && !ours.is_empty(), "{written:?}");
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use super::{
     owner::{self, Found, Return},
     rules::Rules,
     surroundings::{Bound, Landing, Surroundings},
+    warning,
 };
 use crate::{
     cluster::{Budget, Cluster, Key, NodeName, Pod, Uid},
@@ -22,9 +23,6 @@ use crate::{
 
 /// What the disruption controller takes to see what happened.
 const SETTLING: Span = Span::from_millis(200);
-
-/// A finalizer that the Job controller takes off by itself once the pod has ended.
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// What is to be carried out.
 #[derive(Clone, Debug)]
@@ -627,8 +625,7 @@ impl<S: Surroundings> Run<'_, S> {
     fn leave(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         let (grace, deadline) = self.grace(&pod);
-        let held = pod.finalizers.iter().any(|finalizer| **finalizer != *JOB_TRACKING);
-        let takes = if held {
+        let takes = if warning::is_held(&pod) {
             None
         } else if grace <= Span::ZERO && self.goes_at_once(&pod) {
             Some(Span::ZERO)

@@ -239,7 +239,7 @@ pub fn of_pod(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>, unprotected
     note(runs && pod.storage.host_path, OfPod::HostPathData);
     note(pod.storage.ephemeral, OfPod::EphemeralVolume);
     note(runs && is_critical(pod), OfPod::Critical);
-    note(!pod.finalizers.is_empty() && pod.termination.is_some(), OfPod::Held);
+    note(is_held(pod), OfPod::Held);
     note(runs && comes_back_here(cluster, pod), OfPod::ComesBackHere);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
         let scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
@@ -250,6 +250,12 @@ pub fn of_pod(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>, unprotected
         }
     }
     found
+}
+
+/// Whether a finalizer holds the object once its containers have ended.
+pub fn is_held(pod: &Pod) -> bool {
+    // The Job controller takes its own off by itself then.
+    pod.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
 }
 
 /// Whether all ready pods of its owner leave.

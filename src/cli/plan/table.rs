@@ -15,8 +15,13 @@ use crate::{
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     head(&mut out, report);
-    let nodes: Vec<_> = report.nodes.iter().map(node).collect();
-    section(&mut out, ["NODE", "CHANGE", "STARTS", "ENDS", "LEFT ON IT", "HELD UP BY"], nodes);
+    if report.action == "drain" {
+        let nodes = report.nodes.iter().map(drained_node).collect();
+        section(&mut out, ["NODE", "CHANGE", "STARTS", "ENDS", "LEFT ON IT", "HELD UP BY"], nodes);
+    } else {
+        let nodes = report.nodes.iter().map(|node| [node.name.to_string(), change(node)]).collect();
+        section(&mut out, ["NODE", "CHANGE"], nodes);
+    }
     let pods: Vec<_> = report.pods.iter().map(pod).collect();
     section(&mut out, ["POD", "NODE", "LEAVES", "GONE", "READY AGAIN", "VERDICT", "MIND"], pods);
     let budgets: Vec<_> = report.budgets.iter().map(budget).collect();
@@ -83,17 +88,20 @@ fn ends(window: &WindowReport) -> String {
     }
 }
 
-fn node(node: &NodeReport) -> [String; 6] {
-    let change = match (&node.text, node.change) {
+fn change(node: &NodeReport) -> String {
+    match (&node.text, node.change) {
         (Some(text), _) => format!("refused: {text}"),
         (None, "taints" | "labels") => format!("{} -> {}", list(&node.before), list(&node.after)),
         (None, "none") => "is so already".into(),
         (None, change) => change.into(),
-    };
+    }
+}
+
+fn drained_node(node: &NodeReport) -> [String; 6] {
     let drain = node.drain.as_ref();
     [
         node.name.to_string(),
-        change,
+        change(node),
         drain.map_or(none(), |drain| {
             let regardless = if drain.regardless { " (regardless)" } else { "" };
             format!("{}{regardless}", span(drain.starts_in_seconds))
