@@ -159,6 +159,10 @@ impl Engine {
         engine.estimate(cluster, now);
         engine.register_all(cluster);
         engine.begin_collecting(cluster, began.unwrap_or(now), Known::Estimated, now);
+        if !engine.settings.controllers.value.node_lifecycle {
+            let text = "the controller manager runs without its node lifecycle controller: no node is judged";
+            engine.out.notice(Level::Warning, text.into(), Why::default(), now);
+        }
         engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
         engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
         engine

@@ -301,8 +301,8 @@ impl Engine {
             );
             return;
         }
-        let requested = Matter::Taints(node.name.clone(), TaintEffect::NoExecute);
-        if self.out.is_busy(&requested) || self.awaits_taint(&node.name) {
+        // A taint that is just being taken off does not count: at a controller's start it is put on anew (12.10).
+        if self.tainting.contains_key(&node.name) || self.awaits_taint(&node.name) {
             return;
         }
         let queue = &mut self.ensure_zone(node, now).queue;

@@ -220,7 +220,7 @@ impl Sim {
         Version(self.version)
     }
 
-    fn tell(&mut self, change: Change) {
+    pub fn tell(&mut self, change: Change) {
         let mut applied = Vec::new();
         self.cluster.apply(change, &mut applied);
         self.hand_over(&applied);
