@@ -44,14 +44,15 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         undertaking: &'a Undertaking,
         rules: &'a Rules,
         surroundings: &'a S,
+        states: BTreeMap<Key, State>,
         now: Timestamp,
     ) -> Self {
-        let simulation = Simulation::new(cluster, undertaking, rules, now);
+        let simulation = Simulation::new(cluster, undertaking, &states, rules, now);
         let run = |bound| simulation.run(surroundings.clone(), bound);
         let likely = run(Bound::Likely);
         let patient = if undertaking.timeout.is_some() {
             let patient = Undertaking { timeout: None, ..undertaking.clone() };
-            Simulation::new(cluster, &patient, rules, now).run(surroundings.clone(), Bound::Likely)
+            Simulation::new(cluster, &patient, &states, rules, now).run(surroundings.clone(), Bound::Likely)
         } else {
             likely.clone()
         };
@@ -64,10 +65,10 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
             rules,
             surroundings,
             now,
-            before: simulation.states().clone(),
             soonest: run(Bound::Soonest),
             likely,
             latest: run(Bound::Latest),
+            before: states,
             patient,
             leaving,
         }
@@ -93,7 +94,8 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         };
         plan.leaves = window(|course| course.granted);
         plan.gone = window(|course| course.gone);
-        plan.answer = Some(eviction::answer(self.cluster, pod, self.rules, self.now));
+        let gate = eviction::gate_at(self.cluster, pod, &self.before, self.rules);
+        plan.answer = Some(Answer::to(&gate, self.rules));
         let likely = self.likely.pods.get(&pod.key);
         let is_late = likely.is_some_and(|course| course.end == Some(End::TimedOut));
         plan.times_out = self.timed_out_at(&pod.key).filter(|_| is_late);

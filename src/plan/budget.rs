@@ -255,6 +255,22 @@ impl State {
     }
 }
 
+/// The budgets that mean any of these pods, as they stand; each worked out once.
+pub fn states<'a>(
+    cluster: &Cluster,
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+    rules: &Rules,
+    now: Timestamp,
+) -> BTreeMap<Key, State> {
+    let mut states = BTreeMap::new();
+    for pod in pods {
+        for budget in cluster.budgets_of(pod).filter(|budget| selects(budget, pod, rules)) {
+            states.entry(budget.key.clone()).or_insert_with(|| State::new(cluster, budget, rules, now));
+        }
+    }
+    states
+}
+
 /// How many healthy pods a budget can ever have: the scales of its owners, and unmanaged pods that have not ended.
 fn most_healthy(cluster: &Cluster, budget: &Budget, rules: &Rules) -> Option<i32> {
     let bare = pods_of(cluster, budget, rules)

@@ -9,6 +9,7 @@ use std::{
 use super::{
     Action, NodeDrain, NodePlan, Plan, PlanError, PodPlan, RemovalOptions, Window,
     assemble::{self, Assembly},
+    budget::{self, State},
     cordon, eviction,
     eviction::{Free, Gate},
     filter::{self, Screening, Skip},
@@ -77,8 +78,11 @@ pub(super) fn plan<S: Surroundings>(
             }
             screenings.insert(pod.key.clone(), screening);
         }
-        sort_for_leaving(cluster, &mut taken, surroundings, rules, now);
         groups.push(Group { pods: taken });
+    }
+    let states = budget::states(cluster, groups.iter().flat_map(|group| &group.pods), rules, now);
+    for group in &mut groups {
+        sort_for_leaving(cluster, &mut group.pods, surroundings, &states, rules);
     }
     let undertaking = Undertaking {
         groups,
@@ -90,7 +94,7 @@ pub(super) fn plan<S: Surroundings>(
         retry: options.retry,
         closed: nodes.iter().map(|node| node.name.clone()).collect(),
     };
-    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, now);
+    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, states, now);
     let mut plan = Plan::blank(action, rules, now);
     for node in &nodes {
         plan.steps.extend(cordon::change(node, cordon::Way::Cordon).1);
@@ -202,15 +206,11 @@ fn sort_for_leaving<S: Surroundings>(
     cluster: &Cluster,
     pods: &mut [Arc<Pod>],
     surroundings: &S,
+    states: &BTreeMap<Key, State>,
     rules: &Rules,
-    now: Timestamp,
 ) {
     let rank = |pod: &Arc<Pod>| {
-        let states: Vec<_> = eviction::budgets_of(cluster, pod, rules)
-            .map(|budget| super::budget::State::new(cluster, budget, rules, now))
-            .collect();
-        let states: Vec<_> = states.iter().collect();
-        let gate = eviction::gate(eviction::Standing::of(cluster, pod), &states);
+        let gate = eviction::gate_at(cluster, pod, states, rules);
         let class = match gate {
             _ if warning::is_critical(pod) && !pod.is_finished() => 3,
             Gate::Free(Free::UnhealthyAllowed | Free::HealthyBudget) => 0,
@@ -244,7 +244,8 @@ pub(super) fn remove<S: Surroundings>(
         return Err(PlanError::NoSuchPod(missing));
     }
     let mut pods: Vec<Arc<Pod>> = keys.into_iter().filter_map(|key| cluster.pod(key).cloned()).collect();
-    sort_for_leaving(cluster, &mut pods, surroundings, rules, now);
+    let states = budget::states(cluster, &pods, rules, now);
+    sort_for_leaving(cluster, &mut pods, surroundings, &states, rules);
     let undertaking = Undertaking {
         groups: vec![Group { pods }],
         manner,
@@ -255,7 +256,7 @@ pub(super) fn remove<S: Surroundings>(
         retry: options.retry,
         closed: BTreeSet::new(),
     };
-    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, now);
+    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, states, now);
     let mut plan = Plan::blank(action, rules, now);
     plan.pods = undertaking.groups[0].pods.iter().map(|pod| assembly.pod(pod)).collect();
     for pod in &mut plan.pods {

@@ -1,5 +1,7 @@
 //! What the eviction subresource answers (spec/operator-actions.md 4).
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use super::{
     budget::{self, Numbers, State},
     rules::Rules,
@@ -178,11 +180,16 @@ pub struct Cause {
 }
 
 /// The answer over the cluster as it is: what a dry run of one eviction gets.
-pub fn answer(cluster: &Cluster, pod: &Pod, rules: &Rules, now: Timestamp) -> Answer {
-    let states: Vec<State> =
-        budgets_of(cluster, pod, rules).map(|budget| State::new(cluster, budget, rules, now)).collect();
-    let states: Vec<&State> = states.iter().collect();
-    Answer::to(&gate(Standing::of(cluster, pod), &states), rules)
+pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &Rules, now: Timestamp) -> Answer {
+    let states = budget::states(cluster, [pod], rules, now);
+    Answer::to(&gate_at(cluster, pod, &states, rules), rules)
+}
+
+/// The decision over a pod as it is, where its budgets stand so.
+pub fn gate_at(cluster: &Cluster, pod: &Pod, states: &BTreeMap<Key, State>, rules: &Rules) -> Gate {
+    let budgets: Vec<&State> =
+        budgets_of(cluster, pod, rules).filter_map(|budget| states.get(&budget.key)).collect();
+    gate(Standing::of(cluster, pod), &budgets)
 }
 
 impl Answer {

@@ -249,16 +249,26 @@ enum Event {
 }
 
 impl<'a> Simulation<'a> {
-    pub fn new(cluster: &'a Cluster, undertaking: &'a Undertaking, rules: &'a Rules, now: Timestamp) -> Self {
+    /// Over budgets that stand so: those that [`budget::states`] finds for its pods.
+    pub fn new(
+        cluster: &'a Cluster,
+        undertaking: &'a Undertaking,
+        states: &BTreeMap<Key, State>,
+        rules: &Rules,
+        now: Timestamp,
+    ) -> Self {
         let mut simulation = Self {
             cluster,
             undertaking,
             now,
             tasks: Vec::new(),
-            states: BTreeMap::new(),
+            states: states.clone(),
             promises: Vec::new(),
             living: BTreeMap::new(),
         };
+        for budget in states.keys().filter_map(|key| cluster.budgets().get(key)) {
+            simulation.promises.extend(promises(cluster, budget, rules, now));
+        }
         for (group, members) in undertaking.groups.iter().enumerate() {
             for pod in &members.pods {
                 simulation.take(pod, group, rules);
@@ -276,11 +286,6 @@ impl<'a> Simulation<'a> {
                 protected_by.push(budget.key.clone());
             }
             promised |= !budget::is_healthy(budget, pod, self.now);
-            if !self.states.contains_key(&budget.key) {
-                let state = State::new(self.cluster, budget, rules, self.now);
-                self.states.insert(budget.key.clone(), state);
-                self.promises.extend(promises(self.cluster, budget, rules, self.now));
-            }
         }
         if let Some(owner) = &pod.owner
             && !self.living.contains_key(&owner.uid)
@@ -303,11 +308,6 @@ impl<'a> Simulation<'a> {
             recovered_before: 0,
             gone_at: None,
         });
-    }
-
-    /// The budgets as they stand before anything happens.
-    pub fn states(&self) -> &BTreeMap<Key, State> {
-        &self.states
     }
 
     /// Runs it by one of the estimates.
@@ -337,7 +337,7 @@ impl<'a> Simulation<'a> {
         for (at, budget) in &self.promises {
             run.schedule(*at, Event::PromiseEnds(budget.clone()));
         }
-        run.to_the_end();
+        run.finish();
         run.course.budgets = run.states;
         run.course
     }
@@ -381,7 +381,7 @@ struct Run<'a, S> {
 }
 
 impl<S: Surroundings> Run<'_, S> {
-    fn to_the_end(&mut self) {
+    fn finish(&mut self) {
         self.start_groups(self.undertaking.parallel.max(1));
         loop {
             while let Some(((at, _), event)) = self.agenda.pop_first() {
