@@ -629,6 +629,15 @@ fn q_of_equals_the_one_that_started_later_goes() {
 }
 
 #[test]
+fn of_equals_that_have_not_started_the_last_to_come_stays() {
+    let mut scene = priorities(vec![json!({"name": "n", "allocatable": {"cpu": "500m"}})]);
+    let bound = |name: &str| json!({"name": name, "node": "n", "priorityClassName": "low", "requests": {"cpu": "200m"}});
+    scene.bound = vec![bound("a"), bound("b")];
+    let pod = json!({"name": "p", "priorityClassName": "high", "requests": {"cpu": "300m"}});
+    assert_eq!(scene.displaced(&pod), ("n".into(), vec!["a".into()], 0));
+}
+
+#[test]
 fn the_worked_example_of_preemption_comes_out() {
     let mut scene = one_node(json!({"cpu": "1"}));
     scene.priority_classes = [("zero", 0), ("hundred", 100), ("thousand", 1000)]

@@ -149,15 +149,13 @@ impl Candidate {
         if victims.is_empty() {
             return Err(vec![Hindrance::NoVictims]);
         }
+        most_important_first(&mut victims);
         let mut room = snapshot.room(node).clone();
         for victim in &victims {
             room.remove(&victim.pod);
             filters.imagine(victim, node, Imagine::Gone);
         }
         let verdict = filters.judge_in(node, &room);
-        if verdict.is_ok() {
-            victims.sort_by_key(|resident| importance(&resident.pod));
-        }
         let mut candidate = Self { node, victims: Vec::new(), violations: 0 };
         let mut put_back = Vec::new();
         if verdict.is_ok() {
@@ -178,7 +176,8 @@ impl Candidate {
             filters.imagine(victim, node, Imagine::There);
         }
         verdict.map_err(|refusal| refusal.reasons.into_iter().map(Hindrance::Still).collect::<Vec<_>>())?;
-        candidate.victims.sort_by_key(|pod| importance(pod));
+        let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
+        candidate.victims.sort_by_cached_key(rank);
         // Nobody has to go after all: the pod fits, and that is no matter of preemption.
         if candidate.victims.is_empty() { Err(vec![Hindrance::NoVictims]) } else { Ok(candidate) }
     }
@@ -209,9 +208,21 @@ impl Candidate {
     }
 }
 
-/// Sorts the most important first: by priority, then by who started earlier.
-fn importance(pod: &Pod) -> (Reverse<i32>, Started, Key) {
-    (Reverse(pod.priority), Started::of(pod), pod.key.clone())
+/// Sorts by priority, then by who started earlier, then by who came earlier.
+///
+/// Of those that have not started, who came last counts most: upstream takes the time afresh for each comparison, and
+/// so turns their order around.
+fn most_important_first(residents: &mut Vec<&Resident>) {
+    let mut keyed: Vec<_> = (0_i64..)
+        .zip(&*residents)
+        .map(|(came, resident)| {
+            let started = Started::of(&resident.pod);
+            let order = if started == Started::Now { -came } else { came };
+            ((Reverse(resident.pod.priority), started, order), *resident)
+        })
+        .collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    *residents = keyed.into_iter().map(|(_, resident)| resident).collect();
 }
 
 /// Parts those whose going would break a budget from the others, spending what the budgets allow in order.
