@@ -7,7 +7,7 @@ mod placements;
 use std::collections::BTreeMap;
 
 use kordon::{
-    cluster::NodeName,
+    cluster::{Change, Event, Key, Node, NodeName},
     engine::ServerVersion,
     placement::{Outcome, Placement, PodShape, Preemption, Reason, Scorer, Snapshot, Unschedulable},
 };
@@ -683,6 +683,87 @@ fn pods_placed_in_a_row_see_those_before_them_and_taking_them_away_undoes_it() {
         assert!(keys.iter().all(|key| snapshot.remove(key, &node).is_some()));
     }
     assert_eq!(snapshot.place(&scene.shape(&json!({"name": "q"}))), untouched);
+}
+
+#[test]
+fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
+    let seed = 7;
+    let mut chance = fastrand::Rng::with_seed(seed);
+    let scene = priorities(Vec::new());
+    let (mut cluster, mut nodes, mut pods) = (scene.cluster(), Vec::new(), Vec::new());
+    let mut followed = Snapshot::new(&cluster, NEW);
+    for step in 0..400 {
+        let change = match chance.u8(0..10) {
+            0 => {
+                let node = random_node(&mut chance);
+                nodes.push(node.name.clone());
+                Change::Node(Event::Applied(node))
+            }
+            1 if chance.u8(0..3) == 0 && !nodes.is_empty() => {
+                Change::Node(Event::Deleted(nodes[chance.usize(0..nodes.len())].clone()))
+            }
+            2..4 if !pods.is_empty() => {
+                let gone: &Key = &pods[chance.usize(0..pods.len())];
+                Change::Pod(Event::Deleted(gone.clone()))
+            }
+            _ => {
+                let pod = random_pod(&mut chance, step);
+                let node = format!("n{}", chance.u8(0..6));
+                let pod = scene.pod(&pod, (chance.u8(0..10) > 0).then_some(&node));
+                pods.push(pod.key.clone());
+                Change::Pod(Event::Applied((*pod).clone()))
+            }
+        };
+        let mut applied = Vec::new();
+        cluster.apply(change, &mut applied);
+        followed.follow(&applied, &cluster);
+        if step % 8 != 0 {
+            continue;
+        }
+        let mut afresh = Snapshot::new(&cluster, NEW);
+        for _ in 0..4 {
+            let mut pod = random_pod(&mut chance, step);
+            pod["name"] = json!("newcomer");
+            let shape = PodShape::of(&scene.pod(&pod, None), &cluster);
+            assert_eq!(followed.place(&shape), afresh.place(&shape), "step {step} of seed {seed}: {pod}");
+        }
+    }
+}
+
+fn random_node(chance: &mut fastrand::Rng) -> Node {
+    let mut node = json!({
+        "name": format!("n{}", chance.u8(0..6)),
+        "labels": {ZONE: format!("z{}", chance.u8(0..2))},
+        "allocatable": {"cpu": chance.u8(2..6).to_string()},
+        "unschedulable": chance.u8(0..4) == 0,
+        "images": [{"name": "img:latest", "sizeBytes": 500_000_000 + i64::from(chance.u8(0..2))}],
+    });
+    if chance.u8(0..3) == 0 {
+        let effect = ["PreferNoSchedule", "NoSchedule"][chance.usize(0..2)];
+        node["taints"] = json!([{"key": "x", "effect": effect}]);
+    }
+    let scene = Scene { nodes: vec![node], ..Scene::default() };
+    (**scene.cluster().nodes().iter().next().expect("one node")).clone()
+}
+
+fn random_pod(chance: &mut fastrand::Rng, step: usize) -> Value {
+    let app = |chance: &mut fastrand::Rng| ["foo", "bar"][chance.usize(0..2)];
+    let mut pod = json!({
+        "name": format!("p{}", chance.u8(0..40)), "labels": {"app": app(chance)},
+        "requests": {"cpu": format!("{}m", chance.u16(0..1500))},
+        "priorityClassName": (["low", "mid", "high"][chance.usize(0..3)]),
+        "startTime": format!("2026-01-01T{:02}:{:02}:00Z", step / 60, step % 60),
+    });
+    let key = [ZONE, HOSTNAME][chance.usize(0..2)];
+    let wish = json!([{"weight": chance.u8(1..100), "podAffinityTerm": term(&[app(chance)], key)}]);
+    match chance.u8(0..6) {
+        0 => pod["topologySpreadConstraints"] = json!([spread(key, 1, chance.bool())]),
+        1 => pod["affinity"] = json!({"podAntiAffinity": {REQUIRED: [term(&[app(chance)], key)]}}),
+        2 => pod["affinity"] = json!({"podAffinity": {PREFERRED: wish}}),
+        3 => pod["ports"] = json!([{"containerPort": 80, "hostPort": 80 + chance.u16(0..2)}]),
+        _ => {}
+    }
+    pod
 }
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
