@@ -777,12 +777,15 @@ fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
     let mut stage = stage;
     stage.node("n1", |node| node.taints = [taint("maintenance:NoExecute")].into());
     let spared = edit(&stage, &["maintenance-"], false);
-    assert_eq!(of(&spared, "web-1").verdict.word(), "tolerates");
+    let verdicts: Vec<_> = spared.pods.iter().map(|pod| pod.verdict.word()).collect();
+    assert_eq!(verdicts, ["spared", "spared", "tolerates"]);
     stage.node("n1", |node| {
-        node.taints =
-            [kordon::cluster::Taint { time_added: Some(NOW), ..taint("maintenance:NoExecute") }].into();
+        let added = Some(NOW + Span::from_secs(-20));
+        node.taints = [kordon::cluster::Taint { time_added: added, ..taint("maintenance:NoExecute") }].into();
     });
-    assert_eq!(of(&edit(&stage, &["maintenance-"], false), "web-1").verdict, Verdict::Spared);
+    stage.pod("web-1", "n1", |pod| tolerates(pod, "", Some(30)));
+    let again = edit(&stage, &["other:NoExecute"], false);
+    assert_eq!(at(of(&again, "web-1").leaves.likely), Some(10), "a timer that runs is not lengthened");
 }
 
 /// 65

@@ -98,7 +98,7 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         plan.answer = Some(Answer::to(&gate, self.rules));
         let likely = self.likely.pods.get(&pod.key);
         let is_late = likely.is_some_and(|course| course.end == Some(End::TimedOut));
-        plan.times_out = self.timed_out_at(&pod.key).filter(|_| is_late);
+        plan.times_out = if is_late { self.timed_out_at(&pod.key) } else { None };
         let replacement = likely.and_then(|course| course.replacement.as_ref());
         plan.landing = replacement.map(|replacement| replacement.landing.clone());
         plan.ready_again = replacement.and_then(|replacement| replacement.ready);

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Action, NodeChange, NodePlan, Plan, PlanError, PodPlan, Window, assemble,
+    Action, Happening, Moment, NodeChange, NodePlan, Plan, PlanError, PodPlan, Window, assemble,
     eviction::{self, Answer},
     nodes_named,
     rules::Rules,
@@ -255,6 +255,12 @@ impl Plan {
     fn finish_taints(&mut self, nodes: &[Arc<Node>], edits: &TaintEdits, rules: &Rules) {
         let at = |pod: &PodPlan| pod.leaves.likely.unwrap_or(Timestamp::MAX);
         self.pods.sort_by_cached_key(|pod| (at(pod), pod.node.clone(), pod.pod.clone()));
+        for pod in &self.pods {
+            let leaves = pod.leaves.likely.map(|at| (at, Happening::Leaves { pod: pod.pod.clone() }));
+            let gone = pod.gone.likely.map(|at| (at, Happening::Gone { pod: pod.pod.clone() }));
+            self.timeline.extend(leaves.into_iter().chain(gone).map(|(at, what)| Moment { at, what }));
+        }
+        self.timeline.sort_by_key(|moment| moment.at);
         let deleted = |pod: &&PodPlan| matches!(pod.verdict, Verdict::Deleted { .. });
         let pods = self.pods.iter().filter(deleted).count();
         let refused = |answer: &Answer| answer.code != 201;
@@ -314,10 +320,13 @@ fn victim(
         latest: stop.latest.map(|span| at + span),
     };
     plan.quality = Quality::Declared.min(stop.quality);
+    if plan.gone.likely.is_none() {
+        plan.warnings.insert(OfPod::KubeletSilent);
+    }
     plan.answer = Some(eviction::answer(cluster, pod, rules, now));
     let itself: BTreeSet<_> = [pod.key.clone()].into();
     plan.lost = assemble::lost(cluster, pod);
-    plan.warnings = warning::of_pod(cluster, pod, &itself, true);
+    plan.warnings.extend(warning::of_pod(cluster, pod, &itself, true));
     // The taint keeps it from coming back here, whatever it makes of a cordon.
     plan.warnings.remove(&OfPod::ComesBackHere);
     if warning::is_of_living_daemonset(cluster, pod) {
@@ -330,8 +339,9 @@ fn fate(pod: &Pod, before: &[Taint], after: &[Taint], now: Timestamp) -> Verdict
     if pod.termination.is_some() {
         return Verdict::Leaving;
     }
+    // A taint that does not tell when it was added may have been added just now: that is the latest.
     let running = match tolerance(&pod.tolerations, before) {
-        Tolerance::For { span, taint } => taint.time_added.map(|added| added + span),
+        Tolerance::For { span, taint } => Some(taint.time_added.unwrap_or(now) + span),
         Tolerance::NotTolerated(_) => Some(now),
         Tolerance::ForEver => None,
     };
