@@ -72,30 +72,20 @@ pub struct Session {
 /// Messages of the watches that wait to be taken in. When it is full, the watches wait.
 const EVENTS: usize = 256;
 
-/// Begins to watch a cluster, until `cancel` or until nobody listens any more.
-///
-/// That is all that the first frame waits for on a large cluster: what else there is to ask can be asked meanwhile.
-pub fn watch(
-    connection: &Connection,
-    no_pods: bool,
-    clock: Clock,
-    cancel: CancellationToken,
-) -> mpsc::Receiver<FeedEvent> {
-    let (heard, feeds) = mpsc::channel(EVENTS);
-    let Connection { version, request_timeout, .. } = *connection;
-    let options = WatchOptions { version, no_pods, request_timeout };
-    watch::spawn(connection.client.clone(), options, clock, heard, cancel);
-    feeds
-}
-
 impl Session {
-    /// Begins to listen to what the watches say.
+    /// Begins to watch a cluster, until `cancel` or the end of the session.
     pub fn begin(
-        feeds: mpsc::Receiver<FeedEvent>,
+        connection: &Connection,
         options: app::Options,
+        no_pods: bool,
         executor: Executor,
         clock: Clock,
+        cancel: CancellationToken,
     ) -> Self {
+        let (heard, feeds) = mpsc::channel(EVENTS);
+        let Connection { version, request_timeout, .. } = *connection;
+        let watch = WatchOptions { version, no_pods, request_timeout };
+        watch::spawn(connection.client.clone(), watch, clock, heard, cancel);
         let Link { effects, outcomes } = executor.start();
         Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock }
     }

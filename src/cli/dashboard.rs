@@ -27,8 +27,9 @@ pub struct DashboardArgs {
 
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), Failure> {
     let connection = connect::connect(&connection.options()).await?;
-    let settings = settings_of(&connection, &args.settings);
-    show::show(args.show, &connection, settings, Clock::system()).await
+    // Before the watches begin: beside the list of all pods of a large cluster, this answer would take seconds.
+    let (settings, notes) = settings_of(&connection, &args.settings).await;
+    show::show(args.show, &connection, settings, notes, Clock::system()).await
 }
 
 /// The controller's settings: what was given, else what the cluster's controller manager was started with, else

@@ -129,7 +129,7 @@ impl EmbeddedCluster {
     async fn show(&self, args: DemoArgs) -> Result<(), Failure> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
-        show::show(args.show, &connection, async { (settings, Vec::new()) }, self.clock).await
+        show::show(args.show, &connection, settings, Vec::new(), self.clock).await
     }
 
     async fn stop(self) {

@@ -19,7 +19,7 @@ use crate::{
         connect,
         feed::{FeedKind, FeedState},
     },
-    run::{self, Session},
+    run::Session,
     time::{Span, Timestamp},
 };
 
@@ -109,16 +109,15 @@ impl Asked {
             connection = connect::connect(&options) => connection?,
             () = &mut patience => return Err(late("a connection, with credentials and the server's version")),
         };
-        let cancel = CancellationToken::new();
-        let _ends_with_us = cancel.clone().drop_guard();
-        let feeds = run::watch(&connection, no_pods, clock, cancel);
         let (settings, _) = tokio::select! {
             settings = settings_of(&connection, settings) => settings,
             () = &mut patience => return Err(late("the controller's settings")),
         };
         let (mode, duty, themes) = (Mode::ReadOnly, Duty::Shadow, Vec::new());
         let options = app::Options { facts: facts(&connection), settings, mode, duty, themes };
-        let mut session = Session::begin(feeds, options, Executor::Recorder, clock);
+        let cancel = CancellationToken::new();
+        let _ends_with_us = cancel.clone().drop_guard();
+        let mut session = Session::begin(&connection, options, no_pods, Executor::Recorder, clock, cancel);
         tokio::select! {
             _ = session.unattended(|app| is_whole(app, wanted) || nodes_forbidden(app).is_some()) => {}
             () = patience => {}

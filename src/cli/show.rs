@@ -59,18 +59,13 @@ const TYPING: Span = Span::from_millis(1500);
 const BETWEEN_KEYS: Span = Span::from_millis(20);
 
 /// Shows the dashboard of a cluster until the user leaves, or writes the frame that was asked for.
-///
-/// `settings` tells the controller's settings, and what there is to say about them; the watches do not wait for it.
 pub async fn show(
     args: ShowArgs,
     connection: &Connection,
-    settings: impl Future<Output = (Settings, Vec<String>)>,
+    settings: Settings,
+    notes: Vec<String>,
     clock: Clock,
 ) -> Result<(), Failure> {
-    let cancel = CancellationToken::new();
-    let _ends_with_us = cancel.clone().drop_guard();
-    let feeds = run::watch(connection, args.no_pods, clock, cancel);
-    let (settings, notes) = settings.await;
     let themes = themes(&args);
     let theme = themes[0];
     let options = app::Options {
@@ -80,7 +75,9 @@ pub async fn show(
         duty: Duty::Shadow,
         themes,
     };
-    let mut session = Session::begin(feeds, options, Executor::Recorder, clock);
+    let cancel = CancellationToken::new();
+    let _ends_with_us = cancel.clone().drop_guard();
+    let mut session = Session::begin(connection, options, args.no_pods, Executor::Recorder, clock, cancel);
     for note in notes {
         session.app.live.journal.trouble(clock.now(), "settings", &note);
     }

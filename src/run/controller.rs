@@ -66,7 +66,6 @@ impl Controller {
             themes: Vec::new(),
         };
         let executor = Executor::Enforcer(self.connection.writer.clone(), self.clock);
-        let feeds = super::watch(&self.connection, false, self.clock, watches);
-        Session::begin(feeds, options, executor, self.clock)
+        Session::begin(&self.connection, options, false, executor, self.clock, watches)
     }
 }
