@@ -774,7 +774,6 @@ fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
     assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
     let mild = edit(&stage, &["maintenance:NoSchedule"], false);
     assert!(mild.pods.is_empty(), "no other effect touches a running pod");
-    let mut stage = stage;
     stage.node("n1", |node| node.taints = [taint("maintenance:NoExecute")].into());
     let spared = edit(&stage, &["maintenance-"], false);
     let verdicts: Vec<_> = spared.pods.iter().map(|pod| pod.verdict.word()).collect();

@@ -64,10 +64,7 @@ impl Stage {
         let meanwhile =
             Meanwhile { stop: Span::from_secs(30), ready: Some(Span::from_secs(10)), room: usize::MAX };
         let mut stage = Self { cluster: Cluster::default(), version: NEWEST, meanwhile, writes: 0 };
-        for change in [Change::Node as fn(Event<Node>) -> Change] {
-            stage.apply(change(Event::ListBegun));
-            stage.apply(change(Event::ListDone));
-        }
+        stage.list(Change::Node);
         stage.list(Change::Pod);
         stage.list(Change::Budget);
         stage.list(Change::Namespace);
