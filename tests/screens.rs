@@ -64,6 +64,20 @@ fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came
 }
 
 #[test]
+fn the_forecast_stands_on_a_time_axis() {
+    let mut story = Story::incident();
+    story.press("5");
+    expect(&mut story, "forecast", (120, 40));
+    story.press("jz");
+    expect(&mut story, "forecast", (80, 24));
+    story.press("d");
+    assert_eq!(story.app.screen.focus, Pane::Detail);
+    let mut story = Story::well();
+    story.press("5");
+    expect(&mut story, "forecast-well", (120, 40));
+}
+
+#[test]
 fn an_eviction_is_explained_where_the_focus_is() {
     let mut story = Story::incident();
     story.press("3<Down>z");

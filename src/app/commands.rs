@@ -122,6 +122,7 @@ pub const COMMANDS: &[Command] = &[
     view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], Action::Focus(2)),
     view("evictions", "Focus the evictions.", "", &[char('3')], Action::Focus(3)),
     view("journal", "Focus the journal.", "", &[char('4')], Action::Focus(4)),
+    view("forecast", "Focus the forecast.", "", &[char('5')], Action::Focus(5)),
     Command {
         place: Place::In(Pane::Zones),
         ..view("filter-zone", "Show only the nodes of the selected zone.", "its nodes", ENTER, Action::Enter)
@@ -129,6 +130,16 @@ pub const COMMANDS: &[Command] = &[
     Command {
         place: Place::In(Pane::Nodes),
         ..view("pods", "Show the pods of the selected node.", "pods", ENTER, Action::Enter)
+    },
+    Command {
+        place: Place::In(Pane::Forecast),
+        ..view(
+            "node-foreseen",
+            "Show the node of the selected row and its pods.",
+            "node",
+            ENTER,
+            Action::Enter,
+        )
     },
     Command {
         place: Place::In(Pane::Evictions),
@@ -317,6 +328,7 @@ impl fmt::Display for Place {
             Self::In(Pane::Detail) => "in a detail",
             Self::In(Pane::Evictions) => "in the evictions",
             Self::In(Pane::Journal) => "in the journal",
+            Self::In(Pane::Forecast) => "in the forecast",
             Self::Typing => "while a filter is typed",
         })
     }

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
     engine::{Known, Stage, ZoneView},
+    forecast::{Coming, Row},
     time::Timestamp,
 };
 
@@ -154,11 +155,17 @@ impl App {
         let filter = screen.filter(Pane::Pods).clone();
         let pods = screen.inside.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
         screen.pods.list.replace(pods.unwrap_or_default());
-        let filter = screen.filter(Pane::Journal).clone();
         let filter_of_detail = screen.filter(Pane::Detail).clone();
         if let Some(detail) = &mut screen.detail {
             detail.fill(&shown.cluster, teller, &filter_of_detail);
         }
+        let made = shown.forecast.as_ref().map(|forecast| forecast.made);
+        let basis = (made, shown.views.taken, screen.filter(Pane::Forecast).clone());
+        if screen.forecast.arranged.as_ref() != Some(&basis) {
+            screen.forecast.replace(shown.forecast.as_ref().map(|forecast| forecast.rows(now)), &basis.2);
+            screen.forecast.arranged = Some(basis);
+        }
+        let filter = screen.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         screen.journal.replace(entries.map(|(number, _)| number).collect());
     }
@@ -359,6 +366,30 @@ impl Filterable for NodeRow<'_> {
         node.taints.iter().for_each(|taint| found(&taint.key));
         if let Some(ready) = node.ready() {
             found(&ready.reason);
+        }
+    }
+}
+
+impl Filterable for Row {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "node" => Some(self.node.to_string()),
+            "what" => Some(
+                match self.coming {
+                    Coming::Unknown => "unknown",
+                    Coming::NoExecute(_) => "taint noexecute",
+                    Coming::Deletions(_) => "evicted",
+                }
+                .into(),
+            ),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.node);
+        if let Coming::NoExecute(key) = &self.coming {
+            found(key);
         }
     }
 }

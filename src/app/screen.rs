@@ -11,7 +11,11 @@ use super::{
     listing::{Listing, Step},
     order::{Basis, EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
 };
-use crate::cluster::{Key, NodeName, ZoneKey};
+use crate::{
+    cluster::{Key, NodeName, ZoneKey},
+    forecast,
+    time::Timestamp,
+};
 
 /// A part of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,9 +29,13 @@ pub enum Pane {
     Detail,
     Evictions,
     Journal,
+    Forecast,
 }
 
 impl Pane {
+    /// The panes that share the lower part of the screen, from left to right.
+    pub const LOWER: [Self; 3] = [Self::Evictions, Self::Forecast, Self::Journal];
+
     pub const fn title(self) -> &'static str {
         match self {
             Self::Zones => "Zones",
@@ -36,6 +44,7 @@ impl Pane {
             Self::Detail => "Detail",
             Self::Evictions => "Evictions",
             Self::Journal => "Journal",
+            Self::Forecast => "Forecast",
         }
     }
 
@@ -46,6 +55,7 @@ impl Pane {
             Self::Nodes | Self::Pods | Self::Detail => '2',
             Self::Evictions => '3',
             Self::Journal => '4',
+            Self::Forecast => '5',
         }
     }
 }
@@ -64,8 +74,8 @@ pub struct Screen {
     pub detail: Option<Detail>,
     /// How far the help is scrolled; none while it is closed.
     pub help: Option<usize>,
-    /// Which of evictions and journal is shown where there is room for one: the one last focused.
-    pub lower: Pane,
+    /// The panes of [`Pane::LOWER`], those last focused first: where there is no room for all, the first are shown.
+    pub lower: Vec<Pane>,
     /// The filter that is being typed.
     pub input: Option<Input>,
     pub filters: BTreeMap<Pane, Filter>,
@@ -75,8 +85,32 @@ pub struct Screen {
     pub evictions: Table<Key, EvictionColumn>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
+    pub forecast: ForecastRows,
     themes: Vec<ThemeName>,
     theme: usize,
+}
+
+/// What is coming, as rows.
+#[derive(Clone, Debug, Default)]
+pub struct ForecastRows {
+    pub rows: Vec<forecast::Row>,
+    /// Places in `rows`.
+    pub list: Listing<usize>,
+    /// When the forecast was made, up to when it has come true, and the filter, as the rows were made.
+    pub arranged: Option<(Option<Timestamp>, Timestamp, Filter)>,
+}
+
+impl ForecastRows {
+    pub fn replace(&mut self, rows: Option<Vec<forecast::Row>>, filter: &Filter) {
+        self.rows = rows.unwrap_or_default();
+        let passing = |row: &usize| filter.matches(&self.rows[*row]);
+        self.list.replace((0..self.rows.len()).filter(passing).collect());
+    }
+
+    /// The row at a place of the list.
+    pub fn row(&self, place: usize) -> Option<&forecast::Row> {
+        self.list.keys().get(place).and_then(|row| self.rows.get(*row))
+    }
 }
 
 /// A list and the column it is sorted by.
@@ -97,7 +131,7 @@ impl<K, C: Default> Default for Table<K, C> {
 impl Screen {
     pub fn new(themes: Vec<ThemeName>) -> Self {
         let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
-        Self { themes, lower: Pane::Evictions, ..Self::default() }
+        Self { themes, lower: vec![Pane::Evictions, Pane::Journal, Pane::Forecast], ..Self::default() }
     }
 
     pub fn theme(&self) -> ThemeName {
@@ -110,19 +144,20 @@ impl Screen {
 
     pub fn focus_on(&mut self, pane: Pane) {
         self.focus = pane;
-        if matches!(pane, Pane::Evictions | Pane::Journal) {
-            self.lower = pane;
+        if let Some(place) = self.lower.iter().position(|lower| *lower == pane) {
+            self.lower.remove(place);
+            self.lower.insert(0, pane);
         }
     }
 
     /// The panes that can have the focus now, in the order of their digits.
-    pub fn panes(&self) -> [Pane; 4] {
+    pub fn panes(&self) -> [Pane; 5] {
         let nodes = match (&self.detail, &self.inside) {
             (Some(_), _) => Pane::Detail,
             (None, Some(_)) => Pane::Pods,
             (None, None) => Pane::Nodes,
         };
-        [Pane::Zones, nodes, Pane::Evictions, Pane::Journal]
+        [Pane::Zones, nodes, Pane::Evictions, Pane::Journal, Pane::Forecast]
     }
 
     pub fn filter(&self, pane: Pane) -> &Filter {
@@ -142,6 +177,7 @@ impl Screen {
             }
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Journal => self.journal.step(step),
+            Pane::Forecast => self.forecast.list.step(step),
         }
     }
 
@@ -151,7 +187,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
             Pane::Pods => self.pods.sort.next(PodColumn::ALL),
             Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Detail | Pane::Journal => {}
+            Pane::Detail | Pane::Journal | Pane::Forecast => {}
         }
     }
 
@@ -161,7 +197,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.flip(),
             Pane::Pods => self.pods.sort.flip(),
             Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Detail | Pane::Journal => {}
+            Pane::Detail | Pane::Journal | Pane::Forecast => {}
         }
     }
 
@@ -179,6 +215,7 @@ impl Screen {
                 }
                 Pane::Evictions => self.evictions.list.shown(*rows),
                 Pane::Journal => self.journal.shown(*rows),
+                Pane::Forecast => self.forecast.list.shown(*rows),
             }
         }
     }

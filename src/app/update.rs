@@ -35,7 +35,7 @@ pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
         Action::Move(step) => move_by(app, step),
         Action::Focus(digit) => focus(app, digit),
         Action::NextPane => turn(app, 1),
-        Action::PreviousPane => turn(app, 3),
+        Action::PreviousPane => turn(app, -1),
         Action::Zoom => app.screen.zoomed = !app.screen.zoomed,
         Action::NextSort => app.screen.next_sort(),
         Action::FlipSort => app.screen.flip_sort(),
@@ -79,10 +79,11 @@ fn focus(app: &mut App, digit: usize) {
 }
 
 /// Goes on by so many panes.
-fn turn(app: &mut App, by: usize) {
+fn turn(app: &mut App, by: isize) {
     let panes = app.screen.panes();
     let place = panes.iter().position(|pane| *pane == app.screen.focus).unwrap_or(0);
-    app.screen.focus_on(panes[(place + by) % panes.len()]);
+    let next = place.wrapping_add_signed(by).wrapping_add(panes.len()) % panes.len();
+    app.screen.focus_on(panes[next]);
 }
 
 fn begin_filter(app: &mut App) {
@@ -128,6 +129,12 @@ fn enter(app: &mut App) {
             app.arrange(now);
             app.screen.pods.list.select(&pod);
         }
+        Pane::Forecast => {
+            let row = app.screen.forecast.row(app.screen.forecast.list.place());
+            let Some(node) = row.map(|row| row.node.clone()) else { return };
+            app.screen.nodes.list.select(&node);
+            go_inside(app, node);
+        }
         Pane::Pods | Pane::Detail | Pane::Journal => {}
     }
 }
@@ -138,6 +145,10 @@ fn open_detail(app: &mut App) {
         Pane::Nodes => screen.nodes.list.selected().cloned().map(Subject::Node),
         Pane::Pods => screen.pods.list.selected().cloned().map(Subject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(Subject::Pod),
+        Pane::Forecast => {
+            let row = screen.forecast.row(screen.forecast.list.place());
+            row.map(|row| Subject::Node(row.node.clone()))
+        }
         Pane::Zones | Pane::Detail | Pane::Journal => None,
     };
     if let Some(subject) = subject {

@@ -2,10 +2,12 @@
 
 mod assume;
 mod carry_out;
+mod outlook;
 pub mod story;
 
 pub use assume::{Assumptions, HEARTBEAT, Happens, Incident};
 pub use carry_out::carry_out;
+pub use outlook::{Coming, Row, Totals};
 
 use std::collections::BTreeMap;
 

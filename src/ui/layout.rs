@@ -23,7 +23,7 @@ impl Plan {
     /// header
     /// zones
     /// nodes, or the pods of one
-    /// evictions | journal      side by side from 120 cells on, else the one that had the focus
+    /// evictions | forecast | journal      as many side by side as there is room for, those last focused
     /// footer
     /// ```
     /// None where the terminal is too small. On a low one, and when zoomed, the focused pane stands alone.
@@ -46,11 +46,13 @@ impl Plan {
 }
 
 impl Plan {
-    /// The one of evictions and journal that gave its place to the other.
-    pub fn hidden(&self, screen: &Screen) -> Option<Pane> {
-        let other = if screen.lower == Pane::Journal { Pane::Evictions } else { Pane::Journal };
-        let shows = |wanted| self.panes.iter().any(|(pane, _)| *pane == wanted);
-        (shows(screen.lower) && !shows(other) && self.panes.len() > 1).then_some(other)
+    /// The panes of the lower part that gave their places to others.
+    pub fn hidden(&self, screen: &Screen) -> Vec<Pane> {
+        let shows = |wanted: &Pane| self.panes.iter().any(|(pane, _)| pane == wanted);
+        if self.panes.len() < 2 {
+            return Vec::new();
+        }
+        screen.lower.iter().filter(|pane| !shows(pane)).copied().collect()
     }
 }
 
@@ -69,12 +71,26 @@ fn stack(body: Rect, screen: &Screen, zones: usize, framed: bool) -> Vec<(Pane, 
     let lower = Rect { y: middle.bottom(), height: lower, ..body };
     let nodes = screen.panes()[1];
     let mut panes = vec![(Pane::Zones, upper), (nodes, middle)];
-    if body.width >= 120 {
-        let evictions = Rect { width: body.width * 3 / 5, ..lower };
-        let journal = Rect { x: evictions.right(), width: body.width - evictions.width, ..lower };
-        panes.extend([(Pane::Evictions, evictions), (Pane::Journal, journal)]);
-    } else {
-        panes.push((screen.lower, lower));
+    panes.extend(side_by_side(lower, screen));
+    panes
+}
+
+/// As many panes of the lower part as there is room for, those last focused, each in its place from left to right.
+fn side_by_side(area: Rect, screen: &Screen) -> Vec<(Pane, Rect)> {
+    let (room, shares): (usize, &[u16]) = match area.width {
+        0..120 => (1, &[1]),
+        120..200 => (2, &[3, 2]),
+        200.. => (3, &[2, 2, 1]),
+    };
+    let chosen = &screen.lower[..room.min(screen.lower.len())];
+    let whole: u16 = shares.iter().sum();
+    let mut x = area.x;
+    let mut panes = Vec::new();
+    for (pane, share) in Pane::LOWER.iter().filter(|pane| chosen.contains(pane)).zip(shares) {
+        let last = panes.len() + 1 == chosen.len();
+        let width = if last { area.right() - x } else { area.width / whole * share };
+        panes.push((*pane, Rect { x, width, ..area }));
+        x += width;
     }
     panes
 }

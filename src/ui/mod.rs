@@ -46,7 +46,8 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
         small::draw(&scene, area, buf);
         return (drawn, None);
     };
-    let scene = Scene { framed: plan.framed, hidden: plan.hidden(&app.screen), ..scene };
+    let hidden = plan.hidden(&app.screen);
+    let scene = Scene { framed: plan.framed, hidden: &hidden, ..scene };
     panes::header::draw(&scene, plan.header, buf);
     for (pane, area) in &plan.panes {
         drawn.insert(*pane, panes::draw(&scene, *pane, *area, buf));

@@ -25,8 +25,8 @@ pub struct Scene<'a> {
     pub theme: &'static Theme,
     /// Whether panes have frames around them, or a rule above them only.
     pub framed: bool,
-    /// The pane that shares its place with another one, which is shown.
-    pub hidden: Option<Pane>,
+    /// The panes that gave their places to others.
+    pub hidden: &'a [Pane],
 }
 
 impl<'a> Scene<'a> {
@@ -38,7 +38,7 @@ impl<'a> Scene<'a> {
             now: app.shown_at(now),
             theme: Theme::bundled(app.screen.theme()),
             framed: true,
-            hidden: None,
+            hidden: &[],
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod detail;
 pub mod evictions;
+pub mod forecast;
 pub mod header;
 pub mod journal;
 pub mod nodes;
@@ -39,6 +40,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Detail => detail::draw(scene, area, buf),
         Pane::Evictions => evictions::draw(scene, area, buf),
         Pane::Journal => journal::draw(scene, area, buf),
+        Pane::Forecast => forecast::draw(scene, area, buf),
     }
 }
 
@@ -86,7 +88,8 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
             notes.push((1, note));
         }
     }
-    if let Some(other) = scene.hidden.filter(|_| pane == scene.screen.lower) {
+    let beside = scene.screen.lower.first() == Some(&pane);
+    for other in scene.hidden.iter().filter(|_| beside) {
         let digit = Runs::new(&other.digit().to_string(), scene.style(Role::Key));
         notes.push((4, digit.and(&format!(" {}", other.title()), scene.style(Role::Dim))));
     }
@@ -113,6 +116,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Detail => screen.detail.as_ref().map_or(0, |detail| detail.list.len()),
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
+        Pane::Forecast => screen.forecast.list.len(),
     }
 }
 
@@ -128,7 +132,7 @@ fn zone_name(zone: &ZoneKey) -> String {
 /// The watches that a pane lives on.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
-        Pane::Zones | Pane::Detail | Pane::Journal => &[],
+        Pane::Zones | Pane::Detail | Pane::Journal | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
         Pane::Pods | Pane::Evictions => &[FeedKind::Pods],
     }
@@ -167,7 +171,7 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
         Pane::Pods => note(screen.pods.sort, PodColumn::title),
         Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
-        Pane::Detail | Pane::Journal => None,
+        Pane::Detail | Pane::Journal | Pane::Forecast => None,
     }
 }
 

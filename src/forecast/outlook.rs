@@ -1,0 +1,168 @@
+//! A forecast for people: one row for what happens to one node in one second, and how much of it when.
+
+use super::{Forecast, Step, What};
+use crate::{
+    cluster::{Name, NodeName},
+    engine::Why,
+    time::Timestamp,
+};
+
+/// What happens to one node within one second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub at: Timestamp,
+    pub node: NodeName,
+    pub coming: Coming,
+    /// Why the first of it happens.
+    pub why: Why,
+}
+
+/// What is coming to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Coming {
+    Unknown,
+    /// The NoExecute taint with this key.
+    NoExecute(Name),
+    /// So many of its pods are deleted, or their objects removed by force.
+    Deletions(usize),
+}
+
+/// How much of each is coming.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub unknown: usize,
+    pub tainted: usize,
+    pub deleted: usize,
+}
+
+impl Totals {
+    pub const fn add(&mut self, what: &What) {
+        match what {
+            What::Unknown { .. } => self.unknown += 1,
+            What::NoExecute { .. } => self.tainted += 1,
+            What::Deleted { .. } | What::Removed { .. } => self.deleted += 1,
+        }
+    }
+
+    pub const fn is_nothing(&self) -> bool {
+        self.unknown + self.tainted + self.deleted == 0
+    }
+}
+
+impl Forecast {
+    /// What is still to come.
+    pub fn after(&self, now: Timestamp) -> &[Step] {
+        &self.steps[self.steps.partition_point(|step| step.at <= now)..]
+    }
+
+    pub fn totals(&self, now: Timestamp) -> Totals {
+        let mut totals = Totals::default();
+        self.after(now).iter().for_each(|step| totals.add(&step.what));
+        totals
+    }
+
+    /// What is still to come, in order of time; deletions on one node within one second are one row.
+    pub fn rows(&self, now: Timestamp) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        // Where the rows of the present second begin.
+        let mut second = 0;
+        for step in self.after(now) {
+            if rows.last().is_some_and(|row| second_of(row.at) != second_of(step.at)) {
+                second = rows.len();
+            }
+            let coming = match &step.what {
+                What::Unknown { .. } => Coming::Unknown,
+                What::NoExecute { key, .. } => Coming::NoExecute(key.clone()),
+                What::Deleted { node, .. } | What::Removed { node, .. } => {
+                    let same =
+                        |row: &&mut Row| row.node == *node && matches!(row.coming, Coming::Deletions(_));
+                    if let Some(row) = rows[second..].iter_mut().find(same) {
+                        if let Coming::Deletions(pods) = &mut row.coming {
+                            *pods += 1;
+                        }
+                        continue;
+                    }
+                    Coming::Deletions(1)
+                }
+            };
+            rows.push(Row { at: step.at, node: step.what.node().clone(), coming, why: step.why.clone() });
+        }
+        rows
+    }
+
+    /// How much happens in each of `cells` equal parts of the time from `now` to the forecast's end.
+    pub fn density(&self, now: Timestamp, cells: usize) -> Vec<Totals> {
+        let mut density = vec![Totals::default(); cells];
+        let whole = self.until.since(now).as_nanos().max(1);
+        for step in self.after(now) {
+            let into = i128::from(step.at.since(now).as_nanos()) * cells as i128 / i128::from(whole);
+            let cell = usize::try_from(into).unwrap_or(0).min(cells.saturating_sub(1));
+            if let Some(totals) = density.get_mut(cell) {
+                totals.add(&step.what);
+            }
+        }
+        density
+    }
+}
+
+/// The whole second that a moment lies in.
+fn second_of(at: Timestamp) -> i64 {
+    at.since(Timestamp::EPOCH).as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cluster::Key, time::Span};
+
+    fn forecast() -> Forecast {
+        let node = |name: &str| NodeName::from(name);
+        let deleted = |name: &str, on: &str| What::Deleted { pod: Key::new("d", name), node: node(on) };
+        let step = |millis, what| Step {
+            at: Timestamp::EPOCH + Span::from_millis(millis),
+            what,
+            why: Why::default(),
+        };
+        Forecast {
+            until: Timestamp::EPOCH + Span::from_secs(10),
+            steps: vec![
+                step(500, What::Unknown { node: node("a") }),
+                step(2000, What::NoExecute { node: node("a"), key: "k".into() }),
+                step(3000, deleted("p1", "a")),
+                step(3100, deleted("p2", "b")),
+                step(3900, deleted("p3", "a")),
+                step(4000, deleted("p4", "a")),
+            ],
+            ..Forecast::default()
+        }
+    }
+
+    #[test]
+    fn deletions_of_a_second_are_one_row_per_node() {
+        let rows: Vec<_> = forecast()
+            .rows(Timestamp::from_secs(1))
+            .into_iter()
+            .map(|row| (row.node.to_string(), row.coming))
+            .collect();
+        let row = |node: &str, coming| (node.to_owned(), coming);
+        assert_eq!(
+            rows,
+            [
+                row("a", Coming::NoExecute("k".into())),
+                row("a", Coming::Deletions(2)),
+                row("b", Coming::Deletions(1)),
+                row("a", Coming::Deletions(1)),
+            ]
+        );
+    }
+
+    #[test]
+    fn density_counts_everything_once_in_its_place() {
+        let density = forecast().density(Timestamp::EPOCH, 5);
+        let deleted: Vec<usize> = density.iter().map(|totals| totals.deleted).collect();
+        assert_eq!(deleted, [0, 3, 1, 0, 0]);
+        assert_eq!((density[0].unknown, density[1].tainted), (1, 1));
+        assert_eq!(forecast().totals(Timestamp::EPOCH), Totals { unknown: 1, tainted: 1, deleted: 4 });
+        assert_eq!(forecast().density(Timestamp::EPOCH, 0), []);
+    }
+}
