@@ -91,7 +91,11 @@ fn of_node(node: &Node, teller: Option<Teller<'_>>) -> Vec<Row> {
         Row::Fact {
             name: condition.kind.to_string(),
             at: condition.last_transition,
-            text: format!("{} · {}: {}", condition.status.as_str(), condition.reason, condition.message),
+            text: [condition.status.as_str(), &condition.reason, &condition.message]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(" · "),
             tone: if condition.status == good { Tone::Plain } else { Tone::Marked },
         }
     }));

@@ -89,7 +89,7 @@ fn link_cells(scene: &Scene, link: &Link) -> Vec<Cell> {
     let (sign, sign_role, words) = match link.tense {
         Tense::Past => ("✓", Role::Dim, Role::Base),
         Tense::Holds => ("●", Role::Accent, Role::Base),
-        Tense::Ahead => ("→", Role::CountdownSoon, Role::Strong),
+        Tense::Ahead => ("→", Role::CountdownSoon, Role::Base),
         Tense::Not => ("✗", Role::EvictionNever, Role::EvictionNever),
     };
     let clock = link.at.map_or(String::new(), |at| moment(scene, at));
