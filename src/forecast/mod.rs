@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
-    engine::{Deletion, Effect, Engine, Footing, Outcome, Why, Write},
+    engine::{Deletion, Effect, Engine, Footing, Outcome, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
 
@@ -25,6 +25,8 @@ pub struct Forecast {
     pub until: Timestamp,
     /// In order of time. Empty where nothing can be known (see [`Engine::footing`]).
     pub steps: Vec<Step>,
+    /// The zones as they are at the end; empty where nothing can be known.
+    pub zones: Vec<ZoneView>,
     /// Where in `steps` each node comes, in order of time.
     by_node: BTreeMap<NodeName, Vec<usize>>,
 }
@@ -82,6 +84,7 @@ impl Forecast {
         if engine.footing(now) == Footing::Firm {
             let mut run = Run::new(engine, cluster, ahead, now);
             run.to(forecast.until, assumptions, &mut forecast.steps);
+            forecast.zones = run.engine.zones(forecast.until);
         }
         for (place, step) in forecast.steps.iter().enumerate() {
             forecast.by_node.entry(step.what.node().clone()).or_default().push(place);

@@ -1,0 +1,154 @@
+//! What a forecast tells, with stable names (`docs/forecast.md`).
+
+use serde::Serialize;
+
+use super::Subject;
+use crate::{
+    cluster::NodeName,
+    engine::{Footing, Why, ZoneView},
+    forecast::{Assumptions, Forecast, Step, Totals, What},
+    time::Timestamp,
+};
+
+/// One answer. Every field is always there; what is not known is null.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `kordon.forecast/v1`: grows fields, never loses or renames one.
+    pub schema: &'static str,
+    pub taken_at: Timestamp,
+    pub until: Timestamp,
+    /// `firm`, `blind` or `noController`: only on firm footing is anything foretold.
+    pub footing: &'static str,
+    /// What is taken for given, in words.
+    pub assumptions: Vec<String>,
+    pub totals: TotalsReport,
+    pub zones: Vec<ZoneReport>,
+    /// In order of time. Of a failure, only what would not have happened anyway.
+    pub steps: Vec<StepReport>,
+    /// Of a failure, the pods of the failing nodes that are not deleted.
+    pub staying: Vec<StayingReport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TotalsReport {
+    pub unknown: usize,
+    pub tainted: usize,
+    pub deleted: usize,
+}
+
+/// A zone now and at the forecast's end.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ZoneReport {
+    pub region: String,
+    pub zone: String,
+    pub nodes: usize,
+    pub not_ready: usize,
+    pub state: &'static str,
+    pub not_ready_then: usize,
+    pub state_then: &'static str,
+    /// Nodes given the NoExecute taint per second.
+    pub eviction_rate_then: f32,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepReport {
+    pub at: Timestamp,
+    pub in_seconds: f64,
+    /// `unknown`, `noExecute` or `delete`.
+    pub what: &'static str,
+    pub node: NodeName,
+    /// The taint's key, of `noExecute`.
+    pub taint: Option<String>,
+    pub namespace: Option<String>,
+    pub pod: Option<String>,
+    pub why: Why,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StayingReport {
+    pub namespace: String,
+    pub pod: String,
+    pub node: NodeName,
+}
+
+impl Report {
+    pub fn new(subject: &Subject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
+        let now = subject.now;
+        let Totals { unknown, tainted, deleted } = forecast.totals(now);
+        Self {
+            schema: "kordon.forecast/v1",
+            taken_at: now,
+            until: forecast.until,
+            footing: match subject.engine.footing(now) {
+                Footing::Firm => "firm",
+                Footing::Blind { .. } => "blind",
+                Footing::NoController { .. } => "noController",
+            },
+            assumptions: stated(assumptions, now),
+            totals: TotalsReport { unknown, tainted, deleted },
+            zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
+            steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
+            staying: staying(subject, forecast),
+        }
+    }
+}
+
+fn stated(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
+    let mut stated = vec!["silent nodes stay silent, all others live on".to_owned()];
+    stated.extend(assumptions.incidents.iter().map(|incident| {
+        let after = incident.at.since(now);
+        if after.as_secs() == 0 { format!("{incident} now") } else { format!("{incident} in {after}") }
+    }));
+    stated
+}
+
+fn zone_report(zone: &ZoneView, then: &[ZoneView]) -> ZoneReport {
+    let then = then.iter().find(|then| then.key == zone.key).unwrap_or(zone);
+    ZoneReport {
+        region: zone.key.region.to_string(),
+        zone: zone.key.zone.to_string(),
+        nodes: zone.size,
+        not_ready: zone.not_ready,
+        state: zone.state.as_str(),
+        not_ready_then: then.not_ready,
+        state_then: then.state.as_str(),
+        eviction_rate_then: then.rate,
+    }
+}
+
+fn step_report(step: &Step, now: Timestamp) -> StepReport {
+    let (what, taint, pod) = match &step.what {
+        What::Unknown { .. } => ("unknown", None, None),
+        What::NoExecute { key, .. } => ("noExecute", Some(key.to_string()), None),
+        What::Deleted { pod, .. } => ("delete", None, Some(pod)),
+    };
+    StepReport {
+        at: step.at,
+        in_seconds: step.at.since(now).as_secs_f64(),
+        what,
+        node: step.what.node().clone(),
+        taint,
+        namespace: pod.map(|pod| pod.namespace.to_string()),
+        pod: pod.map(|pod| pod.name.to_string()),
+        why: step.why.clone(),
+    }
+}
+
+fn staying(subject: &Subject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
+    let mut staying = Vec::new();
+    for node in subject.failing.into_iter().flatten() {
+        let leaves = |key| forecast.of_node(node).any(|step| matches!(&step.what, What::Deleted { pod, .. } if pod == key));
+        for pod in subject.cluster.pods_on(node) {
+            if pod.termination.is_none() && !pod.is_finished() && !leaves(&pod.key) {
+                let (namespace, pod) = (pod.key.namespace.to_string(), pod.key.name.to_string());
+                staying.push(StayingReport { namespace, pod, node: node.clone() });
+            }
+        }
+    }
+    staying
+}

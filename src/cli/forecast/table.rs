@@ -1,0 +1,70 @@
+//! The report as aligned text.
+
+use std::fmt::Write as _;
+
+use super::{
+    super::columns::{none, section, shown},
+    report::{Report, StepReport, ZoneReport},
+};
+use crate::time::Span;
+
+/// Renders the whole report; text from the cluster is shown, not obeyed.
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    let totals = &report.totals;
+    let ahead = report.until.since(report.taken_at);
+    let _ = writeln!(
+        out,
+        "within {ahead}: {} Unknown, {} tainted NoExecute, {} pods deleted; footing {}",
+        totals.unknown, totals.tainted, totals.deleted, report.footing
+    );
+    for assumption in &report.assumptions {
+        let _ = writeln!(out, "  given: {}", shown(assumption));
+    }
+    section(
+        &mut out,
+        ["ZONE", "NODES", "NOT READY", "STATE", "NOT READY THEN", "STATE THEN", "RATE/S THEN"],
+        report.zones.iter().map(zone).collect(),
+    );
+    section(&mut out, ["IN", "AT", "WHAT", "NODE", "POD", "WHY"], report.steps.iter().map(step).collect());
+    let staying = report.staying.iter().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
+    section(&mut out, ["STAYS", "NODE"], staying.collect());
+    out
+}
+
+fn zone(zone: &ZoneReport) -> [String; 7] {
+    let name = match (zone.region.as_str(), zone.zone.as_str()) {
+        ("", "") => "(no zone)".to_owned(),
+        ("", zone) => zone.to_owned(),
+        (region, zone) => format!("{region}/{zone}"),
+    };
+    [
+        name,
+        zone.nodes.to_string(),
+        zone.not_ready.to_string(),
+        zone.state.into(),
+        zone.not_ready_then.to_string(),
+        zone.state_then.into(),
+        zone.eviction_rate_then.to_string(),
+    ]
+}
+
+fn step(step: &StepReport) -> [String; 6] {
+    let pod = match (&step.namespace, &step.pod) {
+        (Some(namespace), Some(pod)) => format!("{namespace}/{pod}"),
+        _ => none(),
+    };
+    let what = match step.what {
+        "unknown" => "Unknown".to_owned(),
+        "noExecute" => format!("+{}:NoExecute", step.taint.as_deref().unwrap_or_default()),
+        _ => "pod deleted".into(),
+    };
+    [
+        Span::from_secs_f64(step.in_seconds).to_string(),
+        step.at.utc().format("%H:%M:%S").to_string(),
+        what,
+        step.node.to_string(),
+        pod,
+        step.why.to_string(),
+    ]
+}
