@@ -505,3 +505,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn where_upstream_leaves_it_to_chance_whether_a_taint_comes_a_forecast_says_may() {
+    let lost: Vec<NodeName> = (0..6).map(|number| NodeName::from(&*format!("n{:02}", 3 * number))).collect();
+    let chances = |version| {
+        let settings = Settings::defaults(version);
+        let mut sim = peaceful(24, &settings);
+        sim.attach_shadow(settings);
+        sim.run(Span::from_secs(30));
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let assumptions = Assumptions::failing(lost.clone(), sim.now);
+        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+        let tainted =
+            forecast.steps.iter().filter(|step| matches!(step.what, What::NoExecute { .. })).count();
+        assert_eq!(tainted, 0, "six of eight at once stop the zone");
+        forecast.chances
+    };
+    let chances_now = chances(ServerVersion::new(1, 36));
+    assert_eq!(chances_now.len(), 1, "{chances_now:?}");
+    assert_eq!((chances_now[0].at_most, chances_now[0].among.len()), (1, 6));
+    assert_eq!(chances(ServerVersion::new(1, 33)), [], "there nodes wait only from the pass after");
+}

@@ -8,6 +8,7 @@ mod demo;
 #[cfg(test)]
 mod documented;
 mod exit;
+mod forecast;
 mod keys;
 mod log;
 mod man;
@@ -61,6 +62,8 @@ enum Command {
     Why(why::WhyArgs),
     /// Work out what cordon, drain, taint, label, evict or delete would do; nothing is written
     Plan(plan::PlanArgs),
+    /// Print what the control plane will do next if nobody intervenes
+    Forecast(forecast::ForecastArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -104,7 +107,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Some(Command::Completions(args)) => return completions::print(&args),
         Some(Command::Man) => return man::print(),
-        Some(Command::Demo(_) | Command::Status(_) | Command::Why(_) | Command::Plan(_)) | None => {}
+        Some(
+            Command::Demo(_) | Command::Status(_) | Command::Why(_) | Command::Plan(_) | Command::Forecast(_),
+        )
+        | None => {}
     }
     log::begin(cli.log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -123,6 +129,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         None => dashboard::run(dashboard, connection).await,
         Some(Command::Status(args)) => status::run(args, connection).await,
         Some(Command::Why(args)) => why::run(args, connection).await,
+        Some(Command::Forecast(args)) => forecast::run(args, connection).await,
         Some(Command::Plan(args)) => plan::run(args, connection).await,
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has a cluster of its own")?;

@@ -13,7 +13,63 @@ use crate::{
 /// token, or the tainting loop does nothing between.
 const LONGEST_PASS: Span = Span::from_secs(1);
 
+/// Nodes of a zone of which some may have their taint before the zone's new state takes effect, and some not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chance {
+    /// The pass that finds the zone disrupted.
+    pub at: Timestamp,
+    pub zone: ZoneKey,
+    /// The nodes that wait.
+    pub among: Vec<NodeName>,
+    /// So many of them at most.
+    pub at_most: usize,
+}
+
 impl Engine {
+    /// What a forecast leaves to chance.
+    pub fn poll_chance(&mut self) -> Option<Chance> {
+        self.chances.pop_front()
+    }
+
+    /// The zones whose state is about to change while nodes wait there and a token is at hand, with their rates. Only
+    /// a forecast asks.
+    pub(super) fn open_chances(
+        &self,
+        census: &BTreeMap<ZoneKey, Census>,
+        now: Timestamp,
+    ) -> Vec<(f32, Chance)> {
+        if self.out.tells_all() || !self.taints_between() {
+            return Vec::new();
+        }
+        let threshold = self.settings.unhealthy_zone_threshold.value;
+        let open = |(key, census): (&ZoneKey, &Census)| {
+            let zone = self.zones.get(key).filter(|zone| !zone.queue.is_empty())?;
+            let token = zone.limiter.next_token(now).is_some_and(|token| token <= now + LONGEST_PASS);
+            (token && zone.state != Some(census.state(threshold))).then(|| {
+                let among: Vec<NodeName> = zone.queue.waiting().map(|entry| entry.node.clone()).collect();
+                let rate = zone.limiter.rate();
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small rate")]
+                let at_most = (1 + rate as usize).min(among.len());
+                (rate, Chance { at: now, zone: key.clone(), among, at_most })
+            })
+        };
+        census.iter().filter_map(open).collect()
+    }
+
+    /// Where the rate has fallen it matters who had a taint before.
+    pub(super) fn note_chances(&mut self, open: Vec<(f32, Chance)>) {
+        let fell = |(before, chance): (f32, Chance)| {
+            let after = self.zones.get(&chance.zone).map_or(0.0, |zone| zone.limiter.rate());
+            (after < before).then_some(chance)
+        };
+        self.chances.extend(open.into_iter().filter_map(fell).collect::<Vec<_>>());
+    }
+
+    /// Whether the tainting loop may come in between at all.
+    fn taints_between(&self) -> bool {
+        self.rules.profile != Profile::Legacy && self.rules.taints_by_current_ready
+    }
+
     /// Lets so many nodes of each zone have their taint before the next change of the zone's state that finds
     /// some waiting, in the pass that brings it. None unless told; before 1.34 none whatever is told, for nodes wait only from the pass after.
     pub fn set_tainted_between(&mut self, nodes: BTreeMap<ZoneKey, usize>) {
@@ -27,10 +83,7 @@ impl Engine {
         census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
-        if self.tainted_between.is_empty()
-            || self.rules.profile == Profile::Legacy
-            || !self.rules.taints_by_current_ready
-        {
+        if self.tainted_between.is_empty() || !self.taints_between() {
             return;
         }
         let threshold = self.settings.unhealthy_zone_threshold.value;

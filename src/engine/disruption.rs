@@ -22,6 +22,7 @@ impl Engine {
         now: Timestamp,
     ) {
         self.taint_between(cluster, census, now);
+        let open = self.open_chances(census, now);
         self.metrics.count_zones(census);
         let before = self.zones.len();
         let disruption = zone::judge(&mut self.zones, census, &self.settings, now);
@@ -42,6 +43,7 @@ impl Engine {
             }
             Disruption::PerZone => self.set_zones(census, Changed::Only, now),
         }
+        self.note_chances(open);
     }
 
     /// Stops all evictions and takes off the NoExecute taints of every node, also those that somebody else put on.

@@ -25,10 +25,11 @@ pub mod why;
 pub mod zone;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
+pub use between::Chance;
 pub use effect::{
     Deletion, Effect, EffectId, Event, EventObject, Level, NODE_LOST, Notice, Outcome, UnknownCondition,
     Write,
@@ -107,6 +108,8 @@ pub struct Engine {
     order: Vec<NodeName>,
     /// How many nodes of each zone are tainted just before its state next changes.
     tainted_between: BTreeMap<ZoneKey, usize>,
+    /// What a forecast has left to chance.
+    chances: VecDeque<Chance>,
     attention: Attention,
     sight: Sight,
     /// Whose shadow this is; none where the engine itself is the controller.
@@ -187,6 +190,7 @@ impl Engine {
             last_tainting: None,
             order: Vec::new(),
             tainted_between: BTreeMap::new(),
+            chances: VecDeque::new(),
             attention: Attention::Everywhere,
             sight: Sight::Clear,
             shadow,
@@ -398,6 +402,7 @@ impl Engine {
             last_tainting: self.last_tainting,
             order: Vec::new(),
             tainted_between: BTreeMap::new(),
+            chances: VecDeque::new(),
             attention: Attention::Afresh,
             sight: self.sight,
             shadow: self.shadow.as_ref().map(Shadow::run_ahead),

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Run, carry_out::change_node};
 use crate::{
     cluster::{Change, Condition, ConditionStatus, Event, NodeName, READY},
-    time::{Span, Timestamp},
+    time::Timestamp,
 };
 
 /// What a forecast takes for given: nodes that are silent now stay silent, all others live on, and these incidents
@@ -25,7 +25,7 @@ pub struct Incident {
 }
 
 /// What is assumed to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Happens {
     /// The kubelet gives its last sign of life then. Where it is another moment of its ten seconds that it dies in,
     /// all that follows is so much sooner.
@@ -44,14 +44,13 @@ impl Assumptions {
     }
 }
 
-impl fmt::Display for Incident {
+impl fmt::Display for Happens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let node = &self.node;
-        match self.what {
-            Happens::Fails => write!(f, "{node} gives its last sign of life"),
-            Happens::Recovers => write!(f, "{node} renews its Lease again and posts Ready"),
-            Happens::Removed => write!(f, "somebody deletes the node object {node}"),
-        }
+        f.write_str(match self {
+            Self::Fails => "last sign of life",
+            Self::Recovers => "renews its Lease again and posts Ready",
+            Self::Removed => "node object deleted by somebody",
+        })
     }
 }
 
@@ -106,7 +105,3 @@ fn posted(condition: &Condition, now: Timestamp) -> Condition {
         ..condition.clone()
     }
 }
-
-/// How long before a moment at which a node is said to fail its last sign of life may have been: kubelets renew so
-/// often.
-pub const HEARTBEAT: Span = Span::from_secs(10);

@@ -5,7 +5,7 @@ mod carry_out;
 mod outlook;
 pub mod story;
 
-pub use assume::{Assumptions, HEARTBEAT, Happens, Incident};
+pub use assume::{Assumptions, Happens, Incident};
 pub use carry_out::carry_out;
 pub use outlook::{Coming, Row, Totals};
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
-    engine::{Deletion, Effect, Engine, Footing, Outcome, Why, Write, ZoneView},
+    engine::{Chance, Deletion, Effect, Engine, Footing, Outcome, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
 
@@ -25,6 +25,8 @@ pub struct Forecast {
     pub until: Timestamp,
     /// In order of time. Empty where nothing can be known (see [`Engine::footing`]).
     pub steps: Vec<Step>,
+    /// What upstream itself leaves to chance, in order of time: `steps` have none of these taints.
+    pub chances: Vec<Chance>,
     /// The zones as they are at the end; empty where nothing can be known.
     pub zones: Vec<ZoneView>,
     /// Where in `steps` each node comes, in order of time.
@@ -85,6 +87,7 @@ impl Forecast {
             let mut run = Run::new(engine, cluster, ahead, now);
             run.to(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
+            forecast.chances = std::iter::from_fn(|| run.engine.poll_chance()).collect();
         }
         for (place, step) in forecast.steps.iter().enumerate() {
             forecast.by_node.entry(step.what.node().clone()).or_default().push(place);

@@ -305,12 +305,26 @@ impl Teller<'_> {
             let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
             story.push(Link { at, ..Link::new(Tense::Past, Topic::NoExecute, text) });
         }
+        self.tell_chance(node, story);
         let foreseen = self.steps(node).find(|step| matches!(step.what, What::NoExecute { .. }));
         let Some(step) = foreseen else { return self.tell_no_taint(node, health, story) };
         let What::NoExecute { key, .. } = &step.what else { return };
         let estimated = health.known != Known::Seen || is_by_chance(&step.why, self.engine, self.now);
         let text = format!("{key}:NoExecute");
         story.push(Link::new(Tense::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
+    }
+
+    /// Since 1.34 the taint may come in the very pass that finds the zone disrupted.
+    fn tell_chance(&self, node: &Node, story: &mut Vec<Link>) {
+        let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.chances);
+        for chance in chances.filter(|chance| chance.at > self.now && chance.among.contains(&node.name)) {
+            let (most, among) = (chance.at_most, chance.among.len());
+            let text = format!(
+                "it may get its NoExecute taint in the pass that finds its zone disrupted: up to {most} of {among} waiting \
+                 nodes do, by chance"
+            );
+            story.push(Link::new(Tense::Ahead, Topic::NoExecute, text).at(chance.at).estimated(true));
+        }
     }
 
     /// A node that is on its way to the taint, and does not get it while the forecast lasts.

@@ -135,7 +135,7 @@ fn tell(
     failing: Option<BTreeSet<NodeName>>,
 ) -> Result<(), Failure> {
     let live = &asked.app.live;
-    let Some(engine) = &asked.app.engine else { return asked.done() };
+    let Some(engine) = &asked.app.live.engine else { return asked.done() };
     let under = |assumptions: &Assumptions| {
         Forecast::under(assumptions, engine, &live.cluster, live.feeds.ahead(), asked.at, horizon)
     };

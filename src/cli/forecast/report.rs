@@ -1,12 +1,14 @@
 //! What a forecast tells, with stable names (`docs/forecast.md`).
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::Subject;
 use crate::{
     cluster::NodeName,
-    engine::{Footing, Why, ZoneView},
-    forecast::{Assumptions, Forecast, Step, Totals, What},
+    engine::{Chance, Footing, Why, ZoneView},
+    forecast::{Assumptions, Forecast, Happens, Incident, Step, Totals, What},
     time::Timestamp,
 };
 
@@ -26,6 +28,8 @@ pub struct Report {
     pub zones: Vec<ZoneReport>,
     /// In order of time. Of a failure, only what would not have happened anyway.
     pub steps: Vec<StepReport>,
+    /// What upstream itself leaves to chance: none of it is among the steps.
+    pub chances: Vec<ChanceReport>,
     /// Of a failure, the pods of the failing nodes that are not deleted.
     pub staying: Vec<StayingReport>,
 }
@@ -58,7 +62,7 @@ pub struct ZoneReport {
 pub struct StepReport {
     pub at: Timestamp,
     pub in_seconds: f64,
-    /// `unknown`, `noExecute` or `delete`.
+    /// `unknown`, `noExecute`, `delete`, or `remove` (the object, by the pod garbage collector).
     pub what: &'static str,
     pub node: NodeName,
     /// The taint's key, of `noExecute`.
@@ -66,6 +70,18 @@ pub struct StepReport {
     pub namespace: Option<String>,
     pub pod: Option<String>,
     pub why: Why,
+}
+
+/// Some nodes of a zone may have their NoExecute taint before the zone's new state takes effect.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChanceReport {
+    pub at: Timestamp,
+    pub in_seconds: f64,
+    pub region: String,
+    pub zone: String,
+    pub at_most: usize,
+    pub among: Vec<NodeName>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -93,16 +109,23 @@ impl Report {
             totals: TotalsReport { unknown, tainted, deleted },
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
+            chances: forecast.chances.iter().map(|chance| chance_report(chance, now)).collect(),
             staying: staying(subject, forecast),
         }
     }
 }
 
+/// The assumptions in words; nodes to which the same happens at the same time are told together.
 fn stated(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
+    let mut together: BTreeMap<(Timestamp, Happens), Vec<&str>> = BTreeMap::new();
+    for Incident { at, node, what } in &assumptions.incidents {
+        together.entry((*at, *what)).or_default().push(node);
+    }
     let mut stated = vec!["silent nodes stay silent, all others live on".to_owned()];
-    stated.extend(assumptions.incidents.iter().map(|incident| {
-        let after = incident.at.since(now);
-        if after.as_secs() == 0 { format!("{incident} now") } else { format!("{incident} in {after}") }
+    stated.extend(together.into_iter().map(|((at, what), nodes)| {
+        let after = at.since(now);
+        let when = if after.as_secs() == 0 { "now".to_owned() } else { format!("in {after}") };
+        format!("{what} {when}: {}", nodes.join(", "))
     }));
     stated
 }
@@ -126,6 +149,7 @@ fn step_report(step: &Step, now: Timestamp) -> StepReport {
         What::Unknown { .. } => ("unknown", None, None),
         What::NoExecute { key, .. } => ("noExecute", Some(key.to_string()), None),
         What::Deleted { pod, .. } => ("delete", None, Some(pod)),
+        What::Removed { pod, .. } => ("remove", None, Some(pod)),
     };
     StepReport {
         at: step.at,
@@ -139,10 +163,23 @@ fn step_report(step: &Step, now: Timestamp) -> StepReport {
     }
 }
 
+fn chance_report(chance: &Chance, now: Timestamp) -> ChanceReport {
+    ChanceReport {
+        at: chance.at,
+        in_seconds: chance.at.since(now).as_secs_f64(),
+        region: chance.zone.region.to_string(),
+        zone: chance.zone.zone.to_string(),
+        at_most: chance.at_most,
+        among: chance.among.clone(),
+    }
+}
+
 fn staying(subject: &Subject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
     let mut staying = Vec::new();
     for node in subject.failing.into_iter().flatten() {
-        let leaves = |key| forecast.of_node(node).any(|step| matches!(&step.what, What::Deleted { pod, .. } if pod == key));
+        let leaves = |key| {
+            forecast.of_node(node).any(|step| matches!(&step.what, What::Deleted { pod, .. } | What::Removed { pod, .. } if pod == key))
+        };
         for pod in subject.cluster.pods_on(node) {
             if pod.termination.is_none() && !pod.is_finished() && !leaves(&pod.key) {
                 let (namespace, pod) = (pod.key.namespace.to_string(), pod.key.name.to_string());
@@ -151,4 +188,53 @@ fn staying(subject: &Subject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
         }
     }
     staying
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn every_field_is_documented() {
+        let (text, at) = (|| "text".to_owned(), Timestamp::from_secs(1_800_000_000));
+        let report = Report {
+            schema: "kordon.forecast/v1",
+            taken_at: at,
+            until: at,
+            footing: "firm",
+            assumptions: vec![text()],
+            totals: TotalsReport { unknown: 1, tainted: 1, deleted: 1 },
+            zones: vec![ZoneReport {
+                region: text(),
+                zone: text(),
+                nodes: 1,
+                not_ready: 1,
+                state: "Normal",
+                not_ready_then: 1,
+                state_then: "Normal",
+                eviction_rate_then: 0.1,
+            }],
+            steps: vec![StepReport {
+                at,
+                in_seconds: 1.0,
+                what: "delete",
+                node: "n".into(),
+                taint: Some(text()),
+                namespace: Some(text()),
+                pod: Some(text()),
+                why: Why::default(),
+            }],
+            chances: vec![ChanceReport {
+                at,
+                in_seconds: 1.0,
+                region: text(),
+                zone: text(),
+                at_most: 1,
+                among: vec!["n".into()],
+            }],
+            staying: vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }],
+        };
+        documented::check(&report, include_str!("../../../docs/forecast.md"));
+    }
 }

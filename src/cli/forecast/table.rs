@@ -27,19 +27,26 @@ pub fn render(report: &Report) -> String {
         report.zones.iter().map(zone).collect(),
     );
     section(&mut out, ["IN", "AT", "WHAT", "NODE", "POD", "WHY"], report.steps.iter().map(step).collect());
-    let staying = report.staying.iter().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
+    for chance in &report.chances {
+        let (most, among) = (chance.at_most, chance.among.len());
+        let zone = zone_name(&chance.region, &chance.zone);
+        let after = Span::from_secs_f64(chance.in_seconds);
+        let _ = writeln!(
+            out,
+            "\nmay: in {after} up to {most} of {among} nodes waiting in zone {} may get their NoExecute taint and lose their \
+             pods, in the very pass that finds the zone disrupted",
+            shown(&zone)
+        );
+    }
+    let staying =
+        report.staying.iter().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
     section(&mut out, ["STAYS", "NODE"], staying.collect());
     out
 }
 
 fn zone(zone: &ZoneReport) -> [String; 7] {
-    let name = match (zone.region.as_str(), zone.zone.as_str()) {
-        ("", "") => "(no zone)".to_owned(),
-        ("", zone) => zone.to_owned(),
-        (region, zone) => format!("{region}/{zone}"),
-    };
     [
-        name,
+        zone_name(&zone.region, &zone.zone),
         zone.nodes.to_string(),
         zone.not_ready.to_string(),
         zone.state.into(),
@@ -57,6 +64,7 @@ fn step(step: &StepReport) -> [String; 6] {
     let what = match step.what {
         "unknown" => "Unknown".to_owned(),
         "noExecute" => format!("+{}:NoExecute", step.taint.as_deref().unwrap_or_default()),
+        "remove" => "pod removed".into(),
         _ => "pod deleted".into(),
     };
     [
@@ -67,4 +75,12 @@ fn step(step: &StepReport) -> [String; 6] {
         pod,
         step.why.to_string(),
     ]
+}
+
+fn zone_name(region: &str, zone: &str) -> String {
+    match (region, zone) {
+        ("", "") => "(no zone)".to_owned(),
+        ("", zone) => zone.to_owned(),
+        (region, zone) => format!("{region}/{zone}"),
+    }
 }

@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 use super::{
     Failure,
     connection::ConnectionArgs,
+    forecast::{self, NodeFailureArgs, ZoneFailureArgs},
     once::{Asked, Output, Question},
     settings::SettingsArgs,
     span,
@@ -30,7 +31,18 @@ use words::{NodeTargets, PodTargets, bad, node_words, pod_words};
 #[derive(Args, Debug)]
 pub struct PlanArgs {
     #[command(subcommand)]
-    asked: Wish,
+    asked: Asking,
+}
+
+/// What may be asked about: what we might do, and what might happen.
+#[derive(Debug, Subcommand)]
+enum Asking {
+    #[command(flatten)]
+    Wish(Wish),
+    /// What follows when nodes fall silent: Unknown, taints, evictions, with their times
+    NodeFailure(NodeFailureArgs),
+    /// What follows when all nodes of a zone fall silent
+    ZoneFailure(ZoneFailureArgs),
 }
 
 /// What is asked for, in kubectl's words.
@@ -186,7 +198,11 @@ const WANTED: [FeedKind; 11] = [
 ];
 
 pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failure> {
-    let wish = args.asked;
+    let wish = match args.asked {
+        Asking::Wish(wish) => wish,
+        Asking::NodeFailure(args) => return forecast::node_failure(args, connection).await,
+        Asking::ZoneFailure(args) => return forecast::zone_failure(args, connection).await,
+    };
     let targets = wish.targets()?;
     let print = wish.print();
     let question = Question {
