@@ -174,6 +174,42 @@ fn a_shadow_does_not_foretell_taints_that_are_there() {
 }
 
 #[test]
+fn a_forecast_between_the_shadows_pass_and_the_controllers_has_what_is_to_come() {
+    for phase in [400, 1300, 2600, 3900, 4700] {
+        let mut sim = peaceful(24, &settings());
+        sim.run(Span::from_millis(phase));
+        sim.attach_shadow(settings());
+        sim.run(Span::from_secs(20));
+        for node in ["n03", "n09", "n15"] {
+            sim.silence(node);
+        }
+        let mut forecasts = Vec::new();
+        for _ in 0..1200 {
+            sim.run(Span::from_millis(100));
+            let shadow = sim.shadow.as_ref().expect("attached");
+            forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120)));
+        }
+        let is_taint = |what: &What| matches!(what, What::NoExecute { .. });
+        let tainted = |effect: &&Effect| what(effect).is_some_and(|what| is_taint(&what));
+        let real: Vec<Timestamp> = sim.done.iter().filter(tainted).map(|effect| effect.at).collect();
+        assert_eq!(real.len(), 3);
+        for forecast in forecasts.iter().filter(|forecast| forecast.made + Span::from_secs(20) > real[0]) {
+            let ahead = real.iter().filter(|at| **at > forecast.made);
+            let mut foretold = forecast.steps.iter().filter(|step| is_taint(&step.what)).map(|step| step.at);
+            for at in ahead {
+                let told = foretold.next();
+                let off = told.map(|told| told.since(*at).max(at.since(told)));
+                let made = forecast.made;
+                assert!(
+                    off.is_some_and(|off| off <= TOLERANCE),
+                    "phase {phase}: {told:?} for {at} at {made}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_blind_shadow_judges_nobody_and_says_so() {
     let mut sim = peaceful(6, &settings());
     sim.attach_shadow(settings());

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use super::{
     Engine,
     effect::Level,
+    outbox::Matter,
     why::{Cause, Why},
     zone::{self, Census, Disruption, ZoneState},
 };
 use crate::{
-    cluster::{Cluster, ZoneKey},
+    cluster::{Cluster, TaintEffect, ZoneKey},
     time::Timestamp,
 };
 
@@ -36,6 +37,10 @@ impl Engine {
                 for node in cluster.nodes().iter() {
                     if let Some(record) = self.records.get_mut(&node.name) {
                         record.begin_anew(now);
+                    }
+                    if self.out.has_recorded_no_execute(&node.name) {
+                        // A taint that the controller did not take off stays.
+                        self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
                     }
                 }
                 self.attention.on_upheaval();

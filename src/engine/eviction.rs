@@ -131,7 +131,9 @@ impl Evictor {
             return;
         }
         if taints.is_empty() {
-            if self.tainted.remove(node).is_some() {
+            // A node that comes back under its name, without taints, ends the timers that outlived it.
+            let had_timers = self.tainted.remove(node).is_some() || !self.timers.is_empty();
+            if had_timers {
                 for pod in cluster.pods_on(node) {
                     self.cancel(&pod.key, Cause::TaintsGone, rules, out, now);
                 }

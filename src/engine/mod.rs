@@ -383,7 +383,10 @@ impl Engine {
 
     /// A copy that has asked for nothing yet, for a forecast; with what is under way, to be taken as done.
     pub fn run_ahead(&self) -> (Self, Vec<Write>) {
-        let (out, in_flight) = self.out.run_ahead();
+        let (mut out, in_flight) = self.out.run_ahead();
+        for effect in self.out.overdue() {
+            out.propose(effect.write.clone(), effect.why.clone(), effect.at);
+        }
         let copy = Self {
             settings: self.settings.clone(),
             rules: self.rules,
@@ -578,9 +581,16 @@ impl Engine {
 
     /// The effect was not carried out: whoever is shadowed may do it. Until that is seen it is not asked for again.
     fn on_recorded(&mut self, cluster: &Cluster, effect: Effect, now: Timestamp) {
-        self.out.record(&effect.write);
+        self.out.record(&effect);
         match &effect.write {
-            Write::MarkUnknown { node, .. } => self.adopt(cluster, node, now),
+            Write::MarkUnknown { node, .. } => {
+                self.adopt(cluster, node, now);
+                // It waits for its taint once the controller has said so, too: while its Ready is True, the tainting
+                // loop would spend a token on it in vain.
+                for zone in self.zones.values_mut() {
+                    zone.queue.remove(node);
+                }
+            }
             Write::DeletePod { pod, deletion: Deletion::ByTaint { .. }, .. } => {
                 self.evictor.on_recorded(pod, effect.at, effect.why);
             }

@@ -20,9 +20,18 @@ pub struct Outbox {
     in_flight: BTreeMap<EffectId, Effect>,
     /// What is in flight, by what it is about.
     busy: BTreeMap<Matter, EffectId>,
-    /// What was recorded and not carried out, with the version of the object that it was decided on.
-    recorded: BTreeMap<Matter, Version>,
+    /// What was recorded and not carried out.
+    recorded: BTreeMap<Matter, Recorded>,
     audience: Audience,
+}
+
+/// An effect that was recorded and not carried out.
+#[derive(Clone, Debug)]
+struct Recorded {
+    /// The version of the object that it was decided on.
+    basis: Version,
+    /// The effect itself, where more depends on it than that it is not asked for twice.
+    effect: Option<Effect>,
 }
 
 /// Who takes in what is asked for.
@@ -87,7 +96,7 @@ impl Outbox {
     pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
         let id = EffectId(self.last.0 + 1);
         if let Some(matter) = Matter::of(&write) {
-            if self.recorded.get(&matter) == Some(&basis(&write)) {
+            if self.recorded.get(&matter).is_some_and(|recorded| recorded.basis == basis(&write)) {
                 return false;
             }
             let Entry::Vacant(place) = self.busy.entry(matter) else { return false };
@@ -162,11 +171,18 @@ impl Outbox {
         Some(effect)
     }
 
-    /// Remembers that a write was recorded only.
-    pub fn record(&mut self, write: &Write) {
-        if let Some(matter) = Matter::of(write) {
-            self.recorded.insert(matter, basis(write));
-        }
+    /// Remembers that an effect was recorded only.
+    pub fn record(&mut self, effect: &Effect) {
+        let Some(matter) = Matter::of(&effect.write) else { return };
+        let is_no_execute = matches!(matter, Matter::Taints(_, TaintEffect::NoExecute));
+        let kept = is_no_execute.then(|| effect.clone());
+        self.recorded.insert(matter, Recorded { basis: basis(&effect.write), effect: kept });
+    }
+
+    /// The changes of NoExecute taints that were recorded and not carried out: whoever is shadowed should have made
+    /// them by now.
+    pub fn overdue(&self) -> impl Iterator<Item = &Effect> {
+        self.recorded.values().filter_map(|recorded| recorded.effect.as_ref())
     }
 
     pub fn poll_effect(&mut self) -> Option<Effect> {

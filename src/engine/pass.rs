@@ -302,7 +302,10 @@ impl Engine {
             return;
         }
         // A taint that is just being taken off does not count: at a controller's start it is put on anew (12.10).
-        if self.tainting.contains_key(&node.name) || self.awaits_taint(&node.name) {
+        if self.tainting.contains_key(&node.name)
+            || self.awaits_taint(&node.name)
+            || self.foresaw_unknown(node)
+        {
             return;
         }
         let queue = &mut self.ensure_zone(node, now).queue;
@@ -311,6 +314,13 @@ impl Engine {
         } else {
             queue.wait(&node.name, &node.uid, now);
         }
+    }
+
+    /// Whether the node was found silent here while the controller that is shadowed has not said so yet.
+    fn foresaw_unknown(&self, node: &Node) -> bool {
+        self.out.has_recorded()
+            && node.is_ready()
+            && self.out.is_recorded(&Matter::Unknown(node.name.clone()))
     }
 
     /// Calls off what is planned against a node, in either mode.
@@ -326,6 +336,9 @@ impl Engine {
         taints::remove_no_execute(node, cause.into(), &mut self.out, now);
         if self.out.has_recorded() {
             self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
+        }
+        if let Some(shadow) = &mut self.shadow {
+            shadow.expect_no_taint(&node.name);
         }
         let zone = self.records.get_mut(&node.name).map(|record| record.zone(node));
         if let Some(zone) = zone.and_then(|zone| self.zones.get_mut(zone)) {

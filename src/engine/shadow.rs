@@ -24,6 +24,10 @@ use crate::{
 /// `--leader-elect-lease-duration`).
 const LEASE_DURATION: Span = Span::from_secs(15);
 
+/// How much later than its settings allow a controller may be before its shadow thinks again: requests and watches
+/// take their time.
+const LATENESS: Span = Span::from_secs(1);
+
 /// What the shadow knows of the controller it follows.
 #[derive(Clone, Debug)]
 pub struct Shadow {
@@ -78,6 +82,11 @@ impl Shadow {
     /// The tainting loop has asked for a taint that the controller will put on, if it is as we think.
     pub fn expect_taint(&mut self, node: &NodeName, zone: &ZoneKey, now: Timestamp) {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
+    }
+
+    /// The node is well again, or nobody wants to taint it any more.
+    pub fn expect_no_taint(&mut self, node: &NodeName) {
+        self.expected.remove(node);
     }
 
     /// A copy that runs ahead: there, what is asked for is done, and who leads goes on leading.
@@ -141,12 +150,26 @@ impl Engine {
                 record.adopt(new, now);
             }
             self.out.settle(&Matter::Unknown(new.name.clone()));
+            self.follow_pass(now);
         }
         // A swap of one for the other is not rate-limited.
         let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
-        if tainted(new) && !tainted(old) {
-            self.observe_taint(new, now);
+        match (tainted(old), tainted(new)) {
+            (false, true) => self.observe_taint(new, now),
+            (true, false) => {
+                self.out.settle(&Matter::Taints(new.name.clone(), TaintEffect::NoExecute));
+                self.follow_pass(now);
+            }
+            (true, true) | (false, false) => {}
         }
+    }
+
+    /// The controller is in the middle of a pass: what it has just done is done in passes only. Ours are to fall
+    /// together with its own, for what a pass finds depends on when it is.
+    fn follow_pass(&mut self, now: Timestamp) {
+        let period = self.settings.node_monitor_period.value;
+        let is_due = (self.next_pass.since(now) * 2) < period;
+        self.next_pass = if is_due { now } else { now + PASS_TAKES + period };
     }
 
     /// The controller has spent a token of the node's zone. Where we thought that another node would get it, that
@@ -162,10 +185,10 @@ impl Engine {
         let doubt = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
         self.out.doubt(doubt, now);
         zone.queue.take_for_processed(&node.name);
-        match instead.filter(|_| !expected) {
-            Some(instead) => self.wait_again(&instead, now),
-            None if !expected => zone.limiter.drain(now),
-            None => {}
+        // Its token went now, whenever we thought that it would.
+        zone.limiter.drain(now);
+        if let Some(instead) = instead.filter(|_| !expected) {
+            self.wait_again(&instead, now);
         }
     }
 
@@ -177,7 +200,7 @@ impl Engine {
 
     /// Lets nodes wait again whose taint should have come and did not.
     pub(super) fn give_up_waiting(&mut self, now: Timestamp) {
-        let patience = self.settings.node_monitor_period.value + PASS_TAKES;
+        let patience = self.settings.node_monitor_period.value + PASS_TAKES + LATENESS;
         let Some(shadow) = &self.shadow else { return };
         let overdue = |(name, expected): (&NodeName, &Expected)| {
             (now.since(expected.since) > patience).then(|| name.clone())

@@ -186,6 +186,7 @@ impl Run {
             Write::MarkUnknown { node, .. } => What::Unknown { node: node.clone() },
             Write::SwapTaints { node, add, .. } => {
                 let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
+                self.cluster.node(node)?;
                 What::NoExecute { node: node.clone(), key: taint.key.clone() }
             }
             Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
