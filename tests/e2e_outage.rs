@@ -48,7 +48,7 @@ async fn outages(plane: &mut Plane) -> Result<()> {
 
     api_server_goes_away(plane, &manager, &mut observer).await?;
     controller_goes_away(plane, &manager, &mut observer, &kubelets).await?;
-    let (_, _) = observer.finish().await?;
+    observer.finish().await?;
     Ok(())
 }
 

@@ -123,18 +123,22 @@ impl Kubelets {
         self.order(node, Order::ComeBack).await
     }
 
-    /// Changes one condition of the node and posts it; the kubelet lives on. While Ready is not `True` it leaves
-    /// the readiness of its pods alone.
+    /// Changes one condition of the node and posts it; the kubelet lives on, or again. While Ready is not `True` it
+    /// leaves the readiness of its pods alone.
     pub async fn post(&self, node: &str, condition: &'static str, status: &'static str) -> Result<()> {
         self.order(node, |done| Order::Post { condition, status, done }).await
     }
 
-    /// Ends the kubelet and deletes its Node. The lease stays, as with a real node.
-    pub async fn remove(&mut self, node: &str) -> Result<()> {
+    /// Silences the kubelet and deletes its Node. The lease stays, as with a real node.
+    pub async fn remove(&self, node: &str) -> Result<()> {
         self.silence(node).await?;
-        self.orders.remove(node);
         Api::<Node>::all(self.client.clone()).delete(node, &DeleteParams::default()).await?;
         Ok(())
+    }
+
+    /// The kubelet of a removed node registers it again, and lives.
+    pub async fn rejoin(&self, node: &str) -> Result<()> {
+        self.order(node, Order::Rejoin).await
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -154,6 +158,7 @@ impl Kubelets {
 enum Order {
     Silence(oneshot::Sender<Timestamp>),
     ComeBack(oneshot::Sender<()>),
+    Rejoin(oneshot::Sender<()>),
     Post {
         condition: &'static str,
         status: &'static str,
@@ -171,6 +176,7 @@ struct Kubelet {
     /// Shared by all kubelets: one permit per request under way.
     requests: Arc<Semaphore>,
     name: String,
+    spec: NodeSpec,
     living: bool,
     conditions: BTreeMap<&'static str, Condition>,
     /// By uid, as last seen.
@@ -206,31 +212,36 @@ impl Kubelet {
             clock,
             requests: requests.clone(),
             name: spec.name.clone(),
+            spec,
             living: true,
             conditions: conditions.map(|(name, status)| (name, Condition { status, since: now })).into(),
             pods: BTreeMap::new(),
             renewed: now,
             failing: false,
         };
-        let what = || format!("registering {}", spec.name);
-        let node: Node = serde_json::from_value(node_object(&spec))?;
-        let node = Api::<Node>::all(client.clone())
-            .create(&PostParams::default(), &node)
-            .await
-            .with_context(what)?;
-        let resources = json!({ "cpu": spec.cpu, "memory": spec.memory, "pods": spec.pods.to_string() });
-        let status = json!({
-            "capacity": resources,
-            "allocatable": resources,
-            "addresses": [{ "type": "Hostname", "address": spec.name }],
-            "nodeInfo": { "kubeletVersion": "v1.36.3" },
-            "conditions": kubelet.conditions_now(),
-        });
-        kubelet.patch_node_status(status).await.with_context(what)?;
-        let lease = lease_object(&spec.name, &node.uid().context("a node without uid")?, beats, now);
+        let what = || format!("registering {}", kubelet.name);
+        let uid = kubelet.create_node().await.with_context(what)?;
+        let lease = lease_object(&kubelet.name, &uid, beats, now);
         let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
         leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.with_context(what)?;
         Ok(kubelet)
+    }
+
+    /// Creates the Node with its status and tells its uid.
+    async fn create_node(&self) -> Result<String> {
+        let node: Node = serde_json::from_value(node_object(&self.spec))?;
+        let node = Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &node).await?;
+        let NodeSpec { cpu, memory, pods, .. } = &self.spec;
+        let resources = json!({ "cpu": cpu, "memory": memory, "pods": pods.to_string() });
+        let status = json!({
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": [{ "type": "Hostname", "address": self.name }],
+            "nodeInfo": { "kubeletVersion": "v1.36.3" },
+            "conditions": self.conditions_now(),
+        });
+        self.patch_node_status(status).await?;
+        node.uid().context("a node without uid")
     }
 
     /// Beats and carries out orders, one thing at a time, until nobody can give orders any more.
@@ -260,17 +271,24 @@ impl Kubelet {
                 let _ = done.send(self.renewed);
             }
             Order::ComeBack(done) => {
-                self.living = true;
-                self.beat(true).await;
-                for uid in self.pods.keys().cloned().collect::<Vec<_>>() {
-                    self.tend(&uid).await;
-                }
+                self.come_back().await;
+                let _ = done.send(());
+            }
+            Order::Rejoin(done) => {
+                self.conditions.values_mut().for_each(|condition| condition.since = self.clock.now());
+                let created = self.create_node().await;
+                self.note(created.map(drop));
+                self.come_back().await;
                 let _ = done.send(());
             }
             Order::Post { condition, status, done } => {
                 self.conditions.insert(condition, Condition { status, since: self.clock.now() });
-                let posted = self.post_conditions().await;
-                self.note(posted);
+                if self.living {
+                    let posted = self.post_conditions().await;
+                    self.note(posted);
+                } else {
+                    self.come_back().await;
+                }
                 let _ = done.send(());
             }
             Order::Pod(pod) => {
@@ -279,6 +297,14 @@ impl Kubelet {
                 self.tend(&uid).await;
             }
             Order::PodGone(uid) => drop(self.pods.remove(&uid)),
+        }
+    }
+
+    async fn come_back(&mut self) {
+        self.living = true;
+        self.beat(true).await;
+        for uid in self.pods.keys().cloned().collect::<Vec<_>>() {
+            self.tend(&uid).await;
         }
     }
 

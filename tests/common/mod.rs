@@ -3,9 +3,12 @@
 
 pub mod component;
 pub mod eventually;
+pub mod judge;
 pub mod kubelets;
 pub mod observer;
 pub mod plane;
+pub mod player;
+pub mod script;
 mod wipe;
 pub mod witness;
 

@@ -24,13 +24,25 @@ use tokio_util::sync::CancellationToken;
 
 /// Between two forecasts.
 const EVERY: Duration = Duration::from_millis(500);
-const HORIZON: Span = Span::from_secs(120);
+/// Forecasts that wait to be taken. Where there are more, nobody asks for them, and the newest are dropped.
+const WAITING: usize = 1024;
+/// Until the last of many nodes that wait in one zone would have its taint, and its pods had left.
+const HORIZON: Span = Span::from_secs(400);
 
 /// Watches a cluster until it is told to finish.
 pub struct Observer {
     glance: watch::Receiver<Glance>,
+    looks: mpsc::Receiver<Look>,
     cancel: CancellationToken,
-    task: JoinHandle<(App, Vec<Forecast>)>,
+    task: JoinHandle<App>,
+}
+
+/// A forecast, and by how much it was made later than it should have been: where that is much, the machine was busy
+/// with something else, and the real controllers may have been late too.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub forecast: Forecast,
+    pub late: Span,
 }
 
 /// What the observer thinks, as of half a second ago at most.
@@ -56,8 +68,9 @@ impl Observer {
         let options = Options { facts, settings, mode: Mode::DryRun, duty: Duty::Shadow, themes };
         let app = App::new(options, clock.now());
         let (show, glance) = watch::channel(Glance::default());
-        let task = tokio::spawn(observe(app, feeds, clock, show, cancel.clone()));
-        Self { glance, cancel, task }
+        let (give, looks) = mpsc::channel(WAITING);
+        let task = tokio::spawn(observe(app, feeds, clock, show, give, cancel.clone()));
+        Self { glance, looks, cancel, task }
     }
 
     /// Waits until what the observer thinks is as wanted.
@@ -75,8 +88,13 @@ impl Observer {
         }
     }
 
-    /// Everything that is known now, and all forecasts that were made, in order.
-    pub async fn finish(self) -> Result<(App, Vec<Forecast>)> {
+    /// The forecasts made since they were last asked for, in order.
+    pub fn looks(&mut self) -> Vec<Look> {
+        std::iter::from_fn(|| self.looks.try_recv().ok()).collect()
+    }
+
+    /// Everything that is known now.
+    pub async fn finish(self) -> Result<App> {
         self.cancel.cancel();
         self.task.await.context("the observer ended")
     }
@@ -87,27 +105,31 @@ async fn observe(
     mut feeds: mpsc::Receiver<FeedEvent>,
     clock: Clock,
     show: watch::Sender<Glance>,
+    give: mpsc::Sender<Look>,
     cancel: CancellationToken,
-) -> (App, Vec<Forecast>) {
-    let (mut forecasts, mut recorded) = (Vec::new(), Vec::new());
+) -> App {
+    let mut recorded = Vec::new();
     let mut next = Box::pin(sleep(EVERY));
     loop {
         let waking = app.wakes_at();
         tokio::select! {
-            () = cancel.cancelled() => return (app, forecasts),
+            () = cancel.cancelled() => return app,
             Some(event) = feeds.recv() => app.hear(event, clock.now()),
             () = async { clock.sleep_until(waking.expect("looked at before")).await }, if waking.is_some() => {
                 app.wake(clock.now().max(waking.expect("looked at before")));
             }
             () = &mut next => {
+                let late = Span::from(next.deadline().elapsed());
                 app.refresh(clock.now());
-                forecasts.extend(forecast(&app, clock));
+                let forecast = forecast(&app, clock);
                 show.send_replace(Glance {
                     footing: app.live.engine.as_ref().map(|engine| engine.footing(clock.now())),
                     recorded: recorded.clone(),
-                    foretold: forecasts.last().map_or(0, |forecast| forecast.steps.len()),
+                    foretold: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
                     journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),
                 });
+                // Full: see WAITING.
+                let _ = forecast.map(|forecast| give.try_send(Look { forecast, late }));
                 next = Box::pin(sleep(EVERY));
             }
         }

@@ -16,7 +16,10 @@ use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
     rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule},
 };
-use kordon::time::Span;
+use kordon::{
+    engine::{Origin, ServerVersion, Settings},
+    time::Span,
+};
 use kube::{
     Api, Client, Config,
     api::PostParams,
@@ -102,6 +105,27 @@ impl Default for ControllerManager {
             leader_elect: false,
             flags: Vec::new(),
         }
+    }
+}
+
+impl ControllerManager {
+    /// The same as kordon's settings.
+    pub fn settings(&self) -> Result<Settings> {
+        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+        let flags = [
+            ("node-monitor-period", format!("{}s", self.monitor_period.as_secs())),
+            ("node-monitor-grace-period", format!("{}s", self.grace_period.as_secs())),
+            ("node-startup-grace-period", format!("{}s", self.startup_grace_period.as_secs())),
+            ("node-eviction-rate", self.eviction_rate.to_string()),
+            ("secondary-node-eviction-rate", self.secondary_eviction_rate.to_string()),
+            ("large-cluster-size-threshold", self.large_cluster_threshold.to_string()),
+            ("unhealthy-zone-threshold", self.unhealthy_zone_threshold.to_string()),
+            ("controllers", self.controllers.join(",")),
+        ];
+        for (flag, text) in flags {
+            ensure!(settings.set(flag, &text, Origin::Override)?, "{flag}");
+        }
+        Ok(settings)
     }
 }
 

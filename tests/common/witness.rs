@@ -146,6 +146,11 @@ impl Witness {
         effects
     }
 
+    /// The effects beyond the first so many, as they came.
+    pub fn beyond(&self, count: usize) -> Vec<Effect> {
+        self.seen.borrow()[count..].to_vec()
+    }
+
     /// When an effect was first seen.
     pub fn time_of(&self, kind: &Kind) -> Option<Timestamp> {
         self.seen.borrow().iter().find(|effect| effect.kind == *kind).map(|effect| effect.at)
