@@ -105,6 +105,8 @@ fn cluster() -> Cluster {
     for number in 0..NODES {
         apply(Change::Node(Event::Applied(node(number, &images))));
     }
+    // As a decoder does: what many pods have alike is one.
+    let names: Vec<NodeName> = (0..NODES).map(node_name).collect();
     let workloads = PODS / REPLICAS;
     for number in 0..workloads {
         let first = pod(number * REPLICAS, Kind::of(number));
@@ -113,7 +115,7 @@ fn cluster() -> Cluster {
             let mut one = first.clone();
             one.key.name = format!("{}-{replica}", first.key.name).as_str().into();
             // Spread over the cluster, no two of a workload on one node.
-            one.node = Some(node_name((number * 7 + replica * (NODES / REPLICAS)) % NODES));
+            one.node = Some(names[(number * 7 + replica * (NODES / REPLICAS)) % NODES].clone());
             one.phase = Phase::Running;
             one.started = Some(Timestamp::from_secs(1_767_225_600 + number as i64));
             apply(Change::Pod(Event::Applied(one)));

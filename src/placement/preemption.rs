@@ -68,7 +68,7 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, Refusal)]) ->
         return Preemption::Waits { node };
     }
     let mut hindrances: BTreeMap<Hindrance, usize> = BTreeMap::new();
-    let mut candidates = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
     for (node, refusal) in refusals {
         let found = match refusal.remedy {
             Remedy::None => Err(vec![Hindrance::NoHelp]),
@@ -79,14 +79,16 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, Refusal)]) ->
             Err(found) => found.into_iter().for_each(|found| *hindrances.entry(found).or_default() += 1),
         }
     }
-    candidates.sort_by(|left, right| {
-        let by_name = || filters.snapshot.node(left.node).name.cmp(&filters.snapshot.node(right.node).name);
-        left.harm().cmp(&right.harm()).then_with(by_name)
+    let mut candidates: Vec<(Harm, Candidate)> =
+        candidates.into_iter().map(|candidate| (candidate.harm(), candidate)).collect();
+    candidates.sort_by(|(left, one), (right, other)| {
+        let place = |candidate: &Candidate| filters.snapshot.place_of(candidate.node);
+        left.cmp(right).then_with(|| place(one).cmp(&place(other)))
     });
     let name = |node: u32| filters.snapshot.node(node).name.clone();
     let mut equals = candidates.into_iter();
-    let Some(best) = equals.next() else { return Preemption::Helpless { hindrances } };
-    let as_good = equals.take_while(|other| other.harm() == best.harm());
+    let Some((harm, best)) = equals.next() else { return Preemption::Helpless { hindrances } };
+    let as_good = equals.take_while(|(other, _)| *other == harm).map(|(_, candidate)| candidate);
     let keys = |victims: &[Arc<Pod>]| victims.iter().map(|pod| pod.key.clone()).collect();
     Preemption::Displaces(Displacement {
         ties: as_good.map(|other| (name(other.node), keys(&other.victims))).collect(),

@@ -7,7 +7,7 @@ use super::{
     crowds::Crowds,
     demands::{Demands, Namespaces},
     filter::Filters,
-    ids::Ids,
+    ids::{Ids, address_of_name},
     images::Images,
     outcome::{Outcome, Placement, Unschedulable},
     preemption,
@@ -34,6 +34,8 @@ pub struct Snapshot {
     /// By number; none for a node that has gone.
     nodes: Arc<Vec<Option<Arc<Node>>>>,
     numbers: Arc<Ids<NodeName>>,
+    /// By number: the node's place among all by name.
+    places: Arc<Vec<u32>>,
     present: usize,
     rooms: Vec<Room>,
     /// The pods of each node.
@@ -75,17 +77,22 @@ impl Snapshot {
         for node in cluster.nodes().iter() {
             snapshot.take_in_node(node.clone());
         }
+        snapshot.find_places();
         snapshot.ensure_columns([HOSTNAME, ZONE].map(Name::from).iter());
         let mut residents: Vec<Vec<Resident>> = vec![Vec::new(); snapshot.nodes.len()];
+        // Pods of one node mostly share its name, for they were read by one decoder.
+        let mut known = Ids::<usize>::default();
         for pod in cluster.pods().iter().filter(|pod| !pod.is_finished()) {
             let Some(name) = &pod.node else {
                 snapshot.expect(pod);
                 continue;
             };
-            let Some(node) = snapshot.number(name) else {
+            let address = address_of_name(&name.0);
+            let Some(node) = known.number(&address).or_else(|| snapshot.number(name)) else {
                 snapshot.strays.entry(name.clone()).or_default().push(pod.clone());
                 continue;
             };
+            known.insert(address, node);
             let resident = snapshot.resident(pod.clone());
             snapshot.rooms[node as usize].add(pod);
             snapshot.crowds.throw_in(resident.crowd, node, pod.termination.is_some());
@@ -106,6 +113,7 @@ impl Snapshot {
             rules,
             nodes: Arc::default(),
             numbers: Arc::default(),
+            places: Arc::default(),
             present: 0,
             rooms: Vec::new(),
             residents: Vec::new(),
@@ -163,13 +171,9 @@ impl Snapshot {
     pub fn feasible(&mut self, shape: &PodShape) -> Vec<NodeName> {
         self.prepare(&shape.spec);
         let mut filters = Filters::new(self, shape);
-        let mut nodes: Vec<NodeName> = self
-            .node_numbers()
-            .filter(|node| filters.judge(*node).is_ok())
-            .map(|node| self.node(node).name.clone())
-            .collect();
-        nodes.sort_unstable();
-        nodes
+        let mut nodes: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
+        nodes.sort_unstable_by_key(|node| self.place_of(*node));
+        nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
     }
 
     /// Puts a pod on a node, as the scheduler does when it has decided. False where there is no such node.
@@ -205,6 +209,7 @@ impl Snapshot {
             None => {
                 let name = node.name.clone();
                 self.take_in_node(node);
+                self.find_places();
                 for pod in self.strays.remove(&name).unwrap_or_default() {
                     self.add(pod, &name);
                 }
@@ -293,6 +298,17 @@ impl Snapshot {
         self.replace_node(number, Some(node));
     }
 
+    /// Puts the nodes in the order of their names, so that names need not be compared later.
+    fn find_places(&mut self) {
+        let mut by_name: Vec<u32> = self.node_numbers().collect();
+        by_name.sort_by(|left, right| self.node(*left).name.cmp(&self.node(*right).name));
+        let mut places = vec![0; self.nodes.len()];
+        for (place, number) in (0..).zip(by_name) {
+            places[number as usize] = place;
+        }
+        self.places = Arc::new(places);
+    }
+
     fn replace_node(&mut self, number: u32, node: Option<Arc<Node>>) {
         let old = &self.nodes[number as usize];
         let images = |node: &Option<Arc<Node>>| node.as_ref().map(|node| node.images.clone());
@@ -337,9 +353,9 @@ impl Snapshot {
             refusals.push((node, refusal));
         }
         let preemption = preemption::preempt(filters, &refusals);
+        refusals.sort_by_key(|(node, _)| self.place_of(*node));
         let named = |(node, refusal)| (self.node(node).name.clone(), refusal);
-        let mut refusals: Vec<_> = refusals.into_iter().map(named).collect();
-        refusals.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let refusals = refusals.into_iter().map(named).collect();
         Unschedulable { reasons, refusals, preemption, reservations: filters.shape.reservations() }
     }
 
@@ -375,6 +391,11 @@ impl Snapshot {
 
     pub(super) fn node_numbers(&self) -> impl Iterator<Item = u32> + use<'_> {
         (0..).zip(&self.rooms).filter(|(_, room)| room.present).map(|(number, _)| number)
+    }
+
+    /// Where a node that is present stands among all by name.
+    pub(super) fn place_of(&self, node: u32) -> u32 {
+        self.places[node as usize]
     }
 
     /// A node that is present.

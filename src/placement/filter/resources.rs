@@ -9,32 +9,35 @@ use crate::cluster::{Name, scheduling::Requests};
 
 /// Refuses with all that lacks.
 pub(super) fn check(requests: &Requests, room: &Room, rules: &Rules) -> Result<(), Refusal> {
-    let lacks = |wanted: i64, share: Share| (wanted > 0 || !rules.zero_requests_fit) && wanted > share.left();
     let three = [
-        ("cpu", requests.cpu_milli, room.cpu_milli),
-        ("memory", requests.memory_bytes, room.memory_bytes),
-        ("ephemeral-storage", requests.ephemeral_bytes, room.ephemeral_bytes),
+        (requests.cpu_milli, room.cpu_milli),
+        (requests.memory_bytes, room.memory_bytes),
+        (requests.ephemeral_bytes, room.ephemeral_bytes),
     ];
-    let full = room.pods.left() < 1;
-    let asks = !requests.scalars.is_empty() || three.iter().any(|(_, wanted, _)| *wanted > 0);
+    let fits = room.pods.left() > 0
+        && three.iter().all(|(wanted, share)| *wanted <= share.left())
+        && requests.scalars.iter().all(|(resource, wanted)| *wanted <= room.scalar(resource).left());
+    if fits { Ok(()) } else { lacking(requests, three, room, rules) }
+}
+
+/// Tells what lacks, if it is asked for.
+#[cold]
+fn lacking(requests: &Requests, three: [(i64, Share); 3], room: &Room, rules: &Rules) -> Result<(), Refusal> {
     let mut refusal = Refusal { reasons: Vec::new(), remedy: Remedy::FewerPods };
-    if full {
+    if room.pods.left() < 1 {
         refusal.reasons.push(Reason::TooManyPods);
     }
-    let mut compare = |resource: &dyn Fn() -> Name, wanted: i64, share: Share| {
-        if lacks(wanted, share) {
-            refusal.reasons.push(Reason::Insufficient(resource()));
-            if rules.whole_node_is_final && wanted > share.offered {
-                refusal.remedy = Remedy::None;
-            }
+    let asks = !requests.scalars.is_empty() || three.iter().any(|(wanted, _)| *wanted > 0);
+    let named = ["cpu", "memory", "ephemeral-storage"].map(Name::from).into_iter().zip(three);
+    let scalars = requests.scalars.iter();
+    let scalars = scalars.map(|(resource, wanted)| (resource.clone(), (*wanted, room.scalar(resource))));
+    for (resource, (wanted, share)) in named.chain(scalars).filter(|_| asks) {
+        if wanted <= share.left() || (wanted == 0 && rules.zero_requests_fit) {
+            continue;
         }
-    };
-    if asks {
-        for (resource, wanted, share) in three {
-            compare(&|| resource.into(), wanted, share);
-        }
-        for (resource, wanted) in &requests.scalars {
-            compare(&|| resource.clone(), *wanted, room.scalar(resource));
+        refusal.reasons.push(Reason::Insufficient(resource));
+        if rules.whole_node_is_final && wanted > share.offered {
+            refusal.remedy = Remedy::None;
         }
     }
     if refusal.reasons.is_empty() { Ok(()) } else { Err(refusal) }

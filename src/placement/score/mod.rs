@@ -7,6 +7,8 @@ mod resources;
 mod spread;
 mod taints;
 
+use std::cmp::Reverse;
+
 use super::{
     filter::Filters,
     outcome::{Scored, Scorer},
@@ -34,16 +36,12 @@ pub(super) fn rank(filters: &Filters<'_>, feasible: &[u32]) -> (Vec<NodeName>, V
     }
     let most = totals.iter().copied().max().unwrap_or_default();
     let mut places: Vec<usize> = (0..feasible.len()).collect();
-    let best_first = |left: &usize, right: &usize| {
-        let by_name =
-            || filters.snapshot.node(feasible[*left]).name.cmp(&filters.snapshot.node(feasible[*right]).name);
-        totals[*right].cmp(&totals[*left]).then_with(by_name)
-    };
+    let best_first = |place: &usize| (Reverse(totals[*place]), filters.snapshot.place_of(feasible[*place]));
     if places.len() > RANKED {
-        places.select_nth_unstable_by(RANKED, best_first);
+        places.select_nth_unstable_by_key(RANKED, best_first);
         places.truncate(RANKED);
     }
-    places.sort_unstable_by(best_first);
+    places.sort_unstable_by_key(best_first);
     let scored = |place: &usize| Scored {
         node: name(feasible[*place]),
         total: totals[*place],
@@ -52,13 +50,10 @@ pub(super) fn rank(filters: &Filters<'_>, feasible: &[u32]) -> (Vec<NodeName>, V
         }),
     };
     let ranking = places.iter().map(scored).collect();
-    let mut best: Vec<NodeName> = feasible
-        .iter()
-        .zip(&totals)
-        .filter(|(_, total)| **total == most)
-        .map(|(node, _)| name(*node))
-        .collect();
-    best.sort_unstable();
+    let mut best: Vec<u32> =
+        feasible.iter().zip(&totals).filter(|(_, total)| **total == most).map(|(node, _)| *node).collect();
+    best.sort_unstable_by_key(|node| filters.snapshot.place_of(*node));
+    let best = best.into_iter().map(name).collect();
     (best, ranking)
 }
 

@@ -25,8 +25,13 @@ pub(super) fn least_allocated(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i6
 
 /// `part * 100 / whole`, for amounts of bytes that would overflow too.
 fn hundredths(part: i64, whole: i64) -> i64 {
-    let hundredths = i128::from(part) * i128::from(MOST) / i128::from(whole);
-    i64::try_from(hundredths).expect("a part is not more than the whole")
+    match part.checked_mul(MOST) {
+        Some(product) => product / whole,
+        None => {
+            let hundredths = i128::from(part) * i128::from(MOST) / i128::from(whole);
+            i64::try_from(hundredths).expect("a part is not more than the whole")
+        }
+    }
 }
 
 /// How near to each other the used shares of cpu and memory are, with the pod on the node.
