@@ -6,7 +6,7 @@ use super::{
     screen::Pane,
 };
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, TolerationOperator},
+    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, TaintOwner, TolerationOperator},
     forecast::story::{Link, Teller},
     time::Timestamp,
 };
@@ -107,7 +107,10 @@ fn of_node(node: &Node, teller: Option<Teller<'_>>) -> Vec<Row> {
         Row::Fact {
             name: taint.effect.as_str().into(),
             at: taint.time_added,
-            text: format!("{}{value}", taint.key),
+            text: match TaintOwner::of(taint) {
+                Some(owner) => format!("{}{value} · {}: {}", taint.key, owner.name, owner.meaning),
+                None => format!("{}{value}", taint.key),
+            },
             tone: Tone::Plain,
         }
     }));

@@ -4,11 +4,12 @@
 use super::{Forecast, What, is_silent};
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind,
+        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, TaintOwner,
+        WorkloadKind,
     },
     engine::{
-        Cause, Due, Engine, Footing, Known, NOT_READY, NodeHealth, PendingEviction, Sign, Stage, UNREACHABLE,
-        Why, ZoneState, ZoneView,
+        Cause, Due, Engine, EvictionStatus, Footing, Known, NodeHealth, PendingEviction, Sign, Stage,
+        UNREACHABLE, Why, ZoneState, ZoneView,
     },
     time::{Span, Timestamp},
 };
@@ -53,6 +54,8 @@ pub enum Topic {
     /// The zone's queue and its rate.
     Queue,
     NoExecute,
+    /// How far the node's eviction has come, in legacy mode.
+    NodeEviction,
     /// What a pod's tolerations make of the taint.
     Toleration,
     /// The deletion of pods.
@@ -82,6 +85,7 @@ impl Topic {
             Self::NoSchedule => "noSchedule",
             Self::Queue => "queue",
             Self::NoExecute => "noExecute",
+            Self::NodeEviction => "nodeEviction",
             Self::Toleration => "toleration",
             Self::Eviction => "eviction",
             Self::Termination => "termination",
@@ -156,7 +160,10 @@ impl Teller<'_> {
         self.tell_ready(node, &health, &mut story);
         self.tell_no_schedule(node, &mut story);
         self.tell_queue(node, &health, &mut story);
-        self.tell_no_execute(node, &health, &mut story);
+        match health.eviction {
+            None => self.tell_no_execute(node, &health, &mut story),
+            Some(status) => self.tell_node_eviction(node, status, &mut story),
+        }
         story
     }
 
@@ -282,7 +289,7 @@ impl Teller<'_> {
                         off and evicts nobody";
             (Tense::Not, None, text.to_owned())
         } else if zone.rate == 0.0 {
-            (Tense::Not, None, format!("{rate}: nobody gets its NoExecute taint there"))
+            (Tense::Not, None, format!("{rate}: no node's turn comes there"))
         } else if health.stage == Stage::Well {
             (Tense::Ahead, None, rate)
         } else {
@@ -297,11 +304,30 @@ impl Teller<'_> {
         story.push(Link { at, ..Link::new(tense, Topic::Queue, text) });
     }
 
+    /// Legacy mode knows no NoExecute taints of its own: a node's pods are deleted all at once.
+    fn tell_node_eviction(&self, node: &Node, status: EvictionStatus, story: &mut Vec<Link>) {
+        let timeout = self.engine.settings().pod_eviction_timeout.value;
+        let (tense, text) = match status {
+            EvictionStatus::Unmarked if node.is_ready() && !self.is_silent(node) => return,
+            EvictionStatus::Unmarked => (
+                Tense::Ahead,
+                format!("marked toBeEvicted once it was not ready for pod-eviction-timeout {timeout}"),
+            ),
+            EvictionStatus::ToBeEvicted => {
+                (Tense::Holds, "marked toBeEvicted: all its pods are deleted when its turn comes".into())
+            }
+            EvictionStatus::Evicted => {
+                (Tense::Past, "marked evicted: its pods were deleted, and later ones are at once".into())
+            }
+        };
+        story.push(Link::new(tense, Topic::NodeEviction, text));
+    }
+
     fn tell_no_execute(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
         for taint in node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute) {
             let at = taint.time_added.map(|at| at - self.ahead);
-            let own = [NOT_READY, UNREACHABLE].iter().any(|key| taint.key == **key);
-            let by = if own { "the controller's" } else { "somebody else's" };
+            let owner = TaintOwner::of(taint);
+            let by = owner.map_or_else(|| "by somebody".to_owned(), |owner| format!("by {}", owner.name));
             let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
             story.push(Link { at, ..Link::new(Tense::Past, Topic::NoExecute, text) });
         }
