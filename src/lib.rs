@@ -16,6 +16,7 @@ pub mod executor;
 pub mod k8s;
 pub mod demo;
 pub mod forecast;
+pub mod conduct;
 pub mod plan;
 pub mod placement;
 pub mod engine;

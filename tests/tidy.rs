@@ -7,7 +7,7 @@ use std::{
 };
 
 /// The modules of the library, top down: each may use those after it.
-const LAYERS: [&str; 14] = [
+const LAYERS: [&str; 15] = [
     "cli",
     "run",
     "ui",
@@ -16,6 +16,7 @@ const LAYERS: [&str; 14] = [
     "k8s",
     "demo",
     "forecast",
+    "conduct",
     "plan",
     "placement",
     "engine",
@@ -25,7 +26,7 @@ const LAYERS: [&str; 14] = [
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 6] = ["forecast", "plan", "placement", "engine", "cluster", "time"];
+const PURE: [&str; 7] = ["forecast", "conduct", "plan", "placement", "engine", "cluster", "time"];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];

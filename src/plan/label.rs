@@ -117,7 +117,7 @@ pub(super) fn plan(
 }
 
 /// The write that makes a node's labels these.
-fn step(node: &Node, after: &BTreeMap<Name, Name>) -> Step {
+pub fn step(node: &Node, after: &BTreeMap<Name, Name>) -> Step {
     let set = after.iter().filter(|(key, value)| node.labels.get(*key) != Some(value));
     let gone = node.labels.keys().filter(|key| !after.contains_key(*key));
     let labels = set.map(|(key, value)| (key.clone(), Some(value.clone())));

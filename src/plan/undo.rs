@@ -46,6 +46,17 @@ pub enum Kept {
     Changed { node: NodeName, what: String },
 }
 
+impl std::fmt::Display for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NodeGone { node } => write!(f, "{node} is gone"),
+            Self::OtherNode { node } => write!(f, "{node} is another node by now"),
+            Self::AlreadySo { node, what } => write!(f, "{node} is {what} already"),
+            Self::Changed { node, what } => write!(f, "{what} of {node} was changed since"),
+        }
+    }
+}
+
 impl Undo {
     pub fn is_empty(&self) -> bool {
         self.nodes.iter().all(|node| node.backs.is_empty())
@@ -68,7 +79,8 @@ impl Undo {
 }
 
 impl NodeUndo {
-    fn over(&self, node: &Node, steps: &mut Vec<Step>, kept: &mut Vec<Kept>) {
+    /// The writes that put it back over the node as it is, and what is kept as it is.
+    pub fn over(&self, node: &Node, steps: &mut Vec<Step>, kept: &mut Vec<Kept>) {
         let mut taints: Vec<Taint> = node.taints.to_vec();
         let mut labels = Vec::new();
         for back in &self.backs {
@@ -120,29 +132,34 @@ impl NodeUndo {
 impl Plan {
     /// Fills the undo from what the nodes' changes are.
     pub(super) fn fill_undo(&mut self) {
-        for node in &self.nodes {
-            let backs = match &node.change {
-                NodeChange::Cordon => vec![Back::Uncordon],
-                NodeChange::Uncordon => vec![Back::Cordon],
-                NodeChange::Taints { before, after } => taint_backs(before, after),
-                NodeChange::Labels { before, after } => {
-                    let keys: BTreeSet<&Name> = before
-                        .keys()
-                        .chain(after.keys())
-                        .filter(|key| before.get(*key) != after.get(*key))
-                        .collect();
-                    let back = |key: &Name| Back::Label {
-                        key: key.clone(),
-                        was: before.get(key).cloned(),
-                        left: after.get(key).cloned(),
-                    };
-                    keys.into_iter().map(back).collect()
-                }
-                NodeChange::None | NodeChange::Refused { .. } => continue,
-            };
-            let (node, uid) = (node.node.clone(), node.uid.clone());
-            self.undo.nodes.push(NodeUndo { node, uid, backs });
-        }
+        let undo = |node: &super::NodePlan| NodeUndo::of(node.node.clone(), node.uid.clone(), &node.change);
+        self.undo.nodes = self.nodes.iter().filter_map(undo).collect();
+    }
+}
+
+impl NodeUndo {
+    /// What puts a change back; none where nothing is changed.
+    pub fn of(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
+        let backs = match change {
+            NodeChange::Cordon => vec![Back::Uncordon],
+            NodeChange::Uncordon => vec![Back::Cordon],
+            NodeChange::Taints { before, after } => taint_backs(before, after),
+            NodeChange::Labels { before, after } => {
+                let keys: BTreeSet<&Name> = before
+                    .keys()
+                    .chain(after.keys())
+                    .filter(|key| before.get(*key) != after.get(*key))
+                    .collect();
+                let back = |key: &Name| Back::Label {
+                    key: key.clone(),
+                    was: before.get(key).cloned(),
+                    left: after.get(key).cloned(),
+                };
+                keys.into_iter().map(back).collect()
+            }
+            NodeChange::None | NodeChange::Refused { .. } => return None,
+        };
+        Some(Self { node, uid, backs })
     }
 }
 

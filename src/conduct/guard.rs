@@ -1,0 +1,177 @@
+//! Guard rails: what a plan must not do unless it is said explicitly that it may.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use crate::{
+    cluster::{Cluster, Key, Namespace, NodeName, Selector, ZoneKey},
+    plan::{Action, NodeChange, Plan, Verdict},
+};
+
+/// The limits in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guards {
+    /// Nodes that one plan may take out of service.
+    pub max_nodes: Option<usize>,
+    /// The share of a zone's nodes, in percent, that may be out of service when the plan is done.
+    pub max_zone_percent: Option<u8>,
+    /// Whether a zone may not lose its last ready, schedulable node.
+    pub keep_last_ready: bool,
+    /// Namespaces whose pods are not made to go.
+    pub protected_namespaces: BTreeSet<Namespace>,
+    /// Pods with these labels are not made to go.
+    pub protected_pods: Vec<Selector>,
+}
+
+impl Default for Guards {
+    /// No limit but that no zone is left without a node.
+    fn default() -> Self {
+        Self {
+            max_nodes: None,
+            max_zone_percent: None,
+            keep_last_ready: true,
+            protected_namespaces: BTreeSet::new(),
+            protected_pods: Vec::new(),
+        }
+    }
+}
+
+/// A limit that a plan would break.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Breach {
+    TooManyNodes { nodes: usize, most: usize },
+    TooMuchOfZone { zone: ZoneKey, percent: usize, most: u8 },
+    LastReadyOfZone { zone: ZoneKey },
+    ProtectedNamespace { namespace: Namespace, pods: usize },
+    ProtectedPod { pod: Key },
+}
+
+impl Breach {
+    /// The name by which it is overridden.
+    pub const fn guard(&self) -> &'static str {
+        match self {
+            Self::TooManyNodes { .. } => "max-nodes",
+            Self::TooMuchOfZone { .. } => "max-zone-percent",
+            Self::LastReadyOfZone { .. } => "last-ready",
+            Self::ProtectedNamespace { .. } => "protected-namespace",
+            Self::ProtectedPod { .. } => "protected-pod",
+        }
+    }
+
+    /// Every name there is.
+    pub const GUARDS: [&'static str; 5] =
+        ["max-nodes", "max-zone-percent", "last-ready", "protected-namespace", "protected-pod"];
+}
+
+impl Guards {
+    /// What the plan would break.
+    pub fn breaches(&self, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
+        let mut breaches = self.of_nodes(plan, cluster);
+        let leaves = plan.pods.iter().filter(|pod| {
+            !matches!(
+                pod.verdict.as_if_granted(),
+                Verdict::Skipped(_) | Verdict::Leaving | Verdict::Tolerates | Verdict::Spared
+            )
+        });
+        let mut protected: BTreeMap<&Namespace, usize> = BTreeMap::new();
+        for pod in leaves {
+            if self.protected_namespaces.contains(&pod.pod.namespace) {
+                *protected.entry(&pod.pod.namespace).or_default() += 1;
+            }
+            let labels = cluster.pod(&pod.pod).map(|pod| pod.labels.clone()).unwrap_or_default();
+            if self.protected_pods.iter().any(|selector| selector.matches(&labels)) {
+                breaches.push(Breach::ProtectedPod { pod: pod.pod.clone() });
+            }
+        }
+        breaches.extend(
+            protected
+                .into_iter()
+                .map(|(namespace, pods)| Breach::ProtectedNamespace { namespace: namespace.clone(), pods }),
+        );
+        breaches
+    }
+
+    fn of_nodes(&self, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
+        let mut breaches = Vec::new();
+        let closed = closed(plan);
+        if closed.is_empty() {
+            return breaches;
+        }
+        if let Some(most) = self.max_nodes.filter(|most| closed.len() > *most) {
+            breaches.push(Breach::TooManyNodes { nodes: closed.len(), most });
+        }
+        let mut zones: BTreeMap<ZoneKey, Zone> = BTreeMap::new();
+        for node in cluster.nodes().iter() {
+            let zone = zones.entry(node.zone()).or_default();
+            let open = node.is_ready() && !node.unschedulable;
+            let closes = closed.contains(&node.name);
+            zone.nodes += 1;
+            zone.out += usize::from(!open || closes);
+            zone.closing += usize::from(closes);
+            zone.lost += usize::from(open && closes);
+        }
+        for (zone, Zone { nodes, out, closing, lost }) in zones {
+            if closing == 0 {
+                continue;
+            }
+            let percent = (out * 100).div_ceil(nodes);
+            if let Some(most) = self.max_zone_percent.filter(|most| percent > usize::from(*most)) {
+                breaches.push(Breach::TooMuchOfZone { zone: zone.clone(), percent, most });
+            }
+            if self.keep_last_ready && lost > 0 && out == nodes {
+                breaches.push(Breach::LastReadyOfZone { zone });
+            }
+        }
+        breaches
+    }
+}
+
+/// What is counted of a zone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Zone {
+    nodes: usize,
+    /// Not ready, cordoned, or about to be.
+    out: usize,
+    /// Of the plan.
+    closing: usize,
+    /// Of the plan, and taking pods until now.
+    lost: usize,
+}
+
+/// The nodes that take no pods any more once the plan is done.
+fn closed(plan: &Plan) -> BTreeSet<NodeName> {
+    let closes = |change: &NodeChange| match (&plan.action, change) {
+        (Action::Drain { .. } | Action::Cordon { .. }, _) => true,
+        (_, NodeChange::Taints { after, .. }) => {
+            after.iter().any(|taint| taint.effect == crate::cluster::TaintEffect::NoExecute)
+        }
+        _ => false,
+    };
+    plan.nodes.iter().filter(|node| closes(&node.change)).map(|node| node.node.clone()).collect()
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyNodes { nodes, most } => {
+                write!(f, "{nodes} nodes at once, and no more than {most} are allowed")
+            }
+            Self::TooMuchOfZone { zone, percent, most } => {
+                write!(
+                    f,
+                    "{percent} % of zone {zone} would be out of service, and no more than {most} % may be"
+                )
+            }
+            Self::LastReadyOfZone { zone } => {
+                write!(f, "zone {zone} would lose its last ready, schedulable node")
+            }
+            Self::ProtectedNamespace { namespace, pods } => {
+                write!(f, "{pods} pods of the protected namespace {namespace} would go")
+            }
+            Self::ProtectedPod { pod } => write!(f, "the protected pod {pod} would go"),
+        }?;
+        write!(f, " (--override {})", self.guard())
+    }
+}

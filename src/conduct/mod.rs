@@ -1,0 +1,521 @@
+//! Carries a plan out: decides what is to be asked and written next, given what came of it so far.
+//!
+//! Pure, as the engine is. [`Conduct::begin`] takes a plan; `handle_*` takes what happens, `poll_*` gives what is
+//! wanted. After each `handle_*`, drain [`Conduct::poll_errand`] and [`Conduct::poll_notice`], then arm
+//! [`Conduct::poll_timeout`]. Whether errands are carried out or only recorded is not decided here.
+//!
+//! Order of work: every node is looked at, cordoned and marked; when all are, and only then, pods are made to go, node
+//! by node, so many nodes at a time; a node counts as drained when a list of its pods shows nothing that should go;
+//! at last the marks are taken off. A pod is meant by its uid: one of the same name that comes after it is left alone.
+
+pub mod drift;
+pub mod errand;
+pub mod guard;
+pub mod mark;
+mod nodes;
+mod pods;
+pub mod report;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use errand::{Errand, ErrandId, NodePatch, NodeSeen, Outcome, Task};
+pub use guard::{Breach, Guards};
+pub use mark::{CordonNote, DrainMark};
+pub use report::{End, NodeRow, NodeStage, PodEnd, PodRow, PodStage, Report, Stop};
+
+use crate::{
+    cluster::{Cluster, Key, NodeName, Uid},
+    engine::Level,
+    plan::{Action, DrainOptions, Manner, NodeChange, Plan, Rules, Undo, Verdict},
+    time::{Span, Timestamp},
+};
+use nodes::{NodeTask, Wanted};
+use pods::{Group, PodTask};
+
+/// A plan that is being carried out.
+#[derive(Clone, Debug)]
+pub struct Conduct {
+    orders: Orders,
+    rules: Rules,
+    /// By which late pods are judged, and how pods are made to go.
+    options: DrainOptions,
+    manner: Manner,
+    began: Timestamp,
+    deadline: Option<Timestamp>,
+    phase: Phase,
+    paused: Option<Timestamp>,
+    cancelled: bool,
+    out_of_time: bool,
+    nodes: Vec<NodeTask>,
+    groups: Vec<Group>,
+    pods: Vec<PodTask>,
+    /// What was asked for and is not answered yet.
+    under_way: BTreeMap<ErrandId, Subject>,
+    errands: u64,
+    outbox: VecDeque<Errand>,
+    notices: VecDeque<Notice>,
+    ended: Option<(Timestamp, End)>,
+}
+
+/// Who has it carried out, and under which conditions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Orders {
+    /// Names this undertaking, on the nodes and in the journal.
+    pub plan: String,
+    /// Who we are, as others should see it.
+    pub by: String,
+    /// Why, in the operator's words; may be empty.
+    pub why: String,
+    /// Until when the cordon is meant to stand.
+    pub until: Option<Timestamp>,
+    /// Go on where somebody else is at work.
+    pub take_over: bool,
+    /// How long all of it may take.
+    pub total_timeout: Option<Span>,
+    /// The plan that is being undone, where that is what is done.
+    pub undoes: Option<String>,
+    pub past: Past,
+}
+
+/// What an undertaking did that was cut off and is resumed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// Nodes that it is known to have cordoned, or to have found cordoned.
+    pub cordoned: BTreeSet<NodeName>,
+    /// The pods that it was to remove; one of the same name with another uid came after them.
+    pub pods: BTreeMap<Key, Uid>,
+}
+
+/// Something that an operator should know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    pub at: Timestamp,
+    pub level: Level,
+    /// The object, in kubectl's notation; empty where it is about none.
+    pub subject: String,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Nodes,
+    Pods,
+    /// Marks are taken off; what is not answered by then is left.
+    Closing {
+        until: Timestamp,
+    },
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Node(usize),
+    Renewal(usize),
+    Release(usize),
+    Pod(usize),
+    Proof(usize),
+}
+
+/// How long the end waits for what is not answered.
+const CLOSING: Span = Span::from_secs(10);
+
+impl Conduct {
+    /// Begins to carry a plan out over the cluster that it was made of.
+    pub fn begin(plan: &Plan, orders: Orders, cluster: &Cluster, now: Timestamp) -> Self {
+        let (options, manner) = removal(&plan.action);
+        let mut conduct = Self::blank(orders, Rules::of(plan.version), options, manner, now);
+        for node in &plan.nodes {
+            let wanted = match (&plan.action, &node.change) {
+                (Action::Drain { .. }, _) => Wanted::Claim,
+                (_, NodeChange::Refused { text }) => Wanted::Nothing { refused: text.clone() },
+                (Action::Uncordon { .. }, _) => Wanted::Cordon { on: false },
+                (Action::Taint { edits, .. }, NodeChange::Taints { after, .. }) => {
+                    Wanted::Taints { edits: edits.clone(), planned: Some(after.clone()) }
+                }
+                (Action::Taint { edits, .. }, _) => Wanted::Taints { edits: edits.clone(), planned: None },
+                (Action::Label { edits, .. }, _) => Wanted::Labels { edits: edits.clone() },
+                (Action::Cordon { .. } | Action::Evict { .. } | Action::Delete { .. }, _) => {
+                    Wanted::Cordon { on: true }
+                }
+            };
+            conduct.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+        }
+        conduct.take_pods(plan);
+        conduct.advance(cluster, now);
+        conduct
+    }
+
+    /// Begins to put back what a plan changed.
+    pub fn undo(undo: &Undo, orders: Orders, rules: Rules, cluster: &Cluster, now: Timestamp) -> Self {
+        let mut conduct = Self::blank(orders, rules, DrainOptions::default(), Manner::Evict, now);
+        for node in &undo.nodes {
+            let wanted = Wanted::Back(node.clone());
+            conduct.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+        }
+        conduct.advance(cluster, now);
+        conduct
+    }
+
+    fn blank(orders: Orders, rules: Rules, options: DrainOptions, manner: Manner, now: Timestamp) -> Self {
+        Self {
+            deadline: orders.total_timeout.map(|span| now + span),
+            orders,
+            rules,
+            options,
+            manner,
+            began: now,
+            phase: Phase::Nodes,
+            paused: None,
+            cancelled: false,
+            out_of_time: false,
+            nodes: Vec::new(),
+            groups: Vec::new(),
+            pods: Vec::new(),
+            under_way: BTreeMap::new(),
+            errands: 0,
+            outbox: VecDeque::new(),
+            notices: VecDeque::new(),
+            ended: None,
+        }
+    }
+
+    /// Makes tasks of the pods that the plan removes, in its order.
+    fn take_pods(&mut self, plan: &Plan) {
+        let places = match &plan.action {
+            Action::Drain { .. } => (0..self.nodes.len()).map(Some).collect(),
+            Action::Evict { .. } | Action::Delete { .. } => vec![None],
+            Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
+                Vec::new()
+            }
+        };
+        for node in places {
+            let group = self.groups.len();
+            let name = node.map(|node: usize| self.nodes[node].node.clone());
+            let mut members = Vec::new();
+            for pod in plan.pods.iter().filter(|pod| name.is_none() || pod.node == name) {
+                let stage = match &pod.verdict {
+                    Verdict::Skipped(skip) => PodStage::Over(PodEnd::Left(*skip)),
+                    Verdict::Refused { refusals, .. } => {
+                        let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+                        PodStage::Over(PodEnd::Refused(words.join(", ")))
+                    }
+                    _ if self.follows_a_removed(&pod.pod, &pod.uid) => PodStage::Over(PodEnd::Successor),
+                    _ => PodStage::Waits,
+                };
+                members.push(self.pods.len());
+                self.pods.push(PodTask::new(pod.pod.clone(), pod.uid.clone(), group, stage));
+            }
+            self.groups.push(Group::new(node, members));
+        }
+    }
+
+    /// Whether a pod came after one of the same name that this undertaking removed or was to remove.
+    fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
+        let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
+        self.orders.past.pods.get(pod).is_some_and(|known| known != uid) || self.pods.iter().any(before)
+    }
+
+    /// Takes in that the cluster has changed.
+    pub fn handle_change(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.advance(cluster, now);
+    }
+
+    /// Takes in what came of an errand.
+    pub fn handle_outcome(&mut self, cluster: &Cluster, id: ErrandId, outcome: Outcome, now: Timestamp) {
+        match self.under_way.remove(&id) {
+            Some(Subject::Node(node)) => self.on_node(cluster, node, outcome, now),
+            Some(Subject::Renewal(node)) => self.on_renewal(node, outcome, now),
+            Some(Subject::Release(node)) => self.on_release(node, &outcome, now),
+            Some(Subject::Pod(pod)) => self.on_pod(cluster, pod, outcome, now),
+            Some(Subject::Proof(group)) => self.on_proof(cluster, group, outcome, now),
+            None => {}
+        }
+        self.advance(cluster, now);
+    }
+
+    /// Does what is due. Calls that come too early do nothing.
+    pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.advance(cluster, now);
+    }
+
+    /// Asks for nothing new until [`Conduct::go_on`]; marks are renewed all the same, and no time runs out.
+    pub fn pause(&mut self, now: Timestamp) {
+        if self.paused.is_none() && self.ended.is_none() {
+            self.paused = Some(now);
+            self.take_back();
+            self.note(now, Level::Info, String::new(), "paused".into());
+        }
+    }
+
+    /// Goes on after a pause; time limits are later by its length.
+    pub fn go_on(&mut self, cluster: &Cluster, now: Timestamp) {
+        let Some(since) = self.paused.take() else { return };
+        let away = now.since(since).or_zero();
+        self.deadline = self.deadline.map(|at| at + away);
+        for group in &mut self.groups {
+            group.postpone(away);
+        }
+        self.note(now, Level::Info, String::new(), "goes on".into());
+        self.advance(cluster, now);
+    }
+
+    /// Begins nothing more. What is under way is waited for, for a short while; nodes stay as they are.
+    pub fn cancel(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.cancelled || self.ended.is_some() {
+            return;
+        }
+        self.cancelled = true;
+        self.paused = None;
+        self.take_back();
+        self.note(now, Level::Warning, String::new(), "cancelled: nothing more is begun".into());
+        self.stop_pods(None, &PodEnd::Cancelled);
+        self.stop_nodes(&Stop::Cancelled);
+        self.close(now);
+        self.advance(cluster, now);
+    }
+
+    /// The next errand; its outcome has to come back through [`Conduct::handle_outcome`].
+    pub fn poll_errand(&mut self) -> Option<Errand> {
+        self.outbox.pop_front()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// When [`Conduct::handle_timeout`] must be called next.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        if self.ended.is_some() {
+            return None;
+        }
+        let closing = match self.phase {
+            Phase::Closing { until } => Some(until),
+            Phase::Nodes | Phase::Pods | Phase::Over => None,
+        };
+        let renewals = self.nodes.iter().filter_map(NodeTask::wakes_at);
+        let mut soonest = closing.into_iter().chain(renewals).min();
+        if self.paused.is_none() {
+            let groups = self.groups.iter().filter_map(Group::wakes_at);
+            let pods = self.pods.iter().filter_map(PodTask::wakes_at);
+            soonest = soonest.into_iter().chain(self.deadline).chain(groups).chain(pods).min();
+        }
+        soonest
+    }
+
+    /// Whether it is over, and how it ended.
+    pub fn ended(&self) -> Option<End> {
+        self.ended.map(|(_, end)| end)
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    pub fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    /// What came of everything so far.
+    pub fn report(&self) -> Report {
+        let node = |task: &NodeTask| NodeRow {
+            node: task.node.clone(),
+            stage: task.shown.clone(),
+            cordoned: task.cordoned,
+        };
+        let pod = |task: &PodTask| PodRow {
+            pod: task.key.clone(),
+            uid: task.uid.clone(),
+            node: self.groups[task.group].node.map(|node| self.nodes[node].node.clone()),
+            stage: task.stage.clone(),
+            tries: task.tries,
+            late: task.late,
+        };
+        Report {
+            plan: self.orders.plan.clone(),
+            began: self.began,
+            ended: self.ended,
+            nodes: self.nodes.iter().map(node).collect(),
+            pods: self.pods.iter().map(pod).collect(),
+        }
+    }
+
+    /// Goes on as far as it can without an answer.
+    fn advance(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.renew(now);
+        if self.paused.is_none() && self.deadline.is_some_and(|at| at <= now) {
+            self.on_deadline(now);
+        }
+        if self.phase == Phase::Nodes && self.paused.is_none() {
+            self.advance_nodes(now);
+            if self.nodes.iter().all(NodeTask::is_settled) {
+                self.on_nodes_settled(now);
+            }
+        }
+        if self.phase == Phase::Pods {
+            self.advance_pods(cluster, now);
+            if self.groups.iter().all(Group::is_over) {
+                self.close(now);
+            }
+        }
+        if let Phase::Closing { until } = self.phase {
+            self.release(now);
+            let answered = self.under_way.is_empty() && self.nodes.iter().all(|node| !node.marked);
+            if answered || until <= now {
+                self.end(now);
+            }
+        }
+    }
+
+    /// No pod is touched unless every node of a drain could be cordoned and marked.
+    fn on_nodes_settled(&mut self, now: Timestamp) {
+        let claims = self.groups.iter().any(|group| group.node.is_some());
+        if claims && self.nodes.iter().any(NodeTask::is_stopped) {
+            self.note(
+                now,
+                Level::Error,
+                String::new(),
+                "not every node could be cordoned: no pod is touched".into(),
+            );
+            self.stop_pods(None, &PodEnd::Cancelled);
+            self.stop_nodes(&Stop::NotBegun);
+            return self.close(now);
+        }
+        self.phase = Phase::Pods;
+    }
+
+    fn on_deadline(&mut self, now: Timestamp) {
+        self.deadline = None;
+        self.out_of_time = true;
+        self.take_back();
+        self.note(now, Level::Error, String::new(), "the time for all of it is over".into());
+        self.stop_pods(None, &PodEnd::TimedOut);
+        self.stop_nodes(&Stop::TimedOut);
+        self.close(now);
+    }
+
+    fn close(&mut self, now: Timestamp) {
+        if !matches!(self.phase, Phase::Closing { .. } | Phase::Over) {
+            self.phase = Phase::Closing { until: now + CLOSING };
+        }
+    }
+
+    fn end(&mut self, now: Timestamp) {
+        for node in self.nodes.iter().filter(|node| node.marked) {
+            let text = "its mark could not be taken off; it counts no more in a while".to_owned();
+            let subject = format!("node/{}", node.node);
+            self.notices.push_back(Notice { at: now, level: Level::Warning, subject, text });
+        }
+        self.phase = Phase::Over;
+        let end = self.judge_end();
+        self.ended = Some((now, end));
+    }
+
+    fn judge_end(&self) -> End {
+        let stops = || {
+            self.nodes.iter().filter_map(|node| match &node.shown {
+                NodeStage::Stopped(stop) => Some(stop),
+                _ => None,
+            })
+        };
+        let ends = || {
+            self.pods.iter().filter_map(|pod| match &pod.stage {
+                PodStage::Over(end) => Some(end),
+                _ => None,
+            })
+        };
+        let recorded = self.nodes.iter().any(|node| node.shown == NodeStage::Recorded)
+            || ends().any(|end| *end == PodEnd::Recorded);
+        if self.cancelled {
+            End::Cancelled
+        } else if stops().any(|stop| matches!(stop, Stop::Marked { .. })) {
+            End::Marked
+        } else if stops().any(|stop| matches!(stop, Stop::Forbidden(_)))
+            || ends().any(|end| matches!(end, PodEnd::Forbidden(_)))
+        {
+            End::Forbidden
+        } else if self.out_of_time
+            || stops().any(|stop| *stop == Stop::TimedOut)
+            || ends().any(|end| *end == PodEnd::TimedOut)
+        {
+            End::TimedOut
+        } else if stops().next().is_some() || ends().any(|end| !end.is_well()) {
+            End::Partly
+        } else if recorded {
+            End::Recorded
+        } else {
+            End::Done
+        }
+    }
+
+    /// Takes errands back that nobody has taken yet, but for what keeps and releases marks.
+    fn take_back(&mut self) {
+        let waiting = std::mem::take(&mut self.outbox);
+        for errand in waiting {
+            match self.under_way.get(&errand.id) {
+                Some(Subject::Pod(pod)) => {
+                    self.pods[*pod].stage = PodStage::Waits;
+                    self.under_way.remove(&errand.id);
+                }
+                Some(Subject::Node(node)) => {
+                    self.nodes[*node].wait(errand.at);
+                    self.under_way.remove(&errand.id);
+                }
+                Some(Subject::Proof(group)) => {
+                    self.groups[*group].prove_again(errand.at);
+                    self.under_way.remove(&errand.id);
+                }
+                Some(Subject::Renewal(_) | Subject::Release(_)) => self.outbox.push_back(errand),
+                None => {}
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        subject: Subject,
+        task: Task,
+        why: String,
+        undo: Option<crate::plan::undo::NodeUndo>,
+        now: Timestamp,
+    ) {
+        self.errands += 1;
+        let id = ErrandId(self.errands);
+        self.under_way.insert(id, subject);
+        self.outbox.push_back(Errand { id, at: now, task, why, undo });
+    }
+
+    fn note(&mut self, at: Timestamp, level: Level, subject: String, text: String) {
+        self.notices.push_back(Notice { at, level, subject, text });
+    }
+}
+
+/// How an action makes pods go, in a drain's words.
+fn removal(action: &Action) -> (DrainOptions, Manner) {
+    match action {
+        Action::Drain { options, .. } => {
+            let manner = if options.disable_eviction { Manner::Delete } else { Manner::Evict };
+            (options.clone(), manner)
+        }
+        Action::Evict { options, .. } | Action::Delete { options, .. } => {
+            let manner = if matches!(action, Action::Delete { .. }) { Manner::Delete } else { Manner::Evict };
+            let options = DrainOptions {
+                grace: options.grace,
+                timeout: options.timeout,
+                retry: options.retry,
+                ..DrainOptions::default()
+            };
+            (options, manner)
+        }
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
+            (DrainOptions::default(), Manner::Evict)
+        }
+    }
+}
+
+/// How long to wait before the next try after so many.
+fn backoff(tries: u32) -> Span {
+    Span::from_millis(500) * (1_i64 << tries.min(6))
+}
