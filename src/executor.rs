@@ -1,5 +1,7 @@
 //! Consumes effects: records them (dry-run) or carries them out (enforce); outcomes come back as input.
 
+pub mod errands;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     future::Future,

@@ -13,6 +13,7 @@ pub mod run;
 pub mod ui;
 pub mod app;
 pub mod executor;
+pub mod journal;
 pub mod k8s;
 pub mod demo;
 pub mod forecast;

@@ -7,6 +7,7 @@
 pub mod controller;
 pub mod surface;
 pub mod tty;
+pub mod undertaking;
 pub mod unattended;
 
 use std::{future::Future, io, time::Duration};

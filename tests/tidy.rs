@@ -7,12 +7,13 @@ use std::{
 };
 
 /// The modules of the library, top down: each may use those after it.
-const LAYERS: [&str; 15] = [
+const LAYERS: [&str; 16] = [
     "cli",
     "run",
     "ui",
     "app",
     "executor",
+    "journal",
     "k8s",
     "demo",
     "forecast",

@@ -279,6 +279,10 @@ impl Conduct {
         self.outbox.pop_front()
     }
 
+    pub fn has_errands(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }

@@ -29,6 +29,12 @@ impl Decoder for Nodes {
     }
 }
 
+/// Reads one node; none where it makes no sense.
+pub fn read(json: &[u8]) -> Option<Node> {
+    let wire: WireNode<'_> = serde_json::from_slice(json).ok()?;
+    Some(node(&wire, &mut Pool::default()))
+}
+
 fn node(wire: &WireNode<'_>, pool: &mut Pool) -> Node {
     let WireNode { metadata, spec, status } = wire;
     let taints: Vec<Taint> = spec.taints.iter().map(|taint| taint.taint(pool)).collect();

@@ -1,0 +1,317 @@
+//! The journal on disk: what was decided and done to a cluster, one JSON object a line, one journal for each context.
+//!
+//! It stands in the state folder (`$XDG_STATE_HOME/kordon/journal`, else `~/.local/state/…`), readable by its owner
+//! alone, and is turned over when it has grown. Whatever announces a write is on the disk before that write is sent:
+//! after a crash it tells what may have been done ([`unfinished`]).
+
+pub mod line;
+pub mod unfinished;
+
+use std::{
+    env,
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, BufRead, BufReader, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use tokio::sync::{mpsc, oneshot};
+
+pub use line::{Beginning, Line, What};
+pub use unfinished::{Past, undertakings};
+
+/// How large a file may grow before the next is begun.
+const LARGE: u64 = 8 << 20;
+
+/// Files kept beside the one that is written.
+const KEPT: usize = 4;
+
+/// Lines waiting to be written. When full, whoever has something to tell waits, and so does the write it announces.
+const WAITING: usize = 256;
+
+/// The journal of one context.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    stem: String,
+}
+
+/// Why there is no journal.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("there is no place for a journal: set XDG_STATE_HOME or HOME")]
+    NoPlace,
+    #[error("the journal {}: {error}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// Holds an undertaking for as long as the process lives: nobody else on this machine takes it up.
+#[derive(Debug)]
+pub struct Hold {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// The journal of a context, in the state folder.
+    ///
+    /// # Errors
+    /// There is no state folder.
+    pub fn of(context: &str) -> Result<Self, JournalError> {
+        Ok(Self::within(&folder().ok_or(JournalError::NoPlace)?, context))
+    }
+
+    /// The journal of a context in this folder.
+    pub fn within(folder: &Path, context: &str) -> Self {
+        Self { folder: folder.to_owned(), stem: stem(context) }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(format!("{}.jsonl", self.stem))
+    }
+
+    /// The file before the one that is written, and those before it.
+    fn older(&self, age: usize) -> PathBuf {
+        self.folder.join(format!("{}.{age}.jsonl", self.stem))
+    }
+
+    fn failed(&self, error: io::Error) -> JournalError {
+        JournalError::Io { path: self.path(), error }
+    }
+
+    /// Begins to write, behind what is there.
+    ///
+    /// # Errors
+    /// The folder or file cannot be made or written to.
+    pub fn open(&self) -> Result<Writer, JournalError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)
+            .map_err(|error| self.failed(error))?;
+        let mut pen = Pen { journal: self.clone(), file: self.file().map_err(|error| self.failed(error))? };
+        let (lines, mut written) = mpsc::channel::<Entry>(WAITING);
+        tokio::task::spawn_blocking(move || {
+            while let Some(first) = written.blocking_recv() {
+                let mut entries = vec![first];
+                while let Ok(entry) = written.try_recv() {
+                    entries.push(entry);
+                }
+                pen.write(entries);
+            }
+        });
+        Ok(Writer { lines })
+    }
+
+    fn file(&self) -> io::Result<File> {
+        OpenOptions::new().create(true).append(true).mode(0o600).open(self.path())
+    }
+
+    /// All lines that are there, oldest first. What makes no sense (a line cut off by a crash) is skipped.
+    ///
+    /// # Errors
+    /// A file that is there cannot be read.
+    pub fn lines(&self) -> Result<Vec<Line>, JournalError> {
+        let mut lines = Vec::new();
+        let files = (1..=KEPT).rev().map(|age| self.older(age)).chain([self.path()]);
+        for path in files {
+            match File::open(&path) {
+                Ok(file) => {
+                    for text in BufReader::new(file).split(b'\n') {
+                        let text = text.map_err(|error| JournalError::Io { path: path.clone(), error })?;
+                        lines.extend(Line::parse(&text));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(JournalError::Io { path, error }),
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Takes an undertaking up, unless a living process has it: none then.
+    ///
+    /// # Errors
+    /// The lock's file cannot be made.
+    pub fn hold(&self, plan: &str) -> Result<Option<Hold>, JournalError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)
+            .map_err(|error| self.failed(error))?;
+        let path = self.folder.join(format!("{}.{}.lock", self.stem, stem(plan)));
+        let failed = |error| JournalError::Io { path: path.clone(), error };
+        let mut options = OpenOptions::new();
+        let file =
+            options.create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Hold { file, path })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // A lock that stays behind holds nothing: the next who comes takes it.
+        let _ = fs::remove_file(&self.path);
+        let _ = self.file.unlock();
+    }
+}
+
+/// Writes lines. Copies write to the same file.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    lines: mpsc::Sender<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    text: String,
+    done: oneshot::Sender<io::Result<()>>,
+}
+
+impl Writer {
+    /// Writes a line; it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub async fn append(&self, line: Line) -> io::Result<()> {
+        let (done, written) = oneshot::channel();
+        let entry = Entry { text: line.to_text(), done };
+        let gone = || io::Error::other("the journal's writer has ended");
+        self.lines.send(entry).await.map_err(|_| gone())?;
+        written.await.map_err(|_| gone())?
+    }
+}
+
+/// The file and whose it is.
+struct Pen {
+    journal: Journal,
+    file: File,
+}
+
+impl Pen {
+    /// Writes all at once: one flush to the disk serves them all.
+    fn write(&mut self, entries: Vec<Entry>) {
+        let text: String = entries.iter().map(|entry| entry.text.as_str()).collect();
+        let written = self.turn_over().and_then(|()| {
+            self.file.write_all(text.as_bytes())?;
+            self.file.sync_data()
+        });
+        for entry in entries {
+            let told = match &written {
+                Ok(()) => Ok(()),
+                Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            };
+            // Whoever asked has gone: the line stands all the same.
+            let _ = entry.done.send(told);
+        }
+    }
+
+    /// Begins the next file when this one is large. Another process may have done so: then ours is its older one.
+    fn turn_over(&mut self) -> io::Result<()> {
+        if self.file.metadata()?.len() < LARGE {
+            return Ok(());
+        }
+        let current = fs::metadata(self.journal.path()).map(|found| found.len()).unwrap_or_default();
+        if current >= LARGE {
+            for age in (1..KEPT).rev() {
+                match fs::rename(self.journal.older(age), self.journal.older(age + 1)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            fs::rename(self.journal.path(), self.journal.older(1))?;
+        }
+        self.file = self.journal.file()?;
+        Ok(())
+    }
+}
+
+/// Where journals stand.
+fn folder() -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(state.join("kordon/journal"))
+}
+
+/// A context's name as part of a file's; names that had to be changed are told apart by their letters' sum.
+fn stem(context: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let mut stem: String = context.chars().map(|c| if plain(c) { c } else { '_' }).take(100).collect();
+    if stem != context {
+        // FNV-1a.
+        let hash = context.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        stem.push_str(&format!("-{hash:016x}"));
+    }
+    stem
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::{engine::Level, time::Timestamp};
+
+    fn said(plan: &str, text: String) -> Line {
+        let what = What::Said { level: Level::Info, subject: String::new(), text };
+        Line { at: Timestamp::from_secs(1_800_000_000), plan: plan.into(), what }
+    }
+
+    #[tokio::test]
+    async fn lines_are_on_the_disk_for_their_owner_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::within(folder.path(), "arn:aws:eks/prod");
+        let writer = journal.open().expect("opened");
+        writer.append(said("p", "a \u{1b}[2J".into())).await.expect("written");
+        assert_eq!(journal.lines().expect("read"), [said("p", "a \u{1b}[2J".into())]);
+        let mode = fs::metadata(journal.path()).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let others = Journal::within(folder.path(), "arn_aws_eks_prod");
+        assert_ne!(journal.path(), others.path(), "contexts do not share a journal");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_was_cut_off_is_skipped_and_the_rest_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::within(folder.path(), "here");
+        journal.open().expect("opened").append(said("p", "one".into())).await.expect("written");
+        let mut file = OpenOptions::new().append(true).open(journal.path()).expect("there");
+        file.write_all(b"{\"at\": \"20\n").expect("written");
+        journal.open().expect("opened").append(said("p", "two".into())).await.expect("written");
+        assert_eq!(journal.lines().expect("read").len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_journal_turns_over_and_forgets_only_the_oldest() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::within(folder.path(), "here");
+        let writer = journal.open().expect("opened");
+        let bulk = "x".repeat(1 << 20);
+        for number in 0..20 {
+            writer.append(said(&number.to_string(), bulk.clone())).await.expect("written");
+        }
+        assert!(journal.older(2).exists() && !journal.older(3).exists());
+        let plans: Vec<String> = journal.lines().expect("read").into_iter().map(|line| line.plan).collect();
+        assert_eq!(plans, (0..20).map(|number| number.to_string()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_undertaking_is_held_by_one_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::within(folder.path(), "here");
+        let hold = journal.hold("p1").expect("asked").expect("free");
+        assert!(journal.hold("p1").expect("asked").is_none() && journal.hold("p2").expect("asked").is_some());
+        drop(hold);
+        assert!(journal.hold("p1").expect("asked").is_some());
+    }
+}

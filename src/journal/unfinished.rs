@@ -1,0 +1,176 @@
+//! What the journal tells of undertakings: which are not over, what they may have done, and what would undo them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Beginning, Line, What};
+use crate::{
+    cluster::NodeName,
+    conduct,
+    plan::{Undo, undo::NodeUndo},
+    time::Timestamp,
+};
+
+/// An undertaking as the journal tells of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Past {
+    pub plan: String,
+    pub began: Timestamp,
+    /// The last line of it.
+    pub last: Timestamp,
+    pub beginning: Beginning,
+    /// How it ended; none where it was cut off, or is at work.
+    pub ended: Option<String>,
+    /// Whether what it changed was put back.
+    pub undone: bool,
+    /// What may have been written, in order: done, or sent and never answered.
+    undos: Vec<NodeUndo>,
+    /// Nodes whose claim was answered as done.
+    claimed: BTreeSet<NodeName>,
+}
+
+/// All undertakings that the lines tell of, oldest first.
+pub fn undertakings(lines: &[Line]) -> Vec<Past> {
+    let mut pasts: BTreeMap<&str, Past> = BTreeMap::new();
+    let mut asked: BTreeMap<(&str, u64), (&str, Option<&NodeUndo>)> = BTreeMap::new();
+    for line in lines {
+        if let What::Began(beginning) = &line.what {
+            let past = Past {
+                plan: line.plan.clone(),
+                began: line.at,
+                beginning: (**beginning).clone(),
+                ..Past::default()
+            };
+            pasts.insert(&line.plan, past);
+        }
+        let Some(past) = pasts.get_mut(line.plan.as_str()) else { continue };
+        past.last = line.at;
+        match &line.what {
+            What::Asked { id, object, undo, .. } => {
+                asked.insert((&line.plan, *id), (object, undo.as_ref()));
+                past.undos.extend(undo.clone());
+            }
+            What::Came { id, outcome, .. } => {
+                let Some((object, undo)) = asked.remove(&(line.plan.as_str(), *id)) else { continue };
+                let is_done = outcome == "done";
+                if let Some(node) = object.strip_prefix("node/").filter(|_| is_done) {
+                    past.claimed.insert(node.into());
+                }
+                // Without an answer it may have been done; with any other it was not.
+                if let Some(undo) =
+                    undo.filter(|_| !is_done && outcome != "noAnswer" && outcome != "unreachable")
+                    && let Some(place) = past.undos.iter().rposition(|known| known == undo)
+                {
+                    past.undos.remove(place);
+                }
+            }
+            // Numbers begin anew: what was not answered before never will be.
+            What::Resumed { .. } => {
+                past.ended = None;
+                asked.retain(|(plan, _), _| *plan != line.plan);
+            }
+            What::Ended { end, .. } => past.ended = Some(end.clone()),
+            What::Undone { .. } => past.undone = true,
+            What::Began(_) | What::Said { .. } => {}
+        }
+    }
+    let mut pasts: Vec<Past> = pasts.into_values().collect();
+    pasts.sort_by(|a, b| (a.began, &a.plan).cmp(&(b.began, &b.plan)));
+    pasts
+}
+
+impl Past {
+    /// Whether it is a drain that was cut off, or is at work still.
+    pub fn is_unfinished(&self) -> bool {
+        self.ended.is_none() && self.beginning.drain.is_some()
+    }
+
+    /// What may have to be put back: the first change of each thing is the one that knows how it was.
+    pub fn undo(&self) -> Undo {
+        let mut nodes: Vec<NodeUndo> = Vec::new();
+        for undo in &self.undos {
+            match nodes.iter_mut().find(|known| known.node == undo.node && known.uid == undo.uid) {
+                None => nodes.push(undo.clone()),
+                Some(known) => {
+                    for back in &undo.backs {
+                        if !known.backs.contains(back) {
+                            known.backs.push(back.clone());
+                        }
+                    }
+                }
+            }
+        }
+        Undo { nodes }
+    }
+
+    /// The nodes that it may have cordoned.
+    pub fn cordoned(&self) -> impl Iterator<Item = &NodeName> {
+        let cordons = |undo: &&NodeUndo| undo.backs.contains(&crate::plan::undo::Back::Uncordon);
+        self.undos.iter().filter(cordons).map(|undo| &undo.node)
+    }
+
+    /// What whoever resumes it has to know.
+    pub fn to_resume(&self) -> conduct::Past {
+        conduct::Past { cordoned: self.claimed.clone(), pods: self.beginning.pods.iter().cloned().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::plan::{DrainOptions, undo::Back};
+
+    fn line(what: What) -> Line {
+        Line { at: Timestamp::from_secs(1_800_000_000), plan: "p".into(), what }
+    }
+
+    fn began() -> Line {
+        let drain = Some(DrainOptions::default());
+        line(What::Began(Box::new(Beginning { action: "drain".into(), drain, ..Beginning::default() })))
+    }
+
+    fn cordon(id: u64, node: &str) -> Line {
+        let undo = NodeUndo { node: node.into(), uid: "u".into(), backs: vec![Back::Uncordon] };
+        line(What::Asked {
+            id,
+            object: format!("node/{node}"),
+            task: "cordon".into(),
+            why: String::new(),
+            method: "PATCH".into(),
+            path: String::new(),
+            body: Value::Null,
+            undo: Some(undo),
+        })
+    }
+
+    fn came(id: u64, outcome: &str) -> Line {
+        line(What::Came { id, outcome: outcome.into(), text: String::new() })
+    }
+
+    #[test]
+    fn a_drain_without_an_end_is_unfinished_and_one_that_was_resumed_may_be_again() {
+        let mut lines = vec![began()];
+        assert!(undertakings(&lines)[0].is_unfinished());
+        lines.push(line(What::Ended { end: "cancelled".into(), text: String::new() }));
+        assert!(!undertakings(&lines)[0].is_unfinished());
+        lines.push(line(What::Resumed { by: "bob".into() }));
+        assert!(undertakings(&lines)[0].is_unfinished());
+    }
+
+    #[test]
+    fn a_cordon_that_was_never_answered_may_have_been_done_and_one_refused_was_not() {
+        let lines = [
+            began(),
+            cordon(1, "done"),
+            came(1, "done"),
+            cordon(2, "cut"),
+            cordon(3, "no"),
+            came(3, "conflict"),
+        ];
+        let past = &undertakings(&lines)[0];
+        let nodes: Vec<_> = past.undo().nodes.into_iter().map(|undo| undo.node).collect();
+        assert_eq!(nodes, ["done".into(), "cut".into()]);
+        assert_eq!(past.to_resume().cordoned, ["done".into()].into());
+    }
+}
