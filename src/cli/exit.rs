@@ -5,6 +5,8 @@ use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
 use clap::error::ErrorKind;
 
 use crate::{
+    conduct::End,
+    journal::JournalError,
     k8s::connect::ConnectError,
     plan::Prospect,
     run::RunError,
@@ -31,6 +33,18 @@ pub enum Exit {
     Blocked = 6,
     /// A plan would stall: something waits for what may or may not come, or the time allowed is too short.
     Stalls = 7,
+    /// A guard rail forbids it; nothing was written.
+    Guarded = 8,
+    /// It may not be done, wholly or in part.
+    NotAllowed = 9,
+    /// Somebody else is at work on it.
+    Marked = 10,
+    /// The time allowed was over.
+    TimedOut = 11,
+    /// Some of it was done, and some could not be.
+    Partly = 12,
+    /// It was told to stop, or not confirmed.
+    Interrupted = 13,
 }
 
 impl From<Exit> for ExitCode {
@@ -61,6 +75,21 @@ pub enum Failure {
     /// The plan was worked out and printed; it would not come to its end.
     #[error("the plan would not complete: {text}")]
     WouldNot { prospect: Prospect, text: String },
+    #[error("guard rails forbid it: {0}")]
+    Guarded(String),
+    #[error("nothing was written, for these permissions are missing: {0}")]
+    NotAllowed(String),
+    #[error("nothing was written, for it could not be asked what is permitted: {0}")]
+    Unasked(String),
+    #[error("{0} is at work, in another process on this machine")]
+    AtWork(String),
+    #[error("not confirmed: nothing was written")]
+    Declined,
+    /// It was carried out and reported; it did not come to its end.
+    #[error("{}: {text}", end.as_str())]
+    Ended { end: End, text: String },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     #[error("{doing}")]
     Io {
         /// As in "writing to standard output".
@@ -82,6 +111,19 @@ impl Failure {
                 Prospect::Blocked => Exit::Blocked,
                 Prospect::Refused => Exit::Refused,
             },
+            Self::Guarded(_) => Exit::Guarded,
+            Self::NotAllowed(_) => Exit::NotAllowed,
+            Self::AtWork(_) => Exit::Marked,
+            Self::Declined => Exit::Interrupted,
+            Self::Ended { end, .. } => match end {
+                End::Done | End::Recorded => Exit::Done,
+                End::Partly => Exit::Partly,
+                End::TimedOut => Exit::TimedOut,
+                End::Forbidden => Exit::NotAllowed,
+                End::Marked => Exit::Marked,
+                End::Cancelled => Exit::Interrupted,
+            },
+            Self::Unasked(_) | Self::Journal(_) => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::Io { .. } => Exit::Failed,
         }
     }

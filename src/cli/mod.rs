@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, arguments become options once.
 
+mod act;
 mod columns;
 mod completions;
 mod connection;
@@ -29,6 +30,7 @@ use clap::{
 pub use exit::{Exit, Failure};
 
 use connection::ConnectionArgs;
+use plan::Wish;
 
 /// Terminal dashboard for Kubernetes node lifecycle, with the node lifecycle controller inside.
 ///
@@ -50,7 +52,8 @@ pub struct Cli {
 const AFTER_HELP: &str = "\
 No cluster at hand: `kordon demo`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection to the cluster, 4 not everything arrived in time; of \
-plans 5 refused without more options, 6 blocked, 7 stalls.";
+plans 5 refused without more options, 6 blocked, 7 stalls; of actions 8 a guard rail, 9 not allowed, 10 somebody else is \
+at work, 11 out of time, 12 done in part, 13 told to stop.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -64,6 +67,24 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Print what the control plane will do next if nobody intervenes
     Forecast(forecast::ForecastArgs),
+    /// Make the pods of nodes leave: cordon, evict under budgets, and prove that it is done
+    Drain(act::DrainActArgs),
+    /// Mark nodes unschedulable
+    Cordon(act::ActArgs<plan::NodesArgs>),
+    /// Mark nodes schedulable again
+    Uncordon(act::ActArgs<plan::NodesArgs>),
+    /// Change taints of nodes
+    Taint(act::ActArgs<plan::TaintArgs>),
+    /// Change labels of nodes
+    Label(act::ActArgs<plan::LabelArgs>),
+    /// Make pods leave, as far as their budgets allow
+    Evict(act::ActArgs<plan::PodsArgs>),
+    /// Delete pods; budgets are not asked
+    Delete(act::ActArgs<plan::PodsArgs>),
+    /// Put back what an action changed on nodes, as far as nobody has changed it since
+    Undo(act::UndoArgs),
+    /// List what was done to the cluster from here, and what was cut off
+    Journal(act::JournalArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -107,10 +128,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Some(Command::Completions(args)) => return completions::print(&args),
         Some(Command::Man) => return man::print(),
-        Some(
-            Command::Demo(_) | Command::Status(_) | Command::Why(_) | Command::Plan(_) | Command::Forecast(_),
-        )
-        | None => {}
+        Some(_) | None => {}
     }
     log::begin(cli.log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -131,6 +149,15 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Some(Command::Why(args)) => why::run(args, connection).await,
         Some(Command::Forecast(args)) => forecast::run(args, connection).await,
         Some(Command::Plan(args)) => plan::run(args, connection).await,
+        Some(Command::Drain(args)) => act::drain(args, connection).await,
+        Some(Command::Cordon(args)) => act::act(Wish::Cordon(args.what), args.how, connection).await,
+        Some(Command::Uncordon(args)) => act::act(Wish::Uncordon(args.what), args.how, connection).await,
+        Some(Command::Taint(args)) => act::act(Wish::Taint(args.what), args.how, connection).await,
+        Some(Command::Label(args)) => act::act(Wish::Label(args.what), args.how, connection).await,
+        Some(Command::Evict(args)) => act::act(Wish::Evict(args.what), args.how, connection).await,
+        Some(Command::Delete(args)) => act::act(Wish::Delete(args.what), args.how, connection).await,
+        Some(Command::Undo(args)) => act::undo(args, connection).await,
+        Some(Command::Journal(args)) => act::journal(args, connection).await,
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has a cluster of its own")?;
             demo::run(args).await

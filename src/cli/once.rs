@@ -4,7 +4,8 @@ use std::pin::pin;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Failure, connection::ConnectionArgs, dashboard::settings_of, exit, settings::SettingsArgs, show::facts,
@@ -16,8 +17,8 @@ use crate::{
     executor::Executor,
     forecast::Forecast,
     k8s::{
-        connect,
-        feed::{FeedKind, FeedState},
+        connect::{self, Connection},
+        feed::{FeedEvent, FeedKind, FeedState},
     },
     run::Session,
     time::{Span, Timestamp},
@@ -80,7 +81,6 @@ impl OnceArgs {
 }
 
 /// What is known once everything has been listed, or as much of it as came in time.
-#[derive(Debug)]
 pub struct Asked {
     /// Refreshed at `at`, with the forecast of the next ten minutes.
     pub app: App,
@@ -89,6 +89,11 @@ pub struct Asked {
     pub namespace: String,
     /// What did not come in time, as the failure to end with after the answer.
     late: Option<Failure>,
+    pub connection: Connection,
+    /// What the watches go on to say; they end with this.
+    pub feeds: mpsc::Receiver<FeedEvent>,
+    pub clock: Clock,
+    _ends_with_us: DropGuard,
 }
 
 impl Asked {
@@ -122,7 +127,7 @@ impl Asked {
             _ = session.unattended(|app| is_whole(app, wanted) || nodes_forbidden(app).is_some()) => {}
             () = patience => {}
         }
-        let mut app = session.app;
+        let Session { mut app, feeds, .. } = session;
         if let Some(error) = nodes_forbidden(&app) {
             return Err(Failure::NodesForbidden(error.to_owned()));
         }
@@ -133,7 +138,23 @@ impl Asked {
         } else if let Some(late) = late {
             return Err(late);
         }
-        Ok(Self { app, at, namespace: connection.namespace, late })
+        let namespace = connection.namespace.clone();
+        Ok(Self { app, at, namespace, late, connection, feeds, clock, _ends_with_us })
+    }
+
+    /// Fails where not everything came in time.
+    pub fn in_time(&mut self) -> Result<(), Failure> {
+        self.late.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes in what the watches have said since.
+    pub fn catch_up(&mut self) {
+        while let Ok(event) = self.feeds.try_recv() {
+            let FeedEvent::Changes(changes) = event else { continue };
+            for change in changes {
+                self.app.live.cluster.apply(change, &mut Vec::new());
+            }
+        }
     }
 
     /// Ends the command after its answer was printed.

@@ -1,7 +1,11 @@
 //! What we may do, asked before it is tried (SelfSubjectAccessReview).
 
+use std::collections::BTreeMap;
+
 use kube::Client;
 use serde_json::{Value, json};
+
+use crate::plan;
 
 /// One thing that may be permitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +18,8 @@ pub struct Permission {
     pub subresource: &'static str,
     /// Empty: all namespaces, or none for what has none.
     pub namespace: String,
+    /// Empty: whatever its name.
+    pub name: String,
 }
 
 impl std::fmt::Display for Permission {
@@ -43,9 +49,9 @@ pub struct Access {
 /// # Errors
 /// The question could not be asked, in words.
 pub async fn can(client: &Client, permission: &Permission) -> Result<Access, String> {
-    let Permission { verb, group, resource, subresource, namespace } = permission;
+    let Permission { verb, group, resource, subresource, namespace, name } = permission;
     let attributes = json!({"verb": verb, "group": group, "resource": resource, "subresource": subresource,
-        "namespace": namespace});
+        "namespace": namespace, "name": name});
     let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes}});
     let reviews = kube::core::Request::new("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
@@ -58,4 +64,32 @@ pub async fn can(client: &Client, permission: &Permission) -> Result<Access, Str
         allowed: status["allowed"].as_bool().unwrap_or(false),
         reason: super::error::plain(status["reason"].as_str().unwrap_or_default()),
     })
+}
+
+/// The permissions of a plan that we do not have. Who may do a thing everywhere is asked no more about it; who may
+/// not is asked again for each namespace or node.
+///
+/// # Errors
+/// The question could not be asked, in words.
+pub async fn missing(client: &Client, wanted: &[plan::Permission]) -> Result<Vec<plan::Permission>, String> {
+    let mut everywhere: BTreeMap<Permission, bool> = BTreeMap::new();
+    let mut missing = Vec::new();
+    for one in wanted {
+        let plan::Permission { verb, group, resource, subresource, namespace, name } = one;
+        let general = Permission { verb, group, resource, subresource, ..Permission::default() };
+        let exact =
+            Permission { namespace: namespace.to_string(), name: name.to_string(), ..general.clone() };
+        let allowed = match everywhere.get(&general) {
+            Some(allowed) => *allowed,
+            None => {
+                let allowed = can(client, &general).await?.allowed;
+                everywhere.insert(general.clone(), allowed);
+                allowed
+            }
+        };
+        if !allowed && (general == exact || !can(client, &exact).await?.allowed) {
+            missing.push(one.clone());
+        }
+    }
+    Ok(missing)
 }

@@ -45,9 +45,15 @@ enum Asking {
     ZoneFailure(ZoneFailureArgs),
 }
 
+impl From<Wish> for PlanArgs {
+    fn from(wish: Wish) -> Self {
+        Self { asked: Asking::Wish(wish) }
+    }
+}
+
 /// What is asked for, in kubectl's words.
 #[derive(Debug, Subcommand)]
-enum Wish {
+pub(super) enum Wish {
     /// Who leaves these nodes, when and in which order; who is blocked, and by which budget
     Drain(DrainArgs),
     /// What marking nodes unschedulable means
@@ -65,17 +71,17 @@ enum Wish {
 }
 
 #[derive(Args, Debug)]
-struct PrintArgs {
+pub(super) struct PrintArgs {
     /// How to print it
     #[arg(long, short, value_enum, default_value_t = Output::Table)]
-    output: Output,
+    pub(super) output: Output,
     /// How long to wait until everything has been listed
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
-    list_timeout: Span,
+    pub(super) list_timeout: Span,
 }
 
 #[derive(Args, Debug)]
-struct NodesArgs {
+pub(super) struct NodesArgs {
     /// The nodes, by name
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
@@ -83,13 +89,13 @@ struct NodesArgs {
     #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
     selector: Option<Selector>,
     #[command(flatten)]
-    print: PrintArgs,
+    pub(super) print: PrintArgs,
 }
 
 #[derive(Args, Debug)]
-struct DrainArgs {
+pub(super) struct DrainArgs {
     #[command(flatten)]
-    nodes: NodesArgs,
+    pub(super) nodes: NodesArgs,
     /// Take pods too that no controller brings back, and those of DaemonSets that are gone
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
     force: bool,
@@ -120,7 +126,7 @@ struct DrainArgs {
 }
 
 #[derive(Args, Debug)]
-struct TaintArgs {
+pub(super) struct TaintArgs {
     /// As kubectl has it: `nodes NODE... key=value:effect... key:effect-... key-...`
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
@@ -138,7 +144,7 @@ struct TaintArgs {
 }
 
 #[derive(Args, Debug)]
-struct LabelArgs {
+pub(super) struct LabelArgs {
     /// As kubectl has it: `nodes NODE... key=value... key-...`
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
@@ -156,7 +162,7 @@ struct LabelArgs {
 }
 
 #[derive(Args, Debug)]
-struct PodsArgs {
+pub(super) struct PodsArgs {
     /// As kubectl has it: `pod NAME...`; --namespace says where they are
     #[arg(value_name = "POD")]
     words: Vec<String>,
@@ -183,7 +189,7 @@ struct PodsArgs {
 }
 
 /// What plans are worked out of.
-const WANTED: [FeedKind; 11] = [
+pub(super) const WANTED: [FeedKind; 11] = [
     FeedKind::Nodes,
     FeedKind::Leases,
     FeedKind::Pods,
@@ -223,17 +229,24 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failu
     match prospect {
         Prospect::Completes => Ok(()),
         Prospect::Stalls | Prospect::Blocked | Prospect::Refused => {
-            Err(Failure::WouldNot { prospect, text: table::in_short(&plan) })
+            Err(Failure::WouldNot { prospect, text: in_short(&plan) })
         }
     }
 }
 
-fn not_there(error: PlanError) -> Failure {
+pub(super) fn not_there(error: PlanError) -> Failure {
     match error {
         PlanError::NoSuchNode(names) => Failure::NotFound(format!("node {}", joined(&names))),
         PlanError::NoSuchPod(keys) => Failure::NotFound(format!("pod {}", joined(&keys))),
     }
 }
+
+/// A plan as people read it.
+pub(super) fn shown_plan(plan: &Plan) -> String {
+    table::render(&Report::new(plan))
+}
+
+pub(super) use table::in_short;
 
 fn joined<T: std::fmt::Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -241,7 +254,7 @@ fn joined<T: std::fmt::Display>(names: &[T]) -> String {
 
 /// What is asked for, read and checked; the cluster has still to say which objects a selector means.
 #[derive(Debug)]
-enum Target {
+pub(super) enum Target {
     Cordon(NodeTargets),
     Uncordon(NodeTargets),
     Taint(NodeTargets, TaintEdits),
@@ -252,7 +265,7 @@ enum Target {
 }
 
 impl Wish {
-    fn print(&self) -> &PrintArgs {
+    pub(super) fn print(&self) -> &PrintArgs {
         match self {
             Self::Drain(args) => &args.nodes.print,
             Self::Cordon(args) | Self::Uncordon(args) => &args.print,
@@ -262,7 +275,7 @@ impl Wish {
         }
     }
 
-    fn targets(&self) -> Result<Target, Failure> {
+    pub(super) fn targets(&self) -> Result<Target, Failure> {
         Ok(match self {
             Self::Cordon(args) => Target::Cordon(args.targets()?),
             Self::Uncordon(args) => Target::Uncordon(args.targets()?),
@@ -336,7 +349,7 @@ fn limit(timeout: Duration) -> Option<Span> {
 }
 
 impl Target {
-    fn action(self, cluster: &crate::cluster::Cluster, namespace: &str) -> Action {
+    pub(super) fn action(self, cluster: &crate::cluster::Cluster, namespace: &str) -> Action {
         match self {
             Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },
             Self::Uncordon(targets) => Action::Uncordon { nodes: targets.names(cluster) },

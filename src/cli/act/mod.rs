@@ -1,0 +1,434 @@
+//! `kordon drain`, `cordon`, `uncordon`, `taint`, `label`, `evict`, `delete`: kubectl's words and flags.
+//!
+//! Without `--enforce` they print the plan, as `kordon plan` does. With it, the plan is made, checked (guard rails,
+//! permissions), shown and confirmed, made again over the newest state, and carried out.
+
+mod caution;
+mod consent;
+mod past;
+mod report;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+
+pub use past::{JournalArgs, UndoArgs, journal, undo};
+
+use super::{
+    Failure, columns,
+    connection::ConnectionArgs,
+    once::{Asked, Question},
+    plan::{self, DrainArgs, PrintArgs, Wish},
+    settings::SettingsArgs,
+    span,
+};
+use crate::{
+    clock::Clock,
+    cluster::{NodeName, Selector, Uid},
+    conduct::{Breach, Conduct, End, Notice, Orders, drift},
+    engine::Level,
+    executor::errands::Hands,
+    journal::{self as disk, Beginning, Hold, Journal, Line, What, Writer},
+    plan::{Action, DrainOptions, NodeChange, Plan, Prospect, Usual},
+    run::undertaking::{Undertaking, Wish as Meanwhile},
+    time::Span,
+    ui::text,
+};
+
+/// An action and how it is carried out.
+#[derive(Args, Debug)]
+pub struct ActArgs<T: Args> {
+    #[command(flatten)]
+    pub what: T,
+    #[command(flatten)]
+    pub how: HowArgs,
+}
+
+/// A drain, or one that was cut off.
+#[derive(Args, Debug)]
+pub struct DrainActArgs {
+    #[command(flatten)]
+    act: ActArgs<DrainArgs>,
+    /// Go on with a drain that was cut off; without a name the only one there is
+    #[arg(long, value_name = "PLAN", num_args = 0..=1, require_equals = true,
+        conflicts_with_all = ["nodes", "selector"])]
+    resume: Option<Option<String>>,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Carrying it out")]
+pub struct HowArgs {
+    /// Write to the cluster; without this the plan is printed and nothing is written
+    #[arg(long)]
+    enforce: bool,
+    /// Do not ask for confirmation; needed where there is no terminal to ask on
+    #[arg(long, short, requires = "enforce")]
+    yes: bool,
+    /// Why, for others to read on the node and in the journal
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    /// How long the cordon is meant to stand, for others to read; nothing happens when that is over
+    #[arg(long, value_name = "DURATION", value_parser = span::span)]
+    until: Option<Span>,
+    /// How long all of it may take
+    #[arg(long, value_name = "DURATION", value_parser = span::span)]
+    total_timeout: Option<Span>,
+    /// Go on where somebody else is draining the node
+    #[arg(long)]
+    take_over: bool,
+    /// Begin even where something can never go
+    #[arg(long)]
+    try_blocked: bool,
+    /// Break this guard rail; may be repeated
+    #[arg(long = "override", value_name = "GUARD", value_parser = Breach::GUARDS)]
+    overrides: Vec<String>,
+    /// Guard rail: no more nodes than this at once
+    #[arg(long, value_name = "COUNT")]
+    max_nodes: Option<usize>,
+    /// Guard rail: no more of a zone's nodes than this out of service
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
+    max_zone_percent: Option<u8>,
+    /// Guard rail: no pod of this namespace is made to go; may be repeated
+    #[arg(long, value_name = "NAMESPACE")]
+    protect_namespace: Vec<String>,
+    /// Guard rail: no pod with these labels is made to go; may be repeated
+    #[arg(long, value_name = "SELECTOR", value_parser = Selector::parse)]
+    protect_pods: Vec<Selector>,
+    /// The file with guard rails (default: guards.toml in the configuration folder, where there is one)
+    #[arg(long, value_name = "FILE")]
+    guards: Option<PathBuf>,
+}
+
+/// Drains, or goes on with a drain.
+pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+    let DrainActArgs { act: ActArgs { what, how }, resume } = args;
+    match resume {
+        None => act(Wish::Drain(what), how, connection).await,
+        Some(named) => {
+            let print = what.nodes.print;
+            past::resume(named, &print, how, connection).await
+        }
+    }
+}
+
+/// Prints the plan, or carries it out.
+pub async fn act(wish: Wish, how: HowArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+    if !how.enforce {
+        return plan::run(wish.into(), connection).await;
+    }
+    consent::possible(&how)?;
+    let target = wish.targets()?;
+    let print = wish.print();
+    let site = Site::reach(print, connection).await?;
+    site.tell_of_unfinished();
+    let action = target.action(&site.asked.app.live.cluster, &site.asked.namespace);
+    let plan = new_plan_name(&action);
+    let orders = orders(&how, &site, plan);
+    carry_out(site, action, orders, &how, print, None).await
+}
+
+/// A cluster that is about to be written to, and its journal.
+struct Site {
+    asked: Asked,
+    journal: Journal,
+    by: String,
+}
+
+impl Site {
+    /// Connects and learns all that plans are made of. Less than all of it is not enough to act on.
+    async fn reach(print: &PrintArgs, connection: ConnectionArgs) -> Result<Self, Failure> {
+        let question = Question {
+            wanted: &plan::WANTED,
+            no_pods: false,
+            timeout: print.list_timeout,
+            settings: &SettingsArgs::default(),
+            flag: "--list-timeout",
+        };
+        let mut asked = Asked::answer(&question, connection).await?;
+        asked.in_time()?;
+        let journal = Journal::of(&asked.connection.context)?;
+        let by = whoami(&asked.connection.identity.user);
+        Ok(Self { asked, journal, by })
+    }
+
+    fn clock(&self) -> Clock {
+        self.asked.clock
+    }
+
+    fn plan(&self, action: Action) -> Result<Plan, Failure> {
+        let cluster = &self.asked.app.live.cluster;
+        let now = self.clock().now();
+        let version = self.asked.app.settings.version;
+        Plan::new(action, cluster, &Usual { cluster, now }, version, now).map_err(plan::not_there)
+    }
+
+    /// Says so where a drain on this context was cut off.
+    fn tell_of_unfinished(&self) {
+        let Ok(lines) = self.journal.lines() else { return };
+        for past in disk::undertakings(&lines).iter().filter(|past| past.is_unfinished()) {
+            // Held: it is not cut off, it is at work.
+            if let Ok(Some(_free)) = self.journal.hold(&past.plan) {
+                let nodes: Vec<String> =
+                    past.beginning.nodes.iter().map(|(node, _)| node.to_string()).collect();
+                progress(&format!(
+                    "a drain of {} that began at {} was cut off: `kordon drain --resume={} --enforce` goes on \
+                     with it, `kordon undo {} --enforce` puts back what it changed",
+                    nodes.join(", "),
+                    past.began.to_time(),
+                    past.plan,
+                    past.plan,
+                ));
+            }
+        }
+    }
+}
+
+/// Checks, asks, makes the plan again, and carries it out; the report is printed in each case that began.
+async fn carry_out(
+    mut site: Site,
+    action: Action,
+    orders: Orders,
+    how: &HowArgs,
+    print: &PrintArgs,
+    resumed: Option<Hold>,
+) -> Result<(), Failure> {
+    let mut plan = site.plan(action.clone())?;
+    loop {
+        caution::prospect(&plan, how)?;
+        caution::guards(&plan, &site.asked.app.live.cluster, how)?;
+        caution::permissions(&site.asked.connection.writer, &plan).await?;
+        consent::ask(&plan, how, &site.asked.connection.context).await?;
+        site.asked.catch_up();
+        let newest = site.plan(action.clone())?;
+        let drifts = drift::between(&plan, &newest);
+        plan = newest;
+        if drifts.is_empty() {
+            break;
+        }
+        for drift in drifts.iter().take(20) {
+            progress(&format!("since the plan was made: {drift}"));
+        }
+        if how.yes {
+            caution::prospect(&plan, how)?;
+            caution::guards(&plan, &site.asked.app.live.cluster, how)?;
+            break;
+        }
+    }
+    let hold = match resumed {
+        Some(hold) => hold,
+        None => site.journal.hold(&orders.plan)?.ok_or_else(|| at_work(&orders.plan))?,
+    };
+    let journal = site.journal.open()?;
+    let clock = site.clock();
+    let what = if orders.past == Default::default() {
+        What::Began(Box::new(beginning(&plan, &orders, how, &site)))
+    } else {
+        What::Resumed { by: orders.by.clone() }
+    };
+    write(&journal, &orders.plan, what, clock).await?;
+    let cluster = std::mem::take(&mut site.asked.app.live.cluster);
+    let name = orders.plan.clone();
+    let conduct = Conduct::begin(&plan, orders, &cluster, clock.now());
+    let done = conduct_to_its_end(site, conduct, cluster, &journal, name).await;
+    drop(hold);
+    let (report, end) = done?;
+    print.output.print(&report, report::table)?;
+    ended(end, &report)
+}
+
+/// Runs a conduct until it is over, with its progress on standard error, and writes down how it ended.
+async fn conduct_to_its_end(
+    site: Site,
+    conduct: Conduct,
+    cluster: crate::cluster::Cluster,
+    journal: &Writer,
+    plan: String,
+) -> Result<(report::Report, End), Failure> {
+    let clock = site.clock();
+    let Asked { connection, feeds, .. } = site.asked;
+    let (client, journal) = (connection.writer.clone(), journal.clone());
+    let hands = Hands::Enforcer { client, clock, journal: journal.clone(), plan: plan.clone() };
+    let link = hands.start();
+    let mut undertaking =
+        Undertaking { conduct, cluster, feeds, link, journal: Some(journal.clone()), clock };
+    let (mut wishes, gave_up) = listen()?;
+    tokio::select! {
+        () = undertaking.run(&mut wishes, tell) => {}
+        _ = gave_up => progress("told again to stop: what is under way is not waited for"),
+    }
+    let now = clock.now();
+    let facts = undertaking.conduct.report();
+    let end = undertaking.conduct.ended().unwrap_or(End::Cancelled);
+    let report = report::Report::new(&facts, end, now);
+    // Cut short, it counts as unfinished: what is under way may still be done.
+    if undertaking.conduct.ended().is_some() {
+        write(&journal, &plan, What::Ended { end: end.as_str().into(), text: report.in_short() }, clock)
+            .await?;
+    }
+    Ok((report, end))
+}
+
+/// What a signal means: the first cancels, the second ends it at once.
+fn listen() -> Result<(mpsc::Receiver<Meanwhile>, tokio::sync::oneshot::Receiver<()>), Failure> {
+    let failed = |error| Failure::Io { doing: "listening for signals".into(), error };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    // A second wish is not waited for: the program ends then.
+    let (wish, wishes) = mpsc::channel(1);
+    let (give_up, gave_up) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        for wanted in [Some(Meanwhile::Cancel), None] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if let Some(cancel) = wanted {
+                // Nobody takes it: it is over already.
+                let _ = wish.send(cancel).await;
+            }
+        }
+        let _ = give_up.send(());
+        std::future::pending::<()>().await;
+    });
+    Ok((wishes, gave_up))
+}
+
+async fn write(journal: &Writer, plan: &str, what: What, clock: Clock) -> Result<(), Failure> {
+    let line = Line { at: clock.now(), plan: plan.into(), what };
+    let failed = |error| Failure::Io { doing: "writing the journal; nothing else is written".into(), error };
+    journal.append(line).await.map_err(failed)
+}
+
+fn beginning(plan: &Plan, orders: &Orders, how: &HowArgs, site: &Site) -> Beginning {
+    let mut overrides = how.overrides.clone();
+    for (given, name) in [(how.take_over, "take-over"), (how.try_blocked, "try-blocked")] {
+        if given {
+            overrides.push(name.into());
+        }
+    }
+    let drain: Option<DrainOptions> = match &plan.action {
+        Action::Drain { options, .. } => Some(options.clone()),
+        _ => None,
+    };
+    let nodes: Vec<(NodeName, Uid)> =
+        plan.nodes.iter().map(|node| (node.node.clone(), node.uid.clone())).collect();
+    Beginning {
+        by: orders.by.clone(),
+        why: orders.why.clone(),
+        until: orders.until,
+        context: site.asked.connection.context.clone(),
+        server: site.asked.connection.server.clone(),
+        action: action_word(&plan.action).into(),
+        command: plan.command.clone().unwrap_or_default(),
+        drain,
+        nodes,
+        pods: plan.pods.iter().map(|pod| (pod.pod.clone(), pod.uid.clone())).collect(),
+        overrides,
+    }
+}
+
+fn orders(how: &HowArgs, site: &Site, plan: String) -> Orders {
+    Orders {
+        plan,
+        by: site.by.clone(),
+        why: how.reason.clone(),
+        until: how.until.map(|span| site.clock().now() + span),
+        take_over: how.take_over,
+        total_timeout: how.total_timeout,
+        ..Orders::default()
+    }
+}
+
+/// A name that no other undertaking has.
+fn new_plan_name(action: &Action) -> String {
+    plan_name(action_word(action))
+}
+
+fn plan_name(word: &str) -> String {
+    let now = Clock::system().now().utc().format("%Y%m%d-%H%M%S");
+    let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
+    format!("{word}-{now}-{}", chance.to_lowercase())
+}
+
+const fn action_word(action: &Action) -> &'static str {
+    match action {
+        Action::Cordon { .. } => "cordon",
+        Action::Uncordon { .. } => "uncordon",
+        Action::Taint { .. } => "taint",
+        Action::Label { .. } => "label",
+        Action::Drain { .. } => "drain",
+        Action::Evict { .. } => "evict",
+        Action::Delete { .. } => "delete",
+    }
+}
+
+/// Who we are, as others should see it.
+fn whoami(user: &str) -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if user.is_empty() { host } else { format!("{user}@{host}") }
+}
+
+fn at_work(plan: &str) -> Failure {
+    Failure::AtWork(plan.into())
+}
+
+/// What happens, on standard error: the answer alone is on standard output.
+fn tell(notice: &Notice) {
+    let mark = match notice.level {
+        Level::Info => "",
+        Level::Warning => "warning: ",
+        Level::Error => "error: ",
+    };
+    let subject = if notice.subject.is_empty() { String::new() } else { format!("{}: ", notice.subject) };
+    progress(&format!("{} {subject}{mark}{}", text::clock(notice.at), notice.text));
+}
+
+fn progress(line: &str) {
+    use std::io::Write as _;
+    // Nobody is left to tell that standard error is closed.
+    let _ = writeln!(std::io::stderr(), "{}", columns::shown(line));
+}
+
+/// The exit code that says how it ended.
+fn ended(end: End, report: &report::Report) -> Result<(), Failure> {
+    match end {
+        End::Done | End::Recorded => Ok(()),
+        End::Partly | End::TimedOut | End::Forbidden | End::Marked | End::Cancelled => {
+            Err(Failure::Ended { end, text: report.in_short() })
+        }
+    }
+}
+
+/// Whether anything of a plan is more than a single node's or pod's business.
+fn is_grave(plan: &Plan) -> bool {
+    let ignores_budgets = match &plan.action {
+        Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
+        Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
+        Action::Taint { .. } => plan.totals.leave_now + plan.totals.leave_later > 0,
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
+    };
+    ignores_budgets || plan.totals.changed > 1 || plan.totals.lost + plan.totals.data_lost > 0
+}
+
+/// Whether the plan writes nothing.
+fn is_idle(plan: &Plan) -> bool {
+    plan.steps.is_empty() && plan.nodes.iter().all(|node| node.change == NodeChange::None)
+}
+
+/// Plans that would not end, in one line.
+fn would_not(plan: &Plan) -> Failure {
+    Failure::WouldNot { prospect: plan.prospect(), text: plan::in_short(plan) }
+}
+
+/// Whether a plan may begin at all.
+const fn may_begin(prospect: Prospect, try_blocked: bool) -> bool {
+    match prospect {
+        Prospect::Completes | Prospect::Stalls => true,
+        Prospect::Blocked => try_blocked,
+        Prospect::Refused => false,
+    }
+}

@@ -1,0 +1,240 @@
+//! `kordon drain --resume`, `kordon undo`, `kordon journal`: what was begun before.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    HowArgs, Site, at_work, carry_out, conduct_to_its_end, consent, ended, orders, plan_name, progress,
+    report, write,
+};
+use crate::{
+    cli::{
+        Failure,
+        columns::{none, section},
+        connection::ConnectionArgs,
+        once::Output,
+        plan::PrintArgs,
+    },
+    cluster::NodeName,
+    conduct::{Conduct, End, Orders},
+    journal::{Journal, Past, What, undertakings},
+    k8s::connect,
+    plan::{Action, Rules, undo::Kept},
+    time::Timestamp,
+};
+
+/// What `kordon journal` takes.
+#[derive(Args, Debug)]
+pub struct JournalArgs {
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// What `kordon undo` takes.
+#[derive(Args, Debug)]
+pub struct UndoArgs {
+    /// The plan, by its name in the journal
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    #[command(flatten)]
+    how: HowArgs,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+/// Goes on with a drain that was cut off.
+pub async fn resume(
+    named: Option<String>,
+    print: &PrintArgs,
+    how: HowArgs,
+    connection: ConnectionArgs,
+) -> Result<(), Failure> {
+    if !how.enforce {
+        return Err(Failure::Usage("to go on with a drain is to write: --enforce is needed".into()));
+    }
+    consent::possible(&how)?;
+    let site = Site::reach(print, connection).await?;
+    let name = choose(&site.journal, named)?;
+    let hold = site.journal.hold(&name)?.ok_or_else(|| at_work(&name))?;
+    // Read when nobody else can go on with it any more.
+    let past = find(&site.journal, &name)?;
+    if !past.is_unfinished() {
+        return Err(Failure::Usage(format!(
+            "{name} is over, or is no drain: there is nothing to go on with"
+        )));
+    }
+    let Some(options) = past.beginning.drain.clone() else { return Err(at_work(&name)) };
+    let nodes = still_there(&past, &site);
+    let action = Action::Drain { nodes, options };
+    let orders = Orders {
+        why: past.beginning.why.clone(),
+        until: past.beginning.until,
+        past: past.to_resume(),
+        ..orders(&how, &site, name)
+    };
+    carry_out(site, action, orders, &how, print, Some(hold)).await
+}
+
+/// The nodes of a drain that are the same as then.
+fn still_there(past: &Past, site: &Site) -> Vec<NodeName> {
+    let mut nodes = Vec::new();
+    for (name, uid) in &past.beginning.nodes {
+        match site.asked.app.live.cluster.node(name) {
+            Some(node) if node.uid == *uid => nodes.push(name.clone()),
+            Some(_) => progress(&format!("node {name} is another one by now: it is left alone")),
+            None => progress(&format!("node {name} is gone")),
+        }
+    }
+    nodes
+}
+
+/// The undertaking that is meant: the one that was named, or the only one.
+fn choose(journal: &Journal, named: Option<String>) -> Result<String, Failure> {
+    if let Some(name) = named {
+        return Ok(name);
+    }
+    let pasts = undertakings(&journal.lines()?);
+    let unfinished: Vec<&str> =
+        pasts.iter().filter(|past| past.is_unfinished()).map(|past| past.plan.as_str()).collect();
+    match unfinished[..] {
+        [one] => Ok(one.into()),
+        [] => Err(Failure::NotFound("a drain that was cut off".into())),
+        _ => Err(Failure::Usage(format!(
+            "several drains were cut off; name one with --resume=PLAN: {}",
+            unfinished.join(", ")
+        ))),
+    }
+}
+
+fn find(journal: &Journal, name: &str) -> Result<Past, Failure> {
+    let pasts = undertakings(&journal.lines()?);
+    let found = pasts.into_iter().find(|past| past.plan == name);
+    found.ok_or_else(|| Failure::NotFound(format!("{name} in the journal {}", journal.path().display())))
+}
+
+/// Puts back what an undertaking changed on nodes, as far as nobody has changed it since.
+pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+    let UndoArgs { plan, how, print } = args;
+    if how.enforce {
+        consent::possible(&how)?;
+    }
+    let site = Site::reach(&print, connection).await?;
+    let hold = site.journal.hold(&plan)?.ok_or_else(|| at_work(&plan))?;
+    let past = find(&site.journal, &plan)?;
+    let undo = past.undo();
+    let cluster = &site.asked.app.live.cluster;
+    let (steps, kept) = undo.steps(cluster);
+    for step in &steps {
+        progress(&format!("would write: {}", step.call().body));
+    }
+    for kept in &kept {
+        progress(&format!("would leave as it is: {}", Kept::to_string(kept)));
+    }
+    if !how.enforce || steps.is_empty() {
+        if steps.is_empty() {
+            progress("there is nothing to put back");
+        }
+        return Ok(());
+    }
+    consent::ask_plainly(&how, &site.asked.connection.context).await?;
+    let journal = site.journal.open()?;
+    let clock = site.clock();
+    let name = plan_name("undo");
+    let orders = Orders { undoes: Some(plan.clone()), ..orders(&how, &site, name.clone()) };
+    let rules = Rules::of(site.asked.app.settings.version);
+    let conduct = Conduct::undo(&undo, orders, rules, cluster, clock.now());
+    let cluster = cluster.clone();
+    let (report, end) = conduct_to_its_end(site, conduct, cluster, &journal, name.clone()).await?;
+    if end == End::Done {
+        write(&journal, &plan, What::Undone { by: name.clone() }, clock).await?;
+        if past.is_unfinished() {
+            let text = format!("undone by {name}");
+            write(&journal, &plan, What::Ended { end: End::Cancelled.as_str().into(), text }, clock).await?;
+        }
+    }
+    drop(hold);
+    print.output.print(&report, report::table)?;
+    ended(end, &report)
+}
+
+/// Lists what the journal of the context tells of.
+pub async fn journal(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+    let connection = connect::connect(&connection.options()).await?;
+    let journal = Journal::of(&connection.context)?;
+    let rows: Vec<PastReport> = undertakings(&journal.lines()?).iter().map(PastReport::new).collect();
+    let report = JournalReport {
+        schema: "kordon.journal/v1",
+        file: journal.path().display().to_string(),
+        undertakings: rows,
+    };
+    args.output.print(&report, table)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JournalReport {
+    schema: &'static str,
+    file: String,
+    undertakings: Vec<PastReport>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PastReport {
+    plan: String,
+    began: Timestamp,
+    last: Timestamp,
+    by: String,
+    why: String,
+    action: String,
+    command: String,
+    nodes: Vec<NodeName>,
+    pods: usize,
+    overrides: Vec<String>,
+    /// Null where it was cut off, or is at work.
+    end: Option<String>,
+    undone: bool,
+    /// Nodes that it may have cordoned.
+    cordoned: Vec<NodeName>,
+}
+
+impl PastReport {
+    fn new(past: &Past) -> Self {
+        let beginning = &past.beginning;
+        Self {
+            plan: past.plan.clone(),
+            began: past.began,
+            last: past.last,
+            by: beginning.by.clone(),
+            why: beginning.why.clone(),
+            action: beginning.action.clone(),
+            command: beginning.command.clone(),
+            nodes: beginning.nodes.iter().map(|(node, _)| node.clone()).collect(),
+            pods: beginning.pods.len(),
+            overrides: beginning.overrides.clone(),
+            end: past.ended.clone(),
+            undone: past.undone,
+            cordoned: past.cordoned().cloned().collect(),
+        }
+    }
+}
+
+fn table(report: &JournalReport) -> String {
+    let mut out = format!("{}\n", report.file);
+    let row = |past: &PastReport| {
+        let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
+        let end = past.end.clone().unwrap_or_else(|| "not over".into());
+        [
+            past.plan.clone(),
+            past.began.to_time(),
+            past.by.clone(),
+            if nodes.is_empty() { none() } else { nodes.join(",") },
+            past.pods.to_string(),
+            if past.undone { format!("{end}, undone") } else { end },
+        ]
+    };
+    let rows = report.undertakings.iter().map(row).collect();
+    section(&mut out, ["PLAN", "BEGAN", "BY", "NODES", "PODS", "ENDED"], rows);
+    out
+}

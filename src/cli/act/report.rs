@@ -1,0 +1,159 @@
+//! What came of an action, with stable names (`docs/report.md`).
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::super::columns::{none, section};
+use crate::{
+    cluster::NodeName,
+    conduct::{self, End, NodeRow, PodRow},
+    time::Timestamp,
+};
+
+/// One action that was carried out. Every field is always there; what is not so is null.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `kordon.report/v1`: grows fields, never loses or renames one.
+    pub schema: &'static str,
+    /// Its name in the journal and on the nodes.
+    pub plan: String,
+    pub began: Timestamp,
+    pub ended: Timestamp,
+    /// `done`, `partly`, `timedOut`, `forbidden`, `marked` or `cancelled`.
+    pub end: &'static str,
+    pub nodes: Vec<NodeReport>,
+    pub pods: Vec<PodReport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeReport {
+    pub name: NodeName,
+    /// `waits`, `written`, `alreadySo`, `drains`, `proves`, `drained`, `recorded` or `stopped`.
+    pub stage: &'static str,
+    pub text: String,
+    /// Whether this action cordoned it.
+    pub cordoned: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReport {
+    pub namespace: String,
+    pub pod: String,
+    pub uid: String,
+    pub node: Option<NodeName>,
+    pub stage: &'static str,
+    pub text: String,
+    /// How often it was asked to go.
+    pub tries: u32,
+    /// Whether it came to the node after the plan was made.
+    pub late: bool,
+}
+
+impl Report {
+    pub fn new(facts: &conduct::Report, end: End, now: Timestamp) -> Self {
+        let node = |row: &NodeRow| NodeReport {
+            name: row.node.clone(),
+            stage: row.stage.word(),
+            text: row.stage.to_string(),
+            cordoned: row.cordoned,
+        };
+        let pod = |row: &PodRow| PodReport {
+            namespace: row.pod.namespace.to_string(),
+            pod: row.pod.name.to_string(),
+            uid: row.uid.to_string(),
+            node: row.node.clone(),
+            stage: row.stage.word(),
+            text: row.stage.to_string(),
+            tries: row.tries,
+            late: row.late,
+        };
+        Self {
+            schema: "kordon.report/v1",
+            plan: facts.plan.clone(),
+            began: facts.began,
+            ended: facts.ended.map_or(now, |(at, _)| at),
+            end: end.as_str(),
+            nodes: facts.nodes.iter().map(node).collect(),
+            pods: facts.pods.iter().map(pod).collect(),
+        }
+    }
+
+    /// Counts, in one line.
+    pub fn in_short(&self) -> String {
+        let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage == stage).count();
+        let gone = self.pods.iter().filter(|pod| matches!(pod.stage, "gone" | "replaced")).count();
+        let stay = self.pods.iter().filter(|pod| pod.stage == "stays").count();
+        let mut parts = Vec::new();
+        let mut part = |count: usize, what: &str| {
+            if count > 0 {
+                parts.push(format!("{count} {what}"));
+            }
+        };
+        part(nodes("drained"), "nodes drained");
+        part(nodes("written"), "nodes written to");
+        part(nodes("alreadySo"), "nodes so already");
+        part(nodes("stopped"), "nodes not done with");
+        part(gone, "pods gone");
+        part(stay, "pods stay");
+        part(self.pods.len() - gone - stay, "pods not gone");
+        if parts.is_empty() { "nothing was to be done".into() } else { parts.join(", ") }
+    }
+}
+
+/// The report as people read it.
+pub fn table(report: &Report) -> String {
+    let mut out = String::new();
+    let took = report.ended.since(report.began);
+    let _ = writeln!(out, "{} {} after {took}: {}", report.plan, report.end, report.in_short());
+    let nodes = report.nodes.iter();
+    let nodes = nodes.map(|node| {
+        let cordoned = if node.cordoned { "yes".into() } else { none() };
+        [node.name.to_string(), cordoned, node.text.clone()]
+    });
+    section(&mut out, ["NODE", "CORDONED BY THIS", "WHAT CAME OF IT"], nodes.collect());
+    let pods = report.pods.iter().map(|pod| {
+        let late = if pod.late { " (came late)" } else { "" };
+        [
+            format!("{}/{}", pod.namespace, pod.pod),
+            pod.node.as_deref().map_or_else(none, str::to_owned),
+            pod.tries.to_string(),
+            format!("{}{late}", pod.text),
+        ]
+    });
+    section(&mut out, ["POD", "NODE", "TRIES", "WHAT CAME OF IT"], pods.collect());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_about_reports_names_every_field() {
+        let pod = PodReport {
+            namespace: "n".into(),
+            pod: "p".into(),
+            uid: "u".into(),
+            node: Some("n1".into()),
+            stage: "gone",
+            text: "gone".into(),
+            tries: 1,
+            late: false,
+        };
+        let node = NodeReport { name: "n1".into(), stage: "drained", text: "drained".into(), cordoned: true };
+        let full = Report {
+            schema: "kordon.report/v1",
+            plan: "p".into(),
+            began: Timestamp::EPOCH,
+            ended: Timestamp::EPOCH,
+            end: "done",
+            nodes: vec![node],
+            pods: vec![pod],
+        };
+        crate::cli::documented::check(&full, include_str!("../../../docs/report.md"));
+    }
+}

@@ -1,0 +1,643 @@
+//! Plans carried out against a server of a few lines: what is asked, in which order, and what is never asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kordon::{
+    cluster::{
+        Change, Cluster, Condition, ConditionStatus, Event, Key, Node, NodeName, Owner, OwnerKind, Phase,
+        Pod, PodReady, Termination, Uid, Version, Workload, WorkloadKind,
+    },
+    conduct::{
+        Conduct, DrainMark, End, Errand, NodePatch, NodeSeen, NodeStage, Orders, Outcome, PodEnd, PodStage,
+        Stop, Task,
+    },
+    engine::ServerVersion,
+    plan::{Action, DrainOptions, Plan, Step, Usual},
+    time::{Span, Timestamp},
+};
+use proptest::prelude::*;
+
+const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+#[test]
+fn a_node_is_looked_at_and_cordoned_before_any_pod_is_asked_to_go() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Done), "{:?}", conduct.report());
+    assert_eq!(bench.words(), ["look n1", "cordon n1", "evict a", "evict b", "list n1", "mark n1"]);
+    assert!(bench.nodes["n1"].cordoned && bench.nodes["n1"].mark.is_none(), "cordoned, and the mark is off");
+}
+
+#[test]
+fn a_refused_cordon_stops_the_drain_before_any_pod_is_touched() {
+    let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    bench.answer("cordon n2", Outcome::Forbidden("nodes \"n2\" is forbidden".into()));
+    let mut conduct = bench.drain(&["n1", "n2"], DrainOptions::default());
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Forbidden));
+    assert!(bench.words().iter().all(|word| !word.starts_with("evict")), "{:?}", bench.words());
+    assert!(bench.nodes["n1"].mark.is_none(), "the mark of the node that was cordoned is taken off");
+}
+
+#[test]
+fn an_exhausted_budget_is_asked_again_after_five_seconds_and_not_before() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    for _ in 0..2 {
+        bench.answer("evict a", Outcome::BudgetExhausted("needs 2, has 2".into()));
+    }
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(bench.times("evict a"), [0, 5, 10]);
+}
+
+#[test]
+fn retry_after_is_obeyed_by_cause() {
+    let ten = Some(Span::from_secs(10));
+    let cases = [
+        (Outcome::BudgetStale { retry_after: ten, text: "still being processed".into() }, 10),
+        (Outcome::BudgetStale { retry_after: None, text: "still being processed".into() }, 10),
+        (Outcome::Overloaded { retry_after: Some(Span::from_secs(7)) }, 7),
+        (Outcome::NamespaceTerminating, 5),
+        (Outcome::NoAnswer, 1),
+    ];
+    for (outcome, wait) in cases {
+        let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+        bench.answer("evict a", outcome.clone());
+        let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+        bench.run(&mut conduct);
+        assert_eq!(bench.times("evict a"), [0, wait], "{outcome:?}");
+        assert_eq!(conduct.ended(), Some(End::Done));
+    }
+}
+
+#[test]
+fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    bench.answer("evict a", Outcome::Refused("more than one PodDisruptionBudget".into()));
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Partly));
+    let report = conduct.report();
+    assert_eq!(report.nodes[0].stage, NodeStage::Stopped(Stop::PodsLeft { pods: 1 }));
+    assert!(bench.pods["b"].gone && !bench.pods["a"].gone);
+}
+
+#[test]
+fn the_successor_of_a_pod_is_never_asked_to_go() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    bench.answer("evict a", Outcome::BudgetExhausted("no".into()));
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.step(&mut conduct);
+    bench.replace("a", "n2");
+    conduct.handle_change(&bench.cluster, bench.now);
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(conduct.report().pods[0].stage, PodStage::Over(PodEnd::Replaced));
+    assert_eq!(bench.times("evict a"), [0]);
+}
+
+#[test]
+fn a_late_pod_is_found_by_listing_again_and_goes_too() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.late = Some(("n1", "late"));
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(
+        bench.words(),
+        ["look n1", "cordon n1", "evict a", "list n1", "evict late", "list n1", "mark n1"]
+    );
+    assert!(conduct.report().pods.iter().any(|pod| pod.late));
+}
+
+#[test]
+fn what_the_list_shows_and_the_watch_does_not_is_never_called_drained() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    let mut conduct = bench.drain(&["n1"], DrainOptions { timeout: secs(30), ..DrainOptions::default() });
+    bench.ghost = Some("n1");
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::TimedOut));
+    assert_eq!(bench.now, NOW + Span::from_secs(30));
+}
+
+#[test]
+fn the_time_of_a_node_is_over_when_it_is_over_even_if_nothing_answers() {
+    let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    bench.hang = Some("evict a");
+    let options = DrainOptions { timeout: secs(7), ..DrainOptions::default() };
+    let mut conduct = bench.drain(&["n1", "n2"], options);
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::TimedOut));
+    let report = conduct.report();
+    assert_eq!(report.nodes[0].stage, NodeStage::Stopped(Stop::TimedOut));
+    assert_eq!(report.nodes[1].stage, NodeStage::Drained { stay: 0 }, "the next node has its own time");
+    assert_eq!(bench.times("evict b"), [7]);
+}
+
+#[test]
+fn the_time_for_all_of_it_ends_all_of_it() {
+    let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    bench.hang = Some("evict a");
+    let orders = Orders { total_timeout: secs(9), ..orders() };
+    let mut conduct = bench.begin(&["n1", "n2"], DrainOptions::default(), orders);
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::TimedOut));
+    assert!(bench.times("evict b").is_empty());
+}
+
+#[test]
+fn as_many_nodes_at_a_time_as_asked_for_and_all_are_cordoned_first() {
+    let pods = [("n1", "a"), ("n2", "b"), ("n3", "c")];
+    let mut bench = Bench::new(&["n1", "n2", "n3"], &pods);
+    bench.linger = Span::from_secs(4);
+    let options = DrainOptions { parallel: 2, ..DrainOptions::default() };
+    let mut conduct = bench.drain(&["n1", "n2", "n3"], options);
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(
+        (bench.times("evict a"), bench.times("evict b"), bench.times("evict c")),
+        (vec![0], vec![0], vec![4])
+    );
+    let words = bench.words();
+    let last_cordon = words.iter().rposition(|word| word.starts_with("cordon")).expect("cordoned");
+    let first_evict = words.iter().position(|word| word.starts_with("evict")).expect("evicted");
+    assert!(last_cordon < first_evict);
+}
+
+#[test]
+fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    bench.answer("evict a", Outcome::BudgetExhausted("no".into()));
+    let options = DrainOptions { timeout: secs(8), ..DrainOptions::default() };
+    let mut conduct = bench.drain(&["n1"], options);
+    bench.step(&mut conduct);
+    conduct.pause(bench.now);
+    bench.advance(&mut conduct, Span::from_secs(100));
+    assert_eq!(bench.times("evict a"), [0]);
+    assert!(bench.words().iter().filter(|word| *word == "mark n1").count() >= 4, "marks are renewed");
+    conduct.go_on(&bench.cluster, bench.now);
+    bench.run(&mut conduct);
+    assert_eq!((conduct.ended(), bench.times("evict a")), (Some(End::Done), vec![0, 100]));
+}
+
+#[test]
+fn a_cancel_begins_nothing_more_and_takes_the_marks_off() {
+    let pods: Vec<(&str, String)> = (0..30).map(|number| ("n1", format!("p{number:02}"))).collect();
+    let pods: Vec<(&str, &str)> = pods.iter().map(|(node, pod)| (*node, pod.as_str())).collect();
+    let mut bench = Bench::new(&["n1"], &pods);
+    bench.linger = Span::from_secs(60);
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    for _ in 0..4 {
+        bench.carry_out_one(&mut conduct);
+    }
+    let before = bench.words().iter().filter(|word| word.starts_with("evict")).count();
+    conduct.cancel(&bench.cluster, bench.now);
+    bench.run(&mut conduct);
+    let after = bench.words().iter().filter(|word| word.starts_with("evict")).count();
+    assert_eq!((conduct.ended(), after), (Some(End::Cancelled), before));
+    assert!(bench.nodes["n1"].mark.is_none() && bench.nodes["n1"].cordoned);
+}
+
+#[test]
+fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_taken_over() {
+    let mark = |renewed| DrainMark { by: "bob".into(), plan: "other".into(), renewed };
+    let run = |renewed, take_over| {
+        let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+        bench.nodes.get_mut("n1").expect("there").mark = Some(mark(renewed));
+        let orders = Orders { take_over, ..orders() };
+        let mut conduct = bench.begin(&["n1"], DrainOptions::default(), orders);
+        bench.run(&mut conduct);
+        (conduct.ended(), bench.nodes["n1"].cordoned)
+    };
+    assert_eq!(run(NOW - Span::from_secs(30), false), (Some(End::Marked), false));
+    assert_eq!(run(NOW - Span::from_secs(300), false), (Some(End::Done), true));
+    assert_eq!(run(NOW - Span::from_secs(30), true), (Some(End::Done), true));
+}
+
+#[test]
+fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
+    let stop_after = |meddle: fn(&mut FakeNode)| {
+        let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+        bench.hang = Some("evict a");
+        let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+        bench.step(&mut conduct);
+        meddle(bench.nodes.get_mut("n1").expect("there"));
+        bench.run(&mut conduct);
+        assert!(conduct.ended().is_some());
+        conduct.report().nodes[0].stage.clone()
+    };
+    let taken = stop_after(|node| {
+        node.mark = Some(DrainMark { by: "bob".into(), plan: "other".into(), renewed: NOW });
+    });
+    assert!(matches!(taken, NodeStage::Stopped(Stop::Marked { .. })), "{taken:?}");
+    assert_eq!(stop_after(|node| node.cordoned = false), NodeStage::Stopped(Stop::Uncordoned));
+}
+
+#[test]
+fn of_two_that_begin_at_once_one_sees_the_other() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    bench.linger = Span::from_secs(30);
+    let mut first = bench.begin(&["n1"], DrainOptions::default(), Orders { plan: "one".into(), ..orders() });
+    let mut second = bench.begin(&["n1"], DrainOptions::default(), Orders { plan: "two".into(), ..orders() });
+    // Both look, then both write: the second write finds the node newer than it was seen.
+    bench.carry_out_one(&mut first);
+    bench.carry_out_one(&mut second);
+    bench.carry_out_one(&mut first);
+    bench.carry_out_one(&mut second);
+    bench.run(&mut second);
+    assert_eq!(second.ended(), Some(End::Marked));
+    bench.run(&mut first);
+    assert_eq!((first.ended(), bench.times("evict a").len()), (Some(End::Done), 1));
+}
+
+#[test]
+fn a_dry_run_takes_everything_down_and_ends() {
+    let bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    let mut asked = Vec::new();
+    while let Some(errand) = conduct.poll_errand() {
+        asked.push(word(&errand.task));
+        conduct.handle_outcome(&bench.cluster, errand.id, Outcome::Recorded, NOW);
+    }
+    assert_eq!(asked, ["look n1", "cordon n1", "evict a", "evict b"]);
+    assert_eq!(conduct.ended(), Some(End::Recorded));
+}
+
+#[test]
+fn a_finished_undertaking_that_is_resumed_does_nothing_twice() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    bench.linger = Span::from_secs(10);
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    for _ in 0..3 {
+        bench.carry_out_one(&mut conduct);
+    }
+    // The process dies here: one pod was evicted, one was not.
+    drop(conduct);
+    let pods = bench.pods.iter().map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
+    let past = kordon::conduct::Past { cordoned: [NodeName::from("n1")].into(), pods };
+    let mut conduct = bench.begin(&["n1"], DrainOptions::default(), Orders { past, ..orders() });
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!((bench.times("evict a").len(), bench.times("evict b").len()), (1, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Whatever goes wrong on the way: it ends; no pod is evicted twice, none before all nodes are cordoned; what is
+    /// called drained is empty; marks are taken off where the server let us.
+    #[test]
+    fn whatever_goes_wrong_the_promises_hold(
+        pods in proptest::collection::vec((0..3_usize, 0..2_u8), 0..24),
+        troubles in proptest::collection::vec(0..9_u8, 0..60),
+        parallel in 1..4_usize,
+        linger in 0..20_i64,
+        cancel_after in proptest::option::of(0..40_usize),
+    ) {
+        let nodes = ["n0", "n1", "n2"];
+        let names: Vec<(usize, String)> =
+            pods.iter().enumerate().map(|(number, (node, _))| (*node, format!("p{number:02}"))).collect();
+        let placed: Vec<(&str, &str)> = names.iter().map(|(node, name)| (nodes[*node], name.as_str())).collect();
+        let mut bench = Bench::new(&nodes, &placed);
+        bench.linger = Span::from_secs(linger);
+        bench.troubles = troubles;
+        let options = DrainOptions { parallel, timeout: secs(300), ..DrainOptions::default() };
+        let mut conduct = bench.drain(&nodes, options);
+        if let Some(after) = cancel_after {
+            for _ in 0..after {
+                bench.carry_out_one(&mut conduct);
+            }
+            conduct.cancel(&bench.cluster, bench.now);
+        }
+        bench.run(&mut conduct);
+        prop_assert!(conduct.ended().is_some());
+        let mut evicted = BTreeSet::new();
+        for uid in &bench.evicted {
+            prop_assert!(evicted.insert(uid.clone()), "{uid} was evicted twice");
+        }
+        prop_assert!(!bench.evicted_uncordoned, "a pod went before every node was cordoned");
+        for node in conduct.report().nodes {
+            if matches!(node.stage, NodeStage::Drained { .. }) {
+                let left = bench.pods.values().any(|pod| pod.node == *node.node && !pod.gone);
+                prop_assert!(!left, "{} is called drained and is not empty", node.node);
+            }
+        }
+    }
+}
+
+/// A server of a few lines, the watch of it, and the clock.
+struct Bench {
+    now: Timestamp,
+    cluster: Cluster,
+    nodes: BTreeMap<String, FakeNode>,
+    pods: BTreeMap<String, FakePod>,
+    asked: Vec<(Timestamp, String)>,
+    answers: Vec<(String, Outcome)>,
+    evicted: Vec<Uid>,
+    evicted_uncordoned: bool,
+    /// How long a pod takes to end.
+    linger: Span,
+    /// What is asked and never answered.
+    hang: Option<&'static str>,
+    /// A pod that comes to a node when the last of its pods goes.
+    late: Option<(&'static str, &'static str)>,
+    /// A node whose list shows a pod that no watch tells of.
+    ghost: Option<&'static str>,
+    /// What goes wrong with the next requests, one after the other.
+    troubles: Vec<u8>,
+}
+
+#[derive(Clone, Default)]
+struct FakeNode {
+    version: u64,
+    cordoned: bool,
+    mark: Option<DrainMark>,
+}
+
+#[derive(Clone)]
+struct FakePod {
+    node: String,
+    uid: Uid,
+    ends: Option<Timestamp>,
+    gone: bool,
+}
+
+impl Bench {
+    fn new(nodes: &[&str], pods: &[(&str, &str)]) -> Self {
+        let mut bench = Self {
+            now: NOW,
+            cluster: Cluster::default(),
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            asked: Vec::new(),
+            answers: Vec::new(),
+            evicted: Vec::new(),
+            evicted_uncordoned: false,
+            linger: Span::ZERO,
+            hang: None,
+            late: None,
+            ghost: None,
+            troubles: Vec::new(),
+        };
+        for kind in WorkloadKind::ALL {
+            bench.apply(Change::Workload(kind, Event::ListBegun));
+            bench.apply(Change::Workload(kind, Event::ListDone));
+        }
+        for change in [
+            Change::Node(Event::ListBegun),
+            Change::Node(Event::ListDone),
+            Change::Pod(Event::ListBegun),
+            Change::Pod(Event::ListDone),
+            Change::Budget(Event::ListBegun),
+            Change::Budget(Event::ListDone),
+        ] {
+            bench.apply(change);
+        }
+        bench.apply(Change::Workload(WorkloadKind::ReplicaSet, Event::Applied(replica_set())));
+        for node in nodes {
+            bench.nodes.insert((*node).into(), FakeNode { version: 1, ..FakeNode::default() });
+            bench.apply(Change::Node(Event::Applied(ready_node(node))));
+        }
+        for (node, pod) in pods {
+            bench.create(pod, node, &format!("uid-{pod}"));
+        }
+        bench
+    }
+
+    fn drain(&self, nodes: &[&str], options: DrainOptions) -> Conduct {
+        self.begin(nodes, options, orders())
+    }
+
+    fn begin(&self, nodes: &[&str], options: DrainOptions, orders: Orders) -> Conduct {
+        let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
+        let usual = Usual { cluster: &self.cluster, now: self.now };
+        let version = ServerVersion::new(1, 36);
+        let plan = Plan::new(Action::Drain { nodes, options }, &self.cluster, &usual, version, self.now);
+        Conduct::begin(&plan.expect("a plan"), orders, &self.cluster, self.now)
+    }
+
+    /// Answers the next request for this with that, once.
+    fn answer(&mut self, word: &str, outcome: Outcome) {
+        self.answers.push((word.into(), outcome));
+    }
+
+    /// Runs until it is over, or for an hour.
+    fn run(&mut self, conduct: &mut Conduct) {
+        let end = self.now + Span::from_secs(3600);
+        while conduct.ended().is_none() && self.now < end {
+            self.step(conduct);
+            if conduct.ended().is_none() {
+                self.wait(conduct, end);
+            }
+        }
+    }
+
+    fn advance(&mut self, conduct: &mut Conduct, span: Span) {
+        let end = self.now + span;
+        while self.now < end && conduct.ended().is_none() {
+            self.wait(conduct, end);
+            self.step(conduct);
+        }
+    }
+
+    /// Lets time pass until something is due.
+    fn wait(&mut self, conduct: &mut Conduct, end: Timestamp) {
+        let ends = self.pods.values().filter(|pod| !pod.gone).filter_map(|pod| pod.ends).min();
+        let due = conduct.poll_timeout().into_iter().chain(ends).min().unwrap_or(end).min(end);
+        assert!(due >= self.now, "{due} is over");
+        self.now = due;
+        self.end_pods();
+        conduct.handle_change(&self.cluster, self.now);
+        conduct.handle_timeout(&self.cluster, self.now);
+    }
+
+    fn end_pods(&mut self) {
+        let due = |pod: &&mut FakePod| !pod.gone && pod.ends.is_some_and(|at| at <= self.now);
+        let ended: Vec<String> =
+            self.pods.iter_mut().filter_map(|(name, mut pod)| due(&&mut pod).then(|| name.clone())).collect();
+        for name in ended {
+            let pod = self.pods.get_mut(&name).expect("there");
+            pod.gone = true;
+            let node = pod.node.clone();
+            self.apply(Change::Pod(Event::Deleted(Key::new("web", &name))));
+            if let Some((at, late)) = self.late.filter(|(at, _)| *at == node) {
+                self.late = None;
+                self.create(late, at, "uid-late");
+            }
+        }
+    }
+
+    /// Carries out all that is asked for at this instant.
+    fn step(&mut self, conduct: &mut Conduct) {
+        while self.carry_out_one(conduct) {}
+    }
+
+    fn carry_out_one(&mut self, conduct: &mut Conduct) -> bool {
+        while conduct.poll_notice().is_some() {}
+        let Some(errand) = conduct.poll_errand() else { return false };
+        let word = word(&errand.task);
+        self.asked.push((self.now, word.clone()));
+        if self.hang == Some(word.as_str()) {
+            return true;
+        }
+        let outcome = self.outcome(&word, &errand);
+        self.end_pods();
+        conduct.handle_outcome(&self.cluster, errand.id, outcome, self.now);
+        true
+    }
+
+    fn outcome(&mut self, word: &str, errand: &Errand) -> Outcome {
+        if let Some(place) = self.answers.iter().position(|(asked, _)| asked == word) {
+            return self.answers.remove(place).1;
+        }
+        match self.troubles.pop() {
+            Some(1) => return Outcome::Failed("etcdserver: leader changed".into()),
+            Some(2) => return Outcome::Overloaded { retry_after: Some(Span::from_secs(1)) },
+            Some(3) => return Outcome::Unreachable("connection refused".into()),
+            Some(4) => return Outcome::Conflict,
+            // Done, but nobody hears of it.
+            Some(5) => {
+                self.serve(&errand.task);
+                return Outcome::NoAnswer;
+            }
+            Some(6) => return Outcome::NoAnswer,
+            _ => {}
+        }
+        self.serve(&errand.task)
+    }
+
+    fn serve(&mut self, task: &Task) -> Outcome {
+        match task {
+            Task::LookAtNode { node } => {
+                let fake = &self.nodes[&**node];
+                let seen =
+                    Node { version: Version(fake.version), unschedulable: fake.cordoned, ..ready_node(node) };
+                Outcome::Node(Box::new(NodeSeen { node: seen, cordon: None, mark: fake.mark.clone() }))
+            }
+            Task::ListPods { node } => {
+                let on = self.pods.iter().filter(|(_, pod)| !pod.gone && *pod.node == **node);
+                let mut found: Vec<(Key, Uid)> =
+                    on.map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
+                if self.ghost == Some(&**node) {
+                    found.push((Key::new("web", "ghost"), "uid-ghost".into()));
+                }
+                Outcome::Pods(found)
+            }
+            Task::Patch(patch) => self.patch(patch),
+            Task::Write(Step::Evict { pod, uid, .. }) => self.evict(&pod.name, uid),
+            Task::Write(other) => panic!("a drain asks for {other:?}"),
+        }
+    }
+
+    fn patch(&mut self, patch: &NodePatch) -> Outcome {
+        let node = self.nodes.get_mut(&*patch.node).expect("there");
+        if patch.version.is_some_and(|version| version.0 != node.version) {
+            return Outcome::Conflict;
+        }
+        node.version += 1;
+        node.cordoned = patch.unschedulable.unwrap_or(node.cordoned);
+        for (_, text) in patch.notes.iter().filter(|(key, _)| *key == kordon::conduct::mark::DRAIN) {
+            node.mark = text.as_deref().and_then(DrainMark::parse);
+        }
+        Outcome::Done
+    }
+
+    fn evict(&mut self, name: &str, uid: &Uid) -> Outcome {
+        self.evicted_uncordoned |= self.nodes.values().any(|node| !node.cordoned);
+        let Some(pod) = self.pods.get_mut(name).filter(|pod| !pod.gone) else { return Outcome::Gone };
+        if pod.uid != *uid {
+            return Outcome::OtherObject;
+        }
+        self.evicted.push(uid.clone());
+        pod.ends = Some(self.now + self.linger);
+        let (node, deadline) = (pod.node.clone(), self.now + Span::from_secs(30));
+        let termination = Some(Termination { deadline, grace: Span::from_secs(30) });
+        let pod = Pod { termination, ..running_pod(name, &node, uid.clone()) };
+        self.apply(Change::Pod(Event::Applied(pod)));
+        Outcome::Done
+    }
+
+    fn create(&mut self, name: &str, node: &str, uid: &str) {
+        let pod = FakePod { node: node.into(), uid: uid.into(), ends: None, gone: false };
+        self.pods.insert(name.into(), pod);
+        self.apply(Change::Pod(Event::Applied(running_pod(name, node, uid.into()))));
+    }
+
+    /// The pod is gone, and one of its name has come elsewhere.
+    fn replace(&mut self, name: &str, node: &str) {
+        self.create(name, node, "uid-successor");
+    }
+
+    fn apply(&mut self, change: Change) {
+        self.cluster.apply(change, &mut Vec::new());
+    }
+
+    fn words(&self) -> Vec<&str> {
+        self.asked.iter().map(|(_, word)| word.as_str()).collect()
+    }
+
+    /// When this was asked for, in seconds from the beginning.
+    fn times(&self, word: &str) -> Vec<i64> {
+        self.asked.iter().filter(|(_, asked)| asked == word).map(|(at, _)| at.since(NOW).as_secs()).collect()
+    }
+}
+
+/// What is asked, in two words.
+fn word(task: &Task) -> String {
+    match task {
+        Task::LookAtNode { node } => format!("look {node}"),
+        Task::ListPods { node } => format!("list {node}"),
+        Task::Patch(patch) => format!("{task} {}", patch.node),
+        Task::Write(Step::Evict { pod, .. } | Step::Delete { pod, .. }) => format!("{task} {}", pod.name),
+        Task::Write(_) => task.to_string(),
+    }
+}
+
+fn orders() -> Orders {
+    Orders { plan: "p1".into(), by: "alice".into(), ..Orders::default() }
+}
+
+fn secs(secs: i64) -> Option<Span> {
+    Some(Span::from_secs(secs))
+}
+
+fn ready_node(name: &str) -> Node {
+    let ready = Condition { kind: "Ready".into(), status: ConditionStatus::True, ..Condition::default() };
+    Node {
+        name: name.into(),
+        uid: format!("uid-{name}").as_str().into(),
+        conditions: [ready].into(),
+        ..Node::default()
+    }
+}
+
+fn replica_set() -> Workload {
+    Workload {
+        kind: WorkloadKind::ReplicaSet,
+        key: Key::new("web", "rs"),
+        uid: "uid-rs".into(),
+        version: Version(1),
+        replicas: Some(50),
+        selector: None,
+        owner: None,
+        replaces_only_failed: false,
+    }
+}
+
+fn running_pod(name: &str, node: &str, uid: Uid) -> Pod {
+    Pod {
+        key: Key::new("web", name),
+        uid,
+        node: Some(node.into()),
+        phase: Phase::Running,
+        ready: Some(PodReady { status: ConditionStatus::True, last_transition: None }),
+        owner: Some(Owner {
+            kind: OwnerKind::Workload(WorkloadKind::ReplicaSet),
+            name: "rs".into(),
+            uid: "uid-rs".into(),
+        }),
+        ..Pod::default()
+    }
+}
