@@ -1,20 +1,14 @@
 //! The built binary as a script meets it: exit codes, words on standard error, and what it prints.
 
-use std::{fs, net::SocketAddr, path::Path, time::Duration};
+#[path = "common/program.rs"]
+mod program;
 
-use kordon::{
-    clock::Clock,
-    demo::{
-        api::{Answer, Api, Fault, Options, Verb},
-        world::{self, World},
-    },
-    engine::{ServerVersion, Settings},
-    k8s::connect::Connection,
-    run::controller::Controller,
-};
+use std::{fs, time::Duration};
+
+use kordon::demo::api::{Answer, Fault, Options, Verb};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, process::Command};
-use tokio_util::sync::{CancellationToken, DropGuard};
+
+use program::{Server, Shell, path};
 
 /// The exit codes, as `docs/cli.md` has them.
 const DONE: i32 = 0;
@@ -348,132 +342,4 @@ async fn a_snapshot_that_cannot_be_written_is_a_failure() {
     let shell = Shell::new();
     let told = shell.refused(&["demo", "--snapshot", "/nowhere/a.txt", "--after", "100ms"], FAILED).await;
     assert!(told.contains("/nowhere/a.txt"), "{told}");
-}
-
-/// Where the program is started: a home without anything in it, and no environment but what is given.
-struct Shell {
-    home: tempfile::TempDir,
-    environment: Vec<(String, String)>,
-}
-
-impl Shell {
-    fn new() -> Self {
-        Self { home: tempfile::tempdir().expect("a folder"), environment: Vec::new() }
-    }
-
-    /// Another shell, with a variable.
-    fn with(&self, name: &str, value: &str) -> Self {
-        Self { environment: vec![(name.into(), value.into())], ..Self::new() }
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let file = self.home.path().join(name);
-        fs::write(&file, text).expect("written");
-        path(&file).to_owned()
-    }
-
-    fn kubeconfig(&self, server: &str, user: Value) -> String {
-        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "here",
-            "clusters": [{"name": "c", "cluster": {"server": server}}],
-            "users": [{"name": "alice", "user": user}],
-            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "alice"}}]});
-        self.file("kubeconfig", &kubeconfig.to_string())
-    }
-
-    async fn run(&self, arguments: &[&str]) -> Output {
-        let output = Command::new(env!("CARGO_BIN_EXE_kordon"))
-            .args(arguments)
-            .env_clear()
-            .env("HOME", self.home.path())
-            .env("TERM", "xterm-256color")
-            .envs(self.environment.iter().cloned())
-            .current_dir(self.home.path())
-            .stdin(std::process::Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .expect("the program starts");
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        let output = Output {
-            code: output.status.code().expect("no signal ended it"),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        };
-        assert!(!output.err.contains("panicked"), "{arguments:?}: {}", output.err);
-        assert!(!output.err.contains('\x1b'), "{arguments:?} sends escape sequences: {:?}", output.err);
-        output
-    }
-
-    /// What is said on standard error by a program that ends with this code and prints nothing.
-    async fn refused(&self, arguments: &[&str], code: i32) -> String {
-        let output = self.run(arguments).await;
-        assert_eq!(output.code, code, "{arguments:?}: {}", output.err);
-        assert_eq!(output.out, "", "{arguments:?}");
-        assert!(!output.err.trim().is_empty(), "{arguments:?} says nothing");
-        output.err
-    }
-}
-
-/// How a program ended, and what it wrote.
-struct Output {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Output {
-    /// What it printed, having done what it was asked for.
-    fn done(self) -> String {
-        assert_eq!((self.code, self.err.as_str()), (DONE, ""));
-        self.out
-    }
-}
-
-/// An API server on loopback, as long as it is held.
-struct Server {
-    api: Api,
-    clock: Clock,
-    url: String,
-    stop: CancellationToken,
-    _stops: DropGuard,
-}
-
-impl Server {
-    async fn start(options: Options) -> Self {
-        let clock = Clock::system();
-        let api = Api::new(clock, options);
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address: SocketAddr = listener.local_addr().expect("bound");
-        let stop = CancellationToken::new();
-        let (server, stopped) = (api.clone(), stop.clone());
-        tokio::spawn(async move { server.serve(listener, stopped).await });
-        Self { api, clock, url: format!("http://{address}"), _stops: stop.clone().drop_guard(), stop }
-    }
-
-    /// Lets the demo's world live behind it, without a controller.
-    fn inhabit(&self) -> World {
-        World::start(&self.api, self.clock, &world::Options::default(), self.stop.child_token())
-    }
-
-    /// Lets kordon's own controller lead, as in the demo. Returns when its lease is there.
-    async fn govern(&self) {
-        let leases = self.api.count("leases");
-        let controller = Controller {
-            connection: Connection::embedded(self.api.client_as("system:kordon-controller"), "here"),
-            settings: Settings::defaults(ServerVersion::new(1, 36)),
-            clock: self.clock,
-            identity: "the-leader".into(),
-        };
-        tokio::spawn(controller.run(self.stop.child_token()));
-        let led = async {
-            while self.api.count("leases") == leases {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(60), led).await.expect("the controller takes its lease");
-    }
-}
-
-fn path(file: &Path) -> &str {
-    file.to_str().expect("temporary names are text")
 }

@@ -176,7 +176,7 @@ fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
     conduct.pause(bench.now);
     bench.advance(&mut conduct, Span::from_secs(100));
     assert_eq!(bench.times("evict a"), [0]);
-    assert!(bench.words().iter().filter(|word| *word == "mark n1").count() >= 4, "marks are renewed");
+    assert!(bench.words().iter().filter(|word| **word == "mark n1").count() >= 4, "marks are renewed");
     conduct.go_on(&bench.cluster, bench.now);
     bench.run(&mut conduct);
     assert_eq!((conduct.ended(), bench.times("evict a")), (Some(End::Done), vec![0, 100]));
