@@ -376,8 +376,9 @@ impl Site {
         let mut killed = 0;
         loop {
             let arguments = [&self.connection()[..], &line, &ENFORCE, &["-o", "json"]].concat();
-            let mut child = self.shell.command(&arguments).stdout(std::process::Stdio::null());
-            let mut child = child.stderr(std::process::Stdio::null()).spawn().expect("started");
+            let mut command = self.shell.command(&arguments);
+            let silent = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+            let mut child = silent.spawn().expect("started");
             let patience = Duration::from_millis(chance.u64(200..2500));
             let survived = killed >= 3 || tokio::time::timeout(patience, child.wait()).await.is_ok();
             if survived {
