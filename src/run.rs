@@ -400,7 +400,7 @@ impl Loop {
 /// Drops something large on another thread: keys do not wait for that.
 fn let_go<T: Send + 'static>(value: T) {
     // Nobody waits for the end of it.
-    let _ = tokio::task::spawn_blocking(move || drop(value));
+    drop(tokio::task::spawn_blocking(move || drop(value)));
 }
 
 /// Sleeps until the moment; for ever where there is none.

@@ -129,7 +129,9 @@ async fn observe(
                     journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),
                 });
                 // Full: see WAITING.
-                let _ = forecast.map(|forecast| give.try_send(Look { forecast, late }));
+                if let Some(forecast) = forecast {
+                    let _ = give.try_send(Look { forecast, late });
+                }
                 next = Box::pin(sleep(EVERY));
             }
         }

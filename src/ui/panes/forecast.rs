@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// What a lane counts.
+type Count = fn(&Totals) -> usize;
+
 /// Cells before the axis.
 const LABELS: u16 = 10;
 
@@ -97,7 +100,7 @@ fn draw_axis(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) -
     let cells = area.width - LABELS;
     draw_ticks(scene, forecast, Rect { x: area.x + LABELS, width: cells, height: 1, ..area }, buf);
     let density = forecast.density(scene.now, usize::from(cells));
-    let lanes: [(&str, fn(&Totals) -> usize, Role); 3] = [
+    let lanes: [(&str, Count, Role); 3] = [
         ("Unknown", |totals| totals.unknown, Role::NodeUnknown),
         ("tainted", |totals| totals.tainted, Role::TaintNoExecute),
         ("evicted", |totals| totals.deleted, Role::EvictionForeseen),
@@ -109,13 +112,7 @@ fn draw_axis(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) -
     Rect { y: area.y + 4, height: area.height - 4, ..area }
 }
 
-fn draw_lane(
-    density: &[Totals],
-    of: fn(&Totals) -> usize,
-    [none, some]: [Style; 2],
-    (x, y): (u16, u16),
-    buf: &mut Buffer,
-) {
+fn draw_lane(density: &[Totals], of: Count, [none, some]: [Style; 2], (x, y): (u16, u16), buf: &mut Buffer) {
     let most = density.iter().map(of).max().unwrap_or(0).max(1);
     for (x, totals) in (x..).zip(density) {
         #[expect(clippy::cast_precision_loss, reason = "a bar has eight heights")]
