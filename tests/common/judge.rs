@@ -262,6 +262,10 @@ impl Judge {
         if let Some(off) = off.filter(|off| is_right && is_within(*off, self.tolerance)) {
             return Verdict::Foretold(off);
         }
+        let slow = self.tolerance + self.slowness(act.at);
+        if off.is_some_and(|off| is_right && is_within(off, slow)) {
+            return Verdict::Explained(SLOW.into());
+        }
         match self.explain(forecast, act) {
             Some(reason) => Verdict::Explained(reason),
             None => {
@@ -271,6 +275,16 @@ impl Judge {
                 Verdict::Unexplained(Miss { off: off.filter(|_| is_right), text })
             }
         }
+    }
+
+    /// How much longer than nothing the controller's passes took just before, as far as it shows: from the first node
+    /// that one found silent to the last. By so much the later ones are put off.
+    fn slowness(&self, at: Timestamp) -> Span {
+        let begun = at - NOTICE - self.period;
+        let found = |act: &&Act| act.sort == Sort::Unknown && act.at >= begun && act.at <= at;
+        let times: Vec<Timestamp> = self.acts.iter().filter(found).map(|act| act.at).collect();
+        let gaps = times.windows(2).map(|pair| pair[1].since(pair[0]));
+        gaps.filter(|gap| *gap * 2 < self.period).fold(Span::ZERO, |sum, gap| sum + gap)
     }
 
     /// The last forecast that was made by then, other than in the very moment of a taint: that one may know of it or
@@ -393,7 +407,9 @@ impl Judge {
     /// The last deed that a forecast made then cannot have known of and that bears on the act, until `until`.
     fn deed(&self, made: Timestamp, act: &Act, until: Timestamp) -> Option<&Done> {
         let bears = |done: &&Done| {
-            done.began <= until
+            // A pod that was not there could not be foretold; one that is there is no reason for anything to fail.
+            (!adds_pods(&done.deed) || until == act.at)
+                && done.began <= until
                 && done.ended + unseen(&done.deed) > made
                 && (self.concerns(done, act, made) || done.node == EVERYWHERE)
         };
@@ -408,12 +424,12 @@ impl Judge {
             }
             Deed::Silence | Deed::AddPod { .. } | Deed::Refill | Deed::Taint | Deed::Untaint => false,
         };
-        done.node == act.node
-            || match act.sort {
-                Sort::NoExecute => stirs_zone,
-                Sort::Deletion => stirs_zone && self.taint_since(made, act).is_some(),
-                Sort::Unknown | Sort::Swap | Sort::Collection => false,
-            }
+        let is_own = done.node == act.node;
+        match act.sort {
+            Sort::NoExecute => stirs_zone || is_own && !adds_pods(&done.deed),
+            Sort::Deletion => is_own || stirs_zone && self.taint_since(made, act).is_some(),
+            Sort::Unknown | Sort::Swap | Sort::Collection => is_own && !adds_pods(&done.deed),
+        }
     }
 
     /// Whether what was foretold for five seconds after the forecast, until so long after the next, came.
@@ -499,6 +515,9 @@ impl Judge {
 const SLIPPED: &str =
     "its zone became disrupted in that pass, and whether a taint slips in before its end is chance";
 
+/// A forecast takes a pass for a matter of a millisecond.
+const SLOW: &str = "the controller's passes took long, for they had much to write";
+
 /// Stands for all nodes in a deed that concerns all.
 const EVERYWHERE: &str = "*";
 
@@ -529,6 +548,10 @@ fn reason(deed: &Done, act: &Act) -> String {
         Deed::Untaint => "was untainted by somebody",
     };
     format!("{whose} {what} less than 5 s before")
+}
+
+fn adds_pods(deed: &Deed) -> bool {
+    matches!(deed, Deed::AddPod { .. } | Deed::Refill)
 }
 
 /// Whether such a thing follows from the taint that its node got after it had waited.
