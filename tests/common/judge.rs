@@ -52,6 +52,8 @@ pub struct Judge {
     sizes: BTreeMap<String, usize>,
     /// When a zone became disrupted, partially or fully.
     disruptions: Vec<(Timestamp, String)>,
+    /// When no node was left that is Ready.
+    blackouts: Vec<Timestamp>,
     /// Pods of which taint eviction said that it deletes them.
     marked: BTreeSet<String>,
     tallies: BTreeMap<Sort, Tally>,
@@ -136,6 +138,7 @@ impl Judge {
             tainted: BTreeMap::new(),
             sizes,
             disruptions: Vec::new(),
+            blackouts: Vec::new(),
             marked: BTreeSet::new(),
             tallies: BTreeMap::new(),
             reverse: Reverse::default(),
@@ -204,6 +207,9 @@ impl Judge {
         self.ready.remove(node);
         if is_disrupted(self) && !before {
             self.disruptions.push((at, zone.into()));
+        }
+        if self.ready.is_empty() {
+            self.blackouts.push(at);
         }
     }
 
@@ -359,9 +365,12 @@ impl Judge {
     fn explain(&self, forecast: &Forecast, act: &Act) -> Option<String> {
         let deed = self.deed(forecast.made, act, act.at);
         if act.sort == Sort::NoExecute
-            && self.is_disrupted_about(act, act.at - self.period, act.at + self.period)
+            && self.is_disrupted_about(act, act.at - self.tolerance, act.at + self.tolerance)
         {
             return Some(SLIPPED.into());
+        }
+        if act.sort != Sort::Unknown && self.is_blackout_about(act) {
+            return Some(BLACKOUT.into());
         }
         let by_deed = deed.map(|deed| (deed.ended + unseen(&deed.deed), reason(deed, act)));
         let (known, reason) = by_deed.or_else(|| {
@@ -376,6 +385,10 @@ impl Judge {
             }
         }
         Some(reason)
+    }
+
+    fn is_blackout_about(&self, act: &Act) -> bool {
+        self.blackouts.iter().any(|at| is_within(at.since(act.at), self.tolerance + self.slowness(act.at)))
     }
 
     /// Whether the zone of a node became disrupted between two points in time.
@@ -468,6 +481,8 @@ impl Judge {
                 && self.is_disrupted_about(step, forecast.made, step.at + self.tolerance + self.period)
             {
                 *self.reverse.explained.entry(SLIPPED.into()).or_default() += 1;
+            } else if step.sort != Sort::Unknown && self.is_blackout_about(step) {
+                *self.reverse.explained.entry(BLACKOUT.into()).or_default() += 1;
             } else {
                 let text = format!(
                     "{step} was foretold at {}, and did not happen{}",
@@ -511,10 +526,13 @@ impl Judge {
     }
 }
 
-/// A pass that finds a zone disrupted slows or stops its queue only at its end, and the tainting loop runs meanwhile.
+/// A pass that finds a zone disrupted slows or stops its queue only at its end, and the tainting loop runs meanwhile;
+/// and a node may be found silent a pass sooner or later.
 const SLIPPED: &str =
-    "its zone became disrupted in that pass, and whether a taint slips in before its end is chance";
-
+    "its zone became disrupted in that pass or the next, and whether a taint slips in before is chance";
+/// What everything being down puts an end to.
+const BLACKOUT: &str =
+    "everything became disrupted at about the same time, which calls off what was under way";
 /// A forecast takes a pass for a matter of a millisecond.
 const SLOW: &str = "the controller's passes took long, for they had much to write";
 
