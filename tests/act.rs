@@ -237,14 +237,17 @@ async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none()
     let mut chance = fastrand::Rng::with_seed(seed);
     let site = Site::new().await;
     let workers = site.workers().await;
-    let mut killed = 0;
-    let mut round = 0;
+    let (mut killed, mut amid, mut round) = (0, 0, 0);
     while killed < kills {
         let nodes =
             [workers[round * 2 % workers.len()].clone(), workers[(round * 2 + 1) % workers.len()].clone()];
-        killed += site.drain_with_kills(&nodes, &mut chance, seed, round).await;
+        let (times, in_the_middle) = site.drain_with_kills(&nodes, &mut chance, seed, round).await;
+        killed += times;
+        amid += in_the_middle;
         round += 1;
     }
+    println!("killed {killed} times, {amid} of them between the first eviction and the end");
+    assert!(amid * 4 >= killed, "only {amid} of {killed} kills came in the middle: they prove little");
 }
 
 /// The program, and a demo cluster that lives twenty times as fast as we do.
@@ -361,19 +364,19 @@ impl Site {
     }
 
     /// Drains two nodes, killed and resumed as chance wants it; then checks what it left behind, and undoes it. Tells
-    /// how often it was killed.
+    /// how often it was killed, and how often of that amid evictions.
     async fn drain_with_kills(
         &self,
         nodes: &[String; 2],
         chance: &mut fastrand::Rng,
         seed: u64,
         round: usize,
-    ) -> usize {
+    ) -> (usize, usize) {
         let told = format!("seed {seed}, round {round}, {nodes:?}");
         let evicted_before = self.evictions().len();
         let mut line = drain(&[&nodes[0], &nodes[1]]);
         line.push("--parallel=2");
-        let mut killed = 0;
+        let (mut killed, mut amid) = (0, 0);
         loop {
             let arguments = [&self.connection()[..], &line, &ENFORCE, &["-o", "json"]].concat();
             let mut command = self.shell.command(&arguments);
@@ -389,6 +392,7 @@ impl Site {
             }
             child.kill().await.expect("killed");
             killed += 1;
+            amid += usize::from(self.evictions().len() > evicted_before);
             self.check_cordons(&told).await;
             if !undertakings(&self.journal().lines().expect("read")).iter().any(|past| past.is_unfinished()) {
                 // Killed before it began: it begins anew.
@@ -416,7 +420,7 @@ impl Site {
         for node in nodes {
             assert!(!cordoned(&self.node(node).await), "{told}: {node} is still cordoned after undo");
         }
-        killed
+        (killed, amid)
     }
 
     /// No node is cordoned that the journal does not tell of.

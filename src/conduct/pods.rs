@@ -313,6 +313,12 @@ impl Conduct {
                 PodStage::Over(PodEnd::Failed("the answer makes no sense".into()))
             }
         };
+        let is_stopped = self.cancelled || self.groups[task.group].is_over();
+        let stage = match stage {
+            // It will not be asked again.
+            PodStage::Held { .. } if is_stopped => PodStage::Over(PodEnd::Cancelled),
+            stage => stage,
+        };
         let failed = matches!(stage, PodStage::Held { by: Hold::Trouble(_), .. });
         task.failures = if failed { task.failures + 1 } else { 0 };
         if matches!(stage, PodStage::Held { by: Hold::Budget(_) | Hold::StaleBudget(_), .. }) {
