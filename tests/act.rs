@@ -5,6 +5,7 @@ mod program;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    process::Stdio,
     time::Duration,
 };
 
@@ -217,7 +218,7 @@ async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
         Fault::always(Answer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Create], "pods/eviction"),
     );
     let line = [&site.connection()[..], &drain(&["general-1a-02"]), &ENFORCE, &["-o", "json"]].concat();
-    let child = site.shell.command(&line).stdout(std::process::Stdio::piped()).spawn().expect("started");
+    let child = site.shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
     let id = rustix::process::Pid::from_raw(child.id().expect("alive").cast_signed()).expect("an id");
     site.until(|site| site.server.api.log().iter().any(|logged| logged.code == 429)).await;
     rustix::process::kill_process(id, rustix::process::Signal::INT).expect("told");
@@ -380,14 +381,13 @@ impl Site {
         loop {
             let arguments = [&self.connection()[..], &line, &ENFORCE, &["-o", "json"]].concat();
             let mut command = self.shell.command(&arguments);
-            let silent = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-            let mut child = silent.spawn().expect("started");
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started");
             let patience = Duration::from_millis(chance.u64(200..2500));
-            let survived = killed >= 3 || tokio::time::timeout(patience, child.wait()).await.is_ok();
-            if survived {
-                let status = tokio::time::timeout(Duration::from_secs(120), child.wait()).await;
-                let status = status.expect("it ends").expect("waited for");
-                assert_eq!(status.code(), Some(DONE), "{told}");
+            if killed >= 3 || tokio::time::timeout(patience, child.wait()).await.is_ok() {
+                let ended = tokio::time::timeout(Duration::from_secs(120), child.wait_with_output()).await;
+                let output = ended.expect("it ends").expect("waited for");
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(DONE), "{told}: {said}");
                 break;
             }
             child.kill().await.expect("killed");
