@@ -80,23 +80,26 @@ async fn scenario(plane: &mut Plane, name: &str, run: impl AsyncFnOnce(&mut Plan
 async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane).await?;
     let client = plane.client();
-    let pod =
-        pods(&client).await?.into_iter().find(|pod| pod.name_any().starts_with("web")).context("a pod")?;
-    let (key, uid) = (key(&pod), Uid::from(&*pod.uid().unwrap_or_default()));
+    let all = pods(&client).await?;
+    let pod = all.iter().find(|pod| pod.name_any().starts_with("web")).context("a pod")?;
+    let (named, uid) = (key(pod), Uid::from(&*pod.uid().unwrap_or_default()));
     let evict = |uid: &Uid| {
-        Task::Write(Step::Evict { pod: key.clone(), uid: uid.clone(), grace: Some(Span::from_secs(1)) })
+        Task::Write(Step::Evict { pod: named.clone(), uid: uid.clone(), grace: Some(Span::from_secs(1)) })
     };
-    let delete = Task::Write(Step::Delete { pod: key.clone(), uid: uid.clone(), grace: None });
+    let delete = Task::Write(Step::Delete { pod: named.clone(), uid: uid.clone(), grace: None });
 
     for task in [&evict(&uid), &delete] {
         ensure!(carry_out(&client, task, Earnest::DryRun).await == Outcome::Done, "{task}: a dry-run");
-        let now = Api::<Pod>::namespaced(client.clone(), "default").get(&key.name).await?;
+        let now = Api::<Pod>::namespaced(client.clone(), "default").get(&named.name).await?;
         ensure!(
             now.uid() == pod.uid() && now.metadata.deletion_timestamp.is_none(),
             "{task}: it was no dry-run"
         );
     }
-    let other = carry_out(&client, &evict(&"another".into()), Earnest::Yes).await;
+    // Of a pod without a budget: under one, the failed precondition would have used it up (spec 4.3).
+    let free = all.iter().find(|pod| pod.name_any().starts_with("db")).map(key).context("a pod")?;
+    let step = Step::Evict { pod: free, uid: "another".into(), grace: None };
+    let other = carry_out(&client, &Task::Write(step), Earnest::Yes).await;
     ensure!(other == Outcome::OtherObject, "{other:?}");
     let forbidden = carry_out(&plane.client_of(NO_CORDON).await?, &evict(&uid), Earnest::Yes).await;
     ensure!(matches!(forbidden, Outcome::Forbidden(_)), "{forbidden:?}");
@@ -115,7 +118,7 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     let done = carry_out(&client, &evict(&uid), Earnest::Yes).await;
     ensure!(done == Outcome::Done, "{done:?}");
     eventually("the pod is gone", Span::from_secs(20), async || {
-        let found = Api::<Pod>::namespaced(client.clone(), "default").get_opt(&key.name).await?;
+        let found = Api::<Pod>::namespaced(client.clone(), "default").get_opt(&named.name).await?;
         Ok(found.is_none().then_some(()))
     })
     .await?;
@@ -132,7 +135,7 @@ async fn no_cordon_no_drain(plane: &mut Plane) -> Result<()> {
     let output = site.run(&["drain", "a1", "--enforce", "--yes"]).await;
     ensure!(output.code == 9, "exit code {}: {}", output.code, output.err);
     ensure!(output.err.contains("patch nodes"), "{}", output.err);
-    ensure!(!audited(plane, NO_CORDON)?.iter().any(|line| is_eviction(line)), "a pod was touched");
+    ensure!(!audited(plane, NO_CORDON)?.iter().any(is_granted_eviction), "a pod was touched");
     ensure!(pods(&plane.client()).await?.len() == before);
     Ok(())
 }
@@ -218,7 +221,7 @@ async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     }
     let mut granted: BTreeMap<String, usize> = BTreeMap::new();
     for line in audited(plane, OPERATOR)? {
-        if is_eviction(&line) && line["responseStatus"]["code"] == 201 {
+        if is_granted_eviction(&line) {
             let uid = &line["requestObject"]["deleteOptions"]["preconditions"]["uid"];
             *granted.entry(uid.as_str().context("an eviction without a uid")?.to_owned()).or_default() += 1;
         }
@@ -406,6 +409,10 @@ fn audited(plane: &Plane, user: &str) -> Result<Vec<Value>> {
 
 fn is_eviction(line: &Value) -> bool {
     line["verb"] == "create" && line["objectRef"]["subresource"] == "eviction"
+}
+
+fn is_granted_eviction(line: &Value) -> bool {
+    is_eviction(line) && line["responseStatus"]["code"] == 201
 }
 
 /// Whether a request was meant to change something: no read, no review of one's own rights, no dry-run. Of deletions

@@ -176,7 +176,7 @@ fn refusal(status: &Status, code: u16, retry_after: Option<Span>) -> Outcome {
     let retry_after = asked.map(Span::from_secs).or(retry_after);
     match code {
         404 => Outcome::Gone,
-        409 if status.message.contains("UID in precondition") => Outcome::OtherObject,
+        409 if names_another_uid(&status.message) => Outcome::OtherObject,
         422 if status.message.contains("metadata.uid") => Outcome::OtherObject,
         409 => Outcome::Conflict,
         429 => match cause("DisruptionBudget") {
@@ -194,6 +194,12 @@ fn refusal(status: &Status, code: u16, retry_after: Option<Span>) -> Outcome {
         401 | 500.. => Outcome::Failed(text),
         _ => Outcome::Refused(text),
     }
+}
+
+/// Whether a conflict is about who is meant, not about what state it is in: in the words of the store, and in those of
+/// the eviction subresource.
+fn names_another_uid(message: &str) -> bool {
+    message.contains("UID in precondition") || message.contains("UID in the precondition")
 }
 
 #[cfg(test)]
@@ -246,6 +252,8 @@ mod tests {
         assert_eq!(of(429, json!({}), "Too many requests"), Outcome::Overloaded { retry_after: None });
         let message = "Operation cannot be fulfilled on pods \"p\": the UID in the precondition (a) does not match \
                        the UID in record (b)";
+        assert_eq!(of(409, json!({}), message), Outcome::OtherObject);
+        let message = "the object has been modified; please apply your changes to the latest version";
         assert_eq!(of(409, json!({}), message), Outcome::Conflict);
         let message = "Precondition failed: UID in precondition: a, UID in object meta: b";
         assert_eq!(of(409, json!({}), message), Outcome::OtherObject);

@@ -33,7 +33,7 @@ use crate::{
     engine::Level,
     executor::errands::Hands,
     journal::{self as disk, Beginning, Hold, Journal, Line, What, Writer},
-    plan::{Action, DrainOptions, NodeChange, Plan, Prospect, Usual},
+    plan::{Action, DrainOptions, NodeChange, Plan, Prospect, Usual, Verdict},
     run::undertaking::{Undertaking, Wish as Meanwhile},
     time::Span,
     ui::text,
@@ -419,9 +419,30 @@ fn is_idle(plan: &Plan) -> bool {
     plan.steps.is_empty() && plan.nodes.iter().all(|node| node.change == NodeChange::None)
 }
 
-/// Plans that would not end, in one line.
+/// Why a plan is not begun: in short, and the first few pods that keep it from its end.
 fn would_not(plan: &Plan) -> Failure {
-    Failure::WouldNot { prospect: plan.prospect(), text: plan::in_short(plan) }
+    const SHOWN: usize = 5;
+    let mut text = plan::in_short(plan);
+    let keeps = |verdict: &Verdict| {
+        matches!(
+            verdict,
+            Verdict::Refused { .. }
+                | Verdict::Blocked { .. }
+                | Verdict::TwoBudgets { .. }
+                | Verdict::Unknown { .. }
+        )
+    };
+    let stuck: Vec<_> = plan.pods.iter().filter(|pod| keeps(&pod.verdict)).collect();
+    for pod in stuck.iter().take(SHOWN) {
+        text.push_str(&format!("\n  pod {}: {}", pod.pod, pod.verdict));
+    }
+    if stuck.len() > SHOWN {
+        text.push_str(&format!("\n  and {} more", stuck.len() - SHOWN));
+    }
+    if plan.prospect() == Prospect::Blocked {
+        text.push_str("\n  --try-blocked begins all the same");
+    }
+    Failure::WouldNot { prospect: plan.prospect(), text }
 }
 
 /// Whether a plan may begin at all.
