@@ -130,3 +130,26 @@ fn in_legacy_mode_the_mark_takes_the_place_of_the_taint() {
     let story = of_node(&sim, "n00");
     assert_eq!(tense(&story, Topic::NodeEviction), Some(Tense::Past), "{story:?}");
 }
+
+#[test]
+fn what_is_pending_on_a_node_is_what_is_pending_of_it_among_all() {
+    let mut legacy = Settings::defaults(ServerVersion::new(1, 23));
+    legacy.set("enable-taint-manager", "false", Origin::Override).expect("a flag of 1.23");
+    for settings in [modern(), legacy] {
+        let mut sim = peaceful(&settings);
+        for node in ["n00", "n01"] {
+            sim.fail(node);
+        }
+        sim.run(Span::from_secs(90));
+        let engine = sim.shadow.as_ref().expect("attached");
+        let all = engine.evictions(&sim.cluster);
+        assert!(!all.is_empty());
+        for node in sim.cluster.nodes().iter() {
+            let mut among: Vec<_> = all.iter().filter(|eviction| eviction.node == node.name).cloned().collect();
+            among.sort_by(|a, b| a.pod.cmp(&b.pod));
+            let mut on = engine.evictions_on(&sim.cluster, node);
+            on.sort_by(|a, b| a.pod.cmp(&b.pod));
+            assert_eq!(on, among, "{}", node.name);
+        }
+    }
+}

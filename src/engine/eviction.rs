@@ -242,28 +242,23 @@ impl Evictor {
         for (key, timer) in &self.timers {
             let (Timer::Running(running) | Timer::Overdue(running)) = timer else { continue };
             let Some(pod) = cluster.pod(key).filter(|pod| pod.termination.is_none()) else { continue };
-            pending.push(PendingEviction {
-                pod: key.clone(),
-                uid: pod.uid.clone(),
-                node: pod.node.clone().unwrap_or_default(),
-                due: Due::At { at: running.fires, known: running.known },
-                why: running.why.clone(),
-            });
+            pending.push(due_at(pod, running));
         }
         for (node, taints) in &self.tainted {
-            for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
-                if tolerance(&pod.tolerations, taints) == Tolerance::ForEver {
-                    pending.push(PendingEviction {
-                        pod: pod.key.clone(),
-                        uid: pod.uid.clone(),
-                        node: node.clone(),
-                        due: Due::Never,
-                        why: Cause::ToleratedForEver.into(),
-                    });
-                }
-            }
+            let pods = cluster.pods_on(node).filter(|pod| pod.termination.is_none());
+            pending.extend(pods.filter_map(|pod| never_due(pod, taints)));
         }
         pending
+    }
+
+    /// The same for the pods of one node.
+    pub fn pending_on(&self, cluster: &Cluster, node: &NodeName) -> Vec<PendingEviction> {
+        let taints = self.tainted.get(node);
+        let of = |pod: &Arc<Pod>| match self.timers.get(&pod.key) {
+            Some(Timer::Running(running) | Timer::Overdue(running)) => Some(due_at(pod, running)),
+            Some(Timer::Tombstone) | None => never_due(pod, taints?),
+        };
+        cluster.pods_on(node).filter(|pod| pod.termination.is_none()).filter_map(of).collect()
     }
 
     /// Upstream `processPodOnNode`; the taints are never empty.
@@ -380,6 +375,28 @@ impl Evictor {
             record(pod, "Cancelling deletion of", &cause.into(), rules, out, now);
         }
     }
+}
+
+/// A pod whose timer runs.
+fn due_at(pod: &Pod, running: &Running) -> PendingEviction {
+    PendingEviction {
+        pod: pod.key.clone(),
+        uid: pod.uid.clone(),
+        node: pod.node.clone().unwrap_or_default(),
+        due: Due::At { at: running.fires, known: running.known },
+        why: running.why.clone(),
+    }
+}
+
+/// A pod that tolerates its node's taints for ever; none where it does not.
+fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
+    (tolerance(&pod.tolerations, taints) == Tolerance::ForEver).then(|| PendingEviction {
+        pod: pod.key.clone(),
+        uid: pod.uid.clone(),
+        node: pod.node.clone().unwrap_or_default(),
+        due: Due::Never,
+        why: Cause::ToleratedForEver.into(),
+    })
 }
 
 /// The node's NoExecute taints, in its order.

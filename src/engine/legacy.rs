@@ -323,22 +323,24 @@ impl Engine {
 
     /// The pods of nodes that are not ready, with the first pass at which their eviction is due.
     pub(super) fn pending_with_nodes(&self, cluster: &Cluster) -> Vec<PendingEviction> {
-        let mut pending = Vec::new();
-        for node in cluster.nodes().iter() {
-            let Some(ready) = node.ready().map(|ready| ready.status) else { continue };
-            let Some(record) = self.records.get(&node.name) else { continue };
-            let Some((since, why)) = self.eviction_from(record, node, ready) else { continue };
-            let at = self.pass_after(since + self.settings.pod_eviction_timeout.value);
-            for pod in cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()) {
-                let (due, why) = match is_daemon(cluster, pod) {
-                    true => (Due::Never, Cause::OfDaemonSet.into()),
-                    false => (Due::At { at, known: record.known }, why.clone()),
-                };
-                let (pod, uid, node) = (pod.key.clone(), pod.uid.clone(), node.name.clone());
-                pending.push(PendingEviction { pod, uid, node, due, why });
-            }
-        }
-        pending
+        cluster.nodes().iter().flat_map(|node| self.pending_with(cluster, node)).collect()
+    }
+
+    /// The same for one node.
+    pub(super) fn pending_with(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
+        let Some(ready) = node.ready().map(|ready| ready.status) else { return Vec::new() };
+        let Some(record) = self.records.get(&node.name) else { return Vec::new() };
+        let Some((since, why)) = self.eviction_from(record, node, ready) else { return Vec::new() };
+        let at = self.pass_after(since + self.settings.pod_eviction_timeout.value);
+        let of = |pod: &Arc<Pod>| {
+            let (due, why) = match is_daemon(cluster, pod) {
+                true => (Due::Never, Cause::OfDaemonSet.into()),
+                false => (Due::At { at, known: record.known }, why.clone()),
+            };
+            let (pod, uid, node) = (pod.key.clone(), pod.uid.clone(), node.name.clone());
+            PendingEviction { pod, uid, node, due, why }
+        };
+        cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()).map(of).collect()
     }
 
     /// The first pass later than this, as far as passes are known; of the past it may be any.

@@ -353,6 +353,14 @@ impl Engine {
         self.zones.iter().map(view).collect()
     }
 
+    /// The pending evictions of one node, in order of their pods.
+    pub fn evictions_on(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
+        match self.rules.profile {
+            Profile::Taint => self.evictor.pending_on(cluster, &node.name),
+            Profile::Legacy => self.pending_with(cluster, node),
+        }
+    }
+
     /// Every pod whose deletion has not begun on a node with NoExecute taints, or in legacy mode on one that is not
     /// ready, and every pod of a node that is missing; soonest first, those that never fall due last.
     pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {

@@ -8,8 +8,8 @@ use crate::{
         WorkloadKind,
     },
     engine::{
-        Cause, Due, Engine, EvictionStatus, Footing, Known, NodeHealth, PendingEviction, Sign, Stage,
-        UNREACHABLE, Why, ZoneState, ZoneView,
+        Cause, Due, Engine, EvictionStatus, Footing, Known, NodeHealth, Sign, Stage, UNREACHABLE, Why,
+        ZoneState, ZoneView,
     },
     time::{Span, Timestamp},
 };
@@ -366,7 +366,7 @@ impl Teller<'_> {
 
     /// What becomes of the node's pods, summed up.
     fn tell_evictions(&self, node: &Node, story: &mut Vec<Link>) {
-        let pending = self.pending(|eviction| eviction.node == node.name);
+        let pending = self.engine.evictions_on(self.cluster, node);
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
         let mut stay = 0;
         for eviction in &pending {
@@ -408,7 +408,8 @@ impl Teller<'_> {
             What::Deleted { pod: deleted, .. } | What::Removed { pod: deleted, .. } => *deleted == pod.key,
             What::Unknown { .. } | What::NoExecute { .. } => false,
         });
-        let pending = self.pending(|eviction| eviction.pod == pod.key).pop();
+        let pending =
+            self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), foreseen) {
             (Some((Due::At { at, known }, why)), _) => {
                 story.extend(toleration(&why).map(|text| Link::new(Tense::Holds, Topic::Toleration, text)));
@@ -446,12 +447,6 @@ impl Teller<'_> {
             }
             _ => link("its node has no NoExecute taint, and none is coming: nothing evicts it"),
         }
-    }
-
-    fn pending(&self, wanted: impl Fn(&PendingEviction) -> bool) -> Vec<PendingEviction> {
-        let mut pending = self.engine.evictions(self.cluster);
-        pending.retain(wanted);
-        pending
     }
 
     /// What is foreseen for the node from now on.
