@@ -145,7 +145,8 @@ fn what_is_pending_on_a_node_is_what_is_pending_of_it_among_all() {
         let all = engine.evictions(&sim.cluster);
         assert!(!all.is_empty());
         for node in sim.cluster.nodes().iter() {
-            let mut among: Vec<_> = all.iter().filter(|eviction| eviction.node == node.name).cloned().collect();
+            let mut among: Vec<_> =
+                all.iter().filter(|eviction| eviction.node == node.name).cloned().collect();
             among.sort_by(|a, b| a.pod.cmp(&b.pod));
             let mut on = engine.evictions_on(&sim.cluster, node);
             on.sort_by(|a, b| a.pod.cmp(&b.pod));
