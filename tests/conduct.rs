@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
-        Change, Cluster, Condition, ConditionStatus, Event, Key, Node, NodeName, Owner, OwnerKind, Phase,
-        Pod, PodReady, Termination, Uid, Version, Workload, WorkloadKind,
+        Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, Event, IntOrPercent, Key, Node,
+        NodeName, Owner, OwnerKind, Phase, Pod, PodReady, Selector, Termination, Uid, Version, Workload,
+        WorkloadKind,
     },
     conduct::{
-        Conduct, DrainMark, End, Errand, NodePatch, NodeSeen, NodeStage, Orders, Outcome, PodEnd, PodStage,
-        Stop, Task,
+        Breach, Conduct, DrainMark, End, Errand, Guards, NodePatch, NodeSeen, NodeStage, Orders, Outcome,
+        PodEnd, PodStage, Stop, Task, drift,
     },
     engine::ServerVersion,
     plan::{Action, DrainOptions, Plan, Step, Usual},
@@ -50,6 +51,63 @@ fn an_exhausted_budget_is_asked_again_after_five_seconds_and_not_before() {
     bench.run(&mut conduct);
     assert_eq!(conduct.ended(), Some(End::Done));
     assert_eq!(bench.times("evict a"), [0, 5, 10]);
+}
+
+#[test]
+fn a_budget_that_is_seen_to_have_room_wakes_as_many_pods_as_it_allows() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    bench.budget(1, 0);
+    for pod in ["evict a", "evict b"] {
+        bench.answer(pod, Outcome::BudgetExhausted("needs 2, has 2".into()));
+    }
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.step(&mut conduct);
+    bench.advance(&mut conduct, Span::from_secs(2));
+    bench.budget(2, 1);
+    conduct.handle_change(&bench.cluster, bench.now);
+    bench.run(&mut conduct);
+    assert_eq!((bench.times("evict a"), bench.times("evict b")), (vec![0, 2], vec![0, 5]));
+    assert_eq!(conduct.ended(), Some(End::Done));
+}
+
+#[test]
+fn guard_rails_name_what_a_plan_would_break() {
+    let bench = Bench::new(&["n1", "n2", "n3"], &[("n1", "a"), ("n2", "b")]);
+    let plan = |nodes: &[&str]| bench.plan(nodes, DrainOptions::default());
+    let names = |guards: &Guards, nodes: &[&str]| -> Vec<&str> {
+        guards.breaches(&plan(nodes), &bench.cluster).iter().map(Breach::guard).collect()
+    };
+    let usual = Guards::default();
+    assert_eq!(names(&usual, &["n1", "n2"]), Vec::<&str>::new());
+    assert_eq!(names(&usual, &["n1", "n2", "n3"]), ["last-ready"]);
+    let strict = Guards {
+        max_nodes: Some(1),
+        max_zone_percent: Some(50),
+        protected_namespaces: ["web".into()].into(),
+        ..Guards::default()
+    };
+    assert_eq!(names(&strict, &["n1"]), ["protected-namespace"]);
+    assert_eq!(names(&strict, &["n3"]), Vec::<&str>::new(), "nothing is on it");
+    assert_eq!(names(&strict, &["n1", "n2"]), ["max-nodes", "max-zone-percent", "protected-namespace"]);
+}
+
+#[test]
+fn what_has_changed_since_a_plan_was_shown_is_told() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    let shown = bench.plan(&["n1"], DrainOptions::default());
+    assert_eq!(drift::between(&shown, &bench.plan(&["n1"], DrainOptions::default())), []);
+    bench.create("c", "n1", "uid-c");
+    bench.replace("a", "n1");
+    bench.evict("b", &"uid-b".into());
+    let drifts = drift::between(&shown, &bench.plan(&["n1"], DrainOptions::default()));
+    let told: Vec<String> = drifts.iter().map(ToString::to_string).collect();
+    let expected = [
+        "pod web/a has come",
+        "pod web/b: leaves has become leaving",
+        "pod web/c has come",
+        "pod web/a has gone",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]
@@ -411,11 +469,16 @@ impl Bench {
     }
 
     fn begin(&self, nodes: &[&str], options: DrainOptions, orders: Orders) -> Conduct {
+        let plan = self.plan(nodes, options);
+        Conduct::begin(&plan, orders, &self.cluster, self.now)
+    }
+
+    fn plan(&self, nodes: &[&str], options: DrainOptions) -> Plan {
         let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
         let usual = Usual { cluster: &self.cluster, now: self.now };
         let version = ServerVersion::new(1, 36);
         let plan = Plan::new(Action::Drain { nodes, options }, &self.cluster, &usual, version, self.now);
-        Conduct::begin(&plan.expect("a plan"), orders, &self.cluster, self.now)
+        plan.expect("a plan")
     }
 
     /// Answers the next request for this with that, once.
@@ -454,9 +517,9 @@ impl Bench {
     }
 
     fn end_pods(&mut self) {
-        let due = |pod: &&mut FakePod| !pod.gone && pod.ends.is_some_and(|at| at <= self.now);
+        let due = |pod: &FakePod| !pod.gone && pod.ends.is_some_and(|at| at <= self.now);
         let ended: Vec<String> =
-            self.pods.iter_mut().filter_map(|(name, mut pod)| due(&&mut pod).then(|| name.clone())).collect();
+            self.pods.iter().filter(|(_, pod)| due(pod)).map(|(name, _)| name.clone()).collect();
         for name in ended {
             let pod = self.pods.get_mut(&name).expect("there");
             pod.gone = true;
@@ -563,6 +626,26 @@ impl Bench {
         let pod = FakePod { node: node.into(), uid: uid.into(), ends: None, gone: false };
         self.pods.insert(name.into(), pod);
         self.apply(Change::Pod(Event::Applied(running_pod(name, node, uid.into()))));
+    }
+
+    /// A budget over all pods, in this version and with so much room.
+    fn budget(&mut self, version: u64, allowed: i32) {
+        let status = BudgetStatus {
+            disruptions_allowed: allowed,
+            current_healthy: 2,
+            desired_healthy: 2 - allowed,
+            expected_pods: 2,
+            ..BudgetStatus::default()
+        };
+        let budget = Budget {
+            key: Key::new("web", "budget"),
+            version: Version(version),
+            selector: Some(Selector::default()),
+            max_unavailable: Some(IntOrPercent::Int(1)),
+            status,
+            ..Budget::default()
+        };
+        self.apply(Change::Budget(Event::Applied(budget)));
     }
 
     /// The pod is gone, and one of its name has come elsewhere.

@@ -198,7 +198,7 @@ async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     plane.grant(OPERATOR, &may_drain()).await?;
     let client = plane.client();
     let site = Site::new(plane.kubeconfig(OPERATOR)?);
-    let (kills, seed) = (number("KORDON_KILLS", 5), number("KORDON_SEED", 1));
+    let (kills, seed) = (number("KORDON_KILLS", 3), number("KORDON_SEED", 1));
     let mut chance = fastrand::Rng::with_seed(seed);
     let (mut killed, mut round) = (0, 0);
     let pairs = [["a1", "b1"], ["a2", "c1"], ["b2", "c2"]];
@@ -264,7 +264,7 @@ impl Site {
             let ends = ["--enforce", "--yes", "--kubeconfig", &self.kubeconfig];
             let mut command = self.shell.command(&[&line[..], &ends].concat());
             let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-            let patience = Duration::from_millis(chance.u64(200..3000));
+            let patience = Duration::from_millis(chance.u64(300..2000));
             if killed >= 3 || tokio::time::timeout(patience, child.wait()).await.is_ok() {
                 let output =
                     tokio::time::timeout(Duration::from_secs(120), child.wait_with_output()).await??;

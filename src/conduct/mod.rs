@@ -24,7 +24,7 @@ pub use mark::{CordonNote, DrainMark};
 pub use report::{End, NodeRow, NodeStage, PodEnd, PodRow, PodStage, Report, Stop};
 
 use crate::{
-    cluster::{Cluster, Key, NodeName, Uid},
+    cluster::{Cluster, Key, NodeName, Uid, Version},
     engine::Level,
     plan::{Action, DrainOptions, Manner, NodeChange, Plan, Rules, Undo, Verdict},
     time::{Span, Timestamp},
@@ -49,6 +49,8 @@ pub struct Conduct {
     nodes: Vec<NodeTask>,
     groups: Vec<Group>,
     pods: Vec<PodTask>,
+    /// How many pods a version of a budget has woken.
+    woken: BTreeMap<Key, (Version, i32)>,
     /// What was asked for and is not answered yet.
     under_way: BTreeMap<ErrandId, Subject>,
     errands: u64,
@@ -171,6 +173,7 @@ impl Conduct {
             nodes: Vec::new(),
             groups: Vec::new(),
             pods: Vec::new(),
+            woken: BTreeMap::new(),
             under_way: BTreeMap::new(),
             errands: 0,
             outbox: VecDeque::new(),

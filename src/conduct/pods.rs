@@ -1,7 +1,5 @@
 //! Makes pods go: each is asked as long as its budget, the server or the clock says so, and watched until it is gone.
 
-use std::collections::BTreeMap;
-
 use super::{
     Conduct, Level, NodeStage, Outcome, PodEnd, PodStage, Stop, Subject, Task, backoff, report::Hold,
 };
@@ -223,7 +221,6 @@ impl Conduct {
     /// Asks the pods to go whose turn it is, in their order.
     fn ask_pods(&mut self, cluster: &Cluster, members: &[usize], now: Timestamp) {
         let mut asked = self.pods.iter().filter(|pod| pod.stage == PodStage::Asked).count();
-        let mut woken: BTreeMap<Key, i32> = BTreeMap::new();
         for &place in members {
             if asked >= AT_ONCE {
                 return;
@@ -232,7 +229,7 @@ impl Conduct {
                 PodStage::Waits => true,
                 PodStage::Held { until, .. } if *until <= now => true,
                 PodStage::Held { by: Hold::Budget(_) | Hold::StaleBudget(_), .. } => {
-                    self.has_recovered(cluster, place, &mut woken)
+                    self.has_recovered(cluster, place)
                 }
                 PodStage::Held { .. } | PodStage::Asked | PodStage::Leaving { .. } | PodStage::Over(_) => {
                     false
@@ -245,15 +242,22 @@ impl Conduct {
         }
     }
 
-    /// Whether the budget that refused a pod is seen to allow it by now; no more pods are woken than it allows.
-    fn has_recovered(&self, cluster: &Cluster, place: usize, woken: &mut BTreeMap<Key, i32>) -> bool {
+    /// Whether the budget that refused a pod is seen to allow it by now. No more pods are woken by one version of it than
+    /// it allows.
+    fn has_recovered(&mut self, cluster: &Cluster, place: usize) -> bool {
         let task = &self.pods[place];
         let Some(budget) = budget_of(cluster, &task.key) else { return false };
-        let so_far = woken.entry(budget.key.clone()).or_default();
+        let (version, allowed) = (budget.version, budget.status.disruptions_allowed);
         let is_current = budget.status.observed_generation >= budget.generation;
-        let allows =
-            budget.version > task.refused_at && is_current && budget.status.disruptions_allowed > *so_far;
-        *so_far += i32::from(allows);
+        if version <= task.refused_at || !is_current {
+            return false;
+        }
+        let woken = self.woken.entry(budget.key.clone()).or_default();
+        if woken.0 != version {
+            *woken = (version, 0);
+        }
+        let allows = woken.1 < allowed;
+        woken.1 += i32::from(allows);
         allows
     }
 
