@@ -12,6 +12,27 @@ pub fn parse_units(text: &str) -> Option<i64> {
     parse(text, 0)
 }
 
+/// An amount of a resource for people: cpu in thousandths as `250m` or `1.5`, bytes as `512Mi`, others as they are.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub fn amount(resource: &str, amount: i64) -> String {
+    const MEBI: f64 = 1024.0 * 1024.0;
+    match resource {
+        "cpu" if amount.abs() < 1000 => format!("{amount}m"),
+        "cpu" if amount % 1000 == 0 => format!("{}", amount / 1000),
+        "cpu" => format!("{:.1}", amount as f64 / 1000.0),
+        _ if resource != "memory"
+            && resource != "ephemeral-storage"
+            && !resource.starts_with("hugepages-") =>
+        {
+            amount.to_string()
+        }
+        _ if amount.unsigned_abs() < 1 << 20 => amount.to_string(),
+        _ if amount.unsigned_abs() < 1 << 30 => format!("{:.0}Mi", amount as f64 / MEBI),
+        _ if amount % (1 << 30) == 0 => format!("{}Gi", amount >> 30),
+        _ => format!("{:.1}Gi", amount as f64 / MEBI / 1024.0),
+    }
+}
+
 /// A quantity times ten to the power of `places`, rounded up.
 fn parse(text: &str, places: i32) -> Option<i64> {
     let digits =

@@ -30,9 +30,17 @@ pub(super) struct Room {
     pub has_soft_taints: bool,
 }
 
+/// What is taken of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    pub cpu_milli: Share,
+    pub memory_bytes: Share,
+    pub pods: Share,
+}
+
 /// What is offered of one resource, and taken of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Share {
+pub struct Share {
     pub offered: i64,
     pub taken: i64,
 }
@@ -45,6 +53,10 @@ impl Share {
 }
 
 impl Room {
+    pub const fn load(&self) -> Load {
+        Load { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: self.pods }
+    }
+
     /// Takes in what a node offers; none where it has gone.
     pub fn offer(&mut self, node: Option<&Node>) {
         let nothing = Node::default();

@@ -1,6 +1,6 @@
 //! A pod that wants a node.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use crate::cluster::{
     Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, SchedulingSpec, Selector, Toleration,
@@ -79,6 +79,39 @@ pub enum Reservation {
     Devices,
     /// The live scheduler looks at some of the nodes only.
     Sampled,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gated(gates) => {
+                let gates: Vec<&str> = gates.iter().map(|gate| &**gate).collect();
+                write!(f, "it waits behind the scheduling gates {}", gates.join(", "))
+            }
+            Self::OtherScheduler(name) => write!(f, "other scheduler ({name}): placement unknown"),
+        }
+    }
+}
+
+impl Reservation {
+    /// A word for it, the same for ever.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Volumes => "volumes",
+            Self::Devices => "devices",
+            Self::Sampled => "sampled",
+        }
+    }
+}
+
+impl fmt::Display for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Volumes => "volume rules not checked",
+            Self::Devices => "device claims not modelled",
+            Self::Sampled => "the live scheduler looks at some of the nodes only",
+        })
+    }
 }
 
 /// What the pod's owner selects (upstream's `helper.DefaultSelector`).

@@ -12,7 +12,7 @@ use super::{
     outcome::{Outcome, Placement, Unschedulable},
     preemption,
     reason::{Reason, Refusal},
-    room::Room,
+    room::{Load, Room},
     rules::Rules,
     score,
     shape::{PodShape, Reservation},
@@ -165,6 +165,31 @@ impl Snapshot {
             reservations.push(Reservation::Sampled);
         }
         Outcome::Placed(Placement { best, ranking, feasible: feasible.len(), reservations })
+    }
+
+    /// The node that [`super::Placement::choice`] would name, without what else is worth knowing; none where no node
+    /// would do, or the default scheduler does not try.
+    pub fn choose(&mut self, shape: &PodShape) -> Option<NodeName> {
+        if shape.obstacle().is_some() {
+            return None;
+        }
+        self.prepare(&shape.spec);
+        let mut filters = Filters::new(self, shape);
+        let feasible: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
+        if feasible.is_empty() {
+            return None;
+        }
+        score::rank(&filters, &feasible).0.into_iter().next()
+    }
+
+    /// What is taken of a node; none where there is no such node.
+    pub fn load(&self, node: &NodeName) -> Option<Load> {
+        Some(self.room(self.number(node)?).load())
+    }
+
+    /// The node as it is here.
+    pub fn node_named(&self, name: &NodeName) -> Option<&Arc<Node>> {
+        Some(self.node(self.number(name)?))
     }
 
     /// The nodes that would do, by name: what is left when scores are not trusted.

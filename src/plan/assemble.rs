@@ -9,6 +9,7 @@ use super::{
     BudgetPlan, Happening, Moment, NodeDrain, NodePlan, Plan, PodPlan, Totals, Window,
     budget::State,
     eviction::{self, Answer, Block, Free, Gate},
+    judgement::Receiver,
     outlook,
     owner::{self, Lost, Return},
     rules::Rules,
@@ -102,6 +103,12 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         let replacement = likely.and_then(|course| course.replacement.as_ref());
         plan.landing = replacement.map(|replacement| replacement.landing.clone());
         plan.ready_again = replacement.and_then(|replacement| replacement.ready);
+        plan.judgement = self.likely.account.judgements.get(&pod.key).cloned();
+        if let (Return::Here, Some(node), Some(_)) =
+            (owner::comes_back(self.cluster, pod), &pod.node, plan.gone.likely)
+        {
+            plan.landing = Some(Landing::Node { node: node.clone(), why: "nowhere but here".into() });
+        }
         plan.quality = self.quality(pod, &plan.verdict);
         plan.lost = lost(self.cluster, pod);
         let unprotected = self.manner() == Manner::Delete
@@ -232,6 +239,11 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         self.likely.moments.iter().filter_map(tell).collect()
     }
 
+    /// The nodes that receive replacements, likely.
+    pub(super) fn receivers(&self) -> Vec<Receiver> {
+        self.likely.account.receivers.clone()
+    }
+
     /// When all groups have ended.
     pub(super) fn ends(&self) -> Window {
         let end = |course: &Course| {
@@ -257,6 +269,7 @@ pub(super) fn bare(pod: &Arc<Pod>, verdict: Verdict) -> PodPlan {
         gone: Window::default(),
         times_out: None,
         landing: None,
+        judgement: None,
         ready_again: None,
         quality: Quality::Certain,
     }
@@ -330,6 +343,12 @@ pub(super) fn count(plan: &mut Plan) {
                 false
             }
         };
+        match &pod.landing {
+            Some(Landing::Node { .. }) => totals.placed += 1,
+            Some(Landing::Nowhere { .. }) => totals.pending += 1,
+            Some(Landing::Somewhere) | None => {}
+        }
+        totals.displaced += pod.judgement.as_ref().map_or(0, |judgement| judgement.displaces.len());
         totals.lost += usize::from(goes && pod.lost.is_some());
         totals.data_lost += usize::from(goes && pod.warnings.iter().any(|warning| warning.loses_data()));
     }

@@ -272,6 +272,7 @@ impl Plan {
     /// Fills what follows from the pods and steps of a plan that removes pods.
     fn finish_removal<S: Surroundings>(&mut self, assembly: &Assembly<'_, S>) {
         self.budgets = assembly.budgets();
+        self.receivers = assembly.receivers();
         self.timeline = assembly.timeline(&self.nodes);
         self.assumptions = ASSUMPTIONS.to_vec();
         for budget in &self.budgets {

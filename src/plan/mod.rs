@@ -10,11 +10,14 @@ pub mod cordon;
 pub mod drain;
 pub mod eviction;
 pub mod filter;
+pub mod judgement;
 pub mod kubectl;
 pub mod label;
 mod outlook;
 pub mod owner;
 pub mod permission;
+pub mod placing;
+pub mod rehouse;
 pub mod rules;
 pub mod simulation;
 pub mod step;
@@ -25,13 +28,16 @@ pub mod undo;
 pub mod verdict;
 pub mod warning;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 pub use drain::DrainOptions;
 pub use eviction::{Answer, Block, Free};
 pub use filter::{Flag, Refusal, Skip};
+pub use judgement::{Account, Displaced, Judgement, Receiver};
 pub use owner::Lost;
 pub use permission::Permission;
+pub use placing::Placing;
+pub use rehouse::{Departure, rehouse};
 pub use rules::Rules;
 pub use simulation::{Manner, Retry};
 pub use step::{Call, Step};
@@ -81,6 +87,8 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// By node in that order, then in the order in which they are tried; skipped ones last.
     pub pods: Vec<PodPlan>,
+    /// The nodes that receive replacements, by name; empty where nobody works placements out.
+    pub receivers: Vec<Receiver>,
     /// The budgets that the pods meet, by name.
     pub budgets: Vec<BudgetPlan>,
     /// What would be written, in order.
@@ -174,6 +182,8 @@ pub struct PodPlan {
     /// When the time allowed for it is over before it is gone.
     pub times_out: Option<Timestamp>,
     pub landing: Option<Landing>,
+    /// What was weighed there; none where nobody works placements out.
+    pub judgement: Option<Arc<Judgement>>,
     /// When its replacement is Ready, likely.
     pub ready_again: Option<Timestamp>,
     /// What the times are worth.
@@ -230,6 +240,12 @@ pub struct Totals {
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
+    /// Replacements that land on a node that is known by name.
+    pub placed: usize,
+    /// Replacements that stay Pending.
+    pub pending: usize,
+    /// Pods that replacements displace.
+    pub displaced: usize,
     /// When everything is over; none where it never is.
     pub ends: Window,
 }
@@ -263,7 +279,7 @@ pub enum Prospect {
 }
 
 impl Plan {
-    /// Works an action out. `surroundings` says what others do meanwhile ([`Usual`] without a placement).
+    /// Works an action out. `surroundings` says what others do meanwhile ([`Placing`], or [`Usual`] without a placement).
     ///
     /// # Errors
     /// A node or pod that is named is not there.
@@ -282,7 +298,9 @@ impl Plan {
             Action::Uncordon { nodes } => {
                 cordon::plan(&action, cluster, nodes, cordon::Way::Uncordon, &rules, now)
             }
-            Action::Taint { nodes, edits } => taint::plan(&action, cluster, nodes, edits, &rules, now),
+            Action::Taint { nodes, edits } => {
+                taint::plan(&action, cluster, nodes, edits, surroundings, &rules, now)
+            }
             Action::Label { nodes, edits } => label::plan(&action, cluster, nodes, edits, &rules, now),
             Action::Drain { nodes, options } => {
                 drain::plan(&action, cluster, nodes, options, surroundings, &rules, now)
@@ -323,6 +341,7 @@ impl Plan {
             version: rules.version,
             nodes: Vec::new(),
             pods: Vec::new(),
+            receivers: Vec::new(),
             budgets: Vec::new(),
             steps: Vec::new(),
             timeline: Vec::new(),
@@ -338,10 +357,7 @@ impl Plan {
 }
 
 /// Looks nodes up by name; all or nothing, and each once.
-fn nodes_named(
-    cluster: &Cluster,
-    names: &[NodeName],
-) -> Result<Vec<std::sync::Arc<crate::cluster::Node>>, PlanError> {
+fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<Arc<crate::cluster::Node>>, PlanError> {
     let mut seen = BTreeSet::new();
     let names: Vec<&NodeName> = names.iter().filter(|name| seen.insert((*name).clone())).collect();
     let missing: Vec<NodeName> =

@@ -71,6 +71,14 @@ pub enum Lost {
     ScaledDown,
 }
 
+/// Whether a pod's owner makes another one while so many of its pods live. Owners that cannot be seen do.
+pub fn wants_more(cluster: &Cluster, pod: &Pod, living: i32) -> bool {
+    match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
+        Some(Found::There(workload)) => workload.replicas.is_none_or(|replicas| living < replicas),
+        Some(Found::Gone | Found::Unknown) | None => true,
+    }
+}
+
 /// What becomes of a pod that leaves. Owners that cannot be seen are taken for alive.
 pub fn comes_back(cluster: &Cluster, pod: &Pod) -> Return {
     let Some(owner) = &pod.owner else { return Return::Never(Lost::NoOwner) };

@@ -11,7 +11,8 @@ use std::{
 use super::{
     budget::{self, DISRUPTION_TIMEOUT, State},
     eviction::{self, Block, Gate, Standing},
-    owner::{self, Found, Return},
+    judgement::Account,
+    owner::{self, Return},
     rules::Rules,
     surroundings::{Bound, Landing, Surroundings},
     warning,
@@ -99,6 +100,8 @@ pub struct Course {
     pub budgets: BTreeMap<Key, State>,
     /// In order of time.
     pub moments: Vec<Moment>,
+    /// What was weighed where replacements landed.
+    pub account: Account,
 }
 
 /// What came of a group.
@@ -339,6 +342,7 @@ impl<'a> Simulation<'a> {
         }
         run.finish();
         run.course.budgets = run.states;
+        run.course.account = run.surroundings.account();
         run.course
     }
 }
@@ -599,6 +603,7 @@ impl<S: Surroundings> Run<'_, S> {
             course.recoveries = recoveries;
             self.tell(Happening::Leaves { pod: pod.key.clone() });
             self.tasks[task].standing.terminating = true;
+            self.surroundings.leaving(&pod);
             if let Some(owner) = &pod.owner
                 && !pod.is_finished()
                 && let Some(living) = self.living.get_mut(&owner.uid)
@@ -688,9 +693,7 @@ impl<S: Surroundings> Run<'_, S> {
         let (pod, now) = (self.tasks[task].pod.clone(), self.now);
         let Some(owner) = &pod.owner else { return };
         let living = self.living.get(&owner.uid).copied().unwrap_or(0);
-        if let Found::There(workload) = owner::find(self.cluster, &pod.key.namespace, owner)
-            && workload.replicas.is_some_and(|replicas| living >= replicas)
-        {
+        if !owner::wants_more(self.cluster, &pod, living) {
             return;
         }
         self.living.insert(owner.uid.clone(), living.saturating_add(1));

@@ -1,11 +1,12 @@
 //! What others do while a plan is carried out: kubelets end pods, controllers and the scheduler bring them back.
 //!
-//! [`Surroundings`] is where a prediction of placement comes in; [`Usual`] does without one.
+//! [`Surroundings`] is where a prediction of placement comes in ([`super::Placing`]); [`Usual`] does without one.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
+use super::judgement::Account;
 use crate::{
-    cluster::{Cluster, ConditionStatus, Name, NodeName, Pod},
+    cluster::{Cluster, ConditionStatus, Name, Node, NodeName, Pod},
     time::{Span, Timestamp},
 };
 
@@ -15,15 +16,26 @@ pub trait Surroundings: Clone {
     /// removes it at once (grace 0) or a finalizer holds it.
     fn stop(&self, pod: &Pod, grace: Span) -> Estimate;
 
-    /// Where the replacement of a pod lands, which is being created now. No pod lands on `closed` nodes. Asked in
-    /// the order in which replacements are created; those before it have landed.
+    /// Where the replacement of a pod lands, which is being created now. `closed` nodes are cordoned. Asked in the
+    /// order in which replacements are created; those before it have landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
     /// How long after its creation the replacement of a pod is Ready, having landed there.
     fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
 
+    /// The pod's deletion begins: it counts no more where pods are spread, and still holds what it has.
+    fn leaving(&mut self, _pod: &Pod) {}
+
     /// The pod's object is gone: what it held is free.
     fn gone(&mut self, _pod: &Pod) {}
+
+    /// The node is as this says now.
+    fn alter(&mut self, _node: Arc<Node>) {}
+
+    /// What was weighed so far, and the nodes that received pods.
+    fn account(&self) -> Account {
+        Account::default()
+    }
 }
 
 /// Where a replacement lands.
@@ -55,6 +67,28 @@ impl Estimate {
 
     pub const fn exactly(span: Span) -> Self {
         Self { soonest: Some(span), likely: Some(span), latest: Some(span), quality: Quality::Certain }
+    }
+
+    /// Both after one another.
+    pub fn and_then(self, next: Self) -> Self {
+        let sum = |one: Option<Span>, other: Option<Span>| Some(one? + other?);
+        Self {
+            soonest: sum(self.soonest, next.soonest),
+            likely: sum(self.likely, next.likely),
+            latest: sum(self.latest, next.latest),
+            quality: self.quality.min(next.quality),
+        }
+    }
+
+    /// Both at once: until the later has ended.
+    pub fn longer(self, other: Self) -> Self {
+        let most = |one: Option<Span>, other: Option<Span>| Some(one?.max(other?));
+        Self {
+            soonest: most(self.soonest, other.soonest),
+            likely: most(self.likely, other.likely),
+            latest: most(self.latest, other.latest),
+            quality: self.quality.min(other.quality),
+        }
     }
 
     pub const fn at(&self, bound: Bound) -> Option<Span> {

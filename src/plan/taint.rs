@@ -7,9 +7,10 @@ use super::{
     Action, Happening, Moment, NodeChange, NodePlan, Plan, PlanError, PodPlan, Window, assemble,
     eviction::{self, Answer},
     nodes_named,
+    rehouse::{Departure, rehouse},
     rules::Rules,
     step::Step,
-    surroundings::{Quality, Surroundings, Usual},
+    surroundings::{Quality, Surroundings},
     syntax,
     verdict::Verdict,
     warning::{self, OfPod, Warning},
@@ -199,16 +200,18 @@ pub fn validate(taints: &[Taint]) -> Vec<(String, String)> {
     faults
 }
 
-pub(super) fn plan(
+pub(super) fn plan<S: Surroundings>(
     action: &Action,
     cluster: &Cluster,
     names: &[NodeName],
     edits: &TaintEdits,
+    surroundings: &S,
     rules: &Rules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
     let mut plan = Plan::blank(action, rules, now);
+    let mut altered = surroundings.clone();
     for node in &nodes {
         let change = match edits.over(node) {
             Err(text) => NodeChange::Refused { text },
@@ -225,20 +228,30 @@ pub(super) fn plan(
                     plan.steps.pop();
                     NodeChange::None
                 } else {
-                    plan.victims(cluster, node, &after, rules, now);
+                    plan.victims(cluster, node, &after, surroundings, rules, now);
+                    altered.alter(Arc::new(Node { taints: after.clone().into(), ..(**node).clone() }));
                     NodeChange::Taints { before: node.taints.to_vec(), after }
                 }
             }
         };
         plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
     }
+    plan.rehouse(cluster, altered);
     plan.finish_taints(&nodes, edits, rules);
     Ok(plan)
 }
 
 impl Plan {
     /// Tells of every pod of a node what its NoExecute taints will do to it, where these change.
-    fn victims(&mut self, cluster: &Cluster, node: &Node, after: &[Taint], rules: &Rules, now: Timestamp) {
+    fn victims<S: Surroundings>(
+        &mut self,
+        cluster: &Cluster,
+        node: &Node,
+        after: &[Taint],
+        surroundings: &S,
+        rules: &Rules,
+        now: Timestamp,
+    ) {
         let no_execute = |list: &[Taint]| -> Vec<Taint> {
             list.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
         };
@@ -247,9 +260,31 @@ impl Plan {
             return;
         }
         for pod in cluster.pods_on(&node.name) {
-            let pod_plan = victim(cluster, pod, &before, &after, rules, now);
+            let pod_plan = victim(cluster, pod, (&before, &after), surroundings, rules, now);
             self.pods.push(pod_plan);
         }
+    }
+
+    /// Says where the replacements of those who are deleted land.
+    fn rehouse<S: Surroundings>(&mut self, cluster: &Cluster, surroundings: S) {
+        let departure = |plan: &PodPlan| {
+            let pod = cluster.pod(&plan.pod)?.clone();
+            Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
+        };
+        let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
+        let (replacements, account) = rehouse(cluster, &departures, &BTreeSet::new(), surroundings);
+        for pod in &mut self.pods {
+            let Some(replacement) = replacements.get(&pod.pod) else { continue };
+            let (of, landing) = (pod.pod.clone(), replacement.landing.clone());
+            pod.landing = Some(landing.clone());
+            pod.ready_again = replacement.ready;
+            pod.judgement = account.judgements.get(&pod.pod).cloned();
+            let what = Happening::Replaced { of: of.clone(), landing };
+            self.timeline.push(Moment { at: replacement.created, what });
+            let ready = replacement.ready.map(|at| Moment { at, what: Happening::Ready { of } });
+            self.timeline.extend(ready);
+        }
+        self.receivers = account.receivers;
     }
 
     fn finish_taints(&mut self, nodes: &[Arc<Node>], edits: &TaintEdits, rules: &Rules) {
@@ -300,11 +335,11 @@ const CONTROLLERS: [&str; 7] = [
 ];
 
 /// What becomes of a pod when its node's NoExecute taints change.
-fn victim(
+fn victim<S: Surroundings>(
     cluster: &Cluster,
     pod: &Arc<Pod>,
-    before: &[Taint],
-    after: &[Taint],
+    (before, after): (&[Taint], &[Taint]),
+    surroundings: &S,
     rules: &Rules,
     now: Timestamp,
 ) -> PodPlan {
@@ -312,7 +347,7 @@ fn victim(
     let mut plan = assemble::bare(pod, verdict);
     let Verdict::Deleted { at, .. } = &plan.verdict else { return plan };
     let at = *at;
-    let stop = Usual { cluster, now }.stop(pod, pod.grace);
+    let stop = surroundings.stop(pod, pod.grace);
     plan.leaves = Window { soonest: Some(at), likely: Some(at), latest: Some(at) };
     plan.gone = Window {
         soonest: stop.soonest.map(|span| at + span),

@@ -33,7 +33,8 @@ use crate::{
     engine::Level,
     executor::errands::Hands,
     journal::{self as disk, Beginning, Hold, Journal, Line, What, Writer},
-    plan::{Action, DrainOptions, NodeChange, Plan, Prospect, Usual, Verdict},
+    placement::Snapshot,
+    plan::{Action, DrainOptions, NodeChange, Placing, Plan, Prospect, Verdict},
     run::undertaking::{Undertaking, Wish as Meanwhile},
     time::Span,
     ui::text,
@@ -163,7 +164,8 @@ impl Site {
         let cluster = &self.asked.app.live.cluster;
         let now = self.clock().now();
         let version = self.asked.app.settings.version;
-        Plan::new(action, cluster, &Usual { cluster, now }, version, now).map_err(plan::not_there)
+        let placing = Placing::new(cluster, Snapshot::new(cluster, version), now);
+        Plan::new(action, cluster, &placing, version, now).map_err(plan::not_there)
     }
 
     /// Says so where a drain on this context was cut off.

@@ -19,8 +19,9 @@ use super::{
 use crate::{
     cluster::{Key, Selector, WorkloadKind},
     k8s::feed::FeedKind,
+    placement::Snapshot,
     plan::{
-        Action, DrainOptions, Plan, PlanError, Prospect, RemovalOptions, Retry, TaintEdits, Usual,
+        Action, DrainOptions, Placing, Plan, PlanError, Prospect, RemovalOptions, Retry, TaintEdits,
         label::LabelEdits,
     },
     time::Span,
@@ -222,7 +223,8 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failu
     let (cluster, now) = (&asked.app.live.cluster, asked.at);
     let action = targets.action(cluster, &asked.namespace);
     let version = asked.app.settings.version;
-    let plan = Plan::new(action, cluster, &Usual { cluster, now }, version, now).map_err(not_there)?;
+    let placing = Placing::new(cluster, Snapshot::new(cluster, version), now);
+    let plan = Plan::new(action, cluster, &placing, version, now).map_err(not_there)?;
     print.output.print(&Report::new(&plan), table::render)?;
     let prospect = plan.prospect();
     asked.done()?;

@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use crate::{
     cluster::NodeName,
+    placement::{Load, Scored, Scorer},
     plan::{
-        Action, BudgetPlan, Happening, Landing, Lost, Moment, NodeChange, NodeDrain, NodePlan, Plan, PodPlan,
-        Prospect, Step, Verdict, Window, budget::Numbers, undo::Back,
+        Action, BudgetPlan, Displaced, Happening, Judgement, Landing, Lost, Moment, NodeChange, NodeDrain,
+        NodePlan, Plan, PodPlan, Prospect, Receiver, Step, Verdict, Window, budget::Numbers, undo::Back,
     },
     time::Timestamp,
 };
@@ -30,6 +31,8 @@ pub struct Report {
     pub totals: TotalsReport,
     pub nodes: Vec<NodeReport>,
     pub pods: Vec<PodReport>,
+    /// The nodes that receive replacements.
+    pub receivers: Vec<ReceiverReport>,
     pub budgets: Vec<BudgetReport>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
@@ -55,6 +58,9 @@ pub struct TotalsReport {
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
+    pub placed: usize,
+    pub pending: usize,
+    pub displaced: usize,
     pub ends: WindowReport,
 }
 
@@ -120,9 +126,92 @@ pub struct PodReport {
     pub landing: Option<&'static str>,
     pub landing_node: Option<NodeName>,
     pub landing_why: Option<String>,
+    /// What was weighed there; null where the scheduler is not asked.
+    pub placement: Option<PlacementReport>,
     pub ready_again_in_seconds: Option<f64>,
     /// `guess`, `declared`, `measured` or `certain`.
     pub quality: &'static str,
+}
+
+/// What was weighed where a pod lands.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementReport {
+    /// How many nodes would do.
+    pub feasible: usize,
+    /// How many of them are as good as the best.
+    pub best: usize,
+    /// Points from the best to the next.
+    pub margin: Option<i64>,
+    pub close_call: bool,
+    /// The best and their runners-up, best first.
+    pub ranking: Vec<ScoredReport>,
+    /// Where no node would do as it is.
+    pub reasons: Vec<ReasonReport>,
+    pub displaces: Vec<DisplacedReport>,
+    /// What would help, in words.
+    pub help: Vec<String>,
+    /// `volumes`, `devices` or `sampled`.
+    pub not_modelled: Vec<&'static str>,
+    /// Why the default scheduler does not place it.
+    pub obstacle: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScoredReport {
+    pub node: NodeName,
+    pub score: i64,
+    /// What it is made of, weighted.
+    pub parts: PartsReport,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PartsReport {
+    pub least_allocated: i64,
+    pub balanced_allocation: i64,
+    pub taints: i64,
+    pub node_affinity: i64,
+    pub spread: i64,
+    pub pod_affinity: i64,
+    pub images: i64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReasonReport {
+    pub reason: String,
+    pub nodes: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisplacedReport {
+    pub namespace: String,
+    pub pod: String,
+    pub node: NodeName,
+    /// Where its own replacement lands, in words.
+    pub text: String,
+}
+
+/// A node that receives pods.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReceiverReport {
+    pub node: NodeName,
+    pub before: LoadReport,
+    pub after: LoadReport,
+    pub offers: LoadReport,
+}
+
+/// Requests, or what a node offers.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadReport {
+    pub cpu_milli: i64,
+    pub memory_bytes: i64,
+    pub pods: i64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -214,6 +303,7 @@ impl Report {
             totals: totals(plan),
             nodes: plan.nodes.iter().map(|node| self::node(node, made)).collect(),
             pods: plan.pods.iter().map(|pod| self::pod(pod, made)).collect(),
+            receivers: plan.receivers.iter().map(receiver).collect(),
             budgets: plan.budgets.iter().map(budget).collect(),
             warnings: plan
                 .warnings
@@ -266,6 +356,9 @@ fn totals(plan: &Plan) -> TotalsReport {
         refused_pods: totals.refused_pods,
         lost: totals.lost,
         data_lost: totals.data_lost,
+        placed: totals.placed,
+        pending: totals.pending,
+        displaced: totals.displaced,
         ends: window(totals.ends, plan.made),
     }
 }
@@ -358,8 +451,75 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PodReport {
         landing,
         landing_node,
         landing_why,
+        placement: pod.judgement.as_deref().map(PlacementReport::new),
         ready_again_in_seconds: pod.ready_again.map(|at| seconds(at, made)),
         quality: pod.quality.as_str(),
+    }
+}
+
+impl PlacementReport {
+    pub fn new(judgement: &Judgement) -> Self {
+        Self {
+            feasible: judgement.feasible,
+            best: judgement.best,
+            margin: judgement.margin,
+            close_call: judgement.close_call,
+            ranking: judgement.ranking.iter().map(scored).collect(),
+            reasons: judgement
+                .reasons
+                .iter()
+                .map(|(reason, nodes)| ReasonReport { reason: reason.to_string(), nodes: *nodes })
+                .collect(),
+            displaces: judgement.displaces.iter().map(displaced).collect(),
+            help: judgement.help.as_ref().map(|help| help.words()).unwrap_or_default(),
+            not_modelled: judgement.reservations.iter().map(|reservation| reservation.word()).collect(),
+            obstacle: judgement.obstacle.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+fn scored(scored: &Scored) -> ScoredReport {
+    let part = |scorer: Scorer| {
+        let place = Scorer::ALL.iter().position(|of| *of == scorer);
+        place.map_or(0, |place| scored.parts[place])
+    };
+    ScoredReport {
+        node: scored.node.clone(),
+        score: scored.total,
+        parts: PartsReport {
+            least_allocated: part(Scorer::LeastAllocated),
+            balanced_allocation: part(Scorer::BalancedAllocation),
+            taints: part(Scorer::Taints),
+            node_affinity: part(Scorer::NodeAffinity),
+            spread: part(Scorer::Spread),
+            pod_affinity: part(Scorer::PodAffinity),
+            images: part(Scorer::Images),
+        },
+    }
+}
+
+fn displaced(displaced: &Displaced) -> DisplacedReport {
+    DisplacedReport {
+        namespace: displaced.pod.namespace.to_string(),
+        pod: displaced.pod.name.to_string(),
+        node: displaced.node.clone(),
+        text: displaced.to_string(),
+    }
+}
+
+fn receiver(receiver: &Receiver) -> ReceiverReport {
+    let Receiver { node, before, after } = receiver;
+    let load = |of: fn(&Load) -> [i64; 3], load: &Load| {
+        let [cpu_milli, memory_bytes, pods] = of(load);
+        LoadReport { cpu_milli, memory_bytes, pods }
+    };
+    let taken = |load: &Load| [load.cpu_milli.taken, load.memory_bytes.taken, load.pods.taken];
+    let offered = |load: &Load| [load.cpu_milli.offered, load.memory_bytes.offered, load.pods.offered];
+    ReceiverReport {
+        node: node.clone(),
+        before: load(taken, before),
+        after: load(taken, after),
+        offers: load(offered, after),
     }
 }
 
@@ -444,6 +604,7 @@ mod tests {
         let text = || "text".to_owned();
         let window =
             WindowReport { soonest_seconds: Some(1.0), likely_seconds: Some(2.0), latest_seconds: Some(3.0) };
+        let load = LoadReport { cpu_milli: 500, memory_bytes: 1 << 30, pods: 3 };
         let numbers = NumbersReport { expected: 3, desired: 2, healthy: 3, allowed: 1 };
         Report {
             schema: "kordon.plan/v1",
@@ -467,6 +628,9 @@ mod tests {
                 refused_pods: 0,
                 lost: 0,
                 data_lost: 0,
+                placed: 1,
+                pending: 0,
+                displaced: 0,
                 ends: window,
             },
             nodes: vec![NodeReport {
@@ -508,9 +672,11 @@ mod tests {
                 landing: Some("node"),
                 landing_node: Some("n2".into()),
                 landing_why: Some(text()),
+                placement: Some(full_placement()),
                 ready_again_in_seconds: Some(1.0),
                 quality: "guess",
             }],
+            receivers: vec![ReceiverReport { node: "n2".into(), before: load, after: load, offers: load }],
             budgets: vec![BudgetReport {
                 namespace: text(),
                 name: text(),
@@ -545,6 +711,39 @@ mod tests {
             }],
             undo: vec![UndoReport { node: "n1".into(), uid: text(), back: vec![text()] }],
             assumptions: vec!["nobody else acts"],
+        }
+    }
+
+    fn full_placement() -> PlacementReport {
+        let text = || "text".to_owned();
+        PlacementReport {
+            feasible: 2,
+            best: 1,
+            margin: Some(4),
+            close_call: false,
+            ranking: vec![ScoredReport {
+                node: "n2".into(),
+                score: 300,
+                parts: PartsReport {
+                    least_allocated: 50,
+                    balanced_allocation: 90,
+                    taints: 0,
+                    node_affinity: 0,
+                    spread: 160,
+                    pod_affinity: 0,
+                    images: 0,
+                },
+            }],
+            reasons: vec![ReasonReport { reason: text(), nodes: 1 }],
+            displaces: vec![DisplacedReport {
+                namespace: text(),
+                pod: text(),
+                node: "n2".into(),
+                text: text(),
+            }],
+            help: vec![text()],
+            not_modelled: vec!["volumes"],
+            obstacle: Some(text()),
         }
     }
 

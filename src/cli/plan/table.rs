@@ -1,12 +1,14 @@
 //! A plan as aligned text.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     super::columns::{none, section, shown},
-    report::{BudgetReport, NodeReport, PodReport, Report, WindowReport},
+    report::{BudgetReport, LoadReport, NodeReport, PodReport, ReceiverReport, Report, WindowReport},
 };
 use crate::{
+    cluster::quantity,
+    placement::Reservation,
     plan::{Plan, Prospect},
     time::Span,
 };
@@ -23,7 +25,8 @@ pub fn render(report: &Report) -> String {
         section(&mut out, ["NODE", "CHANGE"], nodes);
     }
     let pods: Vec<_> = report.pods.iter().map(pod).collect();
-    section(&mut out, ["POD", "NODE", "LEAVES", "GONE", "READY AGAIN", "VERDICT", "MIND"], pods);
+    section(&mut out, ["POD", "NODE", "LEAVES", "GONE", "LANDS ON", "READY AGAIN", "VERDICT", "MIND"], pods);
+    placements(&mut out, report);
     let budgets: Vec<_> = report.budgets.iter().map(budget).collect();
     section(&mut out, ["BUDGET", "NEEDS", "HAS", "OF", "ALLOWS", "PODS HERE", "IN THE END"], budgets);
     let warnings: Vec<_> = report.warnings.iter().map(|warning| [warning.text.clone()]).collect();
@@ -53,6 +56,8 @@ fn head(out: &mut String, report: &Report) {
         (totals.refused_pods, "refused"),
         (totals.lost, "lost for good"),
         (totals.data_lost, "lose data"),
+        (totals.pending, "replacements stay Pending"),
+        (totals.displaced, "displaced"),
     ];
     let counted: Vec<String> = counts
         .iter()
@@ -114,24 +119,80 @@ fn drained_node(node: &NodeReport) -> [String; 6] {
     ]
 }
 
-fn pod(pod: &PodReport) -> [String; 7] {
+fn pod(pod: &PodReport) -> [String; 8] {
     let goes = pod.leaves.likely_seconds.is_some() || pod.gone.likely_seconds.is_some();
     let mut mind: Vec<&str> =
         pod.lost.map(|_| "lost for good").into_iter().chain(pod.warnings.iter().copied()).collect();
     if pod.times_out_in_seconds.is_some() {
         mind.insert(0, "times out");
     }
-    if pod.landing == Some("nowhere") {
-        mind.push("replacement stays Pending");
-    }
     [
         format!("{}/{}", pod.namespace, pod.pod),
         pod.node.as_deref().map_or(none(), str::to_owned),
         pod.leaves.likely_seconds.map_or(none(), span),
         if goes { moment(pod.gone.likely_seconds) } else { none() },
+        lands_on(pod),
         pod.ready_again_in_seconds.map_or(none(), |seconds| format!("~{}", span(seconds))),
         pod.text.clone(),
         if mind.is_empty() { none() } else { mind.join(", ") },
+    ]
+}
+
+fn lands_on(pod: &PodReport) -> String {
+    match (pod.landing, &pod.landing_node, &pod.landing_why) {
+        (Some("node"), Some(node), Some(why)) => format!("{node} ({why})"),
+        (Some("nowhere"), ..) => "nowhere: Pending".into(),
+        (Some(landing), ..) => landing.into(),
+        (None, ..) => none(),
+    }
+}
+
+/// Who stays Pending and what would help, who is displaced, what the nodes that receive pods have to bear.
+fn placements(out: &mut String, report: &Report) {
+    let (mut pending, mut displaced, mut not_modelled) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for pod in &report.pods {
+        let Some(placement) = &pod.placement else { continue };
+        let name = format!("{}/{}", pod.namespace, pod.pod);
+        if pod.landing == Some("nowhere") {
+            pending.push([name.clone(), pod.landing_why.clone().unwrap_or_else(none)]);
+            pending.extend(placement.help.iter().map(|help| [String::new(), format!("help: {help}")]));
+        }
+        displaced.extend(placement.displaces.iter().map(|victim| [victim.text.clone(), name.clone()]));
+        not_modelled.extend(placement.not_modelled.iter().map(|what| not_modelled_words(what)));
+        not_modelled.extend(placement.obstacle.clone());
+    }
+    section(out, ["STAYS PENDING", "WHY"], pending);
+    section(out, ["DISPLACED", "BY THE REPLACEMENT OF"], displaced);
+    let receivers = report.receivers.iter().map(receiver).collect();
+    section(out, ["RECEIVES", "PODS", "CPU", "MEMORY"], receivers);
+    if !not_modelled.is_empty() {
+        let told: Vec<String> = not_modelled.into_iter().collect();
+        let _ = writeln!(out, "\nplacement holds but for: {}", shown(&told.join("; ")));
+    }
+}
+
+fn not_modelled_words(word: &str) -> String {
+    let reservation = [Reservation::Volumes, Reservation::Devices, Reservation::Sampled];
+    let told = reservation.into_iter().find(|reservation| reservation.word() == word);
+    told.map_or_else(|| word.to_owned(), |reservation| reservation.to_string())
+}
+
+/// `3 -> 5 of 110`
+fn receiver(receiver: &ReceiverReport) -> [String; 4] {
+    let ReceiverReport { node, before, after, offers } = receiver;
+    let share = |resource: &str, of: fn(&LoadReport) -> i64| {
+        let amount = |load: &LoadReport| quantity::amount(resource, of(load));
+        let percent = match of(offers) {
+            offered if offered > 0 => format!(" ({} %)", of(after).saturating_mul(100) / offered),
+            _ => String::new(),
+        };
+        format!("{} -> {} of {}{percent}", amount(before), amount(after), amount(offers))
+    };
+    [
+        node.to_string(),
+        share("pods", |load| load.pods),
+        share("cpu", |load| load.cpu_milli),
+        share("memory", |load| load.memory_bytes),
     ]
 }
 

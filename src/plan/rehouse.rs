@@ -1,0 +1,101 @@
+//! Where the replacements of pods land that leave at known times, whatever budgets say: taints, failing nodes.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    judgement::Account,
+    owner::{self, Return},
+    simulation::Replacement,
+    surroundings::{Bound, Landing, Surroundings},
+};
+use crate::{
+    cluster::{Cluster, Key, NodeName, Pod, Uid},
+    time::Timestamp,
+};
+
+/// A pod that leaves.
+#[derive(Clone, Debug)]
+pub struct Departure {
+    pub pod: Arc<Pod>,
+    /// When its deletion begins.
+    pub leaves: Timestamp,
+    /// When its object is gone; none is never.
+    pub gone: Option<Timestamp>,
+}
+
+/// What happens at a time; at the same time in this order, and pods of high priority first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Leaves,
+    Gone,
+    Replaced,
+}
+
+/// Lets the pods leave and be replaced in order of time. No pod that heeds a cordon lands on `closed` nodes.
+pub fn rehouse<S: Surroundings>(
+    cluster: &Cluster,
+    departures: &[Departure],
+    closed: &BTreeSet<NodeName>,
+    mut surroundings: S,
+) -> (BTreeMap<Key, Replacement>, Account) {
+    let mut events: Vec<(Timestamp, Event, Reverse<i32>, usize)> = Vec::new();
+    for (place, departure) in departures.iter().enumerate() {
+        let priority = Reverse(departure.pod.priority);
+        events.push((departure.leaves, Event::Leaves, priority, place));
+        events.extend(departure.gone.map(|at| (at, Event::Gone, priority, place)));
+        let replaced = match owner::comes_back(cluster, &departure.pod) {
+            Return::AtOnce(_) => Some(departure.leaves),
+            Return::WhenGone(_) => departure.gone,
+            Return::Here | Return::Never(_) => None,
+        };
+        events.extend(replaced.map(|at| (at, Event::Replaced, priority, place)));
+    }
+    events.sort_unstable();
+    let mut living: BTreeMap<Uid, i32> = BTreeMap::new();
+    let mut replacements = BTreeMap::new();
+    for (at, event, _, place) in events {
+        let pod = &departures[place].pod;
+        match event {
+            Event::Leaves => {
+                surroundings.leaving(pod);
+                if let Some(living) = living_pods(cluster, pod, &mut living)
+                    && pod.termination.is_none()
+                    && !pod.is_finished()
+                {
+                    *living -= 1;
+                }
+            }
+            Event::Gone => surroundings.gone(pod),
+            Event::Replaced => {
+                let Some(living) = living_pods(cluster, pod, &mut living) else { continue };
+                if !owner::wants_more(cluster, pod, *living) {
+                    continue;
+                }
+                *living = living.saturating_add(1);
+                let landing = surroundings.land(pod, closed);
+                let ready = match &landing {
+                    Landing::Nowhere { .. } => None,
+                    Landing::Node { .. } | Landing::Somewhere => {
+                        surroundings.ready(pod, &landing).at(Bound::Likely).map(|takes| at + takes)
+                    }
+                };
+                replacements.insert(pod.key.clone(), Replacement { landing, created: at, ready });
+            }
+        }
+    }
+    (replacements, surroundings.account())
+}
+
+/// How many pods of a pod's owner live.
+fn living_pods<'l>(cluster: &Cluster, pod: &Pod, living: &'l mut BTreeMap<Uid, i32>) -> Option<&'l mut i32> {
+    let owner = pod.owner.as_ref()?;
+    let count = || {
+        let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        i32::try_from(cluster.pods_owned_by(&owner.uid).filter(lives).count()).unwrap_or(i32::MAX)
+    };
+    Some(living.entry(owner.uid.clone()).or_insert_with(count))
+}
