@@ -4,10 +4,12 @@ mod assume;
 mod carry_out;
 mod outlook;
 pub mod story;
+mod succession;
 
 pub use assume::{Assumptions, Happens, Incident};
 pub use carry_out::carry_out;
 pub use outlook::{Coming, Row, Totals};
+pub use succession::{Fate, Successor};
 
 use std::collections::BTreeMap;
 

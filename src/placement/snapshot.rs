@@ -182,6 +182,20 @@ impl Snapshot {
         score::rank(&filters, &feasible).0.into_iter().next()
     }
 
+    /// How many nodes refuse the pod for each reason, whether or not others would do.
+    pub fn refusals(&mut self, shape: &PodShape) -> BTreeMap<Reason, usize> {
+        self.prepare(&shape.spec);
+        let mut filters = Filters::new(self, shape);
+        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
+        for node in self.node_numbers() {
+            let Err(refusal) = filters.judge(node) else { continue };
+            for reason in refusal.reasons {
+                *reasons.entry(reason).or_default() += 1;
+            }
+        }
+        reasons
+    }
+
     /// What is taken of a node; none where there is no such node.
     pub fn load(&self, node: &NodeName) -> Option<Load> {
         Some(self.room(self.number(node)?).load())

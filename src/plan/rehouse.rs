@@ -13,7 +13,7 @@ use super::{
     surroundings::{Bound, Landing, Surroundings},
 };
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod, Uid},
+    cluster::{Cluster, Key, Node, NodeName, Pod, Uid},
     time::Timestamp,
 };
 
@@ -30,15 +30,18 @@ pub struct Departure {
 /// What happens at a time; at the same time in this order, and pods of high priority first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    Altered,
     Leaves,
     Gone,
     Replaced,
 }
 
-/// Lets the pods leave and be replaced in order of time. No pod that heeds a cordon lands on `closed` nodes.
+/// Lets the pods leave and be replaced in order of time, while nodes become what `alterations` say. `closed` nodes are
+/// cordoned.
 pub fn rehouse<S: Surroundings>(
     cluster: &Cluster,
     departures: &[Departure],
+    alterations: &[(Timestamp, Arc<Node>)],
     closed: &BTreeSet<NodeName>,
     mut surroundings: S,
 ) -> (BTreeMap<Key, Replacement>, Account) {
@@ -54,12 +57,20 @@ pub fn rehouse<S: Surroundings>(
         };
         events.extend(replaced.map(|at| (at, Event::Replaced, priority, place)));
     }
+    for (place, (at, _)) in alterations.iter().enumerate() {
+        events.push((*at, Event::Altered, Reverse(i32::MAX), place));
+    }
     events.sort_unstable();
     let mut living: BTreeMap<Uid, i32> = BTreeMap::new();
     let mut replacements = BTreeMap::new();
     for (at, event, _, place) in events {
+        if event == Event::Altered {
+            surroundings.alter(alterations[place].1.clone());
+            continue;
+        }
         let pod = &departures[place].pod;
         match event {
+            Event::Altered => {}
             Event::Leaves => {
                 surroundings.leaving(pod);
                 if let Some(living) = living_pods(cluster, pod, &mut living)

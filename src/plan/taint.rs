@@ -272,7 +272,7 @@ impl Plan {
             Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
         };
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
-        let (replacements, account) = rehouse(cluster, &departures, &BTreeSet::new(), surroundings);
+        let (replacements, account) = rehouse(cluster, &departures, &[], &BTreeSet::new(), surroundings);
         for pod in &mut self.pods {
             let Some(replacement) = replacements.get(&pod.pod) else { continue };
             let (of, landing) = (pod.pod.clone(), replacement.landing.clone());

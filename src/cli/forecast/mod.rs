@@ -16,7 +16,9 @@ use super::{
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
     engine::Engine,
-    forecast::{Assumptions, Forecast, Happens, Incident},
+    forecast::{Assumptions, Forecast, Happens, Incident, Successor},
+    placement::Snapshot,
+    plan::{Account, Placing},
     time::{Span, Timestamp},
 };
 use report::Report;
@@ -145,7 +147,11 @@ fn tell(
         let comes_anyway: BTreeSet<_> = anyway.steps.iter().map(|step| (step.at, &step.what)).collect();
         forecast.steps.retain(|step| !comes_anyway.contains(&(step.at, &step.what)));
     }
-    let subject = Subject { engine, cluster: &live.cluster, failing: failing.as_ref(), now: asked.at };
+    let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
+    let placing = Placing::new(&live.cluster, snapshot, asked.at);
+    let succession = forecast.succession(&assumptions, &live.cluster, placing);
+    let subject =
+        Subject { engine, cluster: &live.cluster, failing: failing.as_ref(), now: asked.at, succession };
     once.output.print(&Report::new(&subject, &assumptions, &forecast), table::render)?;
     asked.done()
 }
@@ -156,6 +162,8 @@ struct Subject<'a> {
     cluster: &'a Cluster,
     failing: Option<&'a BTreeSet<NodeName>>,
     now: Timestamp,
+    /// What comes after the pods that go, and the nodes that receive it.
+    succession: (Vec<Successor>, Account),
 }
 
 fn known(cluster: &Cluster, node: &NodeName) -> Result<(), Failure> {

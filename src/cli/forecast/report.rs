@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Subject;
+use super::{super::plan::ReceiverReport, Subject};
 use crate::{
     cluster::NodeName,
     engine::{Chance, Footing, Why, ZoneView},
-    forecast::{Assumptions, Forecast, Happens, Incident, Step, Totals, What},
+    forecast::{Assumptions, Fate, Forecast, Happens, Incident, Step, Successor, Totals, What},
+    plan::{Account, Landing},
     time::Timestamp,
 };
 
@@ -32,6 +33,10 @@ pub struct Report {
     pub chances: Vec<ChanceReport>,
     /// Of a failure, the pods of the failing nodes that are not deleted.
     pub staying: Vec<StayingReport>,
+    /// What comes after the pods that go.
+    pub successors: Vec<SuccessorReport>,
+    /// The nodes that receive replacements.
+    pub receivers: Vec<ReceiverReport>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -40,6 +45,10 @@ pub struct TotalsReport {
     pub unknown: usize,
     pub tainted: usize,
     pub deleted: usize,
+    pub placed: usize,
+    pub pending: usize,
+    pub waiting: usize,
+    pub lost: usize,
 }
 
 /// A zone now and at the forecast's end.
@@ -92,10 +101,34 @@ pub struct StayingReport {
     pub node: NodeName,
 }
 
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuccessorReport {
+    pub namespace: String,
+    /// The pod that goes.
+    pub pod: String,
+    pub from: NodeName,
+    /// When its replacement is created; null where none is.
+    pub at: Option<Timestamp>,
+    pub in_seconds: Option<f64>,
+    /// `node`, `somewhere`, `nowhere` (it stays Pending), `waits` or `lost`.
+    pub landing: &'static str,
+    pub node: Option<NodeName>,
+    pub why: Option<String>,
+    pub ready_in_seconds: Option<f64>,
+    pub help: Vec<String>,
+}
+
 impl Report {
     pub fn new(subject: &Subject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
         let Totals { unknown, tainted, deleted } = forecast.totals(now);
+        let (successors, account) = &subject.succession;
+        let successors: Vec<SuccessorReport> =
+            successors.iter().map(|successor| successor_report(successor, account, now)).collect();
+        let count = |what: &str| successors.iter().filter(|successor| successor.landing == what).count();
+        let (placed, pending, waiting, lost) =
+            (count("node"), count("nowhere"), count("waits"), count("lost"));
         Self {
             schema: "kordon.forecast/v1",
             taken_at: now,
@@ -106,11 +139,13 @@ impl Report {
                 Footing::NoController { .. } => "noController",
             },
             assumptions: stated(assumptions, now),
-            totals: TotalsReport { unknown, tainted, deleted },
+            totals: TotalsReport { unknown, tainted, deleted, placed, pending, waiting, lost },
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
             chances: forecast.chances.iter().map(|chance| chance_report(chance, now)).collect(),
             staying: staying(subject, forecast),
+            receivers: account.receivers.iter().map(ReceiverReport::new).collect(),
+            successors,
         }
     }
 }
@@ -174,6 +209,38 @@ fn chance_report(chance: &Chance, now: Timestamp) -> ChanceReport {
     }
 }
 
+fn successor_report(successor: &Successor, account: &Account, now: Timestamp) -> SuccessorReport {
+    let (at, landing, ready) = match &successor.fate {
+        Fate::Replaced { at, landing, ready } => (Some(*at), Some(landing), *ready),
+        Fate::Waits | Fate::Lost => (None, None, None),
+    };
+    let (word, node, why) = match (landing, &successor.fate) {
+        (Some(Landing::Node { node, why }), _) => ("node", Some(node.clone()), Some(why.to_string())),
+        (Some(Landing::Somewhere), _) => ("somewhere", None, None),
+        (Some(Landing::Nowhere { why }), _) => ("nowhere", None, Some(why.to_string())),
+        (None, Fate::Waits) => {
+            ("waits", None, Some("nothing comes until the old object has gone".to_owned()))
+        }
+        (None, Fate::Lost | Fate::Replaced { .. }) => {
+            ("lost", None, Some("nobody brings it back".to_owned()))
+        }
+    };
+    let seconds = |at: Timestamp| at.since(now).as_secs_f64();
+    let judgement = account.judgements.get(&successor.of);
+    SuccessorReport {
+        namespace: successor.of.namespace.to_string(),
+        pod: successor.of.name.to_string(),
+        from: successor.from.clone(),
+        at,
+        in_seconds: at.map(seconds),
+        landing: word,
+        node,
+        why,
+        ready_in_seconds: ready.map(seconds),
+        help: judgement.and_then(|judgement| Some(judgement.help.as_ref()?.words())).unwrap_or_default(),
+    }
+}
+
 fn staying(subject: &Subject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
     let mut staying = Vec::new();
     for node in subject.failing.into_iter().flatten() {
@@ -204,7 +271,15 @@ mod tests {
             until: at,
             footing: "firm",
             assumptions: vec![text()],
-            totals: TotalsReport { unknown: 1, tainted: 1, deleted: 1 },
+            totals: TotalsReport {
+                unknown: 1,
+                tainted: 1,
+                deleted: 1,
+                placed: 1,
+                pending: 1,
+                waiting: 1,
+                lost: 1,
+            },
             zones: vec![ZoneReport {
                 region: text(),
                 zone: text(),
@@ -234,6 +309,19 @@ mod tests {
                 among: vec!["n".into()],
             }],
             staying: vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }],
+            successors: vec![SuccessorReport {
+                namespace: text(),
+                pod: text(),
+                from: "n".into(),
+                at: Some(at),
+                in_seconds: Some(1.0),
+                landing: "node",
+                node: Some("m".into()),
+                why: Some(text()),
+                ready_in_seconds: Some(2.0),
+                help: vec![text()],
+            }],
+            receivers: vec![ReceiverReport::full()],
         };
         documented::check(&report, include_str!("../../../docs/forecast.md"));
     }

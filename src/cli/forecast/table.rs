@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use super::{
-    super::columns::{none, section, shown},
-    report::{Report, StepReport, ZoneReport},
+    super::{
+        columns::{none, section, shown},
+        plan::receiver_row,
+    },
+    report::{Report, StepReport, SuccessorReport, ZoneReport},
 };
 use crate::time::Span;
 
@@ -18,6 +21,13 @@ pub fn render(report: &Report) -> String {
         "within {ahead}: {} Unknown, {} tainted NoExecute, {} pods deleted; footing {}",
         totals.unknown, totals.tainted, totals.deleted, report.footing
     );
+    if !report.successors.is_empty() {
+        let _ = writeln!(
+            out,
+            "replacements: {} land on nodes, {} stay Pending, {} wait for the old pod to go, {} are lost",
+            totals.placed, totals.pending, totals.waiting, totals.lost
+        );
+    }
     for assumption in &report.assumptions {
         let _ = writeln!(out, "  given: {}", shown(assumption));
     }
@@ -41,6 +51,16 @@ pub fn render(report: &Report) -> String {
     let staying =
         report.staying.iter().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
     section(&mut out, ["STAYS", "NODE"], staying.collect());
+    section(
+        &mut out,
+        ["REPLACED", "FROM", "IN", "LANDS ON", "READY IN"],
+        report.successors.iter().flat_map(successor).collect(),
+    );
+    section(
+        &mut out,
+        ["RECEIVES", "PODS", "CPU", "MEMORY"],
+        report.receivers.iter().map(receiver_row).collect(),
+    );
     out
 }
 
@@ -75,6 +95,29 @@ fn step(step: &StepReport) -> [String; 6] {
         pod,
         step.why.to_string(),
     ]
+}
+
+fn successor(successor: &SuccessorReport) -> Vec<[String; 5]> {
+    let span = |seconds: Option<f64>| seconds.map_or(none(), |at| Span::from_secs_f64(at).to_string());
+    let why = successor.why.as_deref().unwrap_or_default();
+    let lands = match (&successor.node, successor.landing) {
+        (Some(node), _) => format!("{node} ({why})"),
+        (None, "nowhere") => format!("nowhere, Pending: {why}"),
+        (None, "somewhere") => "somewhere".into(),
+        (None, _) => why.to_owned(),
+    };
+    let first = [
+        format!("{}/{}", successor.namespace, successor.pod),
+        successor.from.to_string(),
+        span(successor.in_seconds),
+        lands,
+        span(successor.ready_in_seconds),
+    ];
+    let help = successor
+        .help
+        .iter()
+        .map(|help| [String::new(), String::new(), String::new(), format!("help: {help}"), String::new()]);
+    std::iter::once(first).chain(help).collect()
 }
 
 fn zone_name(region: &str, zone: &str) -> String {

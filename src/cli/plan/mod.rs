@@ -248,7 +248,8 @@ pub(super) fn shown_plan(plan: &Plan) -> String {
     table::render(&Report::new(plan))
 }
 
-pub(super) use table::in_short;
+pub(super) use report::ReceiverReport;
+pub(super) use table::{in_short, receiver as receiver_row};
 
 fn joined<T: std::fmt::Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -303,7 +303,7 @@ impl Report {
             totals: totals(plan),
             nodes: plan.nodes.iter().map(|node| self::node(node, made)).collect(),
             pods: plan.pods.iter().map(|pod| self::pod(pod, made)).collect(),
-            receivers: plan.receivers.iter().map(receiver).collect(),
+            receivers: plan.receivers.iter().map(ReceiverReport::new).collect(),
             budgets: plan.budgets.iter().map(budget).collect(),
             warnings: plan
                 .warnings
@@ -507,19 +507,21 @@ fn displaced(displaced: &Displaced) -> DisplacedReport {
     }
 }
 
-fn receiver(receiver: &Receiver) -> ReceiverReport {
-    let Receiver { node, before, after } = receiver;
-    let load = |of: fn(&Load) -> [i64; 3], load: &Load| {
-        let [cpu_milli, memory_bytes, pods] = of(load);
-        LoadReport { cpu_milli, memory_bytes, pods }
-    };
-    let taken = |load: &Load| [load.cpu_milli.taken, load.memory_bytes.taken, load.pods.taken];
-    let offered = |load: &Load| [load.cpu_milli.offered, load.memory_bytes.offered, load.pods.offered];
-    ReceiverReport {
-        node: node.clone(),
-        before: load(taken, before),
-        after: load(taken, after),
-        offers: load(offered, after),
+impl ReceiverReport {
+    pub fn new(receiver: &Receiver) -> Self {
+        let Receiver { node, before, after } = receiver;
+        let load = |of: fn(&Load) -> [i64; 3], load: &Load| {
+            let [cpu_milli, memory_bytes, pods] = of(load);
+            LoadReport { cpu_milli, memory_bytes, pods }
+        };
+        let taken = |load: &Load| [load.cpu_milli.taken, load.memory_bytes.taken, load.pods.taken];
+        let offered = |load: &Load| [load.cpu_milli.offered, load.memory_bytes.offered, load.pods.offered];
+        Self {
+            node: node.clone(),
+            before: load(taken, before),
+            after: load(taken, after),
+            offers: load(offered, after),
+        }
     }
 }
 
@@ -595,6 +597,45 @@ fn back(back: &Back) -> String {
 }
 
 #[cfg(test)]
+impl ReceiverReport {
+    /// One in which nothing is null.
+    pub fn full() -> Self {
+        let load = LoadReport { cpu_milli: 500, memory_bytes: 1 << 30, pods: 3 };
+        Self { node: "n2".into(), before: load, after: load, offers: load }
+    }
+}
+
+#[cfg(test)]
+impl PlacementReport {
+    /// One in which nothing is null and no list is empty.
+    pub fn full() -> Self {
+        let text = || "text".to_owned();
+        let parts = PartsReport {
+            least_allocated: 50,
+            balanced_allocation: 90,
+            taints: 0,
+            node_affinity: 0,
+            spread: 160,
+            pod_affinity: 0,
+            images: 0,
+        };
+        let (namespace, pod) = (text(), text());
+        Self {
+            feasible: 2,
+            best: 1,
+            margin: Some(4),
+            close_call: false,
+            ranking: vec![ScoredReport { node: "n2".into(), score: 300, parts }],
+            reasons: vec![ReasonReport { reason: text(), nodes: 1 }],
+            displaces: vec![DisplacedReport { namespace, pod, node: "n2".into(), text: text() }],
+            help: vec![text()],
+            not_modelled: vec!["volumes"],
+            obstacle: Some(text()),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::documented;
@@ -604,7 +645,6 @@ mod tests {
         let text = || "text".to_owned();
         let window =
             WindowReport { soonest_seconds: Some(1.0), likely_seconds: Some(2.0), latest_seconds: Some(3.0) };
-        let load = LoadReport { cpu_milli: 500, memory_bytes: 1 << 30, pods: 3 };
         let numbers = NumbersReport { expected: 3, desired: 2, healthy: 3, allowed: 1 };
         Report {
             schema: "kordon.plan/v1",
@@ -672,11 +712,11 @@ mod tests {
                 landing: Some("node"),
                 landing_node: Some("n2".into()),
                 landing_why: Some(text()),
-                placement: Some(full_placement()),
+                placement: Some(PlacementReport::full()),
                 ready_again_in_seconds: Some(1.0),
                 quality: "guess",
             }],
-            receivers: vec![ReceiverReport { node: "n2".into(), before: load, after: load, offers: load }],
+            receivers: vec![ReceiverReport::full()],
             budgets: vec![BudgetReport {
                 namespace: text(),
                 name: text(),
@@ -711,39 +751,6 @@ mod tests {
             }],
             undo: vec![UndoReport { node: "n1".into(), uid: text(), back: vec![text()] }],
             assumptions: vec!["nobody else acts"],
-        }
-    }
-
-    fn full_placement() -> PlacementReport {
-        let text = || "text".to_owned();
-        PlacementReport {
-            feasible: 2,
-            best: 1,
-            margin: Some(4),
-            close_call: false,
-            ranking: vec![ScoredReport {
-                node: "n2".into(),
-                score: 300,
-                parts: PartsReport {
-                    least_allocated: 50,
-                    balanced_allocation: 90,
-                    taints: 0,
-                    node_affinity: 0,
-                    spread: 160,
-                    pod_affinity: 0,
-                    images: 0,
-                },
-            }],
-            reasons: vec![ReasonReport { reason: text(), nodes: 1 }],
-            displaces: vec![DisplacedReport {
-                namespace: text(),
-                pod: text(),
-                node: "n2".into(),
-                text: text(),
-            }],
-            help: vec![text()],
-            not_modelled: vec!["volumes"],
-            obstacle: Some(text()),
         }
     }
 

@@ -178,7 +178,7 @@ fn not_modelled_words(word: &str) -> String {
 }
 
 /// `3 -> 5 of 110`
-fn receiver(receiver: &ReceiverReport) -> [String; 4] {
+pub fn receiver(receiver: &ReceiverReport) -> [String; 4] {
     let ReceiverReport { node, before, after, offers } = receiver;
     let share = |resource: &str, of: fn(&LoadReport) -> i64| {
         let amount = |load: &LoadReport| quantity::amount(resource, of(load));

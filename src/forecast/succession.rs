@@ -1,0 +1,138 @@
+//! What comes after the pods that a forecast sees go: where their replacements land, and who waits or is lost.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Assumptions, Forecast, Happens, What};
+use crate::{
+    cluster::{Cluster, Key, Node, NodeName, Pod, Taint, TaintEffect},
+    plan::{Account, Departure, Landing, Surroundings, owner, owner::Return, rehouse},
+    time::Timestamp,
+};
+
+/// What comes after a pod that goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Successor {
+    pub of: Key,
+    /// The node that the old one was on.
+    pub from: NodeName,
+    pub fate: Fate,
+}
+
+/// What becomes of a pod's place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    Replaced {
+        at: Timestamp,
+        landing: Landing,
+        /// None: never.
+        ready: Option<Timestamp>,
+    },
+    /// Nothing comes before the old object has gone, which a silent kubelet does not confirm.
+    Waits,
+    /// Nobody brings it back.
+    Lost,
+}
+
+/// The taint that a node gets when its conditions become Unknown.
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+
+impl Forecast {
+    /// Works out what comes after each pod that goes, in order of the forecast's steps. `assumptions` are those that
+    /// it was made under.
+    ///
+    /// A replacement on a node that fails later is not followed further.
+    pub fn succession<S: Surroundings>(
+        &self,
+        assumptions: &Assumptions,
+        cluster: &Cluster,
+        surroundings: S,
+    ) -> (Vec<Successor>, Account) {
+        let departures = self.departures(assumptions, cluster, &surroundings);
+        let alterations = self.alterations(assumptions, cluster);
+        let (mut replaced, account) =
+            rehouse(cluster, &departures, &alterations, &BTreeSet::new(), surroundings);
+        let successor = |departure: &Departure| {
+            let pod = &departure.pod;
+            let fate = match (replaced.remove(&pod.key), owner::comes_back(cluster, pod)) {
+                (Some(new), _) => Fate::Replaced { at: new.created, landing: new.landing, ready: new.ready },
+                (None, Return::WhenGone(_)) if departure.gone.is_none() => Fate::Waits,
+                (None, Return::Never(_)) if !pod.is_finished() => Fate::Lost,
+                (None, Return::Never(_) | Return::AtOnce(_) | Return::WhenGone(_) | Return::Here) => {
+                    return None;
+                }
+            };
+            Some(Successor { of: pod.key.clone(), from: pod.node.clone()?, fate })
+        };
+        (departures.iter().filter_map(successor).collect(), account)
+    }
+
+    fn departures<S: Surroundings>(
+        &self,
+        assumptions: &Assumptions,
+        cluster: &Cluster,
+        surroundings: &S,
+    ) -> Vec<Departure> {
+        let mut departures: Vec<Departure> = Vec::new();
+        let mut places: BTreeMap<&Key, usize> = BTreeMap::new();
+        for step in &self.steps {
+            let (pod, removed) = match &step.what {
+                What::Deleted { pod, .. } => (pod, None),
+                What::Removed { pod, .. } => (pod, Some(step.at)),
+                What::Unknown { .. } | What::NoExecute { .. } => continue,
+            };
+            if let Some(place) = places.get(pod) {
+                let gone = &mut departures[*place].gone;
+                *gone = [*gone, removed].into_iter().flatten().min();
+            } else if let Some(known) = cluster.pod(pod) {
+                let gone = removed.or_else(|| self.gone(known, step.at, assumptions, surroundings));
+                places.insert(pod, departures.len());
+                departures.push(Departure { pod: known.clone(), leaves: step.at, gone });
+            }
+        }
+        departures
+    }
+
+    /// When a pod whose deletion begins is gone: when its kubelet has ended it, be that when it is back.
+    fn gone<S: Surroundings>(
+        &self,
+        pod: &Pod,
+        leaves: Timestamp,
+        assumptions: &Assumptions,
+        surroundings: &S,
+    ) -> Option<Timestamp> {
+        let node = pod.node.as_ref()?;
+        let silent =
+            self.of_node(node).any(|step| matches!(step.what, What::Unknown { .. }) && step.at <= leaves);
+        if !silent && let Some(takes) = surroundings.stop(pod, pod.grace).likely {
+            return Some(leaves + takes);
+        }
+        let back = assumptions.incidents.iter().filter(|incident| {
+            incident.node == *node && incident.what == Happens::Recovers && incident.at >= leaves
+        });
+        back.map(|incident| incident.at).min()
+    }
+
+    /// When nodes take no more pods: they are unreachable, or have gone.
+    fn alterations(&self, assumptions: &Assumptions, cluster: &Cluster) -> Vec<(Timestamp, Arc<Node>)> {
+        let silent = self.steps.iter().filter_map(|step| match &step.what {
+            What::Unknown { node } => Some((step.at, Arc::new(unreachable(cluster.node(node)?)))),
+            What::NoExecute { .. } | What::Deleted { .. } | What::Removed { .. } => None,
+        });
+        let removed =
+            assumptions.incidents.iter().filter(|incident| incident.what == Happens::Removed).filter_map(
+                |incident| {
+                    let node = cluster.node(&incident.node)?;
+                    Some((incident.at, Arc::new(Node { unschedulable: true, ..(**node).clone() })))
+                },
+            );
+        silent.chain(removed).collect()
+    }
+}
+
+fn unreachable(node: &Node) -> Node {
+    let taint = Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
+    Node { taints: node.taints.iter().cloned().chain([taint]).collect(), ..node.clone() }
+}

@@ -1,0 +1,126 @@
+//! Whether the cluster can lose any one node, or any one zone, now: whether all that would come back finds a place.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    owner::{self, Return},
+    placing,
+};
+use crate::{
+    cluster::{Cluster, NodeName, Pod, SchedulingSpec, ZoneKey},
+    placement::{PodShape, Snapshot},
+};
+
+/// What a cluster can lose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headroom {
+    /// Over the nodes that are Ready.
+    pub nodes: Losses<NodeName>,
+    /// Over the zones with nodes that are Ready; empty where there is but one.
+    pub zones: Losses<ZoneKey>,
+}
+
+/// What the loss of each of several things would leave without a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses<T> {
+    /// How many were tried.
+    pub tried: usize,
+    /// How many of them cannot be lost without a pod staying Pending.
+    pub short: usize,
+    /// The one whose loss leaves most pods Pending; none where any can be lost.
+    pub worst: Option<Loss<T>>,
+}
+
+/// What the loss of one thing leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss<T> {
+    pub of: T,
+    /// Pods whose replacements find no node. They might displace lesser pods, which then stay Pending instead.
+    pub pending: usize,
+    /// Pods that would come back elsewhere.
+    pub pods: usize,
+}
+
+impl<T> Losses<T> {
+    fn note(&mut self, loss: Loss<T>) {
+        self.tried += 1;
+        if loss.pending > 0 {
+            self.short += 1;
+            if self.worst.as_ref().is_none_or(|worst| loss.pending > worst.pending) {
+                self.worst = Some(loss);
+            }
+        }
+    }
+}
+
+/// Tries to lose each node and each zone in turn, and places what they had elsewhere, pods of high priority first.
+/// The snapshot is of this cluster. None where `go_on`, which is asked before each loss, said no.
+///
+/// Pods of StatefulSets count, although on a node that merely falls silent they wait for the old ones to go.
+pub fn headroom(cluster: &Cluster, snapshot: &Snapshot, mut go_on: impl FnMut() -> bool) -> Option<Headroom> {
+    let mut zones: BTreeMap<ZoneKey, BTreeSet<NodeName>> = BTreeMap::new();
+    let mut headroom = Headroom::default();
+    for node in cluster.nodes().iter().filter(|node| node.is_ready()) {
+        if !go_on() {
+            return None;
+        }
+        zones.entry(node.zone()).or_default().insert(node.name.clone());
+        headroom.nodes.note(lose(cluster, snapshot, &[node.name.clone()].into(), node.name.clone()));
+    }
+    if zones.len() > 1 {
+        for (zone, nodes) in zones {
+            if !go_on() {
+                return None;
+            }
+            headroom.zones.note(lose(cluster, snapshot, &nodes, zone));
+        }
+    }
+    Some(headroom)
+}
+
+/// Places the pods of some nodes elsewhere.
+fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, of: T) -> Loss<T> {
+    let comes_back = |pod: &&Arc<Pod>| {
+        pod.termination.is_none()
+            && matches!(owner::comes_back(cluster, pod), Return::AtOnce(_) | Return::WhenGone(_))
+    };
+    let mut homeless: Vec<Arc<Pod>> =
+        nodes.iter().flat_map(|node| snapshot.pods_on(node)).filter(comes_back).cloned().collect();
+    if homeless.is_empty() {
+        return Loss { of, pending: 0, pods: 0 };
+    }
+    homeless.sort_by_key(|pod| Reverse(pod.priority));
+    let mut left = snapshot.clone();
+    nodes.iter().for_each(|node| left.remove_node(node));
+    // Of those that only ask for room, what finds none will not find it later.
+    let mut in_vain: Vec<PodShape> = Vec::new();
+    let mut pending = 0;
+    for pod in &homeless {
+        let shape = PodShape { name: Default::default(), ..placing::replacement(pod, cluster) };
+        if in_vain.contains(&shape) {
+            pending += 1;
+            continue;
+        }
+        match left.choose(&shape) {
+            Some(node) => _ = left.add(pod.clone(), &node),
+            // Another scheduler places it, nobody knows where.
+            None if shape.obstacle().is_some() => {}
+            None => {
+                pending += 1;
+                if minds_its_own(&shape.spec) {
+                    in_vain.push(shape);
+                }
+            }
+        }
+    }
+    Loss { of, pending, pods: homeless.len() }
+}
+
+/// Whether no other pod's coming can make a node do for it.
+fn minds_its_own(spec: &SchedulingSpec) -> bool {
+    !spec.speaks_of_pods() && spec.spread.is_empty()
+}
