@@ -113,28 +113,28 @@ async fn observe(
     loop {
         let waking = app.wakes_at();
         tokio::select! {
-                    () = cancel.cancelled() => return app,
-                    Some(event) = feeds.recv() => app.hear(event, clock.now()),
-                    () = async { clock.sleep_until(waking.expect("looked at before")).await }, if waking.is_some() => {
-                        app.wake(clock.now().max(waking.expect("looked at before")));
-                    }
-                    () = &mut next => {
-                        let late = Span::from(next.deadline().elapsed());
-                        app.refresh(clock.now());
-                        let forecast = forecast(&app, clock);
-                        show.send_replace(Glance {
-                            footing: app.live.engine.as_ref().map(|engine| engine.footing(clock.now())),
-                            recorded: recorded.clone(),
-                            foretold: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
-                            journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),
-                        });
-        // Where there is no place: see WAITING.
-                        if let (Some(forecast), Ok(place)) = (forecast, give.try_reserve()) {
-                            place.send(Look { forecast, late });
-                        }
-                        next = Box::pin(sleep(EVERY));
-                    }
+            () = cancel.cancelled() => return app,
+            Some(event) = feeds.recv() => app.hear(event, clock.now()),
+            () = async { clock.sleep_until(waking.expect("looked at before")).await }, if waking.is_some() => {
+                app.wake(clock.now().max(waking.expect("looked at before")));
+            }
+            () = &mut next => {
+                let late = Span::from(next.deadline().elapsed());
+                app.refresh(clock.now());
+                let forecast = forecast(&app, clock);
+                show.send_replace(Glance {
+                    footing: app.live.engine.as_ref().map(|engine| engine.footing(clock.now())),
+                    recorded: recorded.clone(),
+                    foretold: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
+                    journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),
+                });
+                // Where there is no place: see WAITING.
+                if let (Some(forecast), Ok(place)) = (forecast, give.try_reserve()) {
+                    place.send(Look { forecast, late });
                 }
+                next = Box::pin(sleep(EVERY));
+            }
+        }
         // Dry-run: what the shadow would do is written down, by nobody.
         while let Some(effect) = app.next_effect() {
             recorded.push((effect.write.object(), effect.write.summary()));
