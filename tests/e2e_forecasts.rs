@@ -82,7 +82,7 @@ async fn failures_and_recoveries(plane: &mut Plane) -> Result<()> {
     tokio::time::sleep(Duration::from_secs(8)).await;
 
     let nodes = ZONES.iter().flat_map(|zone| zone.names());
-    let judge = Judge::new(nodes, manager.monitor_period, manager.grace_period);
+    let judge = Judge::new(nodes, &manager);
     let judge = play(plane, &incidents, &player, &witness, observer, judge).await?;
     say(&format!("e2e_forecasts: seed {seed}\n{judge}"));
     for (sort, tally) in judge.tallies() {

@@ -254,7 +254,13 @@ impl Engine {
             }
         }
         if self.next_pass <= now {
-            self.next_pass = now + PASS_TAKES + self.settings.node_monitor_period.value;
+            let ended = self.shadow.as_mut().and_then(Shadow::pass_ended).unwrap_or(now);
+            let next_pass = ended + PASS_TAKES + self.settings.node_monitor_period.value;
+            self.next_pass = next_pass.max(now + PASS_TAKES);
+            if self.next_beat(now) == now {
+                // The tainting loop had its turn at this very moment, and comes again after the pass.
+                self.last_tainting = Some(now);
+            }
             if self.sight == Sight::Clear {
                 self.look_for_controller(now);
                 self.give_up_waiting(now);

@@ -39,15 +39,19 @@ impl Engine {
 
     /// Judges the nodes that the pass looks at and counts all of them in their zones.
     fn survey(&mut self, cluster: &Cluster, now: Timestamp) -> Survey {
-        let Self { attention, records, zones, out, settings, rules, legacy, .. } = self;
+        let Self { attention, records, zones, out, settings, rules, legacy, shadow, .. } = self;
         let mut survey = Survey::default();
         let is_ahead = !matches!(attention, Attention::Everywhere);
+        // How zones fare hangs on what the controller found, and that shows: we may find a node silent sooner.
+        let counts_what_shows = shadow.is_some() && !is_ahead;
         let mut judge = |node: &Arc<Node>, record: &mut Record, lease: Option<&Arc<Lease>>| {
             let verdict = health::update(record, node, lease, settings, now);
             let excluded = is_excluded(node, rules);
             let zone = record.zone(node);
             if !excluded {
-                zone::count(&mut survey.census, zone, verdict.current);
+                let shows = || node.ready().map(|ready| ready.status);
+                let current = if counts_what_shows { shows() } else { verdict.current };
+                zone::count(&mut survey.census, zone, current);
             }
             let needs_nothing = || {
                 verdict.is_well()
@@ -361,7 +365,7 @@ impl Engine {
     }
 
     /// The first beat of the tainting loop that is not before `at`.
-    fn next_beat(&self, at: Timestamp) -> Timestamp {
+    pub(super) fn next_beat(&self, at: Timestamp) -> Timestamp {
         let period = TAINTING_PERIOD.as_nanos();
         let into = at.since(self.tainting_beat).as_nanos().rem_euclid(period);
         if into == 0 { at } else { at + Span::from_nanos(period - into) }

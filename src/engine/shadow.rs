@@ -28,6 +28,9 @@ const LEASE_DURATION: Span = Span::from_secs(15);
 /// take their time.
 const LATENESS: Span = Span::from_secs(1);
 
+/// After so long without a further sign of it a controller's pass is taken to be over.
+const GATHERING: Span = Span::from_millis(300);
+
 /// What the shadow knows of the controller it follows.
 #[derive(Clone, Debug)]
 pub struct Shadow {
@@ -40,6 +43,8 @@ pub struct Shadow {
     abandoned: bool,
     /// Taints that the controller should have put on by now, by node.
     expected: BTreeMap<NodeName, Expected>,
+    /// When it was last seen to do what it does in passes, until we have made a pass of our own.
+    pass_seen: Option<Timestamp>,
     /// Whether its doings fit our settings.
     audit: Audit,
 }
@@ -58,6 +63,7 @@ impl Shadow {
             seen_since: Timestamp::EPOCH,
             abandoned: false,
             expected: BTreeMap::new(),
+            pass_seen: None,
             audit: Audit::default(),
         }
     }
@@ -84,6 +90,11 @@ impl Shadow {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
+    /// When the pass ended that the controller was seen to make before ours; known for one pass of ours.
+    pub const fn pass_ended(&mut self) -> Option<Timestamp> {
+        self.pass_seen.take()
+    }
+
     /// The node is well again, or nobody wants to taint it any more.
     pub fn expect_no_taint(&mut self, node: &NodeName) {
         self.expected.remove(node);
@@ -91,7 +102,7 @@ impl Shadow {
 
     /// A copy that runs ahead: there, what is asked for is done, and who leads goes on leading.
     pub fn run_ahead(&self) -> Self {
-        Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
+        Self { leader: None, expected: BTreeMap::new(), pass_seen: None, ..self.clone() }
     }
 }
 
@@ -164,12 +175,13 @@ impl Engine {
         }
     }
 
-    /// The controller is in the middle of a pass: what it has just done is done in passes only. Ours are to fall
-    /// together with its own, for what a pass finds depends on when it is.
+    /// The controller is in the middle of a pass: what it has just done is done in passes only. Ours come when all of
+    /// it has been seen, and then a period after its end, as its own do: what a pass finds depends on when it is.
     fn follow_pass(&mut self, now: Timestamp) {
-        let period = self.settings.node_monitor_period.value;
-        let is_due = (self.next_pass.since(now) * 2) < period;
-        self.next_pass = if is_due { now } else { now + PASS_TAKES + period };
+        if let Some(shadow) = self.shadow.as_mut().filter(|_| self.out.tells_all()) {
+            shadow.pass_seen = Some(now);
+            self.next_pass = now + GATHERING;
+        }
     }
 
     /// The controller has spent a token of the node's zone. Where we thought that another node would get it, that

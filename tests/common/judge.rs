@@ -14,6 +14,7 @@ use kordon::{
 
 use super::{
     observer::Look,
+    plane::ControllerManager,
     player::{Done, FOREIGN_TAINT},
     script::{Deed, zone_of},
     witness::{Effect, Kind},
@@ -39,6 +40,8 @@ pub struct Judge {
     tolerance: Span,
     period: Span,
     grace: Span,
+    /// Taints a second in a zone.
+    rates: [f64; 2],
     /// The last forecasts; of the first so many the steps were judged.
     looks: VecDeque<Look>,
     looks_judged: usize,
@@ -119,7 +122,8 @@ enum Verdict {
 
 impl Judge {
     /// Of nodes that are Ready, without taints.
-    pub fn new(nodes: impl IntoIterator<Item = String>, period: Span, grace: Span) -> Self {
+    pub fn new(nodes: impl IntoIterator<Item = String>, manager: &ControllerManager) -> Self {
+        let period = manager.monitor_period;
         let ready: BTreeSet<String> = nodes.into_iter().collect();
         let mut sizes = BTreeMap::<String, usize>::new();
         for node in &ready {
@@ -128,7 +132,8 @@ impl Judge {
         Self {
             tolerance: period + Span::from_secs(1),
             period,
-            grace,
+            grace: manager.grace_period,
+            rates: [manager.eviction_rate, manager.secondary_eviction_rate],
             looks: VecDeque::new(),
             looks_judged: 0,
             deeds: Vec::new(),
@@ -372,6 +377,9 @@ impl Judge {
         if act.sort != Sort::Unknown && self.is_blackout_about(act) {
             return Some(BLACKOUT.into());
         }
+        if act.sort == Sort::NoExecute && self.is_token_lost_before(act) {
+            return Some(LOST_TOKEN.into());
+        }
         let by_deed = deed.map(|deed| (deed.ended + unseen(&deed.deed), reason(deed, act)));
         let (known, reason) = by_deed.or_else(|| {
             let taint = self.taint_since(forecast.made, act).filter(|_| follows_taint(act.sort))?;
@@ -389,6 +397,20 @@ impl Judge {
 
     fn is_blackout_about(&self, act: &Act) -> bool {
         self.blackouts.iter().any(|at| is_within(at.since(act.at), self.tolerance + self.slowness(act.at)))
+    }
+
+    /// Whether the token before that of a taint can have gone to a node that was back, before a pass took it out of
+    /// the queue.
+    fn is_token_lost_before(&self, taint: &Act) -> bool {
+        let token = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
+        self.rates.iter().map(token).any(|token| {
+            self.deeds.iter().any(|done| {
+                matches!(done.deed, Deed::ComeBack | Deed::Post("True") | Deed::Remove)
+                    && zone_of(&done.node) == zone_of(&taint.node)
+                    && done.began <= token
+                    && token <= done.ended + self.tolerance
+            })
+        })
     }
 
     /// Whether the zone of a node became disrupted between two points in time.
@@ -530,6 +552,8 @@ impl Judge {
 /// and a node may be found silent a pass sooner or later.
 const SLIPPED: &str =
     "its zone became disrupted in that pass or the next, and whether a taint slips in before is chance";
+/// A node that is back stays in the queue until the next pass.
+const LOST_TOKEN: &str = "the token before went to a node of its zone that had just come back, and was lost";
 /// What everything being down puts an end to.
 const BLACKOUT: &str =
     "everything became disrupted at about the same time, which calls off what was under way";
