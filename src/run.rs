@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub use surface::Surface;
 
 use crate::{
-    app::{self, App, HORIZON, Request, commands, update},
+    app::{self, App, HORIZON, Request, commands, preview::Done, update},
     clock::Clock,
     engine::{Effect, EffectId, Outcome},
     executor::{Executor, Link},
@@ -156,6 +156,9 @@ pub async fn headless(
     if app.frozen.is_none() {
         app.refresh(now);
     }
+    if let Some(job) = app.next_plan(now) {
+        app.planned(job.work(), now);
+    }
     screen.draw_app(&app, now).map_err(RunError::Draw)?;
     Ok(screen.backend().buffer().clone())
 }
@@ -177,6 +180,10 @@ struct Loop {
     next_tick: Instant,
     forecast: Option<JoinHandle<Forecast>>,
     forecast_begun: Instant,
+    plan: Option<JoinHandle<Done>>,
+    plan_begun: Instant,
+    /// When the open plan may be worked out anew for nothing but changes of the cluster.
+    next_plan: Instant,
 }
 
 /// What the loop does after an event.
@@ -204,6 +211,9 @@ impl Loop {
             next_tick: now + SECOND,
             forecast: None,
             forecast_begun: now,
+            plan: None,
+            plan_begun: now,
+            next_plan: now,
         }
     }
 
@@ -233,6 +243,7 @@ impl Loop {
                 () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
                 () = at(refresh) => self.refresh(),
                 () = at(frame) => self.draw(surface)?,
+                done = finished(&mut self.plan) => self.on_plan(done),
                 forecast = finished(&mut self.forecast) => self.on_forecast(forecast),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room(self.effects.as_ref(), self.app.has_effects()) => self.on_room(open),
@@ -254,7 +265,7 @@ impl Loop {
             }
         };
         let screen = &self.app.screen;
-        let Some(action) = commands::action(key, screen.focus, screen.input.is_some()) else {
+        let Some(action) = commands::action(key, screen) else {
             return Ok(Next::GoOn);
         };
         match update(&mut self.app, action, self.clock.now()) {
@@ -264,6 +275,7 @@ impl Loop {
             Request::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Request::Quit => return Ok(Next::Leave),
         }
+        self.begin_plan();
         self.draw(surface)?;
         Ok(Next::GoOn)
     }
@@ -373,6 +385,7 @@ impl Loop {
         self.unrefreshed = false;
         self.undrawn = self.undrawn || self.app.frozen.is_none();
         self.begin_forecast();
+        self.begin_plan();
         self.next_refresh = Instant::now() + REFRESH.max(begun.elapsed() * COST);
     }
 
@@ -394,6 +407,38 @@ impl Loop {
         self.forecast_begun = Instant::now();
         self.forecast =
             Some(tokio::task::spawn_blocking(move || Forecast::run(&engine, &cluster, ahead, now, HORIZON)));
+    }
+}
+
+impl Loop {
+    /// Begins to work the open plan out, where it is behind and none is under way: keys never wait for it. A changed
+    /// wish is served at once, a changed cluster as often as forecasts are.
+    fn begin_plan(&mut self) {
+        let may = self.app.awaits_plan() || Instant::now() >= self.next_plan;
+        if self.plan.is_some() || !may {
+            return;
+        }
+        let Some(job) = self.app.next_plan(self.clock.now()) else { return };
+        self.plan_begun = Instant::now();
+        self.plan = Some(tokio::task::spawn_blocking(move || job.work()));
+    }
+
+    fn on_plan(&mut self, done: Option<Done>) {
+        self.next_plan = Instant::now() + FORECAST.max(self.plan_begun.elapsed() * COST);
+        let now = self.clock.now();
+        match done {
+            Some(done) => {
+                if let Some(before) = self.app.planned(done, now) {
+                    let_go(before);
+                }
+            }
+            None => {
+                self.app.plan_failed(now);
+                self.app.live.journal.trouble(now, "", "a plan could not be worked out");
+            }
+        }
+        self.undrawn = true;
+        self.begin_plan();
     }
 }
 
@@ -427,10 +472,10 @@ async fn room(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -> bool {
     }
 }
 
-/// The forecast once it is finished; none where it failed.
-async fn finished(forecast: &mut Option<JoinHandle<Forecast>>) -> Option<Forecast> {
-    let Some(handle) = forecast else { return std::future::pending().await };
+/// What a task came to once it is finished; none where it failed.
+async fn finished<T>(task: &mut Option<JoinHandle<T>>) -> Option<T> {
+    let Some(handle) = task else { return std::future::pending().await };
     let result = handle.await.ok();
-    *forecast = None;
+    *task = None;
     result
 }

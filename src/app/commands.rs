@@ -5,7 +5,11 @@ use std::fmt;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_input::InputRequest;
 
-use super::{listing::Step, screen::Pane};
+use super::{
+    listing::Step,
+    preview::{Switch, Verb},
+    screen::{Pane, Screen, Typing},
+};
 
 /// Something that the user can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +30,26 @@ pub enum Action {
     Freeze,
     Theme,
     Help,
+    /// Mark the selected row, or take its mark away.
+    Mark,
+    /// Mark every row that is shown, or where all are, none.
+    MarkAll,
+    /// Open a plan for what is marked or selected.
+    Plan(Verb),
+    /// Turn an option of the open plan.
+    Turn(Switch),
     Redraw,
     Suspend,
     Quit,
-    /// While a filter is typed.
+    /// While something is typed.
     Edit(InputRequest),
     KeepFilter,
     DropFilter,
+    /// While taints or labels are typed.
+    Complete,
+    NextCandidate,
+    KeepWords,
+    DropWords,
 }
 
 /// One row of the table.
@@ -53,10 +70,12 @@ pub struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Everywhere,
-    /// While this pane has the focus.
-    In(Pane),
-    /// While a filter is typed: of the commands for everywhere, only chords with Ctrl apply then.
+    /// While one of these panes has the focus.
+    In(&'static [Pane]),
+    /// While anything is typed: of the commands for everywhere, only chords with Ctrl apply then.
     Typing,
+    /// While this is typed.
+    TypingOf(Typing),
 }
 
 /// What can go wrong by it.
@@ -108,6 +127,32 @@ const fn typing(
     Command { name, doc, hint, keys, place: Place::Typing, danger: Danger::Harmless, action }
 }
 
+/// A command that opens a plan; its name is its hint.
+const fn plan(
+    panes: &'static [Pane],
+    name: &'static str,
+    doc: &'static str,
+    keys: &'static [Chord],
+    verb: Verb,
+) -> Command {
+    Command { place: Place::In(panes), ..view(name, doc, name, keys, Action::Plan(verb)) }
+}
+
+/// A command that turns an option of a plan.
+const fn option(name: &'static str, doc: &'static str, keys: &'static [Chord], switch: Switch) -> Command {
+    Command { place: Place::In(&[Pane::Plan]), ..view(name, doc, "", keys, Action::Turn(switch)) }
+}
+
+const fn words(
+    name: &'static str,
+    doc: &'static str,
+    hint: &'static str,
+    keys: &'static [Chord],
+    action: Action,
+) -> Command {
+    Command { place: Place::TypingOf(Typing::Words), ..typing(name, doc, hint, keys, action) }
+}
+
 /// Every command, in the order of help and docs.
 pub const COMMANDS: &[Command] = &[
     view("down", "Select the next row.", "", &[key(KeyCode::Down), char('j')], Action::Move(Step::Down)),
@@ -124,15 +169,15 @@ pub const COMMANDS: &[Command] = &[
     view("journal", "Focus the journal.", "", &[char('4')], Action::Focus(4)),
     view("forecast", "Focus the forecast.", "", &[char('5')], Action::Focus(5)),
     Command {
-        place: Place::In(Pane::Zones),
+        place: Place::In(&[Pane::Zones]),
         ..view("filter-zone", "Show only the nodes of the selected zone.", "its nodes", ENTER, Action::Enter)
     },
     Command {
-        place: Place::In(Pane::Nodes),
+        place: Place::In(&[Pane::Nodes]),
         ..view("pods", "Show the pods of the selected node.", "pods", ENTER, Action::Enter)
     },
     Command {
-        place: Place::In(Pane::Forecast),
+        place: Place::In(&[Pane::Forecast]),
         ..view(
             "node-foreseen",
             "Show the node of the selected row and its pods.",
@@ -142,13 +187,81 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        place: Place::In(Pane::Evictions),
+        place: Place::In(&[Pane::Evictions]),
         ..view("node-of-pod", "Show the node of the selected pod and its pods.", "node", ENTER, Action::Enter)
     },
     Command {
-        place: Place::In(Pane::Pods),
+        place: Place::In(&[Pane::Pods]),
         ..view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, Action::Detail)
     },
+    Command {
+        place: Place::In(&[Pane::Plan]),
+        ..view("edit-words", "Go back to typing the taints or labels.", "", ENTER, Action::Enter)
+    },
+    Command { place: Place::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], Action::Mark) },
+    Command { place: Place::In(MARKED), ..view("mark-all", MARK_ALL, "", &[char('M')], Action::MarkAll) },
+    plan(NODES, "cordon", "What if these nodes took no new pods?", &[char('c')], Verb::Cordon),
+    plan(NODES, "uncordon", "What if these nodes took pods again?", &[char('u')], Verb::Uncordon),
+    plan(
+        NODES,
+        "drain",
+        "What if these nodes were drained: who leaves, who is blocked, when?",
+        &[char('r')],
+        Verb::Drain,
+    ),
+    plan(NODES, "taint", "What if these nodes had other taints? They are typed.", &[char('t')], Verb::Taint),
+    plan(NODES, "labels", "What if these nodes had other labels? They are typed.", &[char('l')], Verb::Label),
+    plan(
+        FAILING,
+        "what-if",
+        "What if these nodes, or their zones, fell silent?",
+        &[char('x')],
+        Verb::Failure,
+    ),
+    plan(PODS, "evict", "What if these pods were evicted?", &[char('e')], Verb::Evict),
+    Command {
+        place: Place::In(PODS),
+        ..view(
+            "delete",
+            "What if these pods were deleted? Budgets are not asked.",
+            "delete",
+            &[key(KeyCode::Delete)],
+            Action::Plan(Verb::Delete),
+        )
+    },
+    option(
+        "ignore-daemonsets",
+        "Drain: leave the pods of DaemonSets alone.",
+        &[char('D')],
+        Switch::IgnoreDaemonsets,
+    ),
+    option(
+        "delete-emptydir-data",
+        "Drain: let emptyDir data be lost.",
+        &[char('E')],
+        Switch::DeleteEmptydirData,
+    ),
+    option("force", "Drain: take pods too that nobody brings back.", &[char('F')], Switch::Force),
+    option(
+        "disable-eviction",
+        "Drain: delete pods, so that budgets are not asked.",
+        &[char('B')],
+        Switch::DisableEviction,
+    ),
+    option("grace-period", "Go on to another grace period for the pods.", &[char('P')], Switch::Grace),
+    option("parallel", "Drain: go on to another number of nodes at a time.", &[char('N')], Switch::Parallel),
+    option(
+        "overwrite",
+        "Taints, labels: let those that are there be changed.",
+        &[char('O')],
+        Switch::Overwrite,
+    ),
+    option(
+        "whole-zones",
+        "What if: let the whole zones of the nodes fail.",
+        &[char('Z')],
+        Switch::WholeZones,
+    ),
     view(
         "detail",
         "Show everything about the selected node or pod, why it stands as it does first.",
@@ -158,7 +271,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     view(
         "back",
-        "Go back: close help, clear the filter, leave a detail or a node, end the zoom.",
+        "Go back: close help, clear the filter, leave a detail or a plan, drop the marks, leave a node, end the zoom.",
         "back",
         &[key(KeyCode::Esc)],
         Action::Back,
@@ -192,14 +305,24 @@ pub const COMMANDS: &[Command] = &[
         danger: Danger::Leaves,
         ..view("quit", "Leave.", "quit", &[char('q'), ctrl('c')], Action::Quit)
     },
-    typing("keep-filter", "Keep the filter and go back to the list.", "keep", ENTER, Action::KeepFilter),
-    typing(
-        "drop-filter",
-        "Clear the filter and go back to the list.",
-        "clear",
-        &[key(KeyCode::Esc)],
-        Action::DropFilter,
+    Command {
+        place: Place::TypingOf(Typing::Filter),
+        ..typing("keep-filter", "Keep the filter and go back to the list.", "keep", ENTER, Action::KeepFilter)
+    },
+    Command {
+        place: Place::TypingOf(Typing::Filter),
+        ..typing("drop-filter", "Clear the filter and go back to the list.", "clear", ESC, Action::DropFilter)
+    },
+    words("complete", "Complete the word as proposed.", "complete", &[key(KeyCode::Tab)], Action::Complete),
+    words(
+        "next-proposal",
+        "Go on to the next proposal.",
+        "next",
+        &[key(KeyCode::Down)],
+        Action::NextCandidate,
     ),
+    words("keep-words", "Keep what was typed and go to the plan.", "to the plan", ENTER, Action::KeepWords),
+    words("drop-words", "Go back to where the plan was opened.", "back", ESC, Action::DropWords),
     typing(
         "delete-word",
         "Delete the word before the cursor.",
@@ -246,24 +369,50 @@ pub const COMMANDS: &[Command] = &[
     ),
 ];
 
+const ESC: &[Chord] = &[key(KeyCode::Esc)];
+
+/// Where nodes are meant: those that are marked, the selected one, the one whose pods or detail are shown.
+const NODES: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail];
+/// Where nodes can be thought away: also whole zones.
+const FAILING: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Zones];
+/// Where pods are meant.
+const PODS: &[Pane] = &[Pane::Pods, Pane::Detail, Pane::Evictions];
+/// Where rows can be marked.
+const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
+
+const MARK: &str = "Mark the selected row for the next plan, or take its mark away.";
+const MARK_ALL: &str = "Mark every row that is shown, or where all are, none.";
+
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
 
 /// What a key asks for, in the place where the user is.
-pub fn action(key: KeyEvent, focus: Pane, typing: bool) -> Option<Action> {
+pub fn action(key: KeyEvent, screen: &Screen) -> Option<Action> {
+    asked(key, screen.focus, screen.typing())
+}
+
+fn asked(key: KeyEvent, focus: Pane, typing: Option<Typing>) -> Option<Action> {
     let chord = Chord::from(key);
     let applies = |command: &&Command| {
         command.keys.contains(&chord)
-            && match command.place {
-                Place::Everywhere => !typing || chord.ctrl,
-                Place::In(pane) => !typing && pane == focus,
-                Place::Typing => typing,
-            }
+            && (command.place.is_here(focus, typing) || command.place == Place::Everywhere && chord.ctrl)
     };
     let command = COMMANDS.iter().find(applies);
-    command.map(|command| command.action).or_else(|| typing.then(|| typed(chord)).flatten())
+    command.map(|command| command.action).or_else(|| typing.and_then(|_| typed(chord)))
 }
 
-/// A character that goes into the filter.
+impl Place {
+    /// Whether the user is there; while something is typed, there is no other place.
+    pub fn is_here(self, focus: Pane, typing: Option<Typing>) -> bool {
+        match self {
+            Self::Everywhere => typing.is_none(),
+            Self::In(panes) => typing.is_none() && panes.contains(&focus),
+            Self::Typing => typing.is_some(),
+            Self::TypingOf(what) => typing == Some(what),
+        }
+    }
+}
+
+/// A character that goes into what is typed.
 fn typed(chord: Chord) -> Option<Action> {
     match chord {
         Chord { code: KeyCode::Char(letter), ctrl: false } => {
@@ -320,17 +469,19 @@ impl fmt::Display for Chord {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Everywhere => "everywhere",
-            Self::In(Pane::Zones) => "in the zones",
-            Self::In(Pane::Nodes) => "in the nodes",
-            Self::In(Pane::Pods) => "in the pods",
-            Self::In(Pane::Detail) => "in a detail",
-            Self::In(Pane::Evictions) => "in the evictions",
-            Self::In(Pane::Journal) => "in the journal",
-            Self::In(Pane::Forecast) => "in the forecast",
-            Self::Typing => "while a filter is typed",
-        })
+        match self {
+            Self::Everywhere => f.write_str("everywhere"),
+            Self::In(panes) => {
+                for (place, pane) in panes.iter().enumerate() {
+                    f.write_str(if place == 0 { "in the " } else { ", " })?;
+                    f.write_str(&pane.title().to_lowercase())?;
+                }
+                Ok(())
+            }
+            Self::Typing => f.write_str("while anything is typed"),
+            Self::TypingOf(Typing::Filter) => f.write_str("while a filter is typed"),
+            Self::TypingOf(Typing::Words) => f.write_str("while taints or labels are typed"),
+        }
     }
 }
 
@@ -341,10 +492,14 @@ mod tests {
     /// Whether one key could mean both there.
     fn meet(a: &Command, b: &Command, chord: &Chord) -> bool {
         match (a.place, b.place) {
-            (Place::Typing, Place::Typing) => true,
-            (Place::Typing, _) | (_, Place::Typing) => chord.ctrl,
+            (Place::TypingOf(a), Place::TypingOf(b)) => a == b,
+            (Place::Typing | Place::TypingOf(_), Place::Typing | Place::TypingOf(_)) => true,
+            (Place::Typing | Place::TypingOf(_), Place::In(_))
+            | (Place::In(_), Place::Typing | Place::TypingOf(_)) => false,
+            (Place::Typing | Place::TypingOf(_), Place::Everywhere)
+            | (Place::Everywhere, Place::Typing | Place::TypingOf(_)) => chord.ctrl,
             (Place::Everywhere, _) | (_, Place::Everywhere) => true,
-            (Place::In(a), Place::In(b)) => a == b,
+            (Place::In(a), Place::In(b)) => a.iter().any(|pane| b.contains(pane)),
         }
     }
 
@@ -363,23 +518,27 @@ mod tests {
     #[test]
     fn every_key_of_the_table_reaches_its_action() {
         for command in COMMANDS {
-            let (focus, typing) = match command.place {
-                Place::Everywhere => (Pane::Journal, false),
-                Place::In(pane) => (pane, false),
-                Place::Typing => (Pane::Nodes, true),
+            let places: Vec<(Pane, Option<Typing>)> = match command.place {
+                Place::Everywhere => vec![(Pane::Journal, None)],
+                Place::In(panes) => panes.iter().map(|pane| (*pane, None)).collect(),
+                Place::Typing => [Typing::Filter, Typing::Words].map(|what| (Pane::Plan, Some(what))).into(),
+                Place::TypingOf(what) => vec![(Pane::Plan, Some(what))],
             };
             assert!(!command.keys.is_empty() && command.doc.ends_with('.'), "{}", command.name);
             for chord in command.keys {
                 let modifiers = if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
-                let found = action(KeyEvent::new(chord.code, modifiers), focus, typing);
-                assert_eq!(found, Some(command.action), "{chord} for {}", command.name);
+                for (focus, typing) in &places {
+                    let found = asked(KeyEvent::new(chord.code, modifiers), *focus, *typing);
+                    assert_eq!(found, Some(command.action), "{chord} for {}", command.name);
+                }
             }
         }
     }
 
     #[test]
     fn letters_are_typed_into_the_filter_and_not_obeyed() {
-        let pressed = |code, modifiers| action(KeyEvent::new(code, modifiers), Pane::Nodes, true);
+        let pressed =
+            |code, modifiers| asked(KeyEvent::new(code, modifiers), Pane::Nodes, Some(Typing::Filter));
         let insert = |letter| Some(Action::Edit(InputRequest::InsertChar(letter)));
         assert_eq!(pressed(KeyCode::Char('q'), KeyModifiers::NONE), insert('q'));
         assert_eq!(pressed(KeyCode::Char('Q'), KeyModifiers::SHIFT), insert('Q'));
@@ -392,10 +551,7 @@ mod tests {
         for (code, modifiers) in
             [(KeyCode::BackTab, KeyModifiers::SHIFT), (KeyCode::Tab, KeyModifiers::SHIFT)]
         {
-            assert_eq!(
-                action(KeyEvent::new(code, modifiers), Pane::Nodes, false),
-                Some(Action::PreviousPane)
-            );
+            assert_eq!(asked(KeyEvent::new(code, modifiers), Pane::Nodes, None), Some(Action::PreviousPane));
         }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod attention;
 pub mod commands;
+pub mod completion;
 pub mod detail;
 pub mod facts;
 pub mod feeds;
@@ -13,6 +14,7 @@ pub mod heartbeats;
 pub mod journal;
 pub mod listing;
 pub mod order;
+pub mod preview;
 pub mod screen;
 pub mod update;
 pub mod views;
@@ -29,6 +31,7 @@ pub use heartbeats::Heartbeats;
 pub use journal::{Entry, Journal};
 pub use listing::{Listing, Step};
 pub use order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
+pub use preview::Preview;
 pub use screen::{Pane, Screen};
 pub use update::{Request, update};
 pub use views::{EvictionRow, EvictionState, Lead, NodeDue, Revision, Views, What};
@@ -78,6 +81,8 @@ pub struct Knowledge {
     pub attention: Attention,
     /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
     nodes_changed: u64,
+    /// Counts changes of anything that plans are worked out over; signs of life are not among it.
+    planned_over: u64,
     /// What the engine knew when it was last asked.
     pub views: Views,
 }
@@ -104,8 +109,10 @@ impl Knowledge {
                 let unchanged =
                     matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.says_the_same_as(new));
                 self.nodes_changed += u64::from(!unchanged);
+                self.planned_over += u64::from(!unchanged);
             }
-            Applied::Pod(_) | Applied::Leader(..) | Applied::Other => {}
+            Applied::Pod(_) | Applied::Other => self.planned_over += 1,
+            Applied::Leader(..) => {}
         }
     }
 }
@@ -187,6 +194,7 @@ impl App {
     /// Asks the engine anew what it knows, and puts the lists in order by it.
     pub fn refresh(&mut self, now: Timestamp) {
         self.live.refresh(now);
+        self.screen.forget_marks_of_the_gone(&self.live.cluster);
         if self.frozen.is_none() {
             self.arrange(now);
         }

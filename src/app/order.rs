@@ -159,6 +159,10 @@ impl App {
         if let Some(detail) = &mut screen.detail {
             detail.fill(&shown.cluster, teller, &filter_of_detail);
         }
+        let filter_of_plan = screen.filter(Pane::Plan).clone();
+        if let Some(preview) = &mut screen.preview {
+            preview.arrange(&filter_of_plan);
+        }
         let made = shown.forecast.as_ref().map(|forecast| forecast.made);
         let basis = (made, shown.views.taken, screen.filter(Pane::Forecast).clone());
         if screen.forecast.arranged.as_ref() != Some(&basis) {

@@ -1,6 +1,6 @@
 //! What the user chose to see: focus, order, filters, places in lists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tui_input::Input;
 
@@ -10,10 +10,12 @@ use super::{
     filter::Filter,
     listing::{Listing, Step},
     order::{Basis, EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
+    preview::Preview,
 };
 use crate::{
-    cluster::{Key, NodeName, ZoneKey},
+    cluster::{Cluster, Key, NodeName, ZoneKey},
     forecast,
+    plan::DrainOptions,
     time::Timestamp,
 };
 
@@ -27,6 +29,8 @@ pub enum Pane {
     Pods,
     /// Everything about one node or pod, in the same place.
     Detail,
+    /// What an action would do, in the same place.
+    Plan,
     Evictions,
     Journal,
     Forecast,
@@ -42,6 +46,7 @@ impl Pane {
             Self::Nodes => "Nodes",
             Self::Pods => "Pods",
             Self::Detail => "Detail",
+            Self::Plan => "Plan",
             Self::Evictions => "Evictions",
             Self::Journal => "Journal",
             Self::Forecast => "Forecast",
@@ -52,12 +57,20 @@ impl Pane {
     pub const fn digit(self) -> char {
         match self {
             Self::Zones => '1',
-            Self::Nodes | Self::Pods | Self::Detail => '2',
+            Self::Nodes | Self::Pods | Self::Detail | Self::Plan => '2',
             Self::Evictions => '3',
             Self::Journal => '4',
             Self::Forecast => '5',
         }
     }
+}
+
+/// What is being typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typing {
+    Filter,
+    /// The taints or labels of a plan.
+    Words,
 }
 
 /// Everything that the user can change about the screen.
@@ -72,6 +85,13 @@ pub struct Screen {
     pub inside: Option<NodeName>,
     /// The node or pod whose detail is shown in that place.
     pub detail: Option<Detail>,
+    /// The plan that is shown there.
+    pub preview: Option<Preview>,
+    /// The nodes, and the pods of the node whose pods are shown, that the next plan is for.
+    pub marked_nodes: BTreeSet<NodeName>,
+    pub marked_pods: BTreeSet<Key>,
+    /// With which options the last drain was looked at.
+    pub drain: DrainOptions,
     /// How far the help is scrolled; none while it is closed.
     pub help: Option<usize>,
     /// The panes of [`Pane::LOWER`], those last focused first: where there is no room for all, the first are shown.
@@ -152,12 +172,50 @@ impl Screen {
 
     /// The panes that can have the focus now, in the order of their digits.
     pub fn panes(&self) -> [Pane; 5] {
-        let nodes = match (&self.detail, &self.inside) {
-            (Some(_), _) => Pane::Detail,
-            (None, Some(_)) => Pane::Pods,
-            (None, None) => Pane::Nodes,
+        let nodes = if self.preview.is_some() && !self.is_detail_of_plan() {
+            Pane::Plan
+        } else if self.detail.is_some() {
+            Pane::Detail
+        } else if self.inside.is_some() {
+            Pane::Pods
+        } else {
+            Pane::Nodes
         };
         [Pane::Zones, nodes, Pane::Evictions, Pane::Journal, Pane::Forecast]
+    }
+
+    /// Whether the detail was opened from a plan, and so lies over it.
+    pub fn is_detail_of_plan(&self) -> bool {
+        self.detail.as_ref().is_some_and(|detail| detail.from == Pane::Plan)
+    }
+
+    /// Where keys are typed as text; none where they are commands.
+    pub fn typing(&self) -> Option<Typing> {
+        if self.input.is_some() {
+            return Some(Typing::Filter);
+        }
+        let types = self.focus == Pane::Plan && self.preview.as_ref().is_some_and(Preview::is_typing);
+        (types && self.help.is_none()).then_some(Typing::Words)
+    }
+
+    /// Goes back from the pods of a node to the nodes.
+    pub(super) fn leave_node(&mut self) {
+        self.inside = None;
+        self.marked_pods.clear();
+    }
+
+    /// The pane that had the focus may have gone with what it showed.
+    pub(super) fn settle_focus(&mut self) {
+        let panes = self.panes();
+        if !panes.contains(&self.focus) {
+            self.focus = panes[1];
+        }
+    }
+
+    /// Marks go with what they were put on.
+    pub(super) fn forget_marks_of_the_gone(&mut self, cluster: &Cluster) {
+        self.marked_nodes.retain(|node| cluster.node(node).is_some());
+        self.marked_pods.retain(|pod| cluster.pod(pod).is_some());
     }
 
     pub fn filter(&self, pane: Pane) -> &Filter {
@@ -175,6 +233,11 @@ impl Screen {
                     detail.list.step(step);
                 }
             }
+            Pane::Plan => {
+                if let Some(preview) = &mut self.preview {
+                    preview.list.step(step);
+                }
+            }
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
@@ -187,7 +250,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
             Pane::Pods => self.pods.sort.next(PodColumn::ALL),
             Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Detail | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => {}
         }
     }
 
@@ -197,7 +260,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.flip(),
             Pane::Pods => self.pods.sort.flip(),
             Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Detail | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => {}
         }
     }
 
@@ -211,6 +274,11 @@ impl Screen {
                 Pane::Detail => {
                     if let Some(detail) = &mut self.detail {
                         detail.list.shown(*rows);
+                    }
+                }
+                Pane::Plan => {
+                    if let Some(preview) = &mut self.preview {
+                        preview.list.shown(*rows);
                     }
                 }
                 Pane::Evictions => self.evictions.list.shown(*rows),

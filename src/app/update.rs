@@ -1,5 +1,7 @@
 //! What the user's actions do to the screen.
 
+use std::collections::BTreeSet;
+
 use tui_input::{Input, InputRequest};
 
 use super::{
@@ -9,9 +11,13 @@ use super::{
     filter::Filter,
     listing::Step,
     order::zone_word,
-    screen::Pane,
+    preview::{Preview, Subjects, Switch, Verb, Wish},
+    screen::{Pane, Typing},
 };
-use crate::{cluster::NodeName, time::Timestamp};
+use crate::{
+    cluster::{Key, NodeName},
+    time::Timestamp,
+};
 
 /// What an action asks of the loop.
 #[derive(Debug)]
@@ -40,7 +46,7 @@ pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
         Action::NextSort => app.screen.next_sort(),
         Action::FlipSort => app.screen.flip_sort(),
         Action::Filter => begin_filter(app),
-        Action::Edit(request) => edit_filter(app, request),
+        Action::Edit(request) => edit(app, request),
         Action::KeepFilter => app.screen.input = None,
         Action::DropFilter => drop_filter(app),
         Action::Enter => enter(app),
@@ -53,8 +59,17 @@ pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
             return before.map_or(Request::Draw, Request::Thaw);
         }
         Action::Theme => app.screen.next_theme(),
+        Action::Mark => mark(app),
+        Action::MarkAll => mark_all(app),
+        Action::Plan(verb) => open_plan(app, verb),
+        Action::Turn(switch) => turn_option(app, switch),
+        Action::Complete => with_preview(app, Preview::complete),
+        Action::NextCandidate => with_preview(app, Preview::next_candidate),
+        Action::KeepWords => with_preview(app, |preview| set_typing(preview, false)),
+        Action::DropWords => back(app),
         Action::Help => app.screen.help = if app.screen.help.is_some() { None } else { Some(0) },
     }
+    app.screen.settle_focus();
     app.arrange(now);
     Request::Draw
 }
@@ -91,6 +106,14 @@ fn begin_filter(app: &mut App) {
     app.screen.input = Some(Input::new(app.screen.filter(app.screen.focus).text().into()));
 }
 
+fn edit(app: &mut App, request: InputRequest) {
+    match app.screen.typing() {
+        Some(Typing::Filter) => edit_filter(app, request),
+        Some(Typing::Words) => with_preview(app, |preview| preview.edit(request)),
+        None => {}
+    }
+}
+
 fn edit_filter(app: &mut App, request: InputRequest) {
     let Some(input) = &mut app.screen.input else { return };
     input.handle(request);
@@ -108,7 +131,8 @@ fn enter(app: &mut App) {
         Pane::Zones => {
             let Some(zone) = app.screen.zones.list.selected() else { return };
             let filter = format!("zone:{}", zone_word(zone));
-            (app.screen.inside, app.screen.detail) = (None, None);
+            app.screen.leave_node();
+            (app.screen.detail, app.screen.preview) = (None, None);
             app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
             app.screen.focus = Pane::Nodes;
         }
@@ -135,6 +159,7 @@ fn enter(app: &mut App) {
             app.screen.nodes.list.select(&node);
             go_inside(app, node);
         }
+        Pane::Plan => with_preview(app, |preview| set_typing(preview, true)),
         Pane::Pods | Pane::Detail | Pane::Journal => {}
     }
 }
@@ -149,9 +174,16 @@ fn open_detail(app: &mut App) {
             let row = screen.forecast.row(screen.forecast.list.place());
             row.map(|row| Subject::Node(row.node.clone()))
         }
+        Pane::Plan => {
+            let pod = screen.preview.as_ref().and_then(Preview::selected_pod);
+            pod.cloned().map(Subject::Pod)
+        }
         Pane::Zones | Pane::Detail | Pane::Journal => None,
     };
     if let Some(subject) = subject {
+        if screen.focus != Pane::Plan {
+            screen.preview = None;
+        }
         screen.detail = Some(Detail::new(subject, screen.focus));
         screen.filters.remove(&Pane::Detail);
         screen.focus = Pane::Detail;
@@ -159,13 +191,16 @@ fn open_detail(app: &mut App) {
 }
 
 fn go_inside(app: &mut App, node: NodeName) {
-    app.screen.inside = Some(node);
-    app.screen.detail = None;
-    app.screen.focus = Pane::Pods;
-    app.screen.filters.remove(&Pane::Pods);
-    app.screen.pods.list.step(Step::First);
+    let screen = &mut app.screen;
+    screen.leave_node();
+    screen.inside = Some(node);
+    (screen.detail, screen.preview) = (None, None);
+    screen.focus = Pane::Pods;
+    screen.filters.remove(&Pane::Pods);
+    screen.pods.list.step(Step::First);
 }
 
+/// One step back. Of several things that lie over each other, the one on top goes.
 fn back(app: &mut App) {
     let screen = &mut app.screen;
     if screen.help.is_some() {
@@ -175,11 +210,144 @@ fn back(app: &mut App) {
     } else if let (Pane::Detail, Some(detail)) = (screen.focus, &screen.detail) {
         screen.focus = detail.from;
         screen.detail = None;
+    } else if let (Pane::Plan, Some(preview)) = (screen.focus, &screen.preview) {
+        screen.focus = preview.from;
+        screen.preview = None;
+    } else if screen.focus == Pane::Nodes && !screen.marked_nodes.is_empty() {
+        screen.marked_nodes.clear();
+    } else if screen.focus == Pane::Pods && !screen.marked_pods.is_empty() {
+        screen.marked_pods.clear();
     } else if screen.focus == Pane::Pods {
-        screen.inside = None;
+        screen.leave_node();
         screen.focus = Pane::Nodes;
     } else if screen.zoomed {
         screen.zoomed = false;
+    }
+}
+
+fn mark(app: &mut App) {
+    let screen = &mut app.screen;
+    match screen.focus {
+        Pane::Nodes => {
+            if let Some(node) = screen.nodes.list.selected() {
+                toggle(&mut screen.marked_nodes, node);
+            }
+        }
+        Pane::Pods => {
+            if let Some(pod) = screen.pods.list.selected() {
+                toggle(&mut screen.marked_pods, pod);
+            }
+        }
+        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Evictions | Pane::Journal | Pane::Forecast => return,
+    }
+    screen.step(Step::Down);
+}
+
+fn mark_all(app: &mut App) {
+    let screen = &mut app.screen;
+    match screen.focus {
+        Pane::Nodes => toggle_all(&mut screen.marked_nodes, screen.nodes.list.keys()),
+        Pane::Pods => toggle_all(&mut screen.marked_pods, screen.pods.list.keys()),
+        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Evictions | Pane::Journal | Pane::Forecast => {}
+    }
+}
+
+fn toggle<K: Ord + Clone>(marked: &mut BTreeSet<K>, key: &K) {
+    if !marked.remove(key) {
+        marked.insert(key.clone());
+    }
+}
+
+fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {
+    if shown.iter().all(|key| marked.contains(key)) {
+        shown.iter().for_each(|key| {
+            marked.remove(key);
+        });
+    } else {
+        marked.extend(shown.iter().cloned());
+    }
+}
+
+/// Opens a plan for what is meant; does nothing where nothing is.
+fn open_plan(app: &mut App, verb: Verb) {
+    let subjects = match verb {
+        Verb::Evict | Verb::Delete => Subjects::Pods(pods_meant(app)),
+        Verb::Cordon | Verb::Uncordon | Verb::Drain | Verb::Taint | Verb::Label | Verb::Failure => {
+            Subjects::Nodes(nodes_meant(app))
+        }
+    };
+    let nobody = match &subjects {
+        Subjects::Nodes(nodes) => nodes.is_empty(),
+        Subjects::Pods(pods) => pods.is_empty(),
+    };
+    if nobody {
+        return;
+    }
+    let mut wish = Wish::new(verb, subjects);
+    wish.drain = app.screen.drain.clone();
+    wish.whole_zones = app.screen.focus == Pane::Zones;
+    let preview = Preview::new(wish, app.screen.focus, &app.shown().cluster);
+    let screen = &mut app.screen;
+    if screen.is_detail_of_plan() {
+        screen.detail = None;
+    }
+    screen.preview = Some(preview);
+    screen.filters.remove(&Pane::Plan);
+    screen.focus = Pane::Plan;
+}
+
+/// The nodes that a key means where the focus is: those that are marked, or else the selected one.
+fn nodes_meant(app: &App) -> Vec<NodeName> {
+    let screen = &app.screen;
+    match screen.focus {
+        Pane::Nodes if !screen.marked_nodes.is_empty() => screen.marked_nodes.iter().cloned().collect(),
+        Pane::Nodes => screen.nodes.list.selected().cloned().into_iter().collect(),
+        Pane::Pods => screen.inside.clone().into_iter().collect(),
+        Pane::Detail => match screen.detail.as_ref().map(|detail| &detail.subject) {
+            Some(Subject::Node(node)) => vec![node.clone()],
+            Some(Subject::Pod(_)) | None => Vec::new(),
+        },
+        Pane::Zones => {
+            let Some(zone) = screen.zones.list.selected() else { return Vec::new() };
+            let nodes = app.shown().cluster.nodes().iter().filter(|node| node.zone() == *zone);
+            nodes.map(|node| node.name.clone()).collect()
+        }
+        Pane::Plan | Pane::Evictions | Pane::Journal | Pane::Forecast => Vec::new(),
+    }
+}
+
+/// The pods that a key means there.
+fn pods_meant(app: &App) -> Vec<Key> {
+    let screen = &app.screen;
+    match screen.focus {
+        Pane::Pods if !screen.marked_pods.is_empty() => screen.marked_pods.iter().cloned().collect(),
+        Pane::Pods => screen.pods.list.selected().cloned().into_iter().collect(),
+        Pane::Evictions => screen.evictions.list.selected().cloned().into_iter().collect(),
+        Pane::Detail => match screen.detail.as_ref().map(|detail| &detail.subject) {
+            Some(Subject::Pod(pod)) => vec![pod.clone()],
+            Some(Subject::Node(_)) | None => Vec::new(),
+        },
+        Pane::Zones | Pane::Nodes | Pane::Plan | Pane::Journal | Pane::Forecast => Vec::new(),
+    }
+}
+
+fn turn_option(app: &mut App, switch: Switch) {
+    let Some(preview) = &mut app.screen.preview else { return };
+    preview.turn(switch);
+    if preview.wish.verb == Verb::Drain {
+        app.screen.drain = preview.wish.drain.clone();
+    }
+}
+
+fn with_preview(app: &mut App, change: impl FnOnce(&mut Preview)) {
+    if let Some(preview) = &mut app.screen.preview {
+        change(preview);
+    }
+}
+
+fn set_typing(preview: &mut Preview, open: bool) {
+    if let Some(line) = &mut preview.line {
+        line.open = open;
     }
 }
 

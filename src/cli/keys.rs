@@ -18,13 +18,14 @@ pub fn keys(text: &str) -> Result<Vec<KeyEvent>, String> {
 }
 
 fn named(name: &str) -> Result<KeyCode, String> {
-    const NAMES: [(&str, KeyCode); 14] = [
+    const NAMES: [(&str, KeyCode); 15] = [
         ("Enter", KeyCode::Enter),
         ("Esc", KeyCode::Esc),
         ("Tab", KeyCode::Tab),
         ("BackTab", KeyCode::BackTab),
         ("Space", KeyCode::Char(' ')),
         ("Backspace", KeyCode::Backspace),
+        ("Del", KeyCode::Delete),
         ("Up", KeyCode::Up),
         ("Down", KeyCode::Down),
         ("PageUp", KeyCode::PageUp),

@@ -2,6 +2,7 @@
 
 mod assume;
 mod carry_out;
+mod failure;
 mod outlook;
 pub mod story;
 mod succession;
@@ -91,9 +92,7 @@ impl Forecast {
             forecast.zones = run.engine.zones(forecast.until);
             forecast.chances = std::iter::from_fn(|| run.engine.poll_chance()).collect();
         }
-        for (place, step) in forecast.steps.iter().enumerate() {
-            forecast.by_node.entry(step.what.node().clone()).or_default().push(place);
-        }
+        forecast.by_node = failure::by_node(&forecast.steps);
         forecast
     }
 

@@ -28,6 +28,7 @@ pub mod taint;
 pub mod undo;
 pub mod verdict;
 pub mod warning;
+pub mod words;
 
 use std::{collections::BTreeSet, sync::Arc};
 

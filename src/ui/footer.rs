@@ -7,10 +7,7 @@ use super::{
     theme::Role,
     widgets::segments::{Runs, Segments},
 };
-use crate::app::{
-    Command,
-    commands::{COMMANDS, Place},
-};
+use crate::app::{Command, commands::COMMANDS};
 
 /// ```text
 ///  Tab pane  Enter pods  / filter  s sort  z zoom  w wide  f freeze  T theme  ? help  q quit
@@ -57,9 +54,5 @@ fn draw_input(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)>
 }
 
 fn applies(scene: &Scene, command: &Command) -> bool {
-    match command.place {
-        Place::Everywhere => scene.screen.input.is_none(),
-        Place::In(pane) => scene.screen.input.is_none() && pane == scene.screen.focus,
-        Place::Typing => scene.screen.input.is_some(),
-    }
+    command.place.is_here(scene.screen.focus, scene.screen.typing())
 }

@@ -340,6 +340,14 @@ impl Story {
             self.app.live.forecast = Some(forecast);
         }
         self.app.refresh(self.now);
+        self.plan();
+    }
+
+    /// Works the open plan out, as the loop has it done beside it.
+    pub fn plan(&mut self) {
+        if let Some(job) = self.app.next_plan(self.now) {
+            self.app.planned(job.work(), self.now);
+        }
     }
 
     pub fn silence(&mut self, node: &str) {
@@ -426,8 +434,9 @@ impl Story {
     pub fn press(&mut self, keys: &str) {
         for key in typed(keys) {
             let screen = &self.app.screen;
-            let action = kordon::app::commands::action(key, screen.focus, screen.input.is_some());
+            let action = kordon::app::commands::action(key, screen);
             update(&mut self.app, action.expect("a key of the table"), self.now);
+            self.plan();
         }
     }
 }
@@ -446,6 +455,8 @@ pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
                 "Tab" => KeyCode::Tab,
                 "Down" => KeyCode::Down,
                 "PgDn" => KeyCode::PageDown,
+                "Space" => KeyCode::Char(' '),
+                "Del" => KeyCode::Delete,
                 name => panic!("no key {name}"),
             };
             (code, end + 1)

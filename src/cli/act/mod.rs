@@ -424,7 +424,7 @@ fn is_idle(plan: &Plan) -> bool {
 /// Why a plan is not begun: in short, and the first few pods that keep it from its end.
 fn would_not(plan: &Plan) -> Failure {
     const SHOWN: usize = 5;
-    let mut text = plan::in_short(plan);
+    let mut text = plan.in_short();
     let keeps = |verdict: &Verdict| {
         matches!(
             verdict,

@@ -143,9 +143,7 @@ fn tell(
     };
     let mut forecast = under(&assumptions);
     if failing.is_some() {
-        let anyway = under(&Assumptions::default());
-        let comes_anyway: BTreeSet<_> = anyway.steps.iter().map(|step| (step.at, &step.what)).collect();
-        forecast.steps.retain(|step| !comes_anyway.contains(&(step.at, &step.what)));
+        forecast.leave_out(&under(&Assumptions::default()));
     }
     let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
     let placing = Placing::new(&live.cluster, snapshot, asked.at);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{super::plan::ReceiverReport, Subject};
 use crate::{
-    cluster::NodeName,
+    cluster::{Key, NodeName},
     engine::{Chance, Footing, Why, ZoneView},
     forecast::{Assumptions, Fate, Forecast, Happens, Incident, Step, Successor, Totals, What},
     plan::{Account, Landing},
@@ -242,19 +242,13 @@ fn successor_report(successor: &Successor, account: &Account, now: Timestamp) ->
 }
 
 fn staying(subject: &Subject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
-    let mut staying = Vec::new();
-    for node in subject.failing.into_iter().flatten() {
-        let leaves = |key| {
-            forecast.of_node(node).any(|step| matches!(&step.what, What::Deleted { pod, .. } | What::Removed { pod, .. } if pod == key))
-        };
-        for pod in subject.cluster.pods_on(node) {
-            if pod.termination.is_none() && !pod.is_finished() && !leaves(&pod.key) {
-                let (namespace, pod) = (pod.key.namespace.to_string(), pod.key.name.to_string());
-                staying.push(StayingReport { namespace, pod, node: node.clone() });
-            }
-        }
-    }
-    staying
+    let Some(failing) = subject.failing else { return Vec::new() };
+    let told = |(pod, node): (Key, NodeName)| StayingReport {
+        namespace: pod.namespace.to_string(),
+        pod: pod.name.to_string(),
+        node,
+    };
+    forecast.staying(subject.cluster, failing).into_iter().map(told).collect()
 }
 
 #[cfg(test)]

@@ -231,7 +231,7 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failu
     match prospect {
         Prospect::Completes => Ok(()),
         Prospect::Stalls | Prospect::Blocked | Prospect::Refused => {
-            Err(Failure::WouldNot { prospect, text: in_short(&plan) })
+            Err(Failure::WouldNot { prospect, text: plan.in_short() })
         }
     }
 }
@@ -249,7 +249,7 @@ pub(super) fn shown_plan(plan: &Plan) -> String {
 }
 
 pub(super) use report::ReceiverReport;
-pub(super) use table::{in_short, receiver as receiver_row};
+pub(super) use table::receiver as receiver_row;
 
 fn joined<T: std::fmt::Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -7,8 +7,8 @@ use crate::{
     cluster::NodeName,
     placement::{Load, Scored, Scorer},
     plan::{
-        Action, BudgetPlan, Displaced, Happening, Judgement, Landing, Lost, Moment, NodeChange, NodeDrain,
-        NodePlan, Plan, PodPlan, Prospect, Receiver, Step, Verdict, Window, budget::Numbers, undo::Back,
+        BudgetPlan, Displaced, Happening, Judgement, Landing, Lost, Moment, NodeChange, NodeDrain, NodePlan,
+        Plan, PodPlan, Receiver, Step, Verdict, Window, budget::Numbers, undo::Back,
     },
     time::Timestamp,
 };
@@ -290,15 +290,10 @@ impl Report {
         Self {
             schema: "kordon.plan/v1",
             taken_at: made,
-            action: action(&plan.action),
+            action: plan.action.word(),
             command: plan.command.clone(),
             server_version: format!("v{}", plan.version),
-            outcome: match plan.prospect() {
-                Prospect::Completes => "completes",
-                Prospect::Stalls => "stalls",
-                Prospect::Blocked => "blocked",
-                Prospect::Refused => "refused",
-            },
+            outcome: plan.prospect().word(),
             needs: plan.needs.iter().map(ToString::to_string).collect(),
             totals: totals(plan),
             nodes: plan.nodes.iter().map(|node| self::node(node, made)).collect(),
@@ -325,18 +320,6 @@ impl Report {
                 .collect(),
             assumptions: plan.assumptions.clone(),
         }
-    }
-}
-
-const fn action(action: &Action) -> &'static str {
-    match action {
-        Action::Cordon { .. } => "cordon",
-        Action::Uncordon { .. } => "uncordon",
-        Action::Taint { .. } => "taint",
-        Action::Label { .. } => "label",
-        Action::Drain { .. } => "drain",
-        Action::Evict { .. } => "evict",
-        Action::Delete { .. } => "delete",
     }
 }
 

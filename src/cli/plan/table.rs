@@ -6,12 +6,7 @@ use super::{
     super::columns::{none, section, shown},
     report::{BudgetReport, LoadReport, NodeReport, PodReport, ReceiverReport, Report, WindowReport},
 };
-use crate::{
-    cluster::quantity,
-    placement::Reservation,
-    plan::{Plan, Prospect},
-    time::Span,
-};
+use crate::{cluster::quantity, placement::Reservation, plan::words, time::Span};
 
 /// Renders the whole plan; text from the cluster is shown, not obeyed.
 pub fn render(report: &Report) -> String {
@@ -47,21 +42,22 @@ fn head(out: &mut String, report: &Report) {
         let _ = writeln!(out, "needs: {}", report.needs.join(" "));
     }
     let counts = [
-        (totals.leave_now, "leave now"),
-        (totals.leave_later, "leave later"),
-        (totals.leaving_already, "leaving already"),
-        (totals.stay, "stay"),
-        (totals.wait, "wait"),
-        (totals.blocked, "blocked"),
-        (totals.refused_pods, "refused"),
-        (totals.lost, "lost for good"),
-        (totals.data_lost, "lose data"),
-        (totals.pending, "replacements stay Pending"),
-        (totals.displaced, "displaced"),
+        totals.leave_now,
+        totals.leave_later,
+        totals.leaving_already,
+        totals.stay,
+        totals.wait,
+        totals.blocked,
+        totals.refused_pods,
+        totals.lost,
+        totals.data_lost,
+        totals.pending,
+        totals.displaced,
     ];
     let counted: Vec<String> = counts
         .iter()
-        .filter(|(count, _)| *count > 0)
+        .zip(words::COUNTED)
+        .filter(|(count, _)| **count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     if totals.pods > 0 {
@@ -85,12 +81,10 @@ fn tail(out: &mut String, report: &Report) {
 }
 
 fn ends(window: &WindowReport) -> String {
-    match (window.likely_seconds, window.latest_seconds) {
-        (None, _) => "(never ends by itself)".into(),
-        (Some(0.0), Some(0.0)) => "at once".into(),
-        (Some(likely), Some(latest)) => format!("in ~{} (at the latest {})", span(likely), span(latest)),
-        (Some(likely), None) => format!("in ~{} (or never)", span(likely)),
-    }
+    words::ends(
+        window.likely_seconds.map(Span::from_secs_f64),
+        window.latest_seconds.map(Span::from_secs_f64),
+    )
 }
 
 fn change(node: &NodeReport) -> String {
@@ -218,21 +212,4 @@ fn span(seconds: f64) -> String {
 
 fn list(all: &[String]) -> String {
     if all.is_empty() { "(none)".into() } else { all.join(",") }
-}
-
-/// Why a plan does not come to its end, in one line.
-pub fn in_short(plan: &Plan) -> String {
-    let totals = &plan.totals;
-    match plan.prospect() {
-        Prospect::Refused if plan.needs.is_empty() => format!("{} nodes refuse it", totals.refused_nodes),
-        Prospect::Refused => {
-            let needs: Vec<String> = plan.needs.iter().map(ToString::to_string).collect();
-            format!("{} pods are refused without {}", totals.refused_pods, needs.join(" "))
-        }
-        Prospect::Blocked => format!("{} pods are blocked", totals.blocked),
-        Prospect::Stalls if plan.times_out() => "the time allowed is too short".into(),
-        Prospect::Stalls if totals.wait > 0 => format!("{} pods wait for what may not come", totals.wait),
-        Prospect::Stalls => "pods that are deleted never end".into(),
-        Prospect::Completes => "it does".into(),
-    }
 }

@@ -6,6 +6,7 @@ pub mod forecast;
 pub mod header;
 pub mod journal;
 pub mod nodes;
+pub mod plan;
 pub mod pods;
 pub mod zones;
 
@@ -21,7 +22,7 @@ use super::{
     Scene, text,
     theme::Role,
     widgets::{
-        Column, Width,
+        Cell, Column, Width,
         segments::{Runs, Segments},
     },
 };
@@ -38,6 +39,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Nodes => nodes::draw(scene, area, buf),
         Pane::Pods => pods::draw(scene, area, buf),
         Pane::Detail => detail::draw(scene, area, buf),
+        Pane::Plan => plan::draw(scene, area, buf),
         Pane::Evictions => evictions::draw(scene, area, buf),
         Pane::Journal => journal::draw(scene, area, buf),
         Pane::Forecast => forecast::draw(scene, area, buf),
@@ -93,6 +95,9 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
         let digit = Runs::new(&other.digit().to_string(), scene.style(Role::Key));
         notes.push((4, digit.and(&format!(" {}", other.title()), scene.style(Role::Dim))));
     }
+    if pane == Pane::Plan {
+        notes.push((2, plan::note(scene)));
+    }
     let filter = scene.screen.filter(pane);
     if !filter.is_empty() {
         notes.push((2, Runs::new(&format!("/{}", filter.text()), scene.style(Role::Accent))));
@@ -114,6 +119,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Nodes => screen.nodes.list.len(),
         Pane::Pods => screen.pods.list.len(),
         Pane::Detail => screen.detail.as_ref().map_or(0, |detail| detail.list.len()),
+        Pane::Plan => screen.preview.as_ref().map_or(0, |preview| preview.list.len()),
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
         Pane::Forecast => screen.forecast.list.len(),
@@ -132,7 +138,7 @@ fn zone_name(zone: &ZoneKey) -> String {
 /// The watches that a pane lives on.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
-        Pane::Zones | Pane::Detail | Pane::Journal | Pane::Forecast => &[],
+        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
         Pane::Pods | Pane::Evictions => &[FeedKind::Pods],
     }
@@ -171,7 +177,7 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
         Pane::Pods => note(screen.pods.sort, PodColumn::title),
         Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
-        Pane::Detail | Pane::Journal | Pane::Forecast => None,
+        Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => None,
     }
 }
 
@@ -215,6 +221,23 @@ fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Re
         }
     };
     say(scene, glyph, &text, role, area, buf);
+}
+
+/// How many rows are marked, behind the other facts.
+fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
+    if count == 0 {
+        return runs;
+    }
+    runs.and(" · ", scene.style(Role::Faint))
+        .and(&format!("{MARK} {} marked", text::count(count)), scene.style(Role::Accent))
+}
+
+/// The sign of a mark.
+const MARK: &str = "✓";
+
+/// What stands between a row's sign and its name: its mark, where it has one.
+fn mark(scene: &Scene, marked: bool) -> Cell {
+    if marked { Cell::new(MARK, scene.style(Role::Accent)) } else { Cell::new(" ", scene.style(Role::Dim)) }
 }
 
 /// Writes a sentence into the middle of an area, over several lines where it must be.

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_nothing, explain, open, plain, zone_name};
+use super::{column, draw_nothing, explain, mark as mark_of, marked, open, plain, zone_name};
 use crate::{
     app::{Census, NodeColumn, NodeDue, Pane, What, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
@@ -68,10 +68,9 @@ fn facts(scene: &Scene) -> Runs {
     }
     let shown = scene.screen.nodes.list.len();
     if shown < nodes.len() {
-        runs.and(&format!(" · {shown} shown"), scene.style(Role::Accent))
-    } else {
-        runs
+        runs = runs.and(&format!(" · {shown} shown"), scene.style(Role::Accent));
     }
+    marked(scene, runs, scene.screen.marked_nodes.len())
 }
 
 fn columns(scene: &Scene) -> Vec<Column> {
@@ -151,7 +150,8 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
 fn name(scene: &Scene, node: &Node) -> Cell {
     let (glyph, role) = sign(node);
     let named = scene.style(if node.is_ready() { Role::Base } else { Role::Strong });
-    let cell = Cell::new(glyph, scene.style(role)).and(" ", named).and(&node.name, named);
+    let is_marked = scene.screen.marked_nodes.contains(&node.name);
+    let cell = Cell::new(glyph, scene.style(role)).join(mark_of(scene, is_marked)).and(&node.name, named);
     let cell = if node.unschedulable { cell.and(" ⊘", scene.style(Role::NodeCordoned)) } else { cell };
     if node.terminating { cell.and(" ✗", scene.style(Role::NodeNotReady)) } else { cell }
 }

@@ -3,7 +3,7 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
-    column, draw_nothing, evictions, explain,
+    column, draw_nothing, evictions, explain, mark, marked,
     nodes::{due_words, sign},
     open,
 };
@@ -65,8 +65,10 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
         let time = due.at.map_or("waits".into(), |at| text::left(at, scene.now));
         runs = runs.and(" · ", scene.style(Role::Faint)).and(&format!("{what} {time}"), scene.style(role));
     }
-    runs.and(" · ", scene.style(Role::Faint))
-        .and(&format!("{} pods", scene.shown.cluster.load(name).pods), dim)
+    let runs = runs
+        .and(" · ", scene.style(Role::Faint))
+        .and(&format!("{} pods", scene.shown.cluster.load(name).pods), dim);
+    marked(scene, runs, scene.screen.marked_pods.len())
 }
 
 fn columns(scene: &Scene) -> Vec<Column> {
@@ -101,7 +103,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
     );
     vec![
         Cell::new(glyph, scene.style(role))
-            .and(" ", dim)
+            .join(mark(scene, scene.screen.marked_pods.contains(&pod.key)))
             .and(&pod.key.namespace, dim)
             .and("/", scene.style(Role::Faint))
             .and(&pod.key.name, scene.style(Role::Base)),

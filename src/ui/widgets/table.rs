@@ -115,8 +115,9 @@ impl Table {
     ///   node-1      a             3s
     ///   node-2      b             5s ┃
     /// ```
-    /// Asks `row` for the cells of each visible row, in the order of the columns. The last cell of a line belongs
-    /// to the thumb, which shows where in a long list the page is.
+    /// Asks `row` for the cells of each visible row, in the order of the columns; in a row with fewer cells the last
+    /// one takes the room of the rest. The last cell of a line belongs to the thumb, which shows where in a long list
+    /// the page is.
     pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
         self.render_with(area, 1, buf, row);
     }
@@ -143,9 +144,12 @@ impl Table {
         }
         for (line, cells) in cells.into_iter().enumerate() {
             let y = top + u16::try_from(line).unwrap_or(u16::MAX);
-            for ((column, place), cell) in self.columns.iter().zip(&places).zip(cells) {
-                if let Some((x, width)) = *place {
-                    draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
+            let spanning = spanning(&cells, self.columns.len());
+            for (number, cell) in cells.into_iter().enumerate() {
+                if let (Some(column), Some(Some((x, width)))) = (self.columns.get(number), places.get(number))
+                {
+                    let width = if spanning == Some(number) { area.right() - x } else { *width };
+                    draw_cell(cell, column.right && spanning.is_none(), Rect::new(*x, y, width, 1), buf);
                 }
             }
             if self.selected == Some(self.first + line) {
@@ -224,12 +228,18 @@ impl Table {
         match column.width {
             Width::Fixed(width) | Width::Grow(width, _) => width,
             Width::Fit(least, most) => {
-                let widest =
-                    cells.iter().filter_map(|row| row.get(place)).map(Cell::width).max().unwrap_or(0);
+                let fits = |row: &&Vec<Cell>| spanning(row, self.columns.len()) != Some(place);
+                let own = cells.iter().filter(fits).filter_map(|row| row.get(place));
+                let widest = own.map(Cell::width).max().unwrap_or(0);
                 u16::try_from(widest.max(heading)).unwrap_or(u16::MAX).clamp(least, most)
             }
         }
     }
+}
+
+/// The place of the cell that takes the room of all columns behind it, in a row that leaves some out.
+const fn spanning(row: &[Cell], columns: usize) -> Option<usize> {
+    if row.len() < columns { row.len().checked_sub(1) } else { None }
 }
 
 fn draw_cell(cell: Cell, right: bool, area: Rect, buf: &mut Buffer) {
