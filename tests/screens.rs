@@ -7,8 +7,9 @@ mod story;
 
 use std::{fs, path::Path};
 
+use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
-    app::{Mode, Pane, ThemeName},
+    app::{Mode, Pane, ThemeName, commands, preview::Worked, update},
     cluster::{Change, Condition, ConditionStatus, Event, Key, TaintEffect, WorkloadKind},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     run::Surface,
@@ -75,6 +76,168 @@ fn the_forecast_stands_on_a_time_axis() {
     let mut story = Story::well();
     story.press("5");
     expect(&mut story, "forecast-well", (120, 40));
+}
+
+/// The maintenance story with the focus on the node that is to be worked on.
+fn at_work() -> Story {
+    let mut story = Story::maintenance();
+    story.press("2/pool-a-01<Enter>");
+    story
+}
+
+#[test]
+fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate() {
+    let mut story = at_work();
+    story.press("r");
+    assert_eq!(story.app.screen.focus, Pane::Plan);
+    expect(&mut story, "plan-drain-refused", (120, 40));
+    story.press("DEF");
+    expect(&mut story, "plan-drain", (120, 40));
+    expect(&mut story, "plan-drain", (80, 24));
+    story.press("BP");
+    expect(&mut story, "plan-drain-deletes", (120, 40));
+    story.press("BPPPz<Down><Down><Down>");
+    expect(&mut story, "plan-drain-whole", (220, 60));
+    story.press("<Esc>");
+    assert_eq!((story.app.screen.focus, story.app.screen.preview.is_none()), (Pane::Nodes, true));
+    story.press("<Esc>z<Down>r");
+    let drain = &story.app.screen.preview.as_ref().expect("another plan").wish.drain;
+    assert!(drain.force && drain.ignore_daemonsets, "the options of the last drain are kept");
+}
+
+#[test]
+fn a_plan_is_filtered_and_the_detail_of_a_pod_lies_over_it() {
+    let mut story = at_work();
+    story.press("r/verdict:refused<Enter><Down>");
+    let list = &story.app.screen.preview.as_ref().expect("a plan").list;
+    assert_eq!(list.len(), 4, "a title and three pods");
+    story.press("d");
+    assert_eq!(story.app.screen.focus, Pane::Detail);
+    story.press("<Esc>");
+    assert_eq!(story.app.screen.focus, Pane::Plan);
+}
+
+#[test]
+fn marked_rows_are_planned_over_together() {
+    let mut story = Story::maintenance();
+    drawn(&mut story, (120, 40));
+    story.press("2<Space><Space><Down><Space>");
+    expect(&mut story, "marked", (120, 40));
+    story.press("rDEF");
+    expect(&mut story, "plan-marked", (120, 40));
+    story.press("<Esc>");
+    assert_eq!(story.app.screen.marked_nodes.len(), 3, "the plan was only looked at");
+    story.press("<Esc>");
+    assert!(story.app.screen.marked_nodes.is_empty());
+    story.press("/zone:b<Enter>M");
+    assert_eq!(story.app.screen.marked_nodes.len(), 10);
+    story.press("M");
+    assert!(story.app.screen.marked_nodes.is_empty());
+}
+
+#[test]
+fn taints_are_typed_with_proposals_and_their_victims_follow() {
+    let mut story = at_work();
+    story.press("t");
+    expect(&mut story, "plan-taint-empty", (120, 40));
+    story.press("dedi<Tab>=x y:NoSch");
+    expect(&mut story, "plan-taint-fault", (120, 40));
+    story.press("<Ctrl-u>dedicated=gpu:NoE<Tab>");
+    expect(&mut story, "plan-taint", (120, 40));
+    story.press("<Enter>");
+    assert_eq!(story.app.screen.typing(), None);
+    story.press("O<Enter><Esc>");
+    assert_eq!(story.app.screen.focus, Pane::Nodes);
+}
+
+#[test]
+fn labels_are_typed_and_told_as_what_changes() {
+    let mut story = at_work();
+    story.press("ltopology.kubernetes.io/zone=b pool=blue<Enter>");
+    expect(&mut story, "plan-label-refused", (100, 30));
+    story.press("O");
+    expect(&mut story, "plan-label", (100, 30));
+}
+
+#[test]
+fn pods_are_evicted_or_deleted_from_their_list_as_plans() {
+    let mut story = at_work();
+    story.press("<Enter>/postgres<Enter>e");
+    expect(&mut story, "plan-evict", (120, 40));
+    story.press("<Esc><Del>");
+    expect(&mut story, "plan-delete", (120, 40));
+}
+
+#[test]
+fn what_if_tells_what_the_controller_would_do_about_a_node_and_about_a_zone() {
+    let mut story = at_work();
+    story.press("x");
+    expect(&mut story, "plan-failure", (120, 40));
+    story.press("<Esc>1x");
+    expect(&mut story, "plan-zone-failure", (120, 40));
+}
+
+#[test]
+fn a_plan_follows_the_cluster_while_it_is_open() {
+    let mut story = at_work();
+    story.press("rDEF");
+    let blocked = |story: &Story| match &story
+        .app
+        .screen
+        .preview
+        .as_ref()
+        .expect("open")
+        .done
+        .as_ref()
+        .expect("done")
+        .what
+    {
+        Worked::Plan(plan) => plan.totals.blocked,
+        Worked::Failure(_) | Worked::Nothing(_) => panic!("a plan"),
+    };
+    assert_eq!(blocked(&story), 1);
+    story.run(5);
+    let before = story.app.next_plan(story.now);
+    assert!(before.is_none(), "heartbeats are nothing to a drain");
+    story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
+    story.run(1);
+    assert_eq!(blocked(&story), 0);
+}
+
+#[test]
+fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
+    use crossterm::event::KeyEvent;
+    let mut keys: Vec<KeyEvent> = commands::COMMANDS
+        .iter()
+        .flat_map(|command| command.keys)
+        .map(|chord| {
+            let modifiers = if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+            KeyEvent::new(chord.code, modifiers)
+        })
+        .collect();
+    keys.extend("ab:=-/ßNoExecute".chars().map(|letter| KeyEvent::from(KeyCode::Char(letter))));
+    for seed in 0..8 {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut story = if seed % 2 == 0 { Story::maintenance() } else { Story::incident() };
+        for step in 0..600 {
+            let key = keys[chance.usize(..keys.len())];
+            if let Some(action) = commands::action(key, &story.app.screen) {
+                update(&mut story.app, action, story.now);
+            }
+            // Plans come when they come.
+            if chance.u8(..3) > 0 {
+                story.plan();
+            }
+            let screen = &story.app.screen;
+            assert!(screen.panes().contains(&screen.focus), "{:?} at {step} of seed {seed}", screen.focus);
+            if step % 7 == 0 {
+                drawn(&mut story, [(120, 40), (80, 24), (61, 15)][step % 3]);
+            }
+            if step % 150 == 149 {
+                story.run(1);
+            }
+        }
+    }
 }
 
 #[test]
@@ -225,7 +388,7 @@ fn text_from_the_cluster_is_shown_and_never_obeyed() {
 fn no_size_makes_a_panic() {
     let mut states = [Story::incident(), Story::new(), hostile()];
     for story in &mut states {
-        for keys in ["", "3", "4", "1", "2<Enter>", "w", "z", "?", "?/ab"] {
+        for keys in ["", "3", "4", "1", "2<Enter>", "w", "z", "?", "?/ab", "<Esc><Esc>2r", "<Esc>t"] {
             if !keys.contains("<Enter>") || !story.app.screen.nodes.list.is_empty() {
                 story.press(keys);
             }
@@ -240,6 +403,20 @@ fn no_size_makes_a_panic() {
             }
         }
     }
+}
+
+#[test]
+fn a_plan_reads_without_colours() {
+    let mut story = at_work();
+    story.press("TTTrDEF");
+    assert_eq!(story.app.screen.theme(), ThemeName::Mono);
+    gallery("plan-mono", &drawn(&mut story, (120, 40)), Theme::bundled(ThemeName::Mono));
+    let mut colourful = at_work();
+    colourful.press("rDEF");
+    assert_eq!(
+        snapshot::plain(&drawn(&mut story, (120, 40))),
+        snapshot::plain(&drawn(&mut colourful, (120, 40)))
+    );
 }
 
 #[test]

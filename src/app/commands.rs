@@ -201,16 +201,22 @@ pub const COMMANDS: &[Command] = &[
     Command { place: Place::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], Action::Mark) },
     Command { place: Place::In(MARKED), ..view("mark-all", MARK_ALL, "", &[char('M')], Action::MarkAll) },
     plan(NODES, "cordon", "What if these nodes took no new pods?", &[char('c')], Verb::Cordon),
-    plan(NODES, "uncordon", "What if these nodes took pods again?", &[char('u')], Verb::Uncordon),
-    plan(
-        NODES,
-        "drain",
-        "What if these nodes were drained: who leaves, who is blocked, when?",
-        &[char('r')],
-        Verb::Drain,
-    ),
+    Command {
+        hint: "",
+        ..plan(NODES, "uncordon", "What if these nodes took pods again?", &[char('u')], Verb::Uncordon)
+    },
+    plan(NODES, "drain", "What if these nodes were drained?", &[char('r')], Verb::Drain),
     plan(NODES, "taint", "What if these nodes had other taints? They are typed.", &[char('t')], Verb::Taint),
-    plan(NODES, "labels", "What if these nodes had other labels? They are typed.", &[char('l')], Verb::Label),
+    Command {
+        hint: "",
+        ..plan(
+            NODES,
+            "labels",
+            "What if these nodes had other labels? They are typed.",
+            &[char('l')],
+            Verb::Label,
+        )
+    },
     plan(
         FAILING,
         "what-if",
@@ -380,7 +386,7 @@ const PODS: &[Pane] = &[Pane::Pods, Pane::Detail, Pane::Evictions];
 /// Where rows can be marked.
 const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
 
-const MARK: &str = "Mark the selected row for the next plan, or take its mark away.";
+const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
 const MARK_ALL: &str = "Mark every row that is shown, or where all are, none.";
 
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
@@ -454,6 +460,7 @@ impl fmt::Display for Chord {
         }
         match self.code {
             KeyCode::Char(letter) if self.ctrl => write!(f, "{}", letter.to_ascii_uppercase()),
+            KeyCode::Char(' ') => f.write_str("Space"),
             KeyCode::Char(letter) => write!(f, "{letter}"),
             KeyCode::Up => f.write_str("↑"),
             KeyCode::Down => f.write_str("↓"),

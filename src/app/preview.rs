@@ -332,11 +332,21 @@ impl Preview {
             return;
         }
         let rows = self.done.as_ref().map_or(&[][..], |done| &done.rows);
-        let passes = |place: &usize| match (&self.done, rows[*place]) {
-            (_, Row::Section(_)) | (None, _) => true,
-            (Some(done), row) => filter.is_empty() || filter.matches(&Told { what: &done.what, row }),
+        let passes = |row: Row| match &self.done {
+            Some(done) => filter.is_empty() || filter.matches(&Told { what: &done.what, row }),
+            None => false,
         };
-        self.list.replace((0..rows.len()).filter(passes).collect());
+        let mut kept = Vec::new();
+        // The title waits for the first row under it that passes.
+        let mut title = None;
+        for (place, row) in rows.iter().enumerate() {
+            match row {
+                Row::Section(_) => title = Some(place),
+                row if passes(*row) => kept.extend(title.take().into_iter().chain([place])),
+                _ => {}
+            }
+        }
+        self.list.replace(kept);
         self.arranged = Some(filter.clone());
     }
 }
@@ -536,7 +546,7 @@ fn rows_of_plan(plan: &Plan) -> Vec<Row> {
     section("pods", pods.into_iter().map(Row::Pod).collect());
     section("budgets", (0..plan.budgets.len()).map(Row::Budget).collect());
     let kubectl = plan.command.as_ref().map(|_| Row::Kubectl);
-    section("the same", kubectl.into_iter().chain([Row::Kordon]).collect());
+    section("commands", kubectl.into_iter().chain([Row::Kordon]).collect());
     section("API calls", (0..plan.steps.len()).map(Row::Call).collect());
     section("taken for granted", (0..plan.assumptions.len()).map(Row::Assumption).collect());
     rows
@@ -558,7 +568,10 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
 }
 
 fn rows_of_failure(failure: &Failure) -> Vec<Row> {
-    let mut rows = vec![Row::Section("what comes")];
+    let mut rows = Vec::new();
+    if !failure.forecast.steps.is_empty() {
+        rows.push(Row::Section("what comes"));
+    }
     rows.extend((0..failure.forecast.steps.len()).map(Row::Coming));
     if !failure.forecast.chances.is_empty() {
         rows.push(Row::Section("by chance"));
@@ -568,7 +581,7 @@ fn rows_of_failure(failure: &Failure) -> Vec<Row> {
         rows.push(Row::Section("stay"));
         rows.extend((0..failure.staying.len()).map(Row::Stays));
     }
-    rows.extend([Row::Section("the same"), Row::Kordon]);
+    rows.extend([Row::Section("commands"), Row::Kordon]);
     rows
 }
 

@@ -28,6 +28,11 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     }
 }
 
+/// The count with the words that go with it.
+fn several(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 impl Action {
     /// A word for it, the same for ever.
     pub const fn word(&self) -> &'static str {
@@ -42,7 +47,7 @@ impl Action {
         }
     }
 
-    /// The command that has kordon print the plan of it.
+    /// The command that has kordon print the plan of it, and with `--enforce` carry it out.
     pub fn kordon(&self) -> Option<String> {
         let command = match self {
             // Said as a deletion is, for kubectl has no words for it.
@@ -63,8 +68,7 @@ impl Action {
             }
             _ => String::new(),
         };
-        let command =
-            command.replace("kubectl ", "kordon plan ").replace("--grace-period=0 --force", "--force");
+        let command = command.replace("kubectl ", "kordon ").replace("--grace-period=0 --force", "--force");
         Some(command + &parallel)
     }
 }
@@ -93,14 +97,19 @@ impl Plan {
     pub fn in_short(&self) -> String {
         let totals = &self.totals;
         match self.prospect() {
-            Prospect::Refused if self.needs.is_empty() => format!("{} nodes refuse it", totals.refused_nodes),
+            Prospect::Refused if self.needs.is_empty() => {
+                format!("{} it", several(totals.refused_nodes, "node refuses", "nodes refuse"))
+            }
             Prospect::Refused => {
                 let needs: Vec<String> = self.needs.iter().map(ToString::to_string).collect();
-                format!("{} pods are refused without {}", totals.refused_pods, needs.join(" "))
+                let pods = several(totals.refused_pods, "pod is", "pods are");
+                format!("{pods} refused without {}", needs.join(" "))
             }
-            Prospect::Blocked => format!("{} pods are blocked", totals.blocked),
+            Prospect::Blocked => format!("{} blocked", several(totals.blocked, "pod is", "pods are")),
             Prospect::Stalls if self.times_out() => "the time allowed is too short".into(),
-            Prospect::Stalls if totals.wait > 0 => format!("{} pods wait for what may not come", totals.wait),
+            Prospect::Stalls if totals.wait > 0 => {
+                format!("{} for what may not come", several(totals.wait, "pod waits", "pods wait"))
+            }
             Prospect::Stalls => "pods that are deleted never end".into(),
             Prospect::Completes => "it does".into(),
         }
@@ -219,9 +228,9 @@ mod tests {
     fn kordons_command_says_what_kubectl_cannot() {
         let options = DrainOptions { parallel: 3, force: true, ..DrainOptions::default() };
         let drain = Action::Drain { nodes: vec!["a".into(), "b".into()], options };
-        assert_eq!(drain.kordon().as_deref(), Some("kordon plan drain a b --force --parallel=3"));
+        assert_eq!(drain.kordon().as_deref(), Some("kordon drain a b --force --parallel=3"));
         let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
         let evict = Action::Evict { pods: vec![Key::new("d", "p"), Key::new("d", "q")], options };
-        assert_eq!(evict.kordon().as_deref(), Some("kordon plan evict pod p q -n d --force"));
+        assert_eq!(evict.kordon().as_deref(), Some("kordon evict pod p q -n d --force"));
     }
 }

@@ -24,7 +24,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     let rows = COMMANDS.len();
     let height = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
     let area = area.centered(
-        ratatui::layout::Constraint::Max(104.min(area.width.saturating_sub(4))),
+        ratatui::layout::Constraint::Max(118.min(area.width.saturating_sub(4))),
         ratatui::layout::Constraint::Length(height),
     );
     Clear.render(area, buf);
@@ -44,7 +44,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
         columns: vec![
             column(Width::Fit(6, 12), 0),
             column(Width::Grow(20, 1), 0),
-            column(Width::Fit(10, 24), 1),
+            column(Width::Fit(10, 33), 1),
         ],
         rows,
         first: scrolled.min(rows.saturating_sub(page)),

@@ -7,13 +7,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use kordon::{
     app::{App, Facts, HORIZON, Options, update},
     cluster::{
-        Change, Cluster, Condition, ConditionStatus, Event, Key, LeaderLease, Lease, Name, Node, NodeName,
-        Owner, OwnerKind, Phase, Pod, PodReady, Resources, Taint, TaintEffect, Termination, Toleration,
-        TolerationOperator, Uid, Version, WorkloadKind,
+        Budget, Change, Cluster, Condition, ConditionStatus, Event, IntOrPercent, Key, Labels, LeaderLease,
+        Lease, Name, Node, NodeName, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
+        Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
+        Version, Workload, WorkloadKind,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, carry_out},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    plan::{Rules, budget},
     time::{Span, Timestamp},
 };
 
@@ -100,6 +102,83 @@ impl Story {
         story.silence("pool-c-09");
         story.run(33);
         story
+    }
+
+    /// Somebody is about to work on pool-a-01, where pods of every difficulty run: one of two that a budget lets go
+    /// one by one, one that its budget never lets go, one that nobody brings back, one with data in an emptyDir.
+    pub fn maintenance() -> Self {
+        let mut story = Self::well();
+        for (name, node) in [
+            ("checkout-5kd8x", "pool-a-01"),
+            ("checkout-9vbnm", "pool-a-01"),
+            ("checkout-t4w2c", "pool-b-01"),
+        ] {
+            story.add_pod(&format!("shop/{name}"), node, WorkloadKind::ReplicaSet, Vec::new(), 300, 256);
+            story.change_pod(&format!("shop/{name}"), |pod| pod.labels = labels("checkout"));
+        }
+        for number in 0..10 {
+            story.change_pod(&format!("data/postgres-{number}"), |pod| pod.labels = labels("postgres"));
+        }
+        story.change_pod("shop/cart-00-x7f2q", |pod| pod.storage.empty_dir = true);
+        story.add_pod("shop/debug-0", "pool-a-01", WorkloadKind::Job, Vec::new(), 100, 64);
+        story.change_pod("shop/debug-0", |pod| pod.owner = None);
+        for kind in WorkloadKind::ALL {
+            story.list(|event| Change::Workload(kind, event));
+        }
+        story.list(Change::Namespace);
+        story.list(Change::Budget);
+        let pods: Vec<Arc<Pod>> = story.world.pods().iter().cloned().collect();
+        for pod in &pods {
+            if let Some(Owner { kind: OwnerKind::Workload(kind), name, uid }) = &pod.owner {
+                let siblings = pods.iter().filter(|other| other.owner == pod.owner).count();
+                let workload = Workload {
+                    kind: *kind,
+                    key: Key { namespace: pod.key.namespace.clone(), name: name.clone() },
+                    uid: uid.clone(),
+                    version: story.next_version(),
+                    replicas: Some(siblings as i32),
+                    selector: None,
+                    owner: None,
+                    replaces_only_failed: false,
+                };
+                story.put(Change::Workload(*kind, Event::Applied(workload)));
+            }
+        }
+        story.add_budget("shop/checkout", 2);
+        story.add_budget("data/postgres", 10);
+        story.run(1);
+        story
+    }
+
+    fn list<T: kordon::cluster::Record>(&mut self, of: impl Fn(Event<T>) -> Change) {
+        self.put(of(Event::ListBegun));
+        self.put(of(Event::ListDone));
+    }
+
+    /// A budget over the pods labelled with its name, and the status that the disruption controller gives it.
+    fn add_budget(&mut self, key: &str, min_available: i32) {
+        let (namespace, name) = key.split_once('/').expect("namespace/name");
+        let app = Requirement { key: "app".into(), operator: SelectorOperator::In(vec![name.into()]) };
+        let mut budget = Budget {
+            key: Key::new(namespace, name),
+            uid: format!("uid-{key}").as_str().into(),
+            version: self.next_version(),
+            generation: 1,
+            selector: Some(Selector { requirements: vec![app] }),
+            min_available: Some(IntOrPercent::Int(min_available)),
+            ..Budget::default()
+        };
+        let rules = Rules::of(ServerVersion::new(1, 36));
+        budget.status = budget::synced_status(&self.world, &budget, &rules, self.now);
+        self.put(Change::Budget(Event::Applied(budget)));
+    }
+
+    pub fn change_pod(&mut self, key: &str, change: impl FnOnce(&mut Pod)) {
+        let (namespace, name) = key.split_once('/').expect("namespace/name");
+        let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
+        pod.version = self.next_version();
+        change(&mut pod);
+        self.put(Change::Pod(Event::Applied(pod)));
     }
 
     pub fn add_node(&mut self, name: &str, zone: &str) {
@@ -457,6 +536,11 @@ pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
                 "PgDn" => KeyCode::PageDown,
                 "Space" => KeyCode::Char(' '),
                 "Del" => KeyCode::Delete,
+                "Ctrl-u" => {
+                    typed.push(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+                    rest = &rest[end + 1..];
+                    continue;
+                }
                 name => panic!("no key {name}"),
             };
             (code, end + 1)
@@ -467,6 +551,10 @@ pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
         rest = &rest[length..];
     }
     typed
+}
+
+fn labels(app: &str) -> Labels {
+    Arc::new(BTreeMap::from([("app".into(), Name::from(app))]))
 }
 
 pub fn tolerates(key: &str, seconds: Option<i64>) -> Toleration {

@@ -324,7 +324,7 @@ fn beginning(plan: &Plan, orders: &Orders, how: &HowArgs, site: &Site) -> Beginn
         until: orders.until,
         context: site.asked.connection.context.clone(),
         server: site.asked.connection.server.clone(),
-        action: action_word(&plan.action).into(),
+        action: plan.action.word().into(),
         command: plan.command.clone().unwrap_or_default(),
         drain,
         nodes,
@@ -347,25 +347,13 @@ fn orders(how: &HowArgs, site: &Site, plan: String) -> Orders {
 
 /// A name that no other undertaking has.
 fn new_plan_name(action: &Action) -> String {
-    plan_name(action_word(action))
+    plan_name(action.word())
 }
 
 fn plan_name(word: &str) -> String {
     let now = Clock::system().now().utc().format("%Y%m%d-%H%M%S");
     let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
     format!("{word}-{now}-{}", chance.to_lowercase())
-}
-
-const fn action_word(action: &Action) -> &'static str {
-    match action {
-        Action::Cordon { .. } => "cordon",
-        Action::Uncordon { .. } => "uncordon",
-        Action::Taint { .. } => "taint",
-        Action::Label { .. } => "label",
-        Action::Drain { .. } => "drain",
-        Action::Evict { .. } => "evict",
-        Action::Delete { .. } => "delete",
-    }
 }
 
 /// Who we are, as others should see it.

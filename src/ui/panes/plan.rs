@@ -134,7 +134,8 @@ fn prospect(plan: &Plan) -> (String, Role) {
     let words = match prospect {
         Prospect::Completes => format!("{} {}", prospect.word(), plan.ends()),
         Prospect::Stalls | Prospect::Blocked => format!("{}: {}", prospect.word(), plan.in_short()),
-        Prospect::Refused => plan.in_short(),
+        Prospect::Refused if plan.needs.is_empty() => plan.in_short(),
+        Prospect::Refused => "refused without the options marked !".into(),
     };
     (words, role)
 }
@@ -306,7 +307,7 @@ fn totals(scene: &Scene, plan: &Plan) -> Runs {
         }
     }
     if totals.pods > 0 {
-        let words = format!("{} pods", text::count(totals.pods));
+        let words = format!("{} pod{}", text::count(totals.pods), if totals.pods == 1 { "" } else { "s" });
         runs = then(scene, runs, &words, Role::Base);
     }
     for ((count, what), role) in totals.counted().into_iter().zip(words::COUNTED).zip(roles) {
@@ -375,16 +376,19 @@ fn cells_of_plan(scene: &Scene, plan: &Plan, row: Row) -> Vec<Cell> {
     let line = |text: &str, role| {
         vec![Cell::new("  ", scene.style(role)).and(&text::brief(text), scene.style(role))]
     };
-    let command = |by: &str, text: &str| {
-        vec![Cell::new(&format!("  {by}"), scene.style(Role::Dim)), Cell::new(text, scene.style(Role::Base))]
-    };
+    let command =
+        |text: &str| vec![Cell::new("  ", scene.style(Role::Base)).and(text, scene.style(Role::Base))];
     match row {
         Row::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
         Row::Node(place) => node(scene, &plan.nodes[place], plan.made),
         Row::Pod(place) => pod(scene, &plan.pods[place], plan.made),
         Row::Budget(place) => budget(scene, &plan.budgets[place]),
-        Row::Kubectl => command("kubectl", plan.command.as_deref().unwrap_or_default()),
-        Row::Kordon => command("kordon", &plan.action.kordon().unwrap_or_default()),
+        Row::Kubectl => command(plan.command.as_deref().unwrap_or_default()),
+        Row::Kordon => {
+            let text = plan.action.kordon().unwrap_or_default();
+            let cell = Cell::new("  ", scene.style(Role::Base)).and(&text, scene.style(Role::Base));
+            vec![cell.and("  prints this plan; with --enforce it is carried out", scene.style(Role::Dim))]
+        }
         Row::Call(place) => {
             let call = plan.steps[place].call();
             vec![
@@ -497,7 +501,7 @@ fn budget(scene: &Scene, budget: &BudgetPlan) -> Vec<Cell> {
     let (before, after) = (budget.before.numbers, budget.after.numbers);
     let role = if before.allowed > 0 { Role::NodeReady } else { Role::LevelError };
     let words = format!(
-        "{before}; {} of its pods are in this plan; in the end it has {}, allows {}",
+        "{before}; its pods here: {}; in the end: has {}, allows {}",
         budget.pods, after.healthy, after.allowed
     );
     vec![
@@ -555,7 +559,7 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
             ]
         }
         Row::Kordon => {
-            vec![Cell::new("  kordon", dim), Cell::new(&failure.kordon(), scene.style(Role::Base))]
+            vec![Cell::new("  ", dim).and(&failure.kordon(), scene.style(Role::Base))]
         }
         Row::Section(_)
         | Row::Warning(_)
