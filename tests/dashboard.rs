@@ -190,6 +190,28 @@ async fn a_snapshot_is_the_screen_at_its_moment_with_the_keys_typed_before() {
     assert!(text.contains("~43s"), "50 s were left 7 s before\n{text}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_plan_is_worked_out_beside_the_loop_and_anew_when_an_option_turns() {
+    let bench = Bench::new(Story::maintenance().app);
+    bench
+        .while_running(async |bench| {
+            let shows = async |text: &str| {
+                // Paused time stands still while anything is worked out.
+                sleep(Duration::from_millis(100)).await;
+                assert!(bench.screen().contains(text), "{text}\n{}", bench.screen());
+            };
+            bench.press("2/pool-a-01<Enter>r").await;
+            shows("refused without the options marked !").await;
+            bench.press("DEF").await;
+            shows("1 pod is blocked").await;
+            bench.press("B").await;
+            shows("completes in").await;
+            bench.press("<Esc>").await;
+            assert!(!bench.screen().contains("2 Plan"));
+        })
+        .await;
+}
+
 /// The loop with its other ends in our hands.
 struct Bench {
     app: Option<App>,

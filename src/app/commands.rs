@@ -200,19 +200,31 @@ pub const COMMANDS: &[Command] = &[
     },
     Command { place: Place::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], Action::Mark) },
     Command { place: Place::In(MARKED), ..view("mark-all", MARK_ALL, "", &[char('M')], Action::MarkAll) },
-    plan(NODES, "cordon", "What if these nodes took no new pods?", &[char('c')], Verb::Cordon),
+    plan(
+        NODES,
+        "cordon",
+        "Plan to cordon the marked nodes, or the selected one.",
+        &[char('c')],
+        Verb::Cordon,
+    ),
     Command {
         hint: "",
-        ..plan(NODES, "uncordon", "What if these nodes took pods again?", &[char('u')], Verb::Uncordon)
+        ..plan(
+            NODES,
+            "uncordon",
+            "Plan to uncordon the marked nodes, or the selected one.",
+            &[char('u')],
+            Verb::Uncordon,
+        )
     },
-    plan(NODES, "drain", "What if these nodes were drained?", &[char('r')], Verb::Drain),
-    plan(NODES, "taint", "What if these nodes had other taints? They are typed.", &[char('t')], Verb::Taint),
+    plan(NODES, "drain", "Plan to drain the marked nodes, or the selected one.", &[char('r')], Verb::Drain),
+    plan(NODES, "taint", "Plan to taint the marked nodes, or the selected one.", &[char('t')], Verb::Taint),
     Command {
         hint: "",
         ..plan(
             NODES,
             "labels",
-            "What if these nodes had other labels? They are typed.",
+            "Plan to label the marked nodes, or the selected one.",
             &[char('l')],
             Verb::Label,
         )
@@ -220,16 +232,16 @@ pub const COMMANDS: &[Command] = &[
     plan(
         FAILING,
         "what-if",
-        "What if these nodes, or their zones, fell silent?",
+        "Tell what follows if these nodes, or their zones, fall silent.",
         &[char('x')],
         Verb::Failure,
     ),
-    plan(PODS, "evict", "What if these pods were evicted?", &[char('e')], Verb::Evict),
+    plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], Verb::Evict),
     Command {
         place: Place::In(PODS),
         ..view(
             "delete",
-            "What if these pods were deleted? Budgets are not asked.",
+            "Plan to delete the marked pods, or the selected one.",
             "delete",
             &[key(KeyCode::Delete)],
             Action::Plan(Verb::Delete),

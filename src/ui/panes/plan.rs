@@ -133,7 +133,8 @@ fn prospect(plan: &Plan) -> (String, Role) {
     }
     let words = match prospect {
         Prospect::Completes => format!("{} {}", prospect.word(), plan.ends()),
-        Prospect::Stalls | Prospect::Blocked => format!("{}: {}", prospect.word(), plan.in_short()),
+        Prospect::Stalls => format!("{}: {}", prospect.word(), plan.in_short()),
+        Prospect::Blocked => plan.in_short(),
         Prospect::Refused if plan.needs.is_empty() => plan.in_short(),
         Prospect::Refused => "refused without the options marked !".into(),
     };
