@@ -7,9 +7,9 @@ mod stage;
 use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
-    cluster::{NodeName, Pod, Resources, SchedulingSpec, WorkloadKind, scheduling::Requests},
+    cluster::{Name, NodeName, Pod, Resources, SchedulingSpec, WorkloadKind, scheduling::Requests},
     placement::{Constraint, Reason, Snapshot},
-    plan::{Action, DrainOptions, Landing, Placing, Plan, PodPlan, RemovalOptions, TaintEdits},
+    plan::{Action, DrainOptions, Landing, Placing, Plan, PodPlan, RemovalOptions, TaintEdits, headroom},
 };
 use stage::{NEWEST, NOW, Stage, of, own, taint};
 
@@ -168,4 +168,36 @@ fn node(pod: &PodPlan) -> Option<&str> {
 
 fn names(nodes: &[NodeName]) -> Vec<&str> {
     nodes.iter().map(|node| &**node).collect()
+}
+
+#[test]
+fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
+    let mut stage = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
+    for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
+        let zone = (Name::from("topology.kubernetes.io/zone"), Name::from(zone));
+        stage.node(node, |node| node.labels = Arc::new([zone].into()));
+    }
+    replicas(&mut stage, "web", &["n1", "n1", "n1"], 1);
+    assert_eq!(told(&stage), "any node can go, any zone can go");
+
+    replicas(&mut stage, "api", &["n2", "n2"], 1);
+    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
+    let found = headroom(&stage.cluster, &snapshot, || true).expect("it went on");
+    let (nodes, zones) = (&found.nodes, &found.zones);
+    assert_eq!((nodes.tried, nodes.short), (3, 0), "three of n1 fit beside two on n2 and one on n3");
+    assert_eq!((zones.tried, zones.short), (2, 1));
+    let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
+    assert_eq!((worst.pending, worst.pods), (1, 2));
+    assert!(!found.is_enough());
+}
+
+#[test]
+fn headroom_stops_when_it_is_told_to() {
+    let stage = roomy(&[("n1", 4), ("n2", 4)]);
+    assert_eq!(headroom(&stage.cluster, &Snapshot::new(&stage.cluster, NEWEST), || false), None);
+}
+
+fn told(stage: &Stage) -> String {
+    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
+    headroom(&stage.cluster, &snapshot, || true).expect("it went on").to_string()
 }

@@ -41,6 +41,7 @@ use crate::{
     engine::{Effect, EffectId, Engine, Outcome, Settings, Sight},
     forecast::{Forecast, story::Teller},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    plan::Headroom,
     time::{Span, Timestamp},
 };
 
@@ -79,6 +80,8 @@ pub struct Knowledge {
     pub journal: Journal,
     pub forecast: Option<Forecast>,
     pub attention: Attention,
+    /// What the cluster could lose when that was last worked out.
+    pub headroom: Option<Headroom>,
     /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
     nodes_changed: u64,
     /// Counts changes of anything that plans are worked out over; signs of life are not among it.
@@ -98,6 +101,11 @@ impl Knowledge {
             ahead: feeds.ahead(),
             now,
         })
+    }
+
+    /// Grows with every change that may bear on where pods can be; none until nodes and pods have been listed.
+    pub fn layout(&self) -> Option<u64> {
+        (self.cluster.nodes().is_synced() && self.cluster.pods().is_synced()).then_some(self.planned_over)
     }
 
     /// Takes in what a change did to the cluster.

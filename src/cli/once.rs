@@ -102,6 +102,15 @@ impl Asked {
         Self::answer(&args.question(no_pods), connection).await
     }
 
+    /// The same, and waits for more kinds.
+    pub async fn ask_for(
+        args: &OnceArgs,
+        wanted: &[FeedKind],
+        connection: ConnectionArgs,
+    ) -> Result<Self, Failure> {
+        Self::answer(&Question { wanted, ..args.question(false) }, connection).await
+    }
+
     /// The same for what else a command has to know.
     pub async fn answer(question: &Question<'_>, connection: ConnectionArgs) -> Result<Self, Failure> {
         let Question { wanted, no_pods, timeout, settings, flag } = *question;

@@ -1,18 +1,23 @@
 //! `kordon why`: the chain of causes behind what happens, or does not happen, to a node or a pod.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
     Failure,
+    columns::section,
     connection::ConnectionArgs,
     once::{Asked, OnceArgs},
+    plan::{self, PlacementReport},
 };
 use crate::{
-    cluster::{Key, NodeName},
+    cluster::{Cluster, Key, NodeName, Pod},
+    engine::ServerVersion,
     forecast::story::Link,
+    placement::Snapshot,
+    plan::{Judgement, Landing, Placing, Surroundings, placing},
     time::Timestamp,
     ui::text,
 };
@@ -32,7 +37,12 @@ enum Subject {
     Node { name: String },
     /// Whether and when a pod is evicted, and why; --namespace says where it is
     #[command(visible_alias = "po")]
-    Pod { name: String },
+    Pod {
+        name: String,
+        /// Where it would go now instead: the best nodes and what their scores are made of, or why nowhere
+        #[arg(long)]
+        placement: bool,
+    },
 }
 
 /// One answer (`docs/why.md`). Every field is always there; what is not known is null.
@@ -50,6 +60,19 @@ struct Report {
     name: String,
     /// The first cause first.
     links: Vec<LinkReport>,
+    /// Of a pod, where it would go now, where that was asked for.
+    placement: Option<PlacedReport>,
+}
+
+/// Where a pod would go now, were it to be placed again.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlacedReport {
+    /// `node`, `somewhere` (another scheduler places it) or `nowhere` (it would stay Pending).
+    landing: &'static str,
+    node: Option<NodeName>,
+    why: Option<String>,
+    weighed: PlacementReport,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,7 +89,10 @@ struct LinkReport {
 }
 
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), Failure> {
-    let asked = Asked::ask(&args.once, connection, false).await?;
+    let asked = match &args.subject {
+        Subject::Pod { placement: true, .. } => Asked::ask_for(&args.once, &plan::WANTED, connection).await?,
+        Subject::Pod { .. } | Subject::Node { .. } => Asked::ask(&args.once, connection, false).await?,
+    };
     let report = report(&asked, &args.subject)?;
     args.once.output.print(&report, table)?;
     asked.done()
@@ -77,17 +103,19 @@ fn report(asked: &Asked, subject: &Subject) -> Result<Report, Failure> {
         return Err(Failure::NotFound("the engine".into()));
     };
     let cluster = teller.cluster;
-    let (kind, namespace, name, links) = match subject {
+    let (kind, namespace, name, links, placement) = match subject {
         Subject::Node { name } => {
             let node = cluster.node(&NodeName::from(name.as_str()));
             let node = node.ok_or_else(|| Failure::NotFound(format!("node {name}")))?;
-            ("node", None, name, teller.node(node))
+            ("node", None, name, teller.node(node), None)
         }
-        Subject::Pod { name } => {
+        Subject::Pod { name, placement } => {
             let namespace = asked.namespace.clone();
             let pod = cluster.pod(&Key::new(&namespace, name));
             let pod = pod.ok_or_else(|| Failure::NotFound(format!("pod {namespace}/{name}")))?;
-            ("pod", Some(namespace), name, teller.pod(pod))
+            let version = asked.app.settings.version;
+            let placement = placement.then(|| placed(cluster, pod, version, asked.at));
+            ("pod", Some(namespace), name, teller.pod(pod), placement)
         }
     };
     Ok(Report {
@@ -98,7 +126,33 @@ fn report(asked: &Asked, subject: &Subject) -> Result<Report, Failure> {
         namespace,
         name: name.clone(),
         links: links.into_iter().map(|link| LinkReport::new(link, asked.at)).collect(),
+        placement,
     })
+}
+
+/// Where the scheduler would put this pod if it were not where it is.
+fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) -> PlacedReport {
+    let mut snapshot = Snapshot::new(cluster, version);
+    if let Some(node) = &pod.node {
+        snapshot.remove(&pod.key, node);
+    }
+    let reasons = snapshot.refusals(&placing::replacement(pod, cluster));
+    let mut placing = Placing::new(cluster, snapshot, now);
+    let landing = placing.land(pod, &BTreeSet::new());
+    let judgement = placing.account().judgements.remove(&pod.key).map(Arc::unwrap_or_clone);
+    // Of the nodes that refuse it all is told, even where others would do.
+    let judgement = Judgement { reasons, ..judgement.unwrap_or_default() };
+    let (landing, node, why) = match landing {
+        Landing::Node { node, why } => ("node", Some(node), Some(why)),
+        Landing::Somewhere => ("somewhere", None, None),
+        Landing::Nowhere { why } => ("nowhere", None, Some(why)),
+    };
+    PlacedReport {
+        landing,
+        node,
+        why: why.map(|why| why.to_string()),
+        weighed: PlacementReport::new(&judgement),
+    }
 }
 
 impl LinkReport {
@@ -138,5 +192,49 @@ fn table(report: &Report) -> String {
         };
         let _ = writeln!(out, "{sign} {at:8}  {distance:14}  {}", text::clean(&link.text));
     }
+    if let Some(placement) = &report.placement {
+        placement_table(&mut out, placement);
+    }
     out
+}
+
+/// The best nodes with what their scores are made of, what the others say, and what would help.
+fn placement_table(out: &mut String, placement: &PlacedReport) {
+    let PlacedReport { node, why, weighed, .. } = placement;
+    let node = node.as_deref().unwrap_or(match placement.landing {
+        "nowhere" => "nowhere",
+        _ => "wherever its own scheduler puts it",
+    });
+    let why = why.as_ref().or(weighed.obstacle.as_ref()).map_or(String::new(), |why| format!(" ({why})"));
+    let _ = writeln!(out, "\nplaced now, it would go: {}{}", text::clean(node), text::clean(&why));
+    let rows = weighed.ranking.iter().map(|scored| {
+        let parts = &scored.parts;
+        [
+            scored.node.to_string(),
+            scored.score.to_string(),
+            parts.least_allocated.to_string(),
+            parts.balanced_allocation.to_string(),
+            parts.taints.to_string(),
+            parts.node_affinity.to_string(),
+            parts.spread.to_string(),
+            parts.pod_affinity.to_string(),
+            parts.images.to_string(),
+        ]
+    });
+    let head = [
+        "BEST NODES",
+        "SCORE",
+        "ROOM",
+        "BALANCE",
+        "TAINTS",
+        "NODE AFFINITY",
+        "SPREAD",
+        "POD AFFINITY",
+        "IMAGES",
+    ];
+    section(out, head, rows.collect());
+    let refusals = weighed.reasons.iter().map(|refusal| [refusal.nodes.to_string(), refusal.reason.clone()]);
+    section(out, ["NODES", "WOULD NOT DO"], refusals.collect());
+    section(out, ["DISPLACES"], weighed.displaces.iter().map(|victim| [victim.text.clone()]).collect());
+    section(out, ["WOULD HELP"], weighed.help.iter().map(|help| [help.clone()]).collect());
 }

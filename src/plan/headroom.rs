@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
@@ -54,6 +55,35 @@ impl<T> Losses<T> {
                 self.worst = Some(loss);
             }
         }
+    }
+}
+
+impl<T: fmt::Display> Losses<T> {
+    /// `any node can go`, or which cannot; none where nothing was tried.
+    fn words(&self, one: &str) -> Option<String> {
+        let Some(Loss { of, pending, pods }) = &self.worst else {
+            return (self.tried > 0).then(|| format!("any {one} can go"));
+        };
+        let others = match self.short {
+            0 | 1 => String::new(),
+            short => format!("; {short} of {} {one}s cannot", self.tried),
+        };
+        Some(format!("{one} {of} cannot go: {pending} of {pods} pods would stay Pending{others}"))
+    }
+}
+
+impl Headroom {
+    /// Whether any node and any zone can be lost.
+    pub fn is_enough(&self) -> bool {
+        self.nodes.worst.is_none() && self.zones.worst.is_none()
+    }
+}
+
+impl fmt::Display for Headroom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> =
+            self.nodes.words("node").into_iter().chain(self.zones.words("zone")).collect();
+        f.write_str(&words.join(", "))
     }
 }
 

@@ -248,7 +248,7 @@ pub(super) fn shown_plan(plan: &Plan) -> String {
     table::render(&Report::new(plan))
 }
 
-pub(super) use report::ReceiverReport;
+pub(super) use report::{PlacementReport, ReceiverReport};
 pub(super) use table::receiver as receiver_row;
 
 fn joined<T: std::fmt::Display>(names: &[T]) -> String {

@@ -7,6 +7,7 @@ use crate::{
     cluster::{Cluster, Key, Node, NodeName, ZoneKey},
     engine::{Footing, Known, NodeHealth, Sign, Stage, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
+    plan::{Headroom, Loss, Losses},
     time::{Span, Timestamp},
 };
 
@@ -25,6 +26,34 @@ pub struct Report {
     pub zones: Vec<ZoneReport>,
     pub nodes: Vec<NodeReport>,
     pub evictions: Vec<EvictionReport>,
+    /// What the cluster can lose; null without pods, and where that takes too long.
+    pub headroom: Option<HeadroomReport>,
+}
+
+/// Whether all that would come back finds a place when any one node or any one zone is lost.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeadroomReport {
+    pub text: String,
+    pub nodes: LossesReport,
+    pub zones: LossesReport,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LossesReport {
+    pub tried: usize,
+    /// How many of them leave pods Pending.
+    pub short: usize,
+    pub worst: Option<LossReport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LossReport {
+    pub name: String,
+    pub pending: usize,
+    pub pods: usize,
 }
 
 /// Where the answer comes from.
@@ -213,8 +242,23 @@ impl Report {
             zones: views.zones.iter().map(zone).collect(),
             nodes: nodes.map(|node| node_report(app, node, now)).collect(),
             evictions: evictions(app, now),
+            headroom: knowledge.headroom.as_ref().map(headroom_report),
         }
     }
+}
+
+fn headroom_report(headroom: &Headroom) -> HeadroomReport {
+    HeadroomReport {
+        text: headroom.to_string(),
+        nodes: losses(&headroom.nodes),
+        zones: losses(&headroom.zones),
+    }
+}
+
+fn losses<T: ToString>(losses: &Losses<T>) -> LossesReport {
+    let loss =
+        |loss: &Loss<T>| LossReport { name: loss.of.to_string(), pending: loss.pending, pods: loss.pods };
+    LossesReport { tried: losses.tried, short: losses.short, worst: losses.worst.as_ref().map(loss) }
 }
 
 fn controller(app: &App) -> ControllerReport {
@@ -497,6 +541,19 @@ mod tests {
                 finalizers: vec![text()],
                 why: Cause::Ready.into(),
             }],
+            headroom: Some(HeadroomReport {
+                text: text(),
+                nodes: LossesReport {
+                    tried: 3,
+                    short: 1,
+                    worst: Some(LossReport { name: text(), pending: 2, pods: 9 }),
+                },
+                zones: LossesReport {
+                    tried: 3,
+                    short: 1,
+                    worst: Some(LossReport { name: text(), pending: 2, pods: 9 }),
+                },
+            }),
         }
     }
 

@@ -47,6 +47,9 @@ fn head(out: &mut String, report: &Report) {
         state => state,
     };
     let _ = writeln!(out, "controller {leader}, footing {footing}{since}");
+    if let Some(headroom) = &report.headroom {
+        let _ = writeln!(out, "headroom: {}", shown(&headroom.text));
+    }
     for setting in &report.controller.settings {
         let _ = writeln!(out, "  --{}={} ({})", setting.flag, setting.value, setting.origin);
     }
