@@ -231,6 +231,47 @@ async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
     assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
+    let site = Site::new().await;
+    site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
+    let report = site.enforced(&drain(&["general-1a-02"])).await;
+    assert_eq!(report["nodes"][0]["cordoned"], json!(false));
+    site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
+    assert!(cordoned(&site.node("general-1a-02").await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
+    let site = Site::new().await;
+    site.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
+    site.server.api.inject(Fault::always(Answer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
+    let report = site.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule"]).await;
+    assert_eq!(report["end"], json!("done"));
+    let taints = site.node("general-1a-02").await.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    let keys: Vec<&str> = taints.iter().map(|taint| taint.key.as_str()).collect();
+    assert_eq!(keys, ["a", "x"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_survives_the_loss_of_the_server() {
+    let site = Site::new().await;
+    let line = drain(&["general-1a-02"]);
+    let (output, ()) = tokio::join!(site.act(&line), async {
+        site.until(|site| !site.evictions().is_empty()).await;
+        site.server.api.set_down(true);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        site.server.api.set_down(false);
+    });
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(site.left_on("general-1a-02").await, Vec::<String>::new());
+    let mut evicted = site.evictions();
+    evicted.sort();
+    let all = evicted.len();
+    evicted.dedup();
+    assert_eq!(evicted.len(), all, "a pod was evicted twice: {evicted:?}");
+}
+
 /// Drains that are killed at random moments and resumed, `KORDON_KILLS` of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none() {

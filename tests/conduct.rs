@@ -181,6 +181,15 @@ fn what_the_list_shows_and_the_watch_does_not_is_never_called_drained() {
 }
 
 #[test]
+fn a_list_that_fails_proves_nothing_and_is_asked_for_again() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    bench.answer("list n1", Outcome::Failed("etcdserver: request timed out".into()));
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.run(&mut conduct);
+    assert_eq!((conduct.ended(), bench.times("list n1")), (Some(End::Done), vec![0, 2]));
+}
+
+#[test]
 fn the_time_of_a_node_is_over_when_it_is_over_even_if_nothing_answers() {
     let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
     bench.hang = Some("evict a");

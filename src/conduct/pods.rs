@@ -360,7 +360,7 @@ impl Conduct {
             .filter(|pod| matches!(&self.pods[**pod].stage, PodStage::Over(end) if !end.is_well()));
         let bad = bad.count();
         let recorded = group.pods.iter().any(|pod| self.pods[*pod].stage == PodStage::Over(PodEnd::Recorded));
-        if bad > 0 {
+        if bad > 0 && group.node.is_some() {
             return self.end_group(place, NodeStage::Stopped(Stop::PodsLeft { pods: bad }), now);
         }
         match group.node {

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use super::{HowArgs, may_begin, would_not};
 use crate::{
     cli::Failure,
-    cluster::{Cluster, Selector},
+    cluster::{Cluster, Namespace, Selector},
     conduct::Guards,
     k8s::access,
-    plan::{Permission, Plan},
+    plan::{Action, Permission, Plan},
 };
 
 /// Refuses to begin what cannot end.
@@ -32,7 +32,13 @@ pub fn guards(plan: &Plan, cluster: &Cluster, how: &HowArgs) -> Result<(), Failu
 
 /// Asks whether everything that the plan takes may be done, and names what may not.
 pub async fn permissions(client: &Client, plan: &Plan) -> Result<(), Failure> {
-    let missing = access::missing(client, &plan.permissions).await.map_err(Failure::Unasked)?;
+    let mut wanted = plan.permissions.clone();
+    // Nodes are looked at before they are written to, and pods listed to see that none is left.
+    wanted.extend(plan.nodes.iter().map(|node| Permission::on_node("get", &node.node)));
+    if matches!(plan.action, Action::Drain { .. }) {
+        wanted.push(Permission::on_pods("list", "", &Namespace::default()));
+    }
+    let missing = access::missing(client, &wanted).await.map_err(Failure::Unasked)?;
     if missing.is_empty() {
         return Ok(());
     }

@@ -220,17 +220,16 @@ async fn carry_out(
             break;
         }
     }
+    let what = match &resumed {
+        None => What::Began(Box::new(beginning(&plan, &orders, how, &site))),
+        Some(_) => What::Resumed { by: orders.by.clone() },
+    };
     let hold = match resumed {
         Some(hold) => hold,
         None => site.journal.hold(&orders.plan)?.ok_or_else(|| at_work(&orders.plan))?,
     };
     let journal = site.journal.open()?;
     let clock = site.clock();
-    let what = if orders.past == Default::default() {
-        What::Began(Box::new(beginning(&plan, &orders, how, &site)))
-    } else {
-        What::Resumed { by: orders.by.clone() }
-    };
     write(&journal, &orders.plan, what, clock).await?;
     let cluster = std::mem::take(&mut site.asked.app.live.cluster);
     let name = orders.plan.clone();
