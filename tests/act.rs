@@ -11,7 +11,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
-    conduct::{
+    cluster::{
         CordonNote, DrainMark,
         mark::{CORDON, DRAIN},
     },
@@ -259,6 +259,7 @@ async fn a_drain_survives_the_loss_of_the_server() {
     let line = drain(&["general-1a-02"]);
     let (output, ()) = tokio::join!(site.act(&line), async {
         site.until(|site| !site.evictions().is_empty()).await;
+        // An outage has a length; nothing happens in it that could be waited for.
         site.server.api.set_down(true);
         tokio::time::sleep(Duration::from_secs(3)).await;
         site.server.api.set_down(false);
@@ -416,7 +417,7 @@ impl Site {
         round: usize,
     ) -> (usize, usize) {
         let told = format!("seed {seed}, round {round}, {nodes:?}");
-        let evicted_before = self.evictions().len();
+        let (begun, evicted_before) = (self.now(), self.evictions().len());
         let mut line = drain(&[&nodes[0], &nodes[1]]);
         line.push("--parallel=2");
         let (mut killed, mut amid) = (0, 0);
@@ -441,11 +442,14 @@ impl Site {
             killed += 1;
             amid += usize::from(self.evictions().len() > evicted_before);
             self.check_cordons(&told).await;
-            if !undertakings(&self.journal().lines().expect("read")).iter().any(|past| past.is_unfinished()) {
+            let pasts = undertakings(&self.journal().lines().expect("read"));
+            match pasts.iter().rfind(|past| past.beginning.action == "drain" && past.began >= begun) {
                 // Killed before it began: it begins anew.
-                continue;
+                None => {}
+                Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
+                // Killed when all was done but the report.
+                Some(_) => break,
             }
-            line = vec!["drain", "--resume"];
         }
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for key in self.evictions().split_off(evicted_before) {

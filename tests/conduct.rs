@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
-        Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, Event, IntOrPercent, Key, Node,
-        NodeName, Owner, OwnerKind, Phase, Pod, PodReady, Selector, Termination, Uid, Version, Workload,
-        WorkloadKind,
+        Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, DrainMark, Event, IntOrPercent,
+        Key, Node, NodeName, Owner, OwnerKind, Phase, Pod, PodReady, Selector, Termination, Uid, Version,
+        Workload, WorkloadKind,
     },
     conduct::{
-        Breach, Conduct, DrainMark, End, Errand, Guards, NodePatch, NodeSeen, NodeStage, Orders, Outcome,
-        PodEnd, PodStage, Stop, Task, drift,
+        Breach, Conduct, End, Errand, Guards, NodePatch, NodeStage, Orders, Outcome, PodEnd, PodStage, Stop,
+        Task, drift,
     },
     engine::ServerVersion,
     plan::{Action, DrainOptions, Plan, Step, Usual},
@@ -586,7 +586,7 @@ impl Bench {
                 let fake = &self.nodes[&**node];
                 let seen =
                     Node { version: Version(fake.version), unschedulable: fake.cordoned, ..ready_node(node) };
-                Outcome::Node(Box::new(NodeSeen { node: seen, cordon: None, mark: fake.mark.clone() }))
+                Outcome::Node(Box::new(seen))
             }
             Task::ListPods { node } => {
                 let on = self.pods.iter().filter(|(_, pod)| !pod.gone && *pod.node == **node);
@@ -610,7 +610,7 @@ impl Bench {
         }
         node.version += 1;
         node.cordoned = patch.unschedulable.unwrap_or(node.cordoned);
-        for (_, text) in patch.notes.iter().filter(|(key, _)| *key == kordon::conduct::mark::DRAIN) {
+        for (_, text) in patch.notes.iter().filter(|(key, _)| *key == kordon::cluster::mark::DRAIN) {
             node.mark = text.as_deref().and_then(DrainMark::parse);
         }
         Outcome::Done

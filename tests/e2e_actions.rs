@@ -19,8 +19,8 @@ use k8s_openapi::api::{
     rbac::v1::PolicyRule,
 };
 use kordon::{
-    cluster::{Key, Uid},
-    conduct::{Outcome, Task, mark::DRAIN},
+    cluster::{Key, Uid, mark::DRAIN},
+    conduct::{Outcome, Task},
     journal::{Journal, undertakings},
     k8s::errands::{Earnest, carry_out},
     plan::Step,
@@ -258,6 +258,7 @@ impl Site {
         nodes: [&str; 2],
         chance: &mut fastrand::Rng,
     ) -> Result<u64> {
+        let begun = kordon::clock::wall();
         let mut line = vec!["drain", nodes[0], nodes[1], "--parallel=2"];
         let mut killed = 0;
         loop {
@@ -280,8 +281,12 @@ impl Site {
                 let known = pasts.iter().any(|past| past.cordoned().any(|known| **known == *node.name_any()));
                 ensure!(known, "{} is cordoned and the journal does not tell of it", node.name_any());
             }
-            if pasts.iter().any(|past| past.is_unfinished()) {
-                line = vec!["drain", "--resume"];
+            match pasts.iter().rfind(|past| past.beginning.action == "drain" && past.began >= begun) {
+                // Killed before it began: it begins anew.
+                None => {}
+                Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
+                // Killed when all was done but the report.
+                Some(_) => return Ok(killed),
             }
         }
     }

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     labels::Labels,
+    mark::{CordonNote, DrainMark},
     names::{Name, NodeName, Uid},
     resources::Resources,
     table::{Record, Version},
@@ -39,6 +40,10 @@ pub struct Node {
     pub kernel_version: Name,
     /// Whether the object is being deleted (a finalizer holds it).
     pub terminating: bool,
+    /// Who cordoned it, where kordon did.
+    pub cordon_note: Option<Arc<CordonNote>>,
+    /// Who is draining it, where kordon is.
+    pub drain_mark: Option<Arc<DrainMark>>,
 }
 
 impl Node {

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::mark::{CordonNote, DrainMark};
 use crate::{
     cluster::{Key, Node, NodeName, Uid, Version},
     plan::{Call, Step, undo::NodeUndo},
@@ -132,7 +131,7 @@ pub enum Outcome {
     /// Taken down in a dry-run; nothing went up.
     Recorded,
     Done,
-    Node(Box<NodeSeen>),
+    Node(Box<Node>),
     Pods(Vec<(Key, Uid)>),
     /// The object is not there.
     Gone,
@@ -162,14 +161,6 @@ pub enum Outcome {
     Unreachable(String),
     /// No answer in time: it may have been done all the same.
     NoAnswer,
-}
-
-/// A node as it was read.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeSeen {
-    pub node: Node,
-    pub cordon: Option<CordonNote>,
-    pub mark: Option<DrainMark>,
 }
 
 impl Outcome {

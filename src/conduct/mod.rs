@@ -11,16 +11,14 @@
 pub mod drift;
 pub mod errand;
 pub mod guard;
-pub mod mark;
 mod nodes;
 mod pods;
 pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub use errand::{Errand, ErrandId, NodePatch, NodeSeen, Outcome, Task};
+pub use errand::{Errand, ErrandId, NodePatch, Outcome, Task};
 pub use guard::{Breach, Guards};
-pub use mark::{CordonNote, DrainMark};
 pub use report::{End, NodeRow, NodeStage, PodEnd, PodRow, PodStage, Report, Stop};
 
 use crate::{

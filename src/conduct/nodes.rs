@@ -1,11 +1,11 @@
 //! What is written to nodes: each is looked at first, and written to as it was seen.
 
-use super::{
-    Conduct, Level, NodePatch, NodeSeen, NodeStage, Outcome, Stop, Subject, Task, backoff,
-    mark::{CORDON, CordonNote, DRAIN, DrainMark, RENEW_EVERY},
-};
+use super::{Conduct, Level, NodePatch, NodeStage, Outcome, Stop, Subject, Task, backoff};
 use crate::{
-    cluster::{Cluster, Node, NodeName, Taint, Uid},
+    cluster::{
+        Cluster, CordonNote, DrainMark, Node, NodeName, Taint, Uid,
+        mark::{CORDON, DRAIN, RENEW_EVERY},
+    },
     plan::{
         NodeChange, Step, TaintEdits,
         label::{self, LabelEdits},
@@ -172,8 +172,8 @@ impl Conduct {
             // In a dry-run the node is taken as the watch last told of it.
             Outcome::Recorded if looked => match cluster.node(&node.node) {
                 Some(known) => {
-                    let seen = NodeSeen { node: (**known).clone(), ..NodeSeen::default() };
-                    self.judged(place, &seen, now);
+                    let known = known.clone();
+                    self.judged(place, &known, now);
                 }
                 None => self.stop_node(place, Stop::Gone, now),
             },
@@ -270,7 +270,7 @@ impl Conduct {
         }
     }
 
-    fn judged(&mut self, place: usize, seen: &NodeSeen, now: Timestamp) {
+    fn judged(&mut self, place: usize, seen: &Node, now: Timestamp) {
         match self.judge(place, seen, now) {
             Judgement::Stop(stop) => self.stop_node(place, stop, now),
             Judgement::AlreadySo => {
@@ -287,8 +287,8 @@ impl Conduct {
         }
     }
 
-    fn judge(&mut self, place: usize, seen: &NodeSeen, now: Timestamp) -> Judgement {
-        if seen.node.uid != self.nodes[place].uid {
+    fn judge(&mut self, place: usize, seen: &Node, now: Timestamp) -> Judgement {
+        if seen.uid != self.nodes[place].uid {
             return Judgement::Stop(Stop::OtherNode);
         }
         if let Some(stop) = self.is_taken(place, seen, now) {
@@ -300,19 +300,17 @@ impl Conduct {
                 self.nodes[place].cordons = on;
                 self.cordon(seen, on, now)
             }
-            Wanted::Taints { edits, planned } => {
-                self.taint(place, &seen.node, &edits, planned.as_deref(), now)
-            }
-            Wanted::Labels { edits } => label(&seen.node, &edits),
+            Wanted::Taints { edits, planned } => self.taint(place, seen, &edits, planned.as_deref(), now),
+            Wanted::Labels { edits } => label(seen, &edits),
             Wanted::Back(undo) => self.put_back(place, &undo, seen, now),
             Wanted::Nothing { refused } => Judgement::Stop(Stop::Failed(refused)),
         }
     }
 
     /// Whether somebody else is at work on the node, and we do not take it over.
-    fn is_taken(&mut self, place: usize, seen: &NodeSeen, now: Timestamp) -> Option<Stop> {
-        let mark = seen.mark.as_ref().filter(|mark| mark.plan != self.orders.plan)?;
-        let DrainMark { by, plan, .. } = mark.clone();
+    fn is_taken(&mut self, place: usize, seen: &Node, now: Timestamp) -> Option<Stop> {
+        let mark = seen.drain_mark.as_ref().filter(|mark| mark.plan != self.orders.plan)?;
+        let DrainMark { by, plan, .. } = (**mark).clone();
         if mark.is_fresh(now) && !self.orders.take_over {
             return Some(Stop::Marked { by, plan });
         }
@@ -323,12 +321,12 @@ impl Conduct {
     }
 
     /// Cordons and marks in one write over the state that was seen: of two that try at once, one has a conflict.
-    fn claim(&mut self, place: usize, seen: &NodeSeen, now: Timestamp) -> Judgement {
-        let node = &seen.node;
+    fn claim(&mut self, place: usize, seen: &Node, now: Timestamp) -> Judgement {
+        let node = seen;
         if self.orders.past.cordoned.contains(&node.name) && !node.unschedulable {
             return Judgement::Stop(Stop::Uncordoned);
         }
-        let ours = seen.cordon.as_ref().is_some_and(|note| note.plan == self.orders.plan);
+        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.plan == self.orders.plan);
         self.nodes[place].cordons = !node.unschedulable || ours;
         let mut notes = vec![(DRAIN, Some(self.mark(now).to_text()))];
         let mut undo = None;
@@ -347,8 +345,8 @@ impl Conduct {
     }
 
     /// By uid alone: heartbeats change the version all the time, and nothing else of the node matters.
-    fn cordon(&self, seen: &NodeSeen, on: bool, now: Timestamp) -> Judgement {
-        let node = &seen.node;
+    fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> Judgement {
+        let node = seen;
         if node.unschedulable == on {
             return Judgement::AlreadySo;
         }
@@ -396,17 +394,17 @@ impl Conduct {
     }
 
     /// One of the things to be put back, as far as nobody has changed them since.
-    fn put_back(&mut self, place: usize, undo: &NodeUndo, seen: &NodeSeen, now: Timestamp) -> Judgement {
+    fn put_back(&mut self, place: usize, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
         // Uncordoned is only what is cordoned by the very plan that is undone.
-        let noted = seen.cordon.as_ref().map(|note| &note.plan);
+        let noted = seen.cordon_note.as_ref().map(|note| &note.plan);
         let ours = noted.is_some() && noted == self.orders.undoes.as_ref();
-        let by_us = |back: &Back| *back != Back::Uncordon || ours || !seen.node.unschedulable;
+        let by_us = |back: &Back| *back != Back::Uncordon || ours || !seen.unschedulable;
         let undo = NodeUndo {
             backs: undo.backs.iter().filter(|back| by_us(back)).cloned().collect(),
             ..undo.clone()
         };
         let (mut steps, mut kept) = (Vec::new(), Vec::new());
-        undo.over(&seen.node, &mut steps, &mut kept);
+        undo.over(seen, &mut steps, &mut kept);
         if self.nodes[place].tries == 1 {
             for kept in kept {
                 let (subject, text) = (self.nodes[place].subject(), format!("left as it is: {kept}"));
@@ -458,23 +456,23 @@ impl Conduct {
         }
     }
 
-    fn renewed(&mut self, place: usize, seen: &NodeSeen, now: Timestamp) {
+    fn renewed(&mut self, place: usize, seen: &Node, now: Timestamp) {
         let node = &self.nodes[place];
-        if seen.node.uid != node.uid {
+        if seen.uid != node.uid {
             return self.lose_node(place, Stop::OtherNode, now);
         }
-        if let Some(mark) = seen.mark.as_ref().filter(|mark| mark.plan != self.orders.plan) {
-            let DrainMark { by, plan, .. } = mark.clone();
+        if let Some(mark) = seen.drain_mark.as_ref().filter(|mark| mark.plan != self.orders.plan) {
+            let DrainMark { by, plan, .. } = (**mark).clone();
             return self.lose_node(place, Stop::Marked { by, plan }, now);
         }
-        if !seen.node.unschedulable && !node.is_stopped() {
+        if !seen.unschedulable && !node.is_stopped() {
             self.nodes[place].renew_at = Some(now + RENEW_EVERY);
             return self.abandon(place, Stop::Uncordoned, now);
         }
         let patch = NodePatch {
             node: node.node.clone(),
             uid: node.uid.clone(),
-            version: Some(seen.node.version),
+            version: Some(seen.version),
             unschedulable: None,
             notes: vec![(DRAIN, Some(self.mark(now).to_text()))],
         };

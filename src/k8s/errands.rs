@@ -9,7 +9,7 @@ use http::{Request, header::RETRY_AFTER};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body, core::Status};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
@@ -18,10 +18,7 @@ use super::{
 };
 use crate::{
     cluster::{Key, NodeName, Uid},
-    conduct::{
-        CordonNote, DrainMark, NodeSeen, Outcome, Task,
-        mark::{CORDON, DRAIN},
-    },
+    conduct::{Outcome, Task},
     plan::Call,
     time::Span,
 };
@@ -91,13 +88,7 @@ fn read(path: String) -> Request<Vec<u8>> {
 async fn look(client: &Client, node: &NodeName) -> Result<Outcome, Outcome> {
     let answer = send(client, read(format!("/api/v1/nodes/{node}"))).await?;
     let seen = decode::node::read(&answer).ok_or_else(no_object)?;
-    let value: Value = serde_json::from_slice(&answer).map_err(|_| no_object())?;
-    let note = |key: &str| value["metadata"]["annotations"][key].as_str();
-    Ok(Outcome::Node(Box::new(NodeSeen {
-        node: seen,
-        cordon: note(CORDON).and_then(CordonNote::parse),
-        mark: note(DRAIN).and_then(DrainMark::parse),
-    })))
+    Ok(Outcome::Node(Box::new(seen)))
 }
 
 /// A list without a version is as the server's store has it at that moment.
@@ -204,6 +195,8 @@ fn names_another_uid(message: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::plan::Step;
 

@@ -1,5 +1,7 @@
 //! `metadata`, cut down to what is read; managed fields and annotations are never built.
 
+use std::sync::Arc;
+
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -10,7 +12,11 @@ use super::{
     pool::Pool,
 };
 use crate::{
-    cluster::{Key, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version, WorkloadKind},
+    cluster::{
+        CordonNote, DrainMark, Key, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version,
+        WorkloadKind,
+        mark::{CORDON, DRAIN},
+    },
     time::Timestamp,
 };
 
@@ -121,12 +127,16 @@ impl OwnerReference<'_> {
 }
 
 /// Which annotations are there, of those that mean something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// `kubernetes.io/config.mirror`: the pod is a static pod's shadow.
     pub mirror: bool,
     /// `k8s.io/initial-events-end`: the bookmark ends a streamed list.
     pub list_ends: bool,
+    /// `kordon.dev/cordon`: who cordoned the node, and why.
+    pub cordon: Option<Arc<CordonNote>>,
+    /// `kordon.dev/drain`: who is draining the node.
+    pub drain: Option<Arc<DrainMark>>,
 }
 
 impl<'de> Deserialize<'de> for Marks {
@@ -143,11 +153,18 @@ impl<'de> Deserialize<'de> for Marks {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks, A::Error> {
                 let mut marks = Marks::default();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    map.next_value::<IgnoredAny>()?;
                     match &*key {
-                        "kubernetes.io/config.mirror" => marks.mirror = true,
-                        "k8s.io/initial-events-end" => marks.list_ends = true,
-                        _ => {}
+                        CORDON => {
+                            marks.cordon = CordonNote::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
+                        }
+                        DRAIN => {
+                            marks.drain = DrainMark::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
+                        }
+                        other => {
+                            marks.mirror |= other == "kubernetes.io/config.mirror";
+                            marks.list_ends |= other == "k8s.io/initial-events-end";
+                            map.next_value::<IgnoredAny>()?;
+                        }
                     }
                 }
                 Ok(marks)
@@ -188,5 +205,8 @@ mod tests {
         assert!(marks(r#"{"a":"b","kubernetes.io/config.mirror":"h"}"#).mirror);
         assert!(marks(r#"{"k8s.io/initial-events-end":"true"}"#).list_ends);
         assert_eq!(marks("null"), Marks::default());
+        let text = r#"{\"by\":\"bob\",\"plan\":\"p\",\"renewed\":\"2026-01-02T03:04:05Z\"}"#;
+        let marked = marks(&format!(r#"{{"kordon.dev/drain":"{text}","kordon.dev/cordon":"theirs"}}"#));
+        assert_eq!((marked.drain.expect("a mark").by.as_str(), marked.cordon), ("bob", None));
     }
 }

@@ -58,6 +58,8 @@ fn node(wire: &WireNode<'_>, pool: &mut Pool) -> Node {
         kubelet_version: pool.name(&status.node_info.kubelet_version),
         kernel_version: pool.name(&status.node_info.kernel_version),
         terminating: !metadata.deletion_timestamp.is_empty(),
+        cordon_note: metadata.annotations.cordon.clone(),
+        drain_mark: metadata.annotations.drain.clone(),
     }
 }
 

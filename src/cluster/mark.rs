@@ -1,4 +1,4 @@
-//! What stands on a node while and after we work on it: annotations that say who, why and until when.
+//! What kordon leaves on a node while and after it works on it: annotations that say who, why and until when.
 
 use serde_json::{Value, json};
 
