@@ -584,8 +584,12 @@ impl Bench {
         match task {
             Task::LookAtNode { node } => {
                 let fake = &self.nodes[&**node];
-                let seen =
-                    Node { version: Version(fake.version), unschedulable: fake.cordoned, ..ready_node(node) };
+                let seen = Node {
+                    version: Version(fake.version),
+                    unschedulable: fake.cordoned,
+                    drain_mark: fake.mark.clone().map(Into::into),
+                    ..ready_node(node)
+                };
                 Outcome::Node(Box::new(seen))
             }
             Task::ListPods { node } => {
