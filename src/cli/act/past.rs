@@ -131,13 +131,15 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), Fail
     for kept in &kept {
         progress(&format!("would leave as it is: {}", Kept::to_string(kept)));
     }
-    if !how.enforce || steps.is_empty() {
-        if steps.is_empty() {
-            progress("there is nothing to put back");
-        }
+    if steps.is_empty() {
+        progress("there is nothing to put back");
+    }
+    if !how.enforce {
         return Ok(());
     }
-    consent::ask_plainly(&how, &site.asked.connection.context).await?;
+    if !steps.is_empty() {
+        consent::ask_plainly(&how, &site.asked.connection.context).await?;
+    }
     let journal = site.journal.open()?;
     let clock = site.clock();
     let name = plan_name("undo");
