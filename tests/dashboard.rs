@@ -109,6 +109,9 @@ async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
                 bench.hear(FeedKind::Leases).await;
                 sleep(Duration::from_secs(1)).await;
             }
+            // The journal alone: beside other panes its lines are cut.
+            bench.press("4").await;
+            bench.press("z").await;
             let screen = bench.screen();
             assert!(screen.contains("would mark conditions Unknown"), "{screen}");
         })
