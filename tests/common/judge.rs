@@ -377,8 +377,8 @@ impl Judge {
         if act.sort != Sort::Unknown && self.is_blackout_about(act) {
             return Some(BLACKOUT.into());
         }
-        if act.sort == Sort::NoExecute && self.is_token_lost_before(act) {
-            return Some(LOST_TOKEN.into());
+        if let Some(reason) = self.lost_token(act).filter(|_| act.sort == Sort::NoExecute) {
+            return Some(reason.into());
         }
         let by_deed = deed.map(|deed| (deed.ended + unseen(&deed.deed), reason(deed, act)));
         let (known, reason) = by_deed.or_else(|| {
@@ -399,17 +399,26 @@ impl Judge {
         self.blackouts.iter().any(|at| is_within(at.since(act.at), self.tolerance + self.slowness(act.at)))
     }
 
-    /// Whether the token before that of a taint can have gone to a node that was back, before a pass took it out of
-    /// the queue.
-    fn is_token_lost_before(&self, taint: &Act) -> bool {
-        let token = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
-        self.rates.iter().map(token).any(|token| {
+    /// Why the token before that of a taint can have been lost: it went to a node that was back, before a pass took
+    /// it out of the queue, or to one whose Unknown the tainting loop did not see yet.
+    fn lost_token(&self, taint: &Act) -> Option<&'static str> {
+        let zone = zone_of(&taint.node);
+        let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
+        let came_back = |at: Timestamp| {
             self.deeds.iter().any(|done| {
                 matches!(done.deed, Deed::ComeBack | Deed::Post("True") | Deed::Remove)
-                    && zone_of(&done.node) == zone_of(&taint.node)
-                    && done.began <= token
-                    && token <= done.ended + self.tolerance
+                    && zone_of(&done.node) == zone
+                    && done.began <= at
+                    && at <= done.ended + self.tolerance
             })
+        };
+        let found_silent = |at: Timestamp| {
+            self.acts.iter().any(|act| {
+                act.sort == Sort::Unknown && zone_of(&act.node) == zone && is_within(at.since(act.at), BEATS)
+            })
+        };
+        self.rates.iter().map(went_at).find_map(|at| {
+            if came_back(at) { Some(LOST_TOKEN) } else { found_silent(at).then_some(EARLY_TOKEN) }
         })
     }
 
@@ -493,10 +502,12 @@ impl Judge {
                     same.find(|act| is_within(act.at.since(step.at), GROSS))
                 }
             };
+            let latest = step.at + self.tolerance;
+            let latest = latest + self.slowness(latest);
             if came.is_some() {
                 // By how much it was off is judged from the other side.
                 self.reverse.came += 1;
-            } else if let Some(deed) = self.deed(forecast.made, step, step.at + self.tolerance) {
+            } else if let Some(deed) = self.deed(forecast.made, step, latest) {
                 let reason = reason(deed, step);
                 *self.reverse.explained.entry(reason).or_default() += 1;
             } else if waits
@@ -554,6 +565,11 @@ const SLIPPED: &str =
     "its zone became disrupted in that pass or the next, and whether a taint slips in before is chance";
 /// A node that is back stays in the queue until the next pass.
 const LOST_TOKEN: &str = "the token before went to a node of its zone that had just come back, and was lost";
+/// Since 1.34 a node is queued in the very pass that marks it.
+const EARLY_TOKEN: &str =
+    "the tainting loop came before its cache had the news that the node is Unknown, and the token was lost";
+/// Some beats of the tainting loop.
+const BEATS: Span = Span::from_millis(400);
 /// What everything being down puts an end to.
 const BLACKOUT: &str =
     "everything became disrupted at about the same time, which calls off what was under way";
