@@ -6,7 +6,7 @@ use kordon::{
     time::{Span, Timestamp},
 };
 
-use super::{Act, Judge, NOTICE, Sort, is_within};
+use super::{Act, Judge, NOTICE, Sort, THAT_MOMENT, is_within};
 use crate::common::{
     player::Done,
     script::{Deed, zone_of},
@@ -141,13 +141,14 @@ impl Judge {
     }
 
     /// How much longer than nothing the controller's passes took just before, as far as it shows: from the first node
-    /// that one found silent to the last. By so much the later ones are put off.
+    /// that one found silent to the last. By so much the later ones are put off. What lies less than a period apart
+    /// belongs to one pass, for the next begins a period after its end.
     pub(super) fn slowness(&self, at: Timestamp) -> Span {
         let begun = at - NOTICE - self.period;
         let found = |act: &&Act| act.sort == Sort::Unknown && act.at >= begun && act.at <= at;
         let times: Vec<Timestamp> = self.acts.iter().filter(found).map(|act| act.at).collect();
         let gaps = times.windows(2).map(|pair| pair[1].since(pair[0]));
-        gaps.filter(|gap| *gap * 2 < self.period).fold(Span::ZERO, |sum, gap| sum + gap)
+        gaps.filter(|gap| *gap + THAT_MOMENT < self.period).fold(Span::ZERO, |sum, gap| sum + gap)
     }
 }
 
