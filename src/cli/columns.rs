@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::ui::text;
+use crate::{cluster::ZoneKey, ui::text};
 
 /// Stands where there is nothing.
 pub fn none() -> String {
@@ -12,6 +12,11 @@ pub fn none() -> String {
 /// Cluster text fit for a terminal.
 pub fn shown(raw: &str) -> String {
     text::clean(raw).into_owned()
+}
+
+/// `region/zone`, as `ZoneKey` writes it.
+pub fn zone_name(region: &str, zone: &str) -> String {
+    ZoneKey { region: region.into(), zone: zone.into() }.to_string()
 }
 
 /// A blank line and a table whose columns line up by display width. Without rows, nothing.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     super::{
-        columns::{none, section, shown},
+        columns::{none, section, shown, zone_name},
         plan::receiver_row,
     },
     report::{Report, StepReport, SuccessorReport, ZoneReport},
@@ -118,12 +118,4 @@ fn successor(successor: &SuccessorReport) -> Vec<[String; 5]> {
         .iter()
         .map(|help| [String::new(), String::new(), String::new(), format!("help: {help}"), String::new()]);
     std::iter::once(first).chain(help).collect()
-}
-
-fn zone_name(region: &str, zone: &str) -> String {
-    match (region, zone) {
-        ("", "") => "(no zone)".to_owned(),
-        ("", zone) => zone.to_owned(),
-        (region, zone) => format!("{region}/{zone}"),
-    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    super::columns::{none, section, shown},
+    super::columns::{none, section, shown, zone_name},
     report::{EvictionReport, NodeReport, Report, ZoneReport},
 };
 use crate::time::{Span, Timestamp};
@@ -60,13 +60,8 @@ fn head(out: &mut String, report: &Report) {
 }
 
 fn zone(zone: &ZoneReport) -> [String; 7] {
-    let name = match (zone.region.as_str(), zone.zone.as_str()) {
-        ("", "") => "(no zone)".to_owned(),
-        ("", zone) => zone.to_owned(),
-        (region, zone) => format!("{region}/{zone}"),
-    };
     [
-        name,
+        zone_name(&zone.region, &zone.zone),
         zone.state.into(),
         zone.not_ready.to_string(),
         zone.nodes.to_string(),

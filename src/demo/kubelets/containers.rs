@@ -120,18 +120,9 @@ pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Op
             }
             status
         }
-        Step::Finish => json!({
-            "phase": "Succeeded",
-            "conditions": [
-                because(condition("Ready", "False"), "PodCompleted"),
-                because(condition("ContainersReady", "False"), "PodCompleted"),
-            ],
-            "containerStatuses":
-                containers(pod, false, &json!({"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": at}})),
-        }),
         // The status of a pod that goes at once would be seen by nobody.
         Step::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => return None,
-        Step::Stop { .. } => json!({
+        Step::Finish | Step::Stop { .. } => json!({
             "phase": "Succeeded",
             "conditions": [
                 because(condition("Ready", "False"), "PodCompleted"),
