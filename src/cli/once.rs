@@ -82,7 +82,6 @@ impl OnceArgs {
 
 /// What is known once everything has been listed, or as much of it as came in time.
 pub struct Asked {
-    /// Refreshed at `at`, with the forecast of the next ten minutes.
     pub app: App,
     pub at: Timestamp,
     /// The namespace that was asked for, else the context's.
@@ -97,7 +96,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Connects, waits until the engine has begun and everything that may be listed has been, and foresees.
+    /// Connects, waits until the engine has begun and everything that may be listed has been.
     pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, Failure> {
         Self::answer(&args.question(no_pods), connection).await
     }
@@ -136,15 +135,15 @@ impl Asked {
             _ = session.unattended(|app| is_whole(app, wanted) || nodes_forbidden(app).is_some()) => {}
             () = patience => {}
         }
-        let Session { mut app, feeds, .. } = session;
+        let Session { app, feeds, .. } = session;
         if let Some(error) = nodes_forbidden(&app) {
             return Err(Failure::NodesForbidden(error.to_owned()));
         }
         let late = (!is_whole(&app, wanted)).then(|| late(&missing(&app, wanted)));
         let at = clock.now();
-        if app.live.engine.is_some() {
-            foresee(&mut app, at);
-        } else if let Some(late) = late {
+        if app.live.engine.is_none()
+            && let Some(late) = late
+        {
             return Err(late);
         }
         let namespace = connection.namespace.clone();
@@ -154,6 +153,16 @@ impl Asked {
     /// Fails where not everything came in time.
     pub fn in_time(&mut self) -> Result<(), Failure> {
         self.late.take().map_or(Ok(()), Err)
+    }
+
+    /// Makes the forecast of the next ten minutes, which the next deadlines come from, and brings the views up to it.
+    pub fn foresee(&mut self) {
+        let Self { app, at, .. } = self;
+        if let Some(engine) = &app.live.engine {
+            let ahead = app.live.feeds.ahead();
+            app.live.forecast = Some(Forecast::run(engine, &app.live.cluster, ahead, *at, HORIZON));
+        }
+        app.refresh(*at);
     }
 
     /// Takes in what the watches have said since.
@@ -196,13 +205,4 @@ fn missing(app: &App, wanted: &[FeedKind]) -> String {
     let missing: Vec<String> =
         wanted.iter().filter(|kind| !has_ended(app, **kind)).map(ToString::to_string).collect();
     if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
-}
-
-/// Makes the forecast that the next deadlines come from.
-fn foresee(app: &mut App, now: Timestamp) {
-    if let Some(engine) = &app.live.engine {
-        app.live.forecast =
-            Some(Forecast::run(engine, &app.live.cluster, app.live.feeds.ahead(), now, HORIZON));
-    }
-    app.refresh(now);
 }

@@ -89,10 +89,11 @@ struct LinkReport {
 }
 
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), Failure> {
-    let asked = match &args.subject {
+    let mut asked = match &args.subject {
         Subject::Pod { placement: true, .. } => Asked::ask_for(&args.once, &plan::WANTED, connection).await?,
         Subject::Pod { .. } | Subject::Node { .. } => Asked::ask(&args.once, connection, false).await?,
     };
+    asked.foresee();
     let report = report(&asked, &args.subject)?;
     args.once.output.print(&report, table)?;
     asked.done()

@@ -131,17 +131,8 @@ pub(super) struct TaintArgs {
     /// As kubectl has it: `nodes NODE... key=value:effect... key:effect-... key-...`
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
-    /// Selects nodes by their labels instead of by name
-    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
-    selector: Option<Selector>,
-    /// All nodes
-    #[arg(long)]
-    all: bool,
-    /// Let taints that are there be changed
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    print: PrintArgs,
+    edit: EditArgs,
 }
 
 #[derive(Args, Debug)]
@@ -149,13 +140,20 @@ pub(super) struct LabelArgs {
     /// As kubectl has it: `nodes NODE... key=value... key-...`
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
+    #[command(flatten)]
+    edit: EditArgs,
+}
+
+/// What changing taints and labels have in common.
+#[derive(Args, Debug)]
+pub(super) struct EditArgs {
     /// Selects nodes by their labels instead of by name
     #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
     selector: Option<Selector>,
     /// All nodes
     #[arg(long)]
     all: bool,
-    /// Let labels that are there be changed
+    /// Let what is there be changed
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
@@ -272,8 +270,7 @@ impl Wish {
         match self {
             Self::Drain(args) => &args.nodes.print,
             Self::Cordon(args) | Self::Uncordon(args) => &args.print,
-            Self::Taint(args) => &args.print,
-            Self::Label(args) => &args.print,
+            Self::Taint(TaintArgs { edit, .. }) | Self::Label(LabelArgs { edit, .. }) => &edit.print,
             Self::Evict(args) | Self::Delete(args) => &args.print,
         }
     }
@@ -283,17 +280,15 @@ impl Wish {
             Self::Cordon(args) => Target::Cordon(args.targets()?),
             Self::Uncordon(args) => Target::Uncordon(args.targets()?),
             Self::Drain(args) => Target::Drain(args.nodes.targets()?, args.options()),
-            Self::Taint(args) => {
-                let (nodes, words) = node_words(&args.words, TaintEdits::is_word, "taint")?;
-                let targets = NodeTargets::new(nodes, args.selector.clone(), args.all)?;
-                let edits = TaintEdits::parse(words, args.overwrite).map_err(bad)?;
-                Target::Taint(targets, edits)
+            Self::Taint(TaintArgs { words, edit }) => {
+                let (nodes, words) = node_words(words, TaintEdits::is_word, "taint")?;
+                let edits = TaintEdits::parse(words, edit.overwrite).map_err(bad)?;
+                Target::Taint(edit.targets(nodes)?, edits)
             }
-            Self::Label(args) => {
-                let (nodes, words) = node_words(&args.words, LabelEdits::is_word, "label")?;
-                let targets = NodeTargets::new(nodes, args.selector.clone(), args.all)?;
-                let edits = LabelEdits::parse(words, args.overwrite).map_err(bad)?;
-                Target::Label(targets, edits)
+            Self::Label(LabelArgs { words, edit }) => {
+                let (nodes, words) = node_words(words, LabelEdits::is_word, "label")?;
+                let edits = LabelEdits::parse(words, edit.overwrite).map_err(bad)?;
+                Target::Label(edit.targets(nodes)?, edits)
             }
             Self::Evict(args) => Target::Evict(args.targets()?, args.options()),
             Self::Delete(args) => Target::Delete(args.targets()?, args.options()),
@@ -305,6 +300,12 @@ impl NodesArgs {
     fn targets(&self) -> Result<NodeTargets, Failure> {
         let names = self.nodes.iter().map(String::as_str).collect();
         NodeTargets::new(names, self.selector.clone(), false)
+    }
+}
+
+impl EditArgs {
+    fn targets(&self, names: Vec<&str>) -> Result<NodeTargets, Failure> {
+        NodeTargets::new(names, self.selector.clone(), self.all)
     }
 }
 

@@ -28,6 +28,7 @@ pub struct StatusArgs {
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Failure> {
     let mut asked = Asked::ask(&args.once, connection, args.no_pods).await?;
+    asked.foresee();
     if !args.no_pods {
         asked.app.live.headroom = what_it_can_lose(&asked);
     }
