@@ -24,7 +24,6 @@ use common::{
     eventually::eventually,
     kubelets::{Beats, Kubelets, NodeSpec},
     plane::{self, ControllerManager, Options, Plane},
-    say,
     witness::{Kind, PodName, Witness},
 };
 
@@ -42,28 +41,12 @@ async fn the_real_control_plane_does_what_predictions_are_judged_by() {
         Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER], ..Options::default() };
     let mut plane = Plane::start(&binary, options).await.unwrap();
 
-    scenario(&mut plane, "silent node is marked, tainted and emptied", silent_node_is_emptied).await;
-    scenario(&mut plane, "node back before its pods are due keeps them", node_back_in_time_keeps_its_pods)
-        .await;
-    scenario(&mut plane, "kubelet saying not ready is believed at once", not_ready_is_believed_at_once).await;
-    scenario(&mut plane, "outage of the API server is survived by all", api_server_outage_is_survived).await;
-    scenario(&mut plane, "drained deployment moves within its budget", drained_deployment_moves).await;
-    scenario(&mut plane, "user without rights is refused, and audited", user_without_rights_is_refused).await;
-}
-
-/// Runs a scenario and removes what it made. `KORDON_E2E_ONLY` picks scenarios by a part of their names.
-async fn scenario(plane: &mut Plane, name: &str, run: impl AsyncFnOnce(&mut Plane) -> Result<()>) {
-    if std::env::var("KORDON_E2E_ONLY").is_ok_and(|only| !name.contains(&only)) {
-        return;
-    }
-    let begun = tokio::time::Instant::now();
-    if let Err(error) = run(plane).await {
-        panic!("{name}: {error:#}");
-    }
-    plane.stop_controller_manager().await.unwrap();
-    plane.stop_scheduler().await.unwrap();
-    plane.wipe().await.unwrap();
-    say(&format!("e2e: {name}: {:.1} s", begun.elapsed().as_secs_f64()));
+    plane.scenario("silent node is marked, tainted and emptied", silent_node_is_emptied).await;
+    plane.scenario("node back before its pods are due keeps them", node_back_in_time_keeps_its_pods).await;
+    plane.scenario("kubelet saying not ready is believed at once", not_ready_is_believed_at_once).await;
+    plane.scenario("outage of the API server is survived by all", api_server_outage_is_survived).await;
+    plane.scenario("drained deployment moves within its budget", drained_deployment_moves).await;
+    plane.scenario("user without rights is refused, and audited", user_without_rights_is_refused).await;
 }
 
 async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {

@@ -56,25 +56,10 @@ async fn actions_hold_their_promises_on_the_real_control_plane() {
         ..Options::default()
     };
     let mut plane = Plane::start(&binary, options).await.unwrap();
-    scenario(&mut plane, "answers are told apart, and a dry-run evicts nobody", answers_are_told_apart).await;
-    scenario(&mut plane, "a drain without the right to cordon touches no pod", no_cordon_no_drain).await;
-    scenario(&mut plane, "dry-runs leave no trace but reviews", dry_runs_leave_no_trace).await;
-    scenario(&mut plane, "killed drains are resumed", killed_drains_are_resumed).await;
-}
-
-/// Runs a scenario and removes what it made.
-async fn scenario(plane: &mut Plane, name: &str, run: impl AsyncFnOnce(&mut Plane) -> Result<()>) {
-    if std::env::var("KORDON_E2E_ONLY").is_ok_and(|only| !name.contains(&only)) {
-        return;
-    }
-    let begun = tokio::time::Instant::now();
-    if let Err(error) = run(plane).await {
-        panic!("{name}: {error:#}");
-    }
-    plane.stop_controller_manager().await.unwrap();
-    plane.stop_scheduler().await.unwrap();
-    plane.wipe().await.unwrap();
-    say(&format!("e2e_actions: {name}: {:.1} s", begun.elapsed().as_secs_f64()));
+    plane.scenario("answers are told apart, and a dry-run evicts nobody", answers_are_told_apart).await;
+    plane.scenario("a drain without the right to cordon touches no pod", no_cordon_no_drain).await;
+    plane.scenario("dry-runs leave no trace but reviews", dry_runs_leave_no_trace).await;
+    plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
 }
 
 async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {

@@ -257,6 +257,24 @@ impl Plane {
         whole.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
     }
 
+    /// Runs a scenario and removes what it made. `KORDON_E2E_ONLY` picks scenarios by a part of their names.
+    ///
+    /// # Panics
+    /// The scenario failed, or what it made cannot be removed.
+    pub async fn scenario(&mut self, name: &str, run: impl AsyncFnOnce(&mut Self) -> Result<()>) {
+        if std::env::var("KORDON_E2E_ONLY").is_ok_and(|only| !name.contains(&only)) {
+            return;
+        }
+        let begun = tokio::time::Instant::now();
+        if let Err(error) = run(self).await {
+            panic!("{name}: {error:#}");
+        }
+        self.stop_controller_manager().await.unwrap();
+        self.stop_scheduler().await.unwrap();
+        self.wipe().await.unwrap();
+        super::say(&format!("{name}: {:.1} s", begun.elapsed().as_secs_f64()));
+    }
+
     /// Deletes all workloads, budgets, pods, nodes, their leases, namespaces and grants that tests have made, and
     /// the leases that leaders held.
     pub async fn wipe(&self) -> Result<()> {

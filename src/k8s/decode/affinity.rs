@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::{
     leaf::{Int, List, Text, or_default},
     pool::Pool,
-    workload::WireSelector,
+    workload::{WireRequirement, WireSelector},
 };
 use crate::cluster::{
     Name, Namespace,
@@ -87,17 +87,6 @@ impl WireNodeTerm<'_> {
             fields: self.match_fields.iter().map(|wire| wire.of_field(pool)).collect(),
         }
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireRequirement<'a> {
-    #[serde(borrow)]
-    key: Text<'a>,
-    #[serde(borrow)]
-    operator: Text<'a>,
-    #[serde(borrow)]
-    values: List<Text<'a>>,
 }
 
 impl WireRequirement<'_> {

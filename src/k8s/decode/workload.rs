@@ -93,7 +93,7 @@ struct Spec<'a> {
 #[derive(Default)]
 pub(super) struct WireSelector<'a> {
     labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    expressions: Vec<Expression<'a>>,
+    expressions: Vec<WireRequirement<'a>>,
 }
 
 impl WireSelector<'_> {
@@ -103,7 +103,7 @@ impl WireSelector<'_> {
             let operator = SelectorOperator::In(vec![pool.name(value)]);
             requirements.push(Requirement { key: pool.name(key), operator });
         }
-        requirements.extend(self.expressions.iter().map(|expression| expression.requirement(pool)));
+        requirements.extend(self.expressions.iter().map(|wire| wire.of_selector(pool)));
         Selector { requirements }
     }
 }
@@ -132,19 +132,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
     }
 }
 
+/// What is required of a label, by a selector or by a node affinity: each has its own operators.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Expression<'a> {
+pub(super) struct WireRequirement<'a> {
     #[serde(borrow)]
-    key: Text<'a>,
+    pub(super) key: Text<'a>,
     #[serde(borrow)]
-    operator: Text<'a>,
+    pub(super) operator: Text<'a>,
     #[serde(borrow)]
-    values: List<Text<'a>>,
+    pub(super) values: List<Text<'a>>,
 }
 
-impl Expression<'_> {
-    fn requirement(&self, pool: &mut Pool) -> Requirement {
+impl WireRequirement<'_> {
+    fn of_selector(&self, pool: &mut Pool) -> Requirement {
         let mut values = || self.values.iter().map(|value| pool.name(value)).collect();
         let operator = match &*self.operator {
             "In" => SelectorOperator::In(values()),
