@@ -1,6 +1,8 @@
 //! Consumes effects: records them (dry-run) or carries them out (enforce); outcomes come back as input.
 
 pub mod errands;
+pub mod guards;
+pub mod site;
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 
 use crate::{
     conduct::End,
+    executor::{guards::GuardsError, site::SiteError},
     journal::JournalError,
     k8s::connect::ConnectError,
     plan::Prospect,
@@ -81,8 +82,10 @@ pub enum Failure {
     NotAllowed(String),
     #[error("nothing was written, for it could not be asked what is permitted: {0}")]
     Unasked(String),
-    #[error("{0} is at work, in another process on this machine")]
-    AtWork(String),
+    #[error(transparent)]
+    Site(#[from] SiteError),
+    #[error(transparent)]
+    Guards(#[from] GuardsError),
     #[error("not confirmed: nothing was written")]
     Declined,
     /// It was carried out and reported; it did not come to its end.
@@ -113,7 +116,12 @@ impl Failure {
             },
             Self::Guarded(_) => Exit::Guarded,
             Self::NotAllowed(_) => Exit::NotAllowed,
-            Self::AtWork(_) => Exit::Marked,
+            Self::Site(SiteError::AtWork(_)) => Exit::Marked,
+            Self::Site(SiteError::NotThere { .. } | SiteError::Journal(_) | SiteError::Write(_)) => {
+                Exit::Failed
+            }
+            Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
+            Self::Guards(GuardsError::Io { .. }) => Exit::Failed,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {
                 End::Done | End::Recorded => Exit::Done,

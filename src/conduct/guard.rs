@@ -171,7 +171,6 @@ impl fmt::Display for Breach {
                 write!(f, "{pods} pods of the protected namespace {namespace} would go")
             }
             Self::ProtectedPod { pod } => write!(f, "the protected pod {pod} would go"),
-        }?;
-        write!(f, " (--override {})", self.guard())
+        }
     }
 }

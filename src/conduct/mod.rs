@@ -8,6 +8,7 @@
 //! by node, so many nodes at a time; a node counts as drained when a list of its pods shows nothing that should go;
 //! at last the marks are taken off. A pod is meant by its uid: one of the same name that comes after it is left alone.
 
+pub mod caution;
 pub mod drift;
 pub mod errand;
 pub mod guard;
@@ -17,6 +18,7 @@ pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use caution::{Consent, Waivers};
 pub use errand::{Errand, ErrandId, NodePatch, Outcome, Task};
 pub use guard::{Breach, Guards};
 pub use report::{End, NodeRow, NodeStage, PodEnd, PodRow, PodStage, Report, Stop};

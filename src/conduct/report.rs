@@ -51,6 +51,38 @@ pub struct Report {
     pub pods: Vec<PodRow>,
 }
 
+impl Report {
+    /// Pods that are gone, that stay, and that are neither.
+    pub fn pods_by_fate(&self) -> (usize, usize, usize) {
+        let count =
+            |stages: &[&str]| self.pods.iter().filter(|pod| stages.contains(&pod.stage.word())).count();
+        let (gone, stay) = (count(&["gone", "replaced"]), count(&["stays"]));
+        (gone, stay, self.pods.len() - gone - stay)
+    }
+
+    /// Counts, in one line.
+    pub fn in_short(&self) -> String {
+        let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();
+        let (gone, stay, left) = self.pods_by_fate();
+        let counted = [
+            (nodes("drained"), "node", "drained"),
+            (nodes("written"), "node", "written to"),
+            (nodes("alreadySo"), "node", "so already"),
+            (nodes("stopped"), "node", "not done with"),
+            (gone, "pod", "gone"),
+            (stay, "pod", if stay == 1 { "stays" } else { "stay" }),
+            (left, "pod", "not gone"),
+        ];
+        let plural = |count| if count == 1 { "" } else { "s" };
+        let parts: Vec<String> = counted
+            .into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, what, fate)| format!("{count} {what}{} {fate}", plural(count)))
+            .collect();
+        if parts.is_empty() { "nothing was to be done".into() } else { parts.join(", ") }
+    }
+}
+
 /// A node and how far it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeRow {

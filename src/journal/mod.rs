@@ -133,6 +133,16 @@ impl Journal {
         Ok(lines)
     }
 
+    /// The drains that were cut off, oldest first: not over, and no living process of this machine has them.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn cut_off(&self) -> Result<Vec<Past>, JournalError> {
+        let mut pasts = undertakings(&self.lines()?);
+        pasts.retain(|past| past.is_unfinished() && matches!(self.hold(&past.plan), Ok(Some(_))));
+        Ok(pasts)
+    }
+
     /// Takes an undertaking up, unless a living process has it: none then.
     ///
     /// # Errors

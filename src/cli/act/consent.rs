@@ -2,9 +2,10 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use super::{HowArgs, is_grave, is_idle, progress};
+use super::{HowArgs, progress};
 use crate::{
     cli::{Failure, plan::shown_plan},
+    conduct::Consent,
     plan::Plan,
 };
 
@@ -19,15 +20,17 @@ pub fn possible(how: &HowArgs) -> Result<(), Failure> {
 
 /// Shows the plan and asks; nothing but the word that is asked for is a yes.
 pub async fn ask(plan: &Plan, how: &HowArgs, context: &str) -> Result<(), Failure> {
-    if how.yes || is_idle(plan) {
-        return Ok(());
-    }
+    let word = match Consent::to(plan) {
+        _ if how.yes => return Ok(()),
+        Consent::Needless => return Ok(()),
+        Consent::Plain => "yes",
+        Consent::Grave => context,
+    };
     // Made for a terminal, each line by itself.
     for line in shown_plan(plan).lines() {
         progress(line);
     }
-    let word = if is_grave(plan) { context.to_owned() } else { "yes".to_owned() };
-    confirm(word, context).await
+    confirm(word.to_owned(), context).await
 }
 
 async fn confirm(word: String, context: &str) -> Result<(), Failure> {

@@ -28,13 +28,13 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    cluster::{NodeName, Selector, Uid},
-    conduct::{Breach, Conduct, End, Notice, Orders, drift},
+    cluster::{Cluster, Selector},
+    conduct::{Breach, Conduct, End, Notice, Orders, Waivers, drift},
     engine::Level,
-    executor::errands::Hands,
-    journal::{self as disk, Beginning, Hold, Journal, Line, What, Writer},
+    executor::site::{Held, Site},
+    journal::Hold,
     placement::Snapshot,
-    plan::{Action, DrainOptions, NodeChange, Placing, Plan, Prospect, Verdict},
+    plan::{Action, Placing, Plan},
     run::undertaking::{Undertaking, Wish as Meanwhile},
     time::Span,
     ui::text,
@@ -124,22 +124,21 @@ pub async fn act(wish: Wish, how: HowArgs, connection: ConnectionArgs) -> Result
     consent::possible(&how)?;
     let target = wish.targets()?;
     let print = wish.print();
-    let site = Site::reach(print, connection).await?;
-    site.tell_of_unfinished();
-    let action = target.action(&site.asked.app.live.cluster, &site.asked.namespace);
-    let plan = new_plan_name(&action);
-    let orders = orders(&how, &site, plan);
-    carry_out(site, action, orders, &how, print, None).await
+    let place = Place::reach(print, connection).await?;
+    place.tell_of_unfinished();
+    let action = target.action(&place.asked.app.live.cluster, &place.asked.namespace);
+    let plan = place.site.new_name(action.word());
+    let orders = orders(&how, &place, plan);
+    carry_out(place, action, orders, &how, print, None).await
 }
 
-/// A cluster that is about to be written to, and its journal.
-struct Site {
+/// A cluster that is about to be written to, with all that is known of it.
+struct Place {
     asked: Asked,
-    journal: Journal,
-    by: String,
+    site: Site,
 }
 
-impl Site {
+impl Place {
     /// Connects and learns all that plans are made of. Less than all of it is not enough to act on.
     async fn reach(print: &PrintArgs, connection: ConnectionArgs) -> Result<Self, Failure> {
         let question = Question {
@@ -151,9 +150,8 @@ impl Site {
         };
         let mut asked = Asked::answer(&question, connection).await?;
         asked.in_time()?;
-        let journal = Journal::of(&asked.connection.context)?;
-        let by = whoami(&asked.connection.identity.user);
-        Ok(Self { asked, journal, by })
+        let site = Site::of(&asked.connection, asked.clock)?;
+        Ok(Self { asked, site })
     }
 
     fn clock(&self) -> Clock {
@@ -170,42 +168,38 @@ impl Site {
 
     /// Says so where a drain on this context was cut off.
     fn tell_of_unfinished(&self) {
-        let Ok(lines) = self.journal.lines() else { return };
-        for past in disk::undertakings(&lines).iter().filter(|past| past.is_unfinished()) {
-            // Held: it is not cut off, it is at work.
-            if let Ok(Some(_free)) = self.journal.hold(&past.plan) {
-                let nodes: Vec<String> =
-                    past.beginning.nodes.iter().map(|(node, _)| node.to_string()).collect();
-                progress(&format!(
-                    "a drain of {} that began at {} was cut off: `kordon drain --resume={} --enforce` goes on \
-                     with it, `kordon undo {} --enforce` puts back what it changed",
-                    nodes.join(", "),
-                    past.began.to_time(),
-                    past.plan,
-                    past.plan,
-                ));
-            }
+        let Ok(cut_off) = self.site.journal.cut_off() else { return };
+        for past in cut_off {
+            let nodes: Vec<String> = past.beginning.nodes.iter().map(|(node, _)| node.to_string()).collect();
+            progress(&format!(
+                "a drain of {} that began at {} was cut off: `kordon drain --resume={} --enforce` goes on with it, \
+                 `kordon undo {} --enforce` puts back what it changed",
+                nodes.join(", "),
+                past.began.to_time(),
+                past.plan,
+                past.plan,
+            ));
         }
     }
 }
 
 /// Checks, asks, makes the plan again, and carries it out; the report is printed in each case that began.
 async fn carry_out(
-    mut site: Site,
+    mut place: Place,
     action: Action,
     orders: Orders,
     how: &HowArgs,
     print: &PrintArgs,
     resumed: Option<Hold>,
 ) -> Result<(), Failure> {
-    let mut plan = site.plan(action.clone())?;
+    let mut plan = place.plan(action.clone())?;
     loop {
         caution::prospect(&plan, how)?;
-        caution::guards(&plan, &site.asked.app.live.cluster, how)?;
-        caution::permissions(&site.asked.connection.writer, &plan).await?;
-        consent::ask(&plan, how, &site.asked.connection.context).await?;
-        site.asked.catch_up();
-        let newest = site.plan(action.clone())?;
+        caution::guards(&plan, &place.asked.app.live.cluster, how)?;
+        caution::permissions(&place.site, &plan).await?;
+        consent::ask(&plan, how, &place.site.context).await?;
+        place.asked.catch_up();
+        let newest = place.plan(action.clone())?;
         let drifts = drift::between(&plan, &newest);
         plan = newest;
         if drifts.is_empty() {
@@ -216,59 +210,43 @@ async fn carry_out(
         }
         if how.yes {
             caution::prospect(&plan, how)?;
-            caution::guards(&plan, &site.asked.app.live.cluster, how)?;
+            caution::guards(&plan, &place.asked.app.live.cluster, how)?;
             break;
         }
     }
-    let what = match &resumed {
-        None => What::Began(Box::new(beginning(&plan, &orders, how, &site))),
-        Some(_) => What::Resumed { by: orders.by.clone() },
+    let held = match resumed {
+        None => place.site.begin(&plan, &orders, &how.waivers()).await?,
+        Some(hold) => place.site.resume(hold, &orders.plan).await?,
     };
-    let hold = match resumed {
-        Some(hold) => hold,
-        None => site.journal.hold(&orders.plan)?.ok_or_else(|| at_work(&orders.plan))?,
-    };
-    let journal = site.journal.open()?;
-    let clock = site.clock();
-    write(&journal, &orders.plan, what, clock).await?;
-    let cluster = std::mem::take(&mut site.asked.app.live.cluster);
-    let name = orders.plan.clone();
-    let conduct = Conduct::begin(&plan, orders, &cluster, clock.now());
-    let done = conduct_to_its_end(site, conduct, cluster, &journal, name).await;
-    drop(hold);
-    let (report, end) = done?;
+    let cluster = std::mem::take(&mut place.asked.app.live.cluster);
+    let conduct = Conduct::begin(&plan, orders, &cluster, place.clock().now());
+    let (report, end) = conduct_to_its_end(place, conduct, cluster, &held).await?;
     print.output.print(&report, report::table)?;
     ended(end, &report)
 }
 
 /// Runs a conduct until it is over, with its progress on standard error, and writes down how it ended.
 async fn conduct_to_its_end(
-    site: Site,
+    place: Place,
     conduct: Conduct,
-    cluster: crate::cluster::Cluster,
-    journal: &Writer,
-    plan: String,
+    cluster: Cluster,
+    held: &Held,
 ) -> Result<(report::Report, End), Failure> {
-    let clock = site.clock();
-    let Asked { connection, feeds, .. } = site.asked;
-    let (client, journal) = (connection.writer.clone(), journal.clone());
-    let hands = Hands::Enforcer { client, clock, journal: journal.clone(), plan: plan.clone() };
-    let link = hands.start();
-    let mut undertaking =
-        Undertaking { conduct, cluster, feeds, link, journal: Some(journal.clone()), clock };
+    let Place { asked: Asked { feeds, clock, .. }, site } = place;
+    let link = site.hands(held);
+    let journal = Some(held.writer.clone());
+    let mut undertaking = Undertaking { conduct, cluster, feeds, link, journal, clock };
     let (mut wishes, gave_up) = listen()?;
     tokio::select! {
         () = undertaking.run(&mut wishes, tell) => {}
         _ = gave_up => progress("told again to stop: what is under way is not waited for"),
     }
-    let now = clock.now();
     let facts = undertaking.conduct.report();
     let end = undertaking.conduct.ended().unwrap_or(End::Cancelled);
-    let report = report::Report::new(&facts, end, now);
+    let report = report::Report::new(&facts, end, clock.now());
     // Cut short, it counts as unfinished: what is under way may still be done.
     if undertaking.conduct.ended().is_some() {
-        write(&journal, &plan, What::Ended { end: end.as_str().into(), text: report.in_short() }, clock)
-            .await?;
+        held.end(end, facts.in_short(), clock).await?;
     }
     Ok((report, end))
 }
@@ -298,71 +276,23 @@ fn listen() -> Result<(mpsc::Receiver<Meanwhile>, tokio::sync::oneshot::Receiver
     Ok((wishes, gave_up))
 }
 
-async fn write(journal: &Writer, plan: &str, what: What, clock: Clock) -> Result<(), Failure> {
-    let line = Line { at: clock.now(), plan: plan.into(), what };
-    let failed = |error| Failure::Io { doing: "writing the journal; nothing else is written".into(), error };
-    journal.append(line).await.map_err(failed)
-}
-
-fn beginning(plan: &Plan, orders: &Orders, how: &HowArgs, site: &Site) -> Beginning {
-    let mut overrides = how.overrides.clone();
-    for (given, name) in [(how.take_over, "take-over"), (how.try_blocked, "try-blocked")] {
-        if given {
-            overrides.push(name.into());
-        }
-    }
-    let drain: Option<DrainOptions> = match &plan.action {
-        Action::Drain { options, .. } => Some(options.clone()),
-        _ => None,
-    };
-    let nodes: Vec<(NodeName, Uid)> =
-        plan.nodes.iter().map(|node| (node.node.clone(), node.uid.clone())).collect();
-    Beginning {
-        by: orders.by.clone(),
-        why: orders.why.clone(),
-        until: orders.until,
-        context: site.asked.connection.context.clone(),
-        server: site.asked.connection.server.clone(),
-        action: plan.action.word().into(),
-        command: plan.command.clone().unwrap_or_default(),
-        drain,
-        nodes,
-        pods: plan.pods.iter().map(|pod| (pod.pod.clone(), pod.uid.clone())).collect(),
-        overrides,
-    }
-}
-
-fn orders(how: &HowArgs, site: &Site, plan: String) -> Orders {
+fn orders(how: &HowArgs, place: &Place, plan: String) -> Orders {
     Orders {
         plan,
-        by: site.by.clone(),
+        by: place.site.by.clone(),
         why: how.reason.clone(),
-        until: how.until.map(|span| site.clock().now() + span),
+        until: how.until.map(|span| place.clock().now() + span),
         take_over: how.take_over,
         total_timeout: how.total_timeout,
         ..Orders::default()
     }
 }
 
-/// A name that no other undertaking has.
-fn new_plan_name(action: &Action) -> String {
-    plan_name(action.word())
-}
-
-fn plan_name(word: &str) -> String {
-    let now = Clock::system().now().utc().format("%Y%m%d-%H%M%S");
-    let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
-    format!("{word}-{now}-{}", chance.to_lowercase())
-}
-
-/// Who we are, as others should see it.
-fn whoami(user: &str) -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if user.is_empty() { host } else { format!("{user}@{host}") }
-}
-
-fn at_work(plan: &str) -> Failure {
-    Failure::AtWork(plan.into())
+impl HowArgs {
+    fn waivers(&self) -> Waivers {
+        let Self { take_over, try_blocked, ref overrides, .. } = *self;
+        Waivers { guards: overrides.clone(), take_over, try_blocked }
+    }
 }
 
 /// What happens, on standard error: the answer alone is on standard output.
@@ -387,58 +317,7 @@ fn ended(end: End, report: &report::Report) -> Result<(), Failure> {
     match end {
         End::Done | End::Recorded => Ok(()),
         End::Partly | End::TimedOut | End::Forbidden | End::Marked | End::Cancelled => {
-            Err(Failure::Ended { end, text: report.in_short() })
+            Err(Failure::Ended { end, text: report.in_short.clone() })
         }
-    }
-}
-
-/// Whether anything of a plan is more than a single node's or pod's business.
-fn is_grave(plan: &Plan) -> bool {
-    let ignores_budgets = match &plan.action {
-        Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
-        Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
-        Action::Taint { .. } => plan.totals.leave_now + plan.totals.leave_later > 0,
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
-    };
-    ignores_budgets || plan.totals.changed > 1 || plan.totals.lost + plan.totals.data_lost > 0
-}
-
-/// Whether the plan writes nothing.
-fn is_idle(plan: &Plan) -> bool {
-    plan.steps.is_empty() && plan.nodes.iter().all(|node| node.change == NodeChange::None)
-}
-
-/// Why a plan is not begun: in short, and the first few pods that keep it from its end.
-fn would_not(plan: &Plan) -> Failure {
-    const SHOWN: usize = 5;
-    let mut text = plan.in_short();
-    let keeps = |verdict: &Verdict| {
-        matches!(
-            verdict,
-            Verdict::Refused { .. }
-                | Verdict::Blocked { .. }
-                | Verdict::TwoBudgets { .. }
-                | Verdict::Unknown { .. }
-        )
-    };
-    let stuck: Vec<_> = plan.pods.iter().filter(|pod| keeps(&pod.verdict)).collect();
-    for pod in stuck.iter().take(SHOWN) {
-        text.push_str(&format!("\n  pod {}: {}", pod.pod, pod.verdict));
-    }
-    if stuck.len() > SHOWN {
-        text.push_str(&format!("\n  and {} more", stuck.len() - SHOWN));
-    }
-    if plan.prospect() == Prospect::Blocked {
-        text.push_str("\n  --try-blocked begins all the same");
-    }
-    Failure::WouldNot { prospect: plan.prospect(), text }
-}
-
-/// Whether a plan may begin at all.
-const fn may_begin(prospect: Prospect, try_blocked: bool) -> bool {
-    match prospect {
-        Prospect::Completes | Prospect::Stalls => true,
-        Prospect::Blocked => try_blocked,
-        Prospect::Refused => false,
     }
 }

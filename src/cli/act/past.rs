@@ -3,10 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{
-    HowArgs, Site, at_work, carry_out, conduct_to_its_end, consent, ended, orders, plan_name, progress,
-    report, write,
-};
+use super::{HowArgs, Place, carry_out, conduct_to_its_end, consent, ended, orders, progress, report};
 use crate::{
     cli::{
         Failure,
@@ -17,7 +14,7 @@ use crate::{
     },
     cluster::NodeName,
     conduct::{Conduct, End, Orders},
-    journal::{Journal, Past, What, undertakings},
+    journal::{Journal, Past, undertakings},
     k8s::connect,
     plan::{Action, Rules, undo::Kept},
     time::Timestamp,
@@ -54,33 +51,30 @@ pub async fn resume(
         return Err(Failure::Usage("to go on with a drain is to write: --enforce is needed".into()));
     }
     consent::possible(&how)?;
-    let site = Site::reach(print, connection).await?;
-    let name = choose(&site.journal, named)?;
-    let hold = site.journal.hold(&name)?.ok_or_else(|| at_work(&name))?;
-    // Read when nobody else can go on with it any more.
-    let past = find(&site.journal, &name)?;
-    if !past.is_unfinished() {
+    let place = Place::reach(print, connection).await?;
+    let name = choose(&place.site.journal, named)?;
+    let (hold, past) = place.site.take_up(&name)?;
+    let Some(options) = past.beginning.drain.clone().filter(|_| past.is_unfinished()) else {
         return Err(Failure::Usage(format!(
             "{name} is over, or is no drain: there is nothing to go on with"
         )));
-    }
-    let Some(options) = past.beginning.drain.clone() else { return Err(at_work(&name)) };
-    let nodes = still_there(&past, &site);
+    };
+    let nodes = still_there(&past, &place);
     let action = Action::Drain { nodes, options };
     let orders = Orders {
         why: past.beginning.why.clone(),
         until: past.beginning.until,
         past: past.to_resume(),
-        ..orders(&how, &site, name)
+        ..orders(&how, &place, name)
     };
-    carry_out(site, action, orders, &how, print, Some(hold)).await
+    carry_out(place, action, orders, &how, print, Some(hold)).await
 }
 
 /// The nodes of a drain that are the same as then.
-fn still_there(past: &Past, site: &Site) -> Vec<NodeName> {
+fn still_there(past: &Past, place: &Place) -> Vec<NodeName> {
     let mut nodes = Vec::new();
     for (name, uid) in &past.beginning.nodes {
-        match site.asked.app.live.cluster.node(name) {
+        match place.asked.app.live.cluster.node(name) {
             Some(node) if node.uid == *uid => nodes.push(name.clone()),
             Some(_) => progress(&format!("node {name} is another one by now: it is left alone")),
             None => progress(&format!("node {name} is gone")),
@@ -107,23 +101,16 @@ fn choose(journal: &Journal, named: Option<String>) -> Result<String, Failure> {
     }
 }
 
-fn find(journal: &Journal, name: &str) -> Result<Past, Failure> {
-    let pasts = undertakings(&journal.lines()?);
-    let found = pasts.into_iter().find(|past| past.plan == name);
-    found.ok_or_else(|| Failure::NotFound(format!("{name} in the journal {}", journal.path().display())))
-}
-
 /// Puts back what an undertaking changed on nodes, as far as nobody has changed it since.
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), Failure> {
     let UndoArgs { plan, how, print } = args;
     if how.enforce {
         consent::possible(&how)?;
     }
-    let site = Site::reach(&print, connection).await?;
-    let hold = site.journal.hold(&plan)?.ok_or_else(|| at_work(&plan))?;
-    let past = find(&site.journal, &plan)?;
+    let place = Place::reach(&print, connection).await?;
+    let (hold, past) = place.site.take_up(&plan)?;
     let undo = past.undo();
-    let cluster = &site.asked.app.live.cluster;
+    let cluster = &place.asked.app.live.cluster;
     let (steps, kept) = undo.steps(cluster);
     for step in &steps {
         progress(&format!("would write: {}", step.call().body));
@@ -138,24 +125,19 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), Fail
         return Ok(());
     }
     if !steps.is_empty() {
-        consent::ask_plainly(&how, &site.asked.connection.context).await?;
+        consent::ask_plainly(&how, &place.site.context).await?;
     }
-    let journal = site.journal.open()?;
-    let clock = site.clock();
-    let name = plan_name("undo");
-    let orders = Orders { undoes: Some(plan.clone()), ..orders(&how, &site, name.clone()) };
-    let rules = Rules::of(site.asked.app.settings.version);
+    let clock = place.clock();
+    let name = place.site.new_name("undo");
+    let held = place.site.open(hold, &name)?;
+    let orders = Orders { undoes: Some(plan), ..orders(&how, &place, name) };
+    let rules = Rules::of(place.asked.app.settings.version);
     let conduct = Conduct::undo(&undo, orders, rules, cluster, clock.now());
     let cluster = cluster.clone();
-    let (report, end) = conduct_to_its_end(site, conduct, cluster, &journal, name.clone()).await?;
+    let (report, end) = conduct_to_its_end(place, conduct, cluster, &held).await?;
     if end == End::Done {
-        write(&journal, &plan, What::Undone { by: name.clone() }, clock).await?;
-        if past.is_unfinished() {
-            let text = format!("undone by {name}");
-            write(&journal, &plan, What::Ended { end: End::Cancelled.as_str().into(), text }, clock).await?;
-        }
+        held.undid(&past, clock).await?;
     }
-    drop(hold);
     print.output.print(&report, report::table)?;
     ended(end, &report)
 }

@@ -25,6 +25,9 @@ pub struct Report {
     pub end: &'static str,
     pub nodes: Vec<NodeReport>,
     pub pods: Vec<PodReport>,
+    /// The same in one line.
+    #[serde(skip)]
+    pub in_short: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -79,28 +82,8 @@ impl Report {
             end: end.as_str(),
             nodes: facts.nodes.iter().map(node).collect(),
             pods: facts.pods.iter().map(pod).collect(),
+            in_short: facts.in_short(),
         }
-    }
-
-    /// Counts, in one line.
-    pub fn in_short(&self) -> String {
-        let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage == stage).count();
-        let gone = self.pods.iter().filter(|pod| matches!(pod.stage, "gone" | "replaced")).count();
-        let stay = self.pods.iter().filter(|pod| pod.stage == "stays").count();
-        let mut parts = Vec::new();
-        let mut part = |count: usize, what: &str| {
-            if count > 0 {
-                parts.push(format!("{count} {what}"));
-            }
-        };
-        part(nodes("drained"), "nodes drained");
-        part(nodes("written"), "nodes written to");
-        part(nodes("alreadySo"), "nodes so already");
-        part(nodes("stopped"), "nodes not done with");
-        part(gone, "pods gone");
-        part(stay, "pods stay");
-        part(self.pods.len() - gone - stay, "pods not gone");
-        if parts.is_empty() { "nothing was to be done".into() } else { parts.join(", ") }
     }
 }
 
@@ -108,7 +91,7 @@ impl Report {
 pub fn table(report: &Report) -> String {
     let mut out = String::new();
     let took = report.ended.since(report.began);
-    let _ = writeln!(out, "{} {} after {took}: {}", report.plan, report.end, report.in_short());
+    let _ = writeln!(out, "{} {} after {took}: {}", report.plan, report.end, report.in_short);
     let nodes = report.nodes.iter();
     let nodes = nodes.map(|node| {
         let cordoned = if node.cordoned { "yes".into() } else { none() };
@@ -153,6 +136,7 @@ mod tests {
             end: "done",
             nodes: vec![node],
             pods: vec![pod],
+            in_short: String::new(),
         };
         crate::cli::documented::check(&full, include_str!("../../../docs/report.md"));
     }

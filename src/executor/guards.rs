@@ -1,0 +1,66 @@
+//! The file with guard rails.
+
+use std::{
+    collections::BTreeSet,
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use crate::{cluster::Selector, conduct::Guards};
+
+/// Why there are no guard rails to go by. Nothing is written then: nobody knows what is forbidden.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardsError {
+    #[error("reading the guard rails {}: {error}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error("the guard rails {}: {text}", path.display())]
+    Bad { path: PathBuf, text: String },
+}
+
+/// As the file has them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    max_nodes: Option<usize>,
+    max_zone_percent: Option<u8>,
+    keep_last_ready: Option<bool>,
+    protected_namespaces: BTreeSet<String>,
+    protected_pods: Vec<String>,
+}
+
+/// Reads the file that is named, else `guards.toml` of the configuration folder where there is one, else none.
+///
+/// # Errors
+/// The file cannot be read, or is no file of guard rails.
+pub fn read(named: Option<&Path>) -> Result<Guards, GuardsError> {
+    let Some(path) = named.map(Path::to_owned).or_else(default_file) else { return Ok(Guards::default()) };
+    match fs::read_to_string(&path) {
+        Ok(text) => parse(&text).map_err(|text| GuardsError::Bad { path, text }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Ok(Guards::default()),
+        Err(error) => Err(GuardsError::Io { path, error }),
+    }
+}
+
+fn parse(text: &str) -> Result<Guards, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let selectors = file.protected_pods.iter().map(|text| Selector::parse(text));
+    Ok(Guards {
+        max_nodes: file.max_nodes,
+        max_zone_percent: file.max_zone_percent,
+        keep_last_ready: file.keep_last_ready.unwrap_or(true),
+        protected_namespaces: file.protected_namespaces.iter().map(|name| name.as_str().into()).collect(),
+        protected_pods: selectors.collect::<Result<_, _>>().map_err(|error| error.to_string())?,
+    })
+}
+
+fn default_file() -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    Some(folder.join("kordon/guards.toml"))
+}

@@ -1,0 +1,200 @@
+//! Where plans are carried out: a cluster that is written to, the journal of it, and in whose name.
+//!
+//! What the command line and the dashboard do alike: asking what is permitted, writing down how an undertaking begins
+//! and ends, holding it meanwhile, and taking up one that was cut off.
+
+use std::io;
+
+use kube::Client;
+
+use super::errands::{Hands, Link};
+use crate::{
+    clock::Clock,
+    conduct::{End, Orders, Waivers, caution},
+    journal::{Beginning, Hold, Journal, JournalError, Line, Past, What, Writer, undertakings},
+    k8s::{access, connect::Connection},
+    plan::{Action, Permission, Plan},
+};
+
+/// A cluster that may be written to.
+#[derive(Clone)]
+pub struct Site {
+    pub client: Client,
+    pub journal: Journal,
+    pub context: String,
+    pub server: String,
+    /// Who we are, as others should see it.
+    pub by: String,
+    pub clock: Clock,
+}
+
+/// What an undertaking has for as long as it lasts.
+#[derive(Debug)]
+pub struct Held {
+    /// Its name in the journal and on the nodes.
+    pub plan: String,
+    pub writer: Writer,
+    _hold: Hold,
+}
+
+/// Why an undertaking did not begin, or its end is not written down.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    #[error("{0} is at work, in another process on this machine")]
+    AtWork(String),
+    #[error("{plan} is not in the journal {journal}")]
+    NotThere { plan: String, journal: String },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("writing the journal, without which nothing else is written: {0}")]
+    Write(#[source] io::Error),
+}
+
+impl Site {
+    /// # Errors
+    /// There is no place for a journal.
+    pub fn of(connection: &Connection, clock: Clock) -> Result<Self, JournalError> {
+        Ok(Self::with(connection, Journal::of(&connection.context)?, clock))
+    }
+
+    pub fn with(connection: &Connection, journal: Journal, clock: Clock) -> Self {
+        Self {
+            client: connection.writer.clone(),
+            journal,
+            context: connection.context.clone(),
+            server: connection.server.clone(),
+            by: whoami(&connection.identity.user),
+            clock,
+        }
+    }
+
+    /// A name that no other undertaking has.
+    pub fn new_name(&self, word: &str) -> String {
+        let now = self.clock.now().utc().format("%Y%m%d-%H%M%S");
+        let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
+        format!("{word}-{now}-{}", chance.to_lowercase())
+    }
+
+    /// What the plan takes and we may not do.
+    ///
+    /// # Errors
+    /// It could not be asked, in words.
+    pub async fn missing(&self, plan: &Plan) -> Result<Vec<Permission>, String> {
+        access::missing(&self.client, &caution::permissions(plan)).await
+    }
+
+    /// Begins an undertaking: it is held, and stands in the journal, before anything of it is written.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub async fn begin(&self, plan: &Plan, orders: &Orders, waivers: &Waivers) -> Result<Held, SiteError> {
+        let hold = self.hold(&orders.plan)?;
+        let beginning = self.beginning(plan, orders, waivers);
+        self.go_on(hold, &orders.plan, What::Began(Box::new(beginning))).await
+    }
+
+    /// Goes on with one that was taken up.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub async fn resume(&self, hold: Hold, plan: &str) -> Result<Held, SiteError> {
+        self.go_on(hold, plan, What::Resumed { by: self.by.clone() }).await
+    }
+
+    async fn go_on(&self, hold: Hold, plan: &str, what: What) -> Result<Held, SiteError> {
+        let held = self.open(hold, plan)?;
+        held.write(what, self.clock).await?;
+        Ok(held)
+    }
+
+    /// Opens the journal for an undertaking, and writes nothing yet.
+    ///
+    /// # Errors
+    /// The journal cannot be opened.
+    pub fn open(&self, hold: Hold, plan: &str) -> Result<Held, SiteError> {
+        Ok(Held { plan: plan.into(), writer: self.journal.open()?, _hold: hold })
+    }
+
+    fn hold(&self, plan: &str) -> Result<Hold, SiteError> {
+        self.journal.hold(plan)?.ok_or_else(|| SiteError::AtWork(plan.into()))
+    }
+
+    /// Takes up an undertaking of the journal, as it stands once nobody else can go on with it.
+    ///
+    /// # Errors
+    /// A living process has it, or it is not there, or the journal cannot be read.
+    pub fn take_up(&self, plan: &str) -> Result<(Hold, Past), SiteError> {
+        let hold = self.hold(plan)?;
+        let found = undertakings(&self.journal.lines()?).into_iter().find(|past| past.plan == plan);
+        let journal = || self.journal.path().display().to_string();
+        found
+            .map(|past| (hold, past))
+            .ok_or_else(|| SiteError::NotThere { plan: plan.into(), journal: journal() })
+    }
+
+    /// Starts to carry out the errands of an undertaking.
+    pub fn hands(&self, held: &Held) -> Link {
+        let (client, clock) = (self.client.clone(), self.clock);
+        Hands::Enforcer { client, clock, journal: held.writer.clone(), plan: held.plan.clone() }.start()
+    }
+
+    fn beginning(&self, plan: &Plan, orders: &Orders, waivers: &Waivers) -> Beginning {
+        let drain = match &plan.action {
+            Action::Drain { options, .. } => Some(options.clone()),
+            _ => None,
+        };
+        Beginning {
+            by: orders.by.clone(),
+            why: orders.why.clone(),
+            until: orders.until,
+            context: self.context.clone(),
+            server: self.server.clone(),
+            action: plan.action.word().into(),
+            command: plan.command.clone().unwrap_or_default(),
+            drain,
+            nodes: plan.nodes.iter().map(|node| (node.node.clone(), node.uid.clone())).collect(),
+            pods: plan.pods.iter().map(|pod| (pod.pod.clone(), pod.uid.clone())).collect(),
+            overrides: waivers.words(),
+        }
+    }
+}
+
+impl Held {
+    /// Writes down how it ended.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub async fn end(&self, end: End, text: String, clock: Clock) -> Result<(), SiteError> {
+        self.write(What::Ended { end: end.as_str().into(), text }, clock).await
+    }
+
+    /// Writes down that another undertaking was put back by this one.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub async fn undid(&self, past: &Past, clock: Clock) -> Result<(), SiteError> {
+        let by = self.plan.clone();
+        let line = |what| Line { at: clock.now(), plan: past.plan.clone(), what };
+        let text = format!("undone by {by}");
+        self.append(line(What::Undone { by })).await?;
+        if past.is_unfinished() {
+            let end = End::Cancelled.as_str().into();
+            self.append(line(What::Ended { end, text })).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&self, what: What, clock: Clock) -> Result<(), SiteError> {
+        self.append(Line { at: clock.now(), plan: self.plan.clone(), what }).await
+    }
+
+    async fn append(&self, line: Line) -> Result<(), SiteError> {
+        self.writer.append(line).await.map_err(SiteError::Write)
+    }
+}
+
+/// Who we are, as others should see it.
+fn whoami(user: &str) -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if user.is_empty() { host } else { format!("{user}@{host}") }
+}
