@@ -29,6 +29,7 @@ impl Component {
             .arg(name)
             .args(flags)
             .env("CONTROL_PLANE_LEASH", "1")
+            .env("TZ", "UTC") // logs have no zone
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)

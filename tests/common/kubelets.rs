@@ -44,6 +44,10 @@ pub struct NodeSpec {
     pub cpu: String,
     pub memory: String,
     pub pods: u32,
+    /// Further resources, as quantities.
+    pub extended: BTreeMap<String, String>,
+    /// As in a Node's `status.images`.
+    pub images: Vec<Value>,
 }
 
 impl NodeSpec {
@@ -58,6 +62,8 @@ impl NodeSpec {
             cpu: "4".into(),
             memory: "8Gi".into(),
             pods: 110,
+            extended: BTreeMap::new(),
+            images: Vec::new(),
         }
     }
 }
@@ -231,14 +237,18 @@ impl Kubelet {
     async fn create_node(&self) -> Result<String> {
         let node: Node = serde_json::from_value(node_object(&self.spec))?;
         let node = Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &node).await?;
-        let NodeSpec { cpu, memory, pods, .. } = &self.spec;
-        let resources = json!({ "cpu": cpu, "memory": memory, "pods": pods.to_string() });
+        let NodeSpec { cpu, memory, pods, extended, images, .. } = &self.spec;
+        let mut resources = json!({ "cpu": cpu, "memory": memory, "pods": pods.to_string() });
+        for (resource, amount) in extended {
+            resources[resource] = json!(amount);
+        }
         let status = json!({
             "capacity": resources,
             "allocatable": resources,
             "addresses": [{ "type": "Hostname", "address": self.name }],
             "nodeInfo": { "kubeletVersion": "v1.36.3" },
             "conditions": self.conditions_now(),
+            "images": images,
         });
         self.patch_node_status(status).await?;
         node.uid().context("a node without uid")

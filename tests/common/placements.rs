@@ -247,6 +247,12 @@ fn default_host_ports(container: &mut Value) {
 }
 
 impl Seen {
+    /// A pod that was left without a node, and what upstream said of it.
+    pub fn in_vain(pod: &str, message: &str) -> Self {
+        let outcomes = [("unschedulable".to_owned(), 1)].into();
+        Self { pod: pod.to_owned(), outcomes, message: Some(message.to_owned()) }
+    }
+
     /// The nodes that it was placed on.
     fn nodes(&self) -> impl Iterator<Item = &str> {
         self.outcomes.keys().filter_map(|outcome| outcome.strip_prefix("node:"))
@@ -293,7 +299,8 @@ impl Seen {
         (!agrees).then(|| format!("{}: seen {outcome}, predicted {}", self.pod, describe(predicted)))
     }
 
-    fn differences_of_counts(&self, message: &str, predicted: &Unschedulable) -> Vec<String> {
+    /// Where the counts of reasons differ from those in upstream's message.
+    pub fn differences_of_counts(&self, message: &str, predicted: &Unschedulable) -> Vec<String> {
         let (filters, preemption) = histograms(message);
         let mut ours: BTreeMap<String, usize> = BTreeMap::new();
         for (reason, count) in &predicted.reasons {

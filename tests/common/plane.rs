@@ -206,6 +206,11 @@ impl Plane {
         write_kubeconfig(self.folder(), &self.ports, user)
     }
 
+    /// What kube-scheduler has printed.
+    pub fn scheduler_log(&self) -> Result<String> {
+        fs::read_to_string(self.folder().join("kube-scheduler.log")).context("reading the scheduler's log")
+    }
+
     /// Where everything is: data, certificates, logs.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -297,14 +302,20 @@ impl Plane {
     }
 
     pub fn start_scheduler(&mut self) -> Result<()> {
+        self.start_scheduler_with(&[])
+    }
+
+    /// The same with further flags, as on the command line.
+    pub fn start_scheduler_with(&mut self, flags: &[&str]) -> Result<()> {
         ensure!(self.scheduler.is_none(), "kube-scheduler runs already");
-        let flags = [
+        let mut all = vec![
             format!("--kubeconfig={}", self.kubeconfig(ADMIN)?.display()),
             "--leader-elect=false".into(),
             "--secure-port=0".into(),
             "--authentication-skip-lookup=true".into(),
         ];
-        self.scheduler = Some(Component::start(&self.binary, "kube-scheduler", &flags, self.folder())?);
+        all.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self.scheduler = Some(Component::start(&self.binary, "kube-scheduler", &all, self.folder())?);
         Ok(())
     }
 
