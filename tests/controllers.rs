@@ -140,6 +140,61 @@ fn in_legacy_mode_a_conflict_keeps_the_node_waiting_and_the_pod_is_asked_for_aga
     assert_eq!(engine.metrics().zones[&zone].evictions, 1);
 }
 
+/// A shadow of a controller that has fallen dumb, some time after these nodes have fallen silent.
+fn shadow_of_a_dumb_controller(silent: &[&str], after: Span) -> Sim {
+    let mut sim = peaceful(&legacy());
+    sim.attach_shadow(legacy());
+    for node in silent {
+        sim.silence(node);
+    }
+    sim.run(Span::from_secs(100));
+    sim.controller = None;
+    sim.run(after);
+    sim
+}
+
+fn told(sim: &Sim, node: &str) -> Option<EvictionStatus> {
+    let node = sim.cluster.node(&node.into()).expect("a node of ours");
+    sim.shadow.as_ref().expect("attached").health(node).expect("known").eviction
+}
+
+#[test]
+fn a_legacy_shadow_gives_up_on_a_round_that_never_comes_and_foretells_it_anew() {
+    let mut sim = shadow_of_a_dumb_controller(&["n0"], Span::ZERO);
+    sim.run(Span::from_secs(300));
+    let foretold: Vec<Timestamp> = sim
+        .recorded
+        .iter()
+        .filter(|effect| matches!(effect.write, Write::DeletePod { .. }))
+        .map(|effect| effect.at)
+        .collect();
+    assert!(foretold.len() >= 2, "{foretold:?}");
+    for turns in foretold.windows(2) {
+        let apart = turns[1].since(turns[0]).as_secs_f64();
+        assert!((9.9..=25.0).contains(&apart), "each turn takes a token of the zone: {foretold:?}");
+    }
+}
+
+#[test]
+fn a_legacy_shadow_lets_a_node_wait_again_where_another_of_its_zone_came_first() {
+    let mut sim = shadow_of_a_dumb_controller(&["n0", "n3"], Span::from_secs(190));
+    while told(&sim, "n0") != Some(EvictionStatus::Evicted)
+        && told(&sim, "n3") != Some(EvictionStatus::Evicted)
+    {
+        sim.run(Span::from_secs(1));
+    }
+    let (expected, other, pod) = match told(&sim, "n0") {
+        Some(EvictionStatus::Evicted) => ("n0", "n3", "p3"),
+        _ => ("n3", "n0", "p0"),
+    };
+    let mut lost = (**sim.cluster.pod(&Key::new("default", pod)).expect("added")).clone();
+    lost.reason = "NodeLost".into();
+    lost.version = Version(1 << 40);
+    sim.tell(Change::Pod(Event::Applied(lost)));
+    assert_eq!(told(&sim, other), Some(EvictionStatus::Evicted));
+    assert_eq!(told(&sim, expected), Some(EvictionStatus::ToBeEvicted));
+}
+
 #[test]
 fn the_forecast_goes_on_when_a_node_object_is_removed_and_comes_true() {
     let mut sim = peaceful(&settings(36, &[]));

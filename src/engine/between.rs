@@ -117,7 +117,7 @@ impl Engine {
             if taints::swap_no_execute(node, wanted, opposite, why, out, now) {
                 tainting.insert(name.clone(), node.zone());
                 if let Some(shadow) = shadow {
-                    shadow.expect_taint(&name, key, now);
+                    shadow.expect_turn(&name, key, now);
                 }
             }
         }

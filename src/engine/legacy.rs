@@ -20,6 +20,7 @@ use super::{
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, SelectorOperator, Uid, WorkloadKind,
+        ZoneKey,
     },
     time::{Span, Timestamp},
 };
@@ -175,12 +176,10 @@ impl Engine {
     /// Takes a node out of its zone's queue and its eviction back (upstream `cancelPodEviction`).
     pub(super) fn cancel_eviction(&mut self, cluster: &Cluster, node: &Node) {
         if self.legacy.set(&node.name, EvictionStatus::Unmarked) == EvictionStatus::Evicted {
-            self.legacy.rounds.remove(&node.name);
-            // What a dry run only recorded may be asked for again another time.
-            for pod in cluster.pods_on(&node.name) {
-                self.out.settle(&Matter::PodDeleted(pod.key.clone()));
-                self.out.settle(&Matter::PodLost(pod.key.clone()));
-            }
+            self.forget_round(cluster, &node.name);
+        }
+        if let Some(shadow) = &mut self.shadow {
+            shadow.expect_nothing(&node.name);
         }
         if let Some(zone) = self.zones.get_mut(&node.zone()) {
             zone.queue.remove(&node.name);
@@ -190,34 +189,40 @@ impl Engine {
     /// Begins the deletion rounds of nodes that wait, as far as the zones' limiters allow (upstream
     /// `doEvictionPass`). Whether the node is ready by now is not asked (12.16).
     pub(super) fn evict_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        let mut due: Vec<(Entry, Cause, Cause)> = Vec::new();
+        let mut due: Vec<(Entry, ZoneKey, Cause)> = Vec::new();
         for (key, zone) in &mut self.zones {
             let waiting = super::pass::queued(key, zone);
             zone.queue.process(&mut zone.limiter, now, |entry| {
-                due.push((entry.clone(), waiting.clone(), Cause::Token { zone: key.clone() }));
+                due.push((entry.clone(), key.clone(), waiting.clone()));
                 Processed::Done
             });
         }
-        for (entry, waiting, token) in due {
+        for (entry, zone, waiting) in due {
             let node = cluster.node(&entry.node);
             let ready = node.and_then(|node| node.ready()).map(|ready| ready.status);
             let why = self.records.get(&entry.node).zip(node).zip(ready);
             let why = why.and_then(|((record, node), ready)| self.eviction_from(record, node, ready));
-            let why = why.map(|(_, why)| why).unwrap_or_default().then(waiting).then(token);
-            self.begin_round(cluster, &entry, &why, now);
+            let why = why.map(|(_, why)| why).unwrap_or_default().then(waiting);
+            let why = why.then(Cause::Token { zone: zone.clone() });
+            self.begin_round(cluster, &entry, &zone, &why, now);
         }
     }
 
     /// Deletes all pods of a node; it is taken for evicted unless one of them fails.
-    fn begin_round(&mut self, cluster: &Cluster, entry: &Entry, why: &Why, now: Timestamp) {
+    fn begin_round(&mut self, cluster: &Cluster, entry: &Entry, zone: &ZoneKey, why: &Why, now: Timestamp) {
         self.legacy.set(&entry.node, EvictionStatus::Evicted);
         let pods: Vec<Arc<Pod>> = cluster.pods_on(&entry.node).cloned().collect();
         let asked = self.delete_pods(cluster, (&entry.node, &entry.uid), pods.iter(), why, now);
         if asked.is_empty() {
             self.end_round(cluster, &entry.node);
-        } else {
-            self.legacy.rounds.insert(entry.node.clone(), asked);
+            return;
         }
+        // Of a round that marks no pod lost, nothing would be seen.
+        let shows = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.reason != *NODE_LOST);
+        if let Some(shadow) = self.shadow.as_mut().filter(|_| asked.iter().any(shows)) {
+            shadow.expect_turn(&entry.node, zone, now);
+        }
+        self.legacy.rounds.insert(entry.node.clone(), asked);
     }
 
     fn end_round(&mut self, cluster: &Cluster, node: &NodeName) {
@@ -297,6 +302,21 @@ impl Engine {
         }
     }
 
+    /// The controller that is shadowed has not begun the round that was foretold: the node is yet to be evicted.
+    pub(super) fn take_round_back(&mut self, cluster: &Cluster, node: &NodeName) {
+        self.legacy.set(node, EvictionStatus::ToBeEvicted);
+        self.forget_round(cluster, node);
+    }
+
+    /// What a dry run only recorded of a node's pods may be asked for again another time.
+    fn forget_round(&mut self, cluster: &Cluster, node: &NodeName) {
+        self.legacy.rounds.remove(node);
+        for pod in cluster.pods_on(node) {
+            self.out.settle(&Matter::PodDeleted(pod.key.clone()));
+            self.out.settle(&Matter::PodLost(pod.key.clone()));
+        }
+    }
+
     /// Learns from the controller that is shadowed: a pod that it marked lost shows that the node's turn came.
     pub(super) fn observe_lost(&mut self, cluster: &Cluster, delta: &Delta<Pod>, now: Timestamp) {
         let is_lost = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.reason == *NODE_LOST);
@@ -305,9 +325,11 @@ impl Engine {
             return;
         }
         let node = delta.new.as_ref().and_then(|pod| pod.node.as_ref()).and_then(|node| cluster.node(node));
-        let Some(node) = node.filter(|node| self.legacy.status(&node.name) != EvictionStatus::Evicted) else {
+        let Some(node) = node else { return };
+        self.observe_turn(cluster, &node.name, &node.zone(), now);
+        if self.legacy.status(&node.name) == EvictionStatus::Evicted {
             return;
-        };
+        }
         self.take_for_evicted(node);
         if let Some(zone) = self.zones.get_mut(&node.zone()) {
             zone.limiter.drain(now);

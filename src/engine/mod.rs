@@ -263,7 +263,7 @@ impl Engine {
             }
             if self.sight == Sight::Clear {
                 self.look_for_controller(now);
-                self.give_up_waiting(now);
+                self.give_up_waiting(cluster, now);
             }
             if self.footing(now) == Footing::Firm && self.settings.controllers.value.node_lifecycle {
                 self.monitor(cluster, now);
@@ -489,7 +489,7 @@ impl Engine {
             !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));
         match (&delta.old, &delta.new) {
             (_, Some(node)) => {
-                self.observe(delta, now);
+                self.observe(cluster, delta, now);
                 self.reconcile(node, now);
             }
             (Some(node), None) => {

@@ -342,7 +342,7 @@ impl Engine {
             self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
         }
         if let Some(shadow) = &mut self.shadow {
-            shadow.expect_no_taint(&node.name);
+            shadow.expect_nothing(&node.name);
         }
         let zone = self.records.get_mut(&node.name).map(|record| record.zone(node));
         if let Some(zone) = zone.and_then(|zone| self.zones.get_mut(zone)) {
@@ -406,7 +406,7 @@ impl Engine {
                 if taints::swap_no_execute(node, wanted, opposite, why, out, now) {
                     tainting.insert(entry.node.clone(), node.zone());
                     if let Some(shadow) = shadow {
-                        shadow.expect_taint(&entry.node, key, now);
+                        shadow.expect_turn(&entry.node, key, now);
                     }
                 }
                 Processed::Done

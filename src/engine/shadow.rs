@@ -11,6 +11,7 @@ use super::{
     health::Record,
     legacy::Legacy,
     outbox::Matter,
+    settings::Profile,
     taints::{self, NOT_READY, UNREACHABLE},
     why::{Known, Why},
     zone::{Census, Zone, ZoneState},
@@ -41,7 +42,7 @@ pub struct Shadow {
     seen_since: Timestamp,
     /// Whether the leader's Lease had run out when it was last looked at.
     abandoned: bool,
-    /// Taints that the controller should have put on by now, by node.
+    /// Nodes whose turn should have come by now: to be tainted, or in legacy mode to lose their pods.
     expected: BTreeMap<NodeName, Expected>,
     /// When it was last seen to do what it does in passes, until we have made a pass of our own.
     pass_seen: Option<Timestamp>,
@@ -85,8 +86,8 @@ impl Shadow {
         !self.abandoned
     }
 
-    /// The tainting loop has asked for a taint that the controller will put on, if it is as we think.
-    pub fn expect_taint(&mut self, node: &NodeName, zone: &ZoneKey, now: Timestamp) {
+    /// A node's turn has come, if the controller is as we think: it will put the taint on, or delete the pods.
+    pub fn expect_turn(&mut self, node: &NodeName, zone: &ZoneKey, now: Timestamp) {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
@@ -95,8 +96,8 @@ impl Shadow {
         self.pass_seen.take()
     }
 
-    /// The node is well again, or nobody wants to taint it any more.
-    pub fn expect_no_taint(&mut self, node: &NodeName) {
+    /// The node is well again, or nothing is wanted of it any more.
+    pub fn expect_nothing(&mut self, node: &NodeName) {
         self.expected.remove(node);
     }
 
@@ -152,7 +153,7 @@ impl Engine {
     }
 
     /// Learns from what the controller did to a node.
-    pub(super) fn observe(&mut self, delta: &Delta<Node>, now: Timestamp) {
+    pub(super) fn observe(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
         let (Some(_), Some(old), Some(new)) = (&self.shadow, &delta.old, &delta.new) else { return };
         if turned_unknown(old, new) {
             if let (Some(record), Some(shadow)) = (self.records.get_mut(&new.name), &mut self.shadow) {
@@ -166,7 +167,7 @@ impl Engine {
         // A swap of one for the other is not rate-limited.
         let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
         match (tainted(old), tainted(new)) {
-            (false, true) => self.observe_taint(new, now),
+            (false, true) => self.observe_taint(cluster, new, now),
             (true, false) => {
                 self.out.settle(&Matter::Taints(new.name.clone(), TaintEffect::NoExecute));
                 self.follow_pass(now);
@@ -184,14 +185,11 @@ impl Engine {
         }
     }
 
-    /// The controller has spent a token of the node's zone. Where we thought that another node would get it, that
-    /// one goes on waiting.
-    fn observe_taint(&mut self, node: &Node, now: Timestamp) {
+    /// The controller has put a taint on, for a token of the node's zone.
+    fn observe_taint(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
         let key = node.zone();
+        self.observe_turn(cluster, &node.name, &key, now);
         let Some(shadow) = &mut self.shadow else { return };
-        let expected = shadow.expected.remove(&node.name).is_some();
-        let instead =
-            shadow.expected.iter().find(|(_, expected)| expected.zone == key).map(|(name, _)| name.clone());
         self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
         let Some(zone) = self.zones.get_mut(&key) else { return };
         let doubt = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
@@ -199,8 +197,23 @@ impl Engine {
         zone.queue.take_for_processed(&node.name);
         // Its token went now, whenever we thought that it would.
         zone.limiter.drain(now);
-        if let Some(instead) = instead.filter(|_| !expected) {
-            self.wait_again(&instead, now);
+    }
+
+    /// It was the turn of this node. Where we thought that it would be another's of the zone, that one goes on waiting.
+    pub(super) fn observe_turn(
+        &mut self,
+        cluster: &Cluster,
+        node: &NodeName,
+        zone: &ZoneKey,
+        now: Timestamp,
+    ) {
+        let Some(shadow) = &mut self.shadow else { return };
+        if shadow.expected.remove(node).is_some() {
+            return;
+        }
+        let instead = shadow.expected.iter().find(|(_, expected)| expected.zone == *zone);
+        if let Some(instead) = instead.map(|(name, _)| name.clone()) {
+            self.wait_again(cluster, &instead, now);
         }
     }
 
@@ -210,8 +223,8 @@ impl Engine {
         self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
     }
 
-    /// Lets nodes wait again whose taint should have come and did not.
-    pub(super) fn give_up_waiting(&mut self, now: Timestamp) {
+    /// Lets nodes wait again whose turn should have come and did not.
+    pub(super) fn give_up_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
         let patience = self.settings.node_monitor_period.value + PASS_TAKES + LATENESS;
         let Some(shadow) = &self.shadow else { return };
         let overdue = |(name, expected): (&NodeName, &Expected)| {
@@ -219,15 +232,18 @@ impl Engine {
         };
         let overdue: Vec<NodeName> = shadow.expected.iter().filter_map(overdue).collect();
         for node in overdue {
-            self.wait_again(&node, now);
+            self.wait_again(cluster, &node, now);
         }
     }
 
-    fn wait_again(&mut self, node: &NodeName, now: Timestamp) {
+    fn wait_again(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         let Some(expected) = self.shadow.as_mut().and_then(|shadow| shadow.expected.remove(node)) else {
             return;
         };
-        self.out.settle(&Matter::Taints(node.clone(), TaintEffect::NoExecute));
+        match self.rules.profile {
+            Profile::Taint => self.out.settle(&Matter::Taints(node.clone(), TaintEffect::NoExecute)),
+            Profile::Legacy => self.take_round_back(cluster, node),
+        }
         if let Some(zone) = self.zones.get_mut(&expected.zone) {
             zone.queue.again(node, &crate::cluster::Uid::default(), now);
         }
