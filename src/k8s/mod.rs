@@ -11,5 +11,6 @@ pub mod kubeconfig;
 pub mod leadership;
 pub mod proxy;
 pub mod settings;
+pub mod validation;
 pub mod watch;
 pub mod write;

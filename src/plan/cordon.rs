@@ -35,6 +35,7 @@ pub(super) fn plan(
     if way == Way::Cordon {
         plan.warnings = warning::of_closing(cluster, &nodes);
     }
+    plan.warnings.extend(warning::of_marks(&nodes, now));
     plan.finish_nodes();
     Ok(plan)
 }

@@ -123,6 +123,7 @@ pub(super) fn plan<S: Surroundings>(
         plan.nodes.push(NodePlan { node, uid, change, drain: Some(drain) });
     }
     plan.warnings.extend(warning::of_closing(cluster, &nodes));
+    plan.warnings.extend(warning::of_marks(&nodes, now));
     plan.warnings.extend(capacity_ends(&plan.pods));
     if !cluster.workloads(crate::cluster::WorkloadKind::DaemonSet).is_synced() {
         plan.warnings.push(Warning::NotReadable { what: "daemonsets".into() });

@@ -304,6 +304,7 @@ impl Plan {
         if pods > 0 {
             self.warnings.push(Warning::BudgetsIgnored { pods, held });
         }
+        self.warnings.extend(warning::of_marks(nodes, self.made));
         for node in nodes {
             let adds = |key: &str| edits.add.iter().any(|taint| taint.is(key, TaintEffect::NoExecute));
             if rules.out_of_service && adds("node.kubernetes.io/out-of-service") {

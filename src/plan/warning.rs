@@ -6,8 +6,11 @@ use super::{
     budget::Numbers,
     owner::{self, Found, Return},
 };
-use crate::cluster::{
-    Cluster, Key, Name, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind, ZoneKey,
+use crate::{
+    cluster::{
+        Cluster, Key, Name, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind, ZoneKey,
+    },
+    time::Timestamp,
 };
 
 /// A warning about one pod.
@@ -139,6 +142,14 @@ pub enum Warning {
         node: NodeName,
         key: Name,
     },
+    /// Somebody drains the node, or did when they were cut off.
+    Marked {
+        node: NodeName,
+        by: String,
+        plan: String,
+        renewed: Timestamp,
+        at_work: bool,
+    },
 }
 
 impl Warning {
@@ -162,6 +173,7 @@ impl Warning {
             Self::NotReadable { .. } => "notReadable",
             Self::OutOfService { .. } => "outOfService",
             Self::ControllersTaint { .. } => "controllersTaint",
+            Self::Marked { .. } => "marked",
         }
     }
 }
@@ -209,6 +221,14 @@ impl fmt::Display for Warning {
                     "the node lifecycle controller keeps {key} on {node} as it sees fit: this does not last"
                 )
             }
+            Self::Marked { node, by, plan, at_work: true, .. } => {
+                write!(f, "{node} is being drained by {by} (plan {plan})")
+            }
+            Self::Marked { node, by, plan, renewed, at_work: false } => write!(
+                f,
+                "{node} carries the mark of a drain by {by} (plan {plan}) that gave no sign since {}",
+                renewed.to_time()
+            ),
         }
     }
 }
@@ -287,6 +307,18 @@ pub fn is_of_living_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
     owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet)
         && owner::find(cluster, &pod.key.namespace, owner) != Found::Gone
+}
+
+/// The marks of drains on these nodes, those that nobody renews any more included.
+pub fn of_marks<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
+    let marked = nodes.iter().filter_map(|node| Some((node, node.drain_mark.as_ref()?)));
+    marked.map(move |(node, mark)| Warning::Marked {
+        node: node.name.clone(),
+        by: mark.by.clone(),
+        plan: mark.plan.clone(),
+        renewed: mark.renewed,
+        at_work: mark.is_fresh(now),
+    })
 }
 
 /// What closing these nodes to new pods means for zones and for the cluster.

@@ -124,6 +124,9 @@ pub async fn act(wish: Wish, how: HowArgs, connection: ConnectionArgs) -> Result
     consent::possible(&how)?;
     let target = wish.targets()?;
     let print = wish.print();
+    if print.validate {
+        return Err(Failure::Usage("--validate asks what would be: it does not go with --enforce".into()));
+    }
     let place = Place::reach(print, connection).await?;
     place.tell_of_unfinished();
     let action = target.action(&place.asked.app.live.cluster, &place.asked.namespace);

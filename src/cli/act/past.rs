@@ -10,12 +10,12 @@ use crate::{
         columns::{none, section},
         connection::ConnectionArgs,
         once::Output,
-        plan::PrintArgs,
+        plan::{PrintArgs, answer_word, step_words},
     },
     cluster::NodeName,
     conduct::{Conduct, End, Orders},
     journal::{Journal, Past, undertakings},
-    k8s::connect,
+    k8s::{connect, validation},
     plan::{Action, Rules, undo::Kept},
     time::Timestamp,
 };
@@ -122,6 +122,15 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), Fail
         progress("there is nothing to put back");
     }
     if !how.enforce {
+        if print.validate {
+            let version = place.asked.app.settings.version;
+            let answers = validation::validate(&place.asked.connection.writer, &steps, version).await;
+            for (step, answer) in steps.iter().zip(answers) {
+                let answer =
+                    answer.map_or_else(none, |answer| format!("{} ({answer})", answer_word(&answer)));
+                progress(&format!("as a dry run, {}: {answer}", step_words(step)));
+            }
+        }
         return Ok(());
     }
     if !steps.is_empty() {

@@ -2,6 +2,7 @@
 
 mod report;
 mod table;
+mod validate;
 mod words;
 
 use std::time::Duration;
@@ -27,6 +28,8 @@ use crate::{
     time::Span,
 };
 use report::Report;
+use validate::Answers;
+pub(super) use validate::{word as answer_word, words as step_words};
 use words::{NodeTargets, PodTargets, bad, node_words, pod_words};
 
 #[derive(Args, Debug)]
@@ -79,6 +82,9 @@ pub(super) struct PrintArgs {
     /// How long to wait until everything has been listed
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
     pub(super) list_timeout: Span,
+    /// Ask the server about every write, each once and as a dry run (dryRun=All): nothing is written
+    #[arg(long)]
+    pub(super) validate: bool,
 }
 
 #[derive(Args, Debug)]
@@ -223,11 +229,15 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failu
     let version = asked.app.settings.version;
     let placing = Placing::new(cluster, Snapshot::new(cluster, version), now);
     let plan = Plan::new(action, cluster, &placing, version, now).map_err(not_there)?;
-    print.output.print(&Report::new(&plan), table::render)?;
+    let mut report = Report::new(&plan);
+    let answers =
+        if print.validate { Answers::to(&plan, &asked.connection).await } else { Answers::default() };
+    report.answered(&answers);
+    print.output.print(&report, table::render)?;
     let prospect = plan.prospect();
     asked.done()?;
     match prospect {
-        Prospect::Completes => Ok(()),
+        Prospect::Completes => answers.verdict(&plan),
         Prospect::Stalls | Prospect::Blocked | Prospect::Refused => {
             Err(Failure::WouldNot { prospect, text: plan.in_short() })
         }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::validate::{self, Answer, Answers};
 use crate::{
     cluster::NodeName,
     placement::{Load, Scored, Scorer},
@@ -263,6 +264,13 @@ pub struct StepReport {
     pub path: String,
     pub content_type: &'static str,
     pub body: Value,
+    /// What is done to which object.
+    pub text: String,
+    /// What the server answered to it as a dry run; null where it was not asked.
+    pub answer: Option<&'static str>,
+    pub answer_text: Option<String>,
+    /// Whether the plan had said so.
+    pub as_planned: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -319,6 +327,18 @@ impl Report {
                 })
                 .collect(),
             assumptions: plan.assumptions.clone(),
+        }
+    }
+}
+
+impl Report {
+    /// Adds what the server answered to the writes of the plan.
+    pub fn answered(&mut self, answers: &Answers) {
+        for (place, step) in self.steps.iter_mut().enumerate() {
+            let Some(Answer { outcome, as_planned }) = answers.at(place) else { continue };
+            step.answer = Some(validate::word(outcome));
+            step.answer_text = Some(outcome.to_string());
+            step.as_planned = *as_planned;
         }
     }
 }
@@ -554,7 +574,16 @@ fn moment(moment: &Moment, made: Timestamp) -> MomentReport {
 
 fn step(step: &Step) -> StepReport {
     let call = step.call();
-    StepReport { method: call.method, path: call.path, content_type: call.content_type, body: call.body }
+    StepReport {
+        method: call.method,
+        path: call.path,
+        content_type: call.content_type,
+        body: call.body,
+        text: validate::words(step),
+        answer: None,
+        answer_text: None,
+        as_planned: None,
+    }
 }
 
 fn permission(permission: &crate::plan::Permission) -> PermissionReport {
@@ -723,6 +752,10 @@ mod tests {
                 path: text(),
                 content_type: "application/json",
                 body: "the body as it is sent".into(),
+                text: text(),
+                answer: Some("allowed"),
+                answer_text: Some(text()),
+                as_planned: Some(true),
             }],
             permissions: vec![PermissionReport {
                 verb: "create",

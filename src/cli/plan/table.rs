@@ -26,6 +26,7 @@ pub fn render(report: &Report) -> String {
     section(&mut out, ["BUDGET", "NEEDS", "HAS", "OF", "ALLOWS", "PODS HERE", "IN THE END"], budgets);
     let warnings: Vec<_> = report.warnings.iter().map(|warning| [warning.text.clone()]).collect();
     section(&mut out, ["WARNING"], warnings);
+    answers(&mut out, report);
     tail(&mut out, report);
     out
 }
@@ -68,6 +69,20 @@ fn head(out: &mut String, report: &Report) {
     {
         let _ = writeln!(out, "{}", shown(refusal));
     }
+}
+
+/// What the server answered to each write, where it was asked.
+fn answers(out: &mut String, report: &Report) {
+    let answered = report.steps.iter().filter_map(|step| {
+        let as_planned = match step.as_planned {
+            Some(true) => "as planned",
+            Some(false) => "not as planned",
+            None => "says nothing of the plan",
+        };
+        let text = step.answer_text.clone().filter(|_| step.answer != Some("allowed")).unwrap_or_else(none);
+        Some([step.text.clone(), step.answer?.to_owned(), as_planned.to_owned(), text])
+    });
+    section(out, ["AS A DRY RUN", "THE SERVER SAYS", "THE PLAN", "IN ITS WORDS"], answered.collect());
 }
 
 fn tail(out: &mut String, report: &Report) {
