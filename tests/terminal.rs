@@ -2,26 +2,20 @@
 //!
 //! The program under the terminal is this test binary itself, as [`the_program_under_the_terminal`].
 
-#![expect(clippy::disallowed_methods, reason = "a program under a terminal lives in real time")]
-
 #[path = "screens/story.rs"]
 mod story;
-
-use std::{
-    io::{Read, Write},
-    num::NonZero,
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+#[path = "common/terminal.rs"]
+mod terminal;
 
 use kordon::{
     clock::Clock,
     executor::Executor,
     run::{self, Session, tty::Tty},
 };
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal};
 use story::Story;
+use terminal::Terminal;
 
 /// Tells the child what to do; without it, the child is an ordinary test that has nothing to do.
 const CHILD: &str = "KORDON_TERMINAL_CHILD";
@@ -42,7 +36,7 @@ fn the_program_under_the_terminal() {
 
 #[test]
 fn the_dashboard_answers_keys_and_gives_the_terminal_back() {
-    let mut terminal = Terminal::start("dashboard", &[]);
+    let mut terminal = start("dashboard", &[]);
     terminal.wait("26 ready");
     terminal.type_in("4");
     terminal.wait("would delete (taint eviction)");
@@ -61,7 +55,7 @@ fn the_dashboard_answers_keys_and_gives_the_terminal_back() {
 
 #[test]
 fn the_demo_shows_its_nodes_explains_its_keys_and_quits() {
-    let mut terminal = Terminal::demo();
+    let mut terminal = demo();
     terminal.wait("control-plane-1a-01");
     terminal.type_in("?");
     terminal.wait("Focus the next pane.");
@@ -78,7 +72,7 @@ fn the_demo_shows_its_nodes_explains_its_keys_and_quits() {
 
 #[test]
 fn ctrl_c_ends_the_demo() {
-    let mut terminal = Terminal::demo();
+    let mut terminal = demo();
     terminal.wait("control-plane-1a-01");
     terminal.type_in("\x03");
     assert!(terminal.end().success());
@@ -87,7 +81,7 @@ fn ctrl_c_ends_the_demo() {
 
 #[test]
 fn no_color_sends_no_colours_and_keeps_bold() {
-    let mut terminal = Terminal::start("dashboard", &[("NO_COLOR", "1")]);
+    let mut terminal = start("dashboard", &[("NO_COLOR", "1")]);
     terminal.wait("26 ready");
     terminal.type_in("q");
     assert!(terminal.end().success());
@@ -98,7 +92,7 @@ fn no_color_sends_no_colours_and_keeps_bold() {
 
 #[test]
 fn a_smaller_window_is_drawn_anew() {
-    let mut terminal = Terminal::start("dashboard", &[]);
+    let mut terminal = start("dashboard", &[]);
     terminal.wait("26 ready");
     terminal.resize(24, 40);
     terminal.wait("too small: 40x24");
@@ -110,7 +104,7 @@ fn a_smaller_window_is_drawn_anew() {
 
 #[test]
 fn being_told_to_end_gives_the_terminal_back() {
-    let mut terminal = Terminal::start("dashboard", &[]);
+    let mut terminal = start("dashboard", &[]);
     terminal.wait("26 ready");
     let id = terminal.child.process_id().expect("it runs");
     let id = Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero");
@@ -121,7 +115,7 @@ fn being_told_to_end_gives_the_terminal_back() {
 
 #[test]
 fn a_panic_is_reported_on_the_normal_screen() {
-    let mut terminal = Terminal::start("panic", &[]);
+    let mut terminal = start("panic", &[]);
     assert!(!terminal.end().success());
     let raw = terminal.raw();
     let left = raw.find(LEAVE_SCREEN).expect("the alternate screen is left");
@@ -131,7 +125,7 @@ fn a_panic_is_reported_on_the_normal_screen() {
 
 #[test]
 fn suspending_gives_the_shell_the_terminal_and_coming_back_draws_again() {
-    let mut terminal = Terminal::shell();
+    let mut terminal = shell();
     // Two parts, so that the shell's echo of the command is not taken for its answer.
     terminal.type_in("PS1='ready'\"> \"\n");
     terminal.wait("ready> ");
@@ -170,110 +164,29 @@ fn show_dashboard() {
     });
 }
 
-/// A pseudo terminal with a program on it.
-struct Terminal {
-    screen: Arc<Mutex<vt100::Parser>>,
-    raw: Arc<Mutex<Vec<u8>>>,
-    reader: Option<std::thread::JoinHandle<()>>,
-    keys: Box<dyn Write + Send>,
-    child: Box<dyn Child + Send + Sync>,
-    pty: Box<dyn MasterPty + Send>,
+/// This test binary as the program.
+fn start(what: &str, environment: &[(&str, &str)]) -> Terminal {
+    let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "the_program_under_the_terminal", "--nocapture"]);
+    command.env(CHILD, what);
+    command.env_remove("NO_COLOR");
+    for (name, value) in environment {
+        command.env(name, value);
+    }
+    Terminal::with(command)
 }
 
-impl Terminal {
-    fn start(what: &str, environment: &[(&str, &str)]) -> Self {
-        let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
-        command.args(["--exact", "the_program_under_the_terminal", "--nocapture"]);
-        command.env(CHILD, what);
-        command.env_remove("NO_COLOR");
-        for (name, value) in environment {
-            command.env(name, value);
-        }
-        Self::with(command)
-    }
-
-    /// The program itself, on its embedded cluster.
-    fn demo() -> Self {
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
-        command.arg("demo");
-        command.env_remove("NO_COLOR");
-        Self::with(command)
-    }
-
-    fn shell() -> Self {
-        let mut command = CommandBuilder::new("bash");
-        command.args(["--norc", "--noprofile", "-i"]);
-        command.env_remove("NO_COLOR");
-        Self::with(command)
-    }
-
-    fn with(mut command: CommandBuilder) -> Self {
-        command.env("TERM", "xterm-256color");
-        let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
-        let child = pair.slave.spawn_command(command).expect("the program starts");
-        drop(pair.slave);
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(30), nonzero(100), 0)));
-        let raw = Arc::new(Mutex::new(Vec::new()));
-        let mut output = pair.master.try_clone_reader().expect("its output");
-        let reader = std::thread::spawn({
-            let (screen, raw) = (screen.clone(), raw.clone());
-            move || {
-                let mut bytes = [0; 65_536];
-                while let Ok(read @ 1..) = output.read(&mut bytes) {
-                    screen.lock().expect("no panic").process(&bytes[..read]);
-                    raw.lock().expect("no panic").extend_from_slice(&bytes[..read]);
-                }
-            }
-        });
-        let keys = pair.master.take_writer().expect("its input");
-        Self { screen, raw, reader: Some(reader), keys, child, pty: pair.master }
-    }
-
-    fn type_in(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("the program reads");
-    }
-
-    fn resize(&mut self, rows: u16, cols: u16) {
-        self.screen.lock().expect("no panic").screen_mut().set_size(nonzero(rows), nonzero(cols));
-        self.pty.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).expect("resizable");
-    }
-
-    fn text(&self) -> String {
-        self.screen.lock().expect("no panic").screen().contents()
-    }
-
-    fn wait(&self, text: &str) {
-        self.wait_until(&format!("no {text:?}"), |screen| screen.contains(text));
-    }
-
-    fn wait_gone(&self, text: &str) {
-        self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text));
-    }
-
-    /// Waits for a text and never for a time; the limit is for a program that has failed.
-    fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !holds(&self.text()) {
-            assert!(Instant::now() < deadline, "{what} on\n{}", self.text());
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Waits for the end of the program and of what it wrote.
-    fn end(&mut self) -> portable_pty::ExitStatus {
-        let status = self.child.wait().expect("it ends");
-        if let Some(reader) = self.reader.take() {
-            reader.join().expect("the reader does not panic");
-        }
-        status
-    }
-
-    fn raw(&self) -> String {
-        String::from_utf8_lossy(&self.raw.lock().expect("no panic")).into_owned()
-    }
+/// The program itself, on its embedded cluster.
+fn demo() -> Terminal {
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
+    command.arg("demo");
+    command.env_remove("NO_COLOR");
+    Terminal::with(command)
 }
 
-fn nonzero(cells: u16) -> NonZero<u16> {
-    NonZero::new(cells).expect("more than none")
+fn shell() -> Terminal {
+    let mut command = CommandBuilder::new("bash");
+    command.args(["--norc", "--noprofile", "-i"]);
+    command.env_remove("NO_COLOR");
+    Terminal::with(command)
 }

@@ -1,7 +1,7 @@
 //! The built binary as a script meets it, and an API server of the demo for it to talk to.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use std::{fs, net::SocketAddr, path::Path, time::Duration};
+use std::{ffi::OsString, fs, net::SocketAddr, path::Path, time::Duration};
 
 use kordon::{
     clock::Clock,
@@ -13,6 +13,7 @@ use kordon::{
     k8s::connect::Connection,
     run::controller::Controller,
 };
+use portable_pty::CommandBuilder;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -52,7 +53,7 @@ impl Shell {
 
     /// The program, about to be started.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kordon"));
+        let mut command = Command::new(binary());
         command
             .args(arguments)
             .env_clear()
@@ -62,6 +63,19 @@ impl Shell {
             .current_dir(self.home.path())
             .stdin(std::process::Stdio::null())
             .kill_on_drop(true);
+        command
+    }
+
+    /// The same under a terminal.
+    pub fn under_terminal(&self, arguments: &[&str]) -> CommandBuilder {
+        let mut command = CommandBuilder::new(binary());
+        command.args(arguments);
+        command.env_clear();
+        command.env("HOME", self.home.path());
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+        command.cwd(self.home.path());
         command
     }
 
@@ -86,6 +100,12 @@ impl Shell {
         assert!(!output.err.trim().is_empty(), "{arguments:?} says nothing");
         output.err
     }
+}
+
+/// The program as it was built for this test; `KORDON_BINARY` names another, as a copy that no build replaces while a long
+/// test runs.
+fn binary() -> OsString {
+    std::env::var_os("KORDON_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kordon").into())
 }
 
 /// How a program ended, and what it wrote.

@@ -1,0 +1,96 @@
+//! A program under a real pseudo terminal: keys go in, and what it draws is read back as a screen.
+
+#![expect(clippy::disallowed_methods, reason = "a program under a terminal lives in real time")]
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::{
+    io::{Read, Write},
+    num::NonZero,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+/// A pseudo terminal with a program on it.
+pub struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
+    raw: Arc<Mutex<Vec<u8>>>,
+    reader: Option<std::thread::JoinHandle<()>>,
+    keys: Box<dyn Write + Send>,
+    pub child: Box<dyn Child + Send + Sync>,
+    pty: Box<dyn MasterPty + Send>,
+}
+
+impl Terminal {
+    /// Starts a program on 30 rows of 100 columns.
+    pub fn with(mut command: CommandBuilder) -> Self {
+        command.env("TERM", "xterm-256color");
+        let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
+        let child = pair.slave.spawn_command(command).expect("the program starts");
+        drop(pair.slave);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(30), nonzero(100), 0)));
+        let raw = Arc::new(Mutex::new(Vec::new()));
+        let mut output = pair.master.try_clone_reader().expect("its output");
+        let reader = std::thread::spawn({
+            let (screen, raw) = (screen.clone(), raw.clone());
+            move || {
+                let mut bytes = [0; 65_536];
+                while let Ok(read @ 1..) = output.read(&mut bytes) {
+                    screen.lock().expect("no panic").process(&bytes[..read]);
+                    raw.lock().expect("no panic").extend_from_slice(&bytes[..read]);
+                }
+            }
+        });
+        let keys = pair.master.take_writer().expect("its input");
+        Self { screen, raw, reader: Some(reader), keys, child, pty: pair.master }
+    }
+
+    pub fn type_in(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("the program reads");
+    }
+
+    pub fn resize(&mut self, rows: u16, cols: u16) {
+        self.screen.lock().expect("no panic").screen_mut().set_size(nonzero(rows), nonzero(cols));
+        self.pty.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).expect("resizable");
+    }
+
+    pub fn text(&self) -> String {
+        self.screen.lock().expect("no panic").screen().contents()
+    }
+
+    pub fn wait(&self, text: &str) {
+        self.wait_until(&format!("no {text:?}"), |screen| screen.contains(text));
+    }
+
+    pub fn wait_gone(&self, text: &str) {
+        self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text));
+    }
+
+    /// Waits for a text and never for a time; the limit is for a program that has failed.
+    pub fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !holds(&self.text()) {
+            assert!(Instant::now() < deadline, "{what} on\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits for the end of the program and of what it wrote.
+    pub fn end(&mut self) -> portable_pty::ExitStatus {
+        let status = self.child.wait().expect("it ends");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader does not panic");
+        }
+        status
+    }
+
+    pub fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.raw.lock().expect("no panic")).into_owned()
+    }
+}
+
+fn nonzero(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).expect("more than none")
+}
