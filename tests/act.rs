@@ -2,6 +2,8 @@
 
 #[path = "common/program.rs"]
 mod program;
+#[path = "common/terminal.rs"]
+mod terminal;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,6 +32,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use program::{Server, Shell};
+use terminal::Terminal;
 
 // Exit codes, as `docs/cli.md` has them.
 const DONE: i32 = 0;
@@ -60,6 +63,62 @@ async fn without_enforce_the_plan_is_printed_and_nothing_is_written() {
     }
     assert_eq!(site.written(), Vec::<String>::new());
     assert!(!site.journal().path().exists(), "a journal of nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
+    let site = Site::new().await;
+    let line = [&["plan"][..], &drain(&["general-1a-02"]), &["--validate", "-o", "json"]].concat();
+    let output = site.run(&line).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let plan: Value = serde_json::from_str(&output.out).expect("a plan");
+    let steps = plan["steps"].as_array().expect("steps");
+    assert!(steps.len() > 3 && steps[0]["text"] == json!("cordon node/general-1a-02"), "{steps:?}");
+    for step in steps {
+        assert_eq!((&step["answer"], &step["asPlanned"]), (&json!("allowed"), &json!(true)), "{step}");
+    }
+    assert_eq!(site.written().len(), steps.len(), "each is asked about once");
+    let node = site.node("general-1a-02").await;
+    assert!(!cordoned(&node) && site.leaving("general-1a-02").await.is_empty(), "it was no dry run");
+    assert!(!site.journal().path().exists(), "a journal of nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_would_refuse_is_told_by_validating() {
+    let site = Site::new().await;
+    site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    let output = site.run(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
+    assert!(output.out.contains("not as planned") && output.out.contains("forbidden"), "{}", output.out);
+    let output = site.act(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    assert_eq!(output.code, USAGE, "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
+    let site = Site::new().await;
+    let line = [&site.connection()[..], &drain(&["general-1a-02", "general-1b-02"]), &["--enforce"]].concat();
+    for typed in ["", "y", "yes"] {
+        let mut terminal = Terminal::with(site.shell.under_terminal(&line));
+        let status = tokio::task::block_in_place(|| {
+            terminal.wait("Type here to go on");
+            terminal.type_in(&format!("{typed}\r"));
+            terminal.end()
+        });
+        // More than one node: the context is to be typed, and "yes" is not it.
+        assert_eq!(status.exit_code(), INTERRUPTED.cast_unsigned(), "{}", terminal.raw());
+        assert!(terminal.raw().contains("not confirmed: nothing was written"), "{}", terminal.raw());
+    }
+    assert_eq!(site.written(), Vec::<String>::new());
+    let mut terminal = Terminal::with(site.shell.under_terminal(&line));
+    let status = tokio::task::block_in_place(|| {
+        terminal.wait("Type here to go on");
+        terminal.type_in("here\r");
+        terminal.end()
+    });
+    assert_eq!(status.exit_code(), DONE.cast_unsigned(), "{}", terminal.raw());
+    assert!(terminal.raw().contains("kubectl drain general-1a-02 general-1b-02"), "the plan was shown");
+    assert_eq!(site.left_on("general-1a-02").await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -405,6 +464,16 @@ impl Site {
             pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" || owner.kind == "Node")
         };
         pods.iter().filter(|pod| !stays(pod)).map(ResourceExt::name_any).collect()
+    }
+
+    /// The pods on a node that are on their way out.
+    async fn leaving(&self, node: &str) -> Vec<String> {
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods: Vec<Pod> = Objects::all(self.server.api.client()).list(&params).await.expect("pods").items;
+        pods.iter()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_some())
+            .map(ResourceExt::name_any)
+            .collect()
     }
 
     /// Drains two nodes, killed and resumed as chance wants it; then checks what it left behind, and undoes it. Tells

@@ -3,10 +3,13 @@
 #[path = "common/stage.rs"]
 mod stage;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
-    cluster::{IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector, UnhealthyPolicy, WorkloadKind},
+    cluster::{
+        DrainMark, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector, UnhealthyPolicy,
+        WorkloadKind,
+    },
     engine::ServerVersion,
     plan::{
         Action, DrainOptions, Flag, Free, Happening, Lost, NodeChange, Passage, Pattern, Permission, Plan,
@@ -70,6 +73,29 @@ fn cordoning_a_cordoned_node_writes_nothing() {
     assert_eq!((plan.nodes[0].change.clone(), plan.steps.len()), (NodeChange::None, 0));
     assert!(plan.undo.is_empty());
     assert_eq!(plan.prospect(), Prospect::Completes);
+}
+
+#[test]
+fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    let mark = |since: i64| DrainMark {
+        by: "bob@desk".into(),
+        plan: "p".into(),
+        renewed: NOW - Span::from_secs(since),
+    };
+    stage.node("n1", |node| node.drain_mark = Some(Arc::new(mark(20))));
+    stage.node("n2", |node| node.drain_mark = Some(Arc::new(mark(3600))));
+    let told = |plan: &Plan| -> Vec<(String, bool)> {
+        let marked = plan.warnings.iter().filter_map(|warning| match warning {
+            Warning::Marked { node, by, at_work, .. } => Some((format!("{node} by {by}"), *at_work)),
+            _ => None,
+        });
+        marked.collect()
+    };
+    let both = [("n1 by bob@desk".to_owned(), true), ("n2 by bob@desk".to_owned(), false)];
+    assert_eq!(told(&stage.drain(&["n1", "n2"], DrainOptions::default())), both);
+    assert_eq!(told(&cordon(&stage, &["n1"])), both[..1]);
+    assert_eq!(told(&edit(&stage, &["a:NoExecute"], false)), both[..1]);
 }
 
 /// 3
@@ -633,7 +659,7 @@ fn bare_pods_under_a_share_are_never_evictable() {
         let mut stage = Stage::new(&["n1"]);
         for pod in ["a", "b", "c"] {
             stage.pod(pod, "n1", |pod| {
-                pod.labels = std::sync::Arc::new([("app".into(), "bare".into())].into())
+                pod.labels = Arc::new([("app".into(), "bare".into())].into())
             });
         }
         stage.budget("bare", |budget| budget.min_available = value).sync();
@@ -895,10 +921,10 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
     assert_eq!(kept.len(), 1);
 
     let edits = LabelEdits::parse(["tier=front", "old-"], false).expect("labels");
-    stage.node("n1", |node| node.labels = std::sync::Arc::new([("old".into(), "x".into())].into()));
+    stage.node("n1", |node| node.labels = Arc::new([("old".into(), "x".into())].into()));
     let plan = stage.plan(Action::Label { nodes: nodes(&["n1"]), edits });
     assert_eq!(plan.steps[0].call().body["metadata"]["labels"], json!({"old": null, "tier": "front"}));
-    stage.node("n1", |node| node.labels = std::sync::Arc::new([("tier".into(), "front".into())].into()));
+    stage.node("n1", |node| node.labels = Arc::new([("tier".into(), "front".into())].into()));
     let (steps, _) = plan.undo.steps(&stage.cluster);
     assert_eq!(steps[0].call().body["metadata"]["labels"], json!({"old": "x", "tier": null}));
 }
@@ -906,7 +932,7 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
 #[test]
 fn labels_follow_kubectls_rules() {
     let mut stage = Stage::new(&["n1"]);
-    stage.node("n1", |node| node.labels = std::sync::Arc::new([("app".into(), "web".into())].into()));
+    stage.node("n1", |node| node.labels = Arc::new([("app".into(), "web".into())].into()));
     let label = |words: &[&str], overwrite| {
         let edits = LabelEdits::parse(words.iter().copied(), overwrite).expect("labels");
         stage.plan(Action::Label { nodes: nodes(&["n1"]), edits }).nodes[0].change.clone()
@@ -930,7 +956,7 @@ fn closing_the_last_node_of_a_zone_is_warned_of() {
     for (node, zone) in [("n1", "a"), ("n2", "a"), ("n3", "b")] {
         let zone = Name::from(zone);
         stage.node(node, |node| {
-            node.labels = std::sync::Arc::new([("topology.kubernetes.io/zone".into(), zone)].into());
+            node.labels = Arc::new([("topology.kubernetes.io/zone".into(), zone)].into());
         });
     }
     let warns = |stage: &Stage, names: &[&str]| -> Vec<&'static str> {
