@@ -658,9 +658,7 @@ fn bare_pods_under_a_share_are_never_evictable() {
     let bare = |value| {
         let mut stage = Stage::new(&["n1"]);
         for pod in ["a", "b", "c"] {
-            stage.pod(pod, "n1", |pod| {
-                pod.labels = Arc::new([("app".into(), "bare".into())].into())
-            });
+            stage.pod(pod, "n1", |pod| pod.labels = Arc::new([("app".into(), "bare".into())].into()));
         }
         stage.budget("bare", |budget| budget.min_available = value).sync();
         stage
