@@ -68,6 +68,10 @@ async fn hold(plane: &mut Plane) -> Result<()> {
     until_schedulable(&client).await?;
     plane.start_scheduler_with(&diary::FLAGS)?;
 
+    for node in kubelets.names() {
+        let (path, object) = population::csi_node(node);
+        create(&client, path, &object).await?;
+    }
     let workloads = populate(&client, times, &mut chance).await?;
     let pods: usize = workloads.iter().map(|workload| workload.pods).sum();
     until_settled(&client, pods).await?;

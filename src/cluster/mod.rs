@@ -14,6 +14,8 @@ pub mod pod;
 pub mod quantity;
 pub mod resources;
 pub mod scheduling;
+pub mod service;
+pub mod storage;
 pub mod table;
 pub mod taint;
 pub mod taint_owner;
@@ -30,6 +32,8 @@ pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use pod::{LocalStorage, Owner, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
+pub use service::Service;
+pub use storage::{AccessModes, Claim, CsiNode, Extent, StorageClass, Volume};
 pub use table::{Delta, Event, Record, Table, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
@@ -48,6 +52,11 @@ pub enum Change {
     Workload(WorkloadKind, Event<Workload>),
     PriorityClass(Event<PriorityClass>),
     Namespace(Event<NamespaceRecord>),
+    Service(Event<Service>),
+    Claim(Event<Claim>),
+    Volume(Event<Volume>),
+    StorageClass(Event<StorageClass>),
+    CsiNode(Event<CsiNode>),
     /// The controller manager's Lease; none where there is none.
     Leader(Option<LeaderLease>),
 }
@@ -74,6 +83,11 @@ pub struct Cluster {
     workloads: [Table<Workload>; WorkloadKind::ALL.len()],
     priority_classes: Table<PriorityClass>,
     namespaces: Table<NamespaceRecord>,
+    services: Table<Service>,
+    claims: Table<Claim>,
+    volumes: Table<Volume>,
+    storage_classes: Table<StorageClass>,
+    csi_nodes: Table<CsiNode>,
     leader: Option<LeaderLease>,
     /// Which pods are on a node.
     by_node: CowMap<(NodeName, Key), ()>,
@@ -142,6 +156,36 @@ impl Cluster {
         &self.namespaces
     }
 
+    pub fn services(&self) -> &Table<Service> {
+        &self.services
+    }
+
+    pub fn claims(&self) -> &Table<Claim> {
+        &self.claims
+    }
+
+    pub fn volumes(&self) -> &Table<Volume> {
+        &self.volumes
+    }
+
+    pub fn storage_classes(&self) -> &Table<StorageClass> {
+        &self.storage_classes
+    }
+
+    pub fn csi_nodes(&self) -> &Table<CsiNode> {
+        &self.csi_nodes
+    }
+
+    /// The services that select a pod with these labels, by name.
+    pub fn services_of<'a>(
+        &'a self,
+        namespace: &Namespace,
+        labels: &'a Labels,
+    ) -> impl Iterator<Item = &'a Arc<Service>> {
+        in_namespace(&self.services, namespace, |service| &service.key)
+            .filter(move |service| service.selects(labels))
+    }
+
     /// The controller manager's Lease; none where there is none or it may not be read.
     pub fn leader(&self) -> Option<&LeaderLease> {
         self.leader.as_ref()
@@ -204,6 +248,13 @@ impl Cluster {
                 self.priority_classes.apply(event, |_| applied.push(Applied::Other))
             }
             Change::Namespace(event) => self.namespaces.apply(event, |_| applied.push(Applied::Other)),
+            Change::Service(event) => self.services.apply(event, |_| applied.push(Applied::Other)),
+            Change::Claim(event) => self.claims.apply(event, |_| applied.push(Applied::Other)),
+            Change::Volume(event) => self.volumes.apply(event, |_| applied.push(Applied::Other)),
+            Change::StorageClass(event) => {
+                self.storage_classes.apply(event, |_| applied.push(Applied::Other))
+            }
+            Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
             Change::Leader(lease) => {
                 let old = std::mem::replace(&mut self.leader, lease.clone());
                 applied.push(Applied::Leader(old, lease));

@@ -193,8 +193,8 @@ impl HostPort {
 pub enum PodVolume {
     /// A PersistentVolumeClaim of the pod's namespace.
     Claim(Name),
-    /// A claim made for the pod, called `POD-VOLUME`.
-    OwnClaim(Name),
+    /// A claim made for the pod, called `POD-VOLUME`, and the name of its StorageClass; empty for the default.
+    OwnClaim { volume: Name, class: Name },
     /// A disk named in the pod itself.
     Disk(Disk),
 }

@@ -186,6 +186,8 @@ pub struct WorkloadSpec {
     pub pod_management_policy: String,
     pub selector: LabelSelector,
     pub template: Arc<Value>,
+    /// Of a StatefulSet: the claims that each of its pods has.
+    pub volume_claim_templates: Vec<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -114,6 +114,10 @@ pub mod path {
         format!("/api/v1/namespaces/{namespace}/pods")
     }
 
+    pub fn claims(namespace: &str) -> String {
+        format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims")
+    }
+
     pub fn pod(key: &Key) -> String {
         format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name)
     }

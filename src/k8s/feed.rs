@@ -31,12 +31,17 @@ pub enum FeedKind {
     Workloads(WorkloadKind),
     PriorityClasses,
     Namespaces,
+    Services,
+    Claims,
+    Volumes,
+    StorageClasses,
+    CsiNodes,
     /// The Lease kube-system/kube-controller-manager.
     Leader,
 }
 
 impl FeedKind {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::Nodes,
         Self::Leases,
         Self::Pods,
@@ -49,6 +54,11 @@ impl FeedKind {
         Self::Workloads(WorkloadKind::Job),
         Self::PriorityClasses,
         Self::Namespaces,
+        Self::Services,
+        Self::Claims,
+        Self::Volumes,
+        Self::StorageClasses,
+        Self::CsiNodes,
         Self::Leader,
     ];
 }
@@ -68,8 +78,30 @@ impl fmt::Display for FeedKind {
             Self::Workloads(WorkloadKind::Job) => "jobs",
             Self::PriorityClasses => "priorityclasses",
             Self::Namespaces => "namespaces",
+            Self::Services => "services",
+            Self::Claims => "persistentvolumeclaims",
+            Self::Volumes => "persistentvolumes",
+            Self::StorageClasses => "storageclasses",
+            Self::CsiNodes => "csinodes",
             Self::Leader => "controller lease",
         })
+    }
+}
+
+impl FeedKind {
+    /// Whether it is only of use to those who know the pods.
+    pub const fn serves_placement_alone(self) -> bool {
+        match self {
+            Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => true,
+            Self::Nodes
+            | Self::Leases
+            | Self::Pods
+            | Self::Budgets
+            | Self::Workloads(_)
+            | Self::PriorityClasses
+            | Self::Namespaces
+            | Self::Leader => false,
+        }
     }
 }
 
@@ -89,7 +121,7 @@ pub struct FeedHealth {
 /// What a watch is doing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeedState {
-    /// Not asked for (`--no-pods`).
+    /// Not asked for (`--no-pods`, which leaves out what only placement reads as well).
     Off,
     Connecting,
     /// Objects of the list so far, and how many are expected where the server said so.

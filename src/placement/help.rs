@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{room::Room, shape::PodShape, snapshot::Snapshot};
+use super::{room::Room, shape::PodShape, snapshot::Snapshot, storage::claims_volumes};
 use crate::cluster::{
     Name, NodeName, SchedulingSpec, Toleration, TolerationOperator, quantity,
     scheduling::{NodeOperator, Requests},
@@ -44,10 +44,12 @@ pub enum Constraint {
     Spread,
     /// Its host ports.
     Ports,
+    /// Where its volumes are.
+    Volumes,
 }
 
 impl Constraint {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Cordon,
         Self::Taints,
         Self::NodeSelection,
@@ -55,6 +57,7 @@ impl Constraint {
         Self::PodAntiAffinity,
         Self::Spread,
         Self::Ports,
+        Self::Volumes,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -66,6 +69,7 @@ impl Constraint {
             Self::PodAntiAffinity => "its pod anti-affinity",
             Self::Spread => "its spread constraints",
             Self::Ports => "its host ports",
+            Self::Volumes => "its volumes",
         }
     }
 
@@ -94,6 +98,8 @@ impl Constraint {
             Self::Spread => with(SchedulingSpec { spread: Box::default(), ..(**spec).clone() }),
             Self::Ports if spec.host_ports.is_empty() => None,
             Self::Ports => with(SchedulingSpec { host_ports: Box::default(), ..(**spec).clone() }),
+            Self::Volumes if !claims_volumes(spec) => None,
+            Self::Volumes => with(SchedulingSpec { volumes: Box::default(), ..(**spec).clone() }),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! fraction of a millisecond; a [`PodShape`] is what the scheduler reads of a pod; an [`Outcome`] is the answer.
 //!
 //! Ties are told as ties: upstream takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
-//! claimed devices, gangs, and (until they are watched) persistent volumes; see [`Reservation`].
+//! claimed devices, gangs, the room that storage has left; see [`Reservation`].
 
 mod columns;
 mod crowds;
@@ -22,6 +22,8 @@ mod rules;
 mod score;
 mod shape;
 mod snapshot;
+mod storage;
+pub mod tether;
 
 pub use help::{Constraint, Help, Lift, Shortage, Wanted};
 pub use outcome::{Outcome, Placement, Scored, Scorer, Unschedulable};
@@ -31,3 +33,4 @@ pub use room::{Load, Share};
 pub use rules::{Balance, Rules};
 pub use shape::{Obstacle, PodShape, Reservation};
 pub use snapshot::Snapshot;
+pub use tether::Tether;

@@ -29,6 +29,33 @@ pub enum Reason {
     Port,
     /// A disk that only one pod of a node can have is in use there.
     Disk,
+    /// There is no claim of this name.
+    ClaimMissing(Name),
+    /// The claim that is made for the pod has not been made yet.
+    ClaimToBeMade(Name),
+    /// The claim's volume has gone.
+    ClaimLost {
+        claim: Name,
+        volume: Name,
+    },
+    /// The claim is being deleted.
+    ClaimLeaving(Name),
+    /// A claim of the name that its own would have was made for another pod.
+    ClaimOfAnother(Name),
+    /// A claim has no volume, and does not wait for its first pod to get one.
+    ClaimUnbound,
+    /// The claim's volume is not there.
+    VolumeMissing(Name),
+    /// A claim for one pod at a time is in use.
+    ClaimInUse,
+    /// The node can attach no more volumes.
+    VolumeLimit,
+    /// A volume cannot be reached from there.
+    VolumeElsewhere,
+    /// No volume is to be had for a claim there.
+    NoVolume,
+    /// A volume is in another zone.
+    VolumeZone,
     /// No pod that it must be near is near.
     PodAffinity,
     /// A pod that it must not be near is near.
@@ -55,6 +82,20 @@ impl fmt::Display for Reason {
             Self::NamesContradict => f.write_str("the node names it insists on contradict each other"),
             Self::Port => f.write_str("host port taken"),
             Self::Disk => f.write_str("disk in use on the node"),
+            Self::ClaimMissing(claim) => write!(f, "its claim {claim} is missing"),
+            Self::ClaimToBeMade(claim) => write!(f, "its claim {claim} is yet to be made"),
+            Self::ClaimLost { claim, volume } => {
+                write!(f, "the volume {volume} of its claim {claim} is lost")
+            }
+            Self::ClaimLeaving(claim) => write!(f, "its claim {claim} is being deleted"),
+            Self::ClaimOfAnother(claim) => write!(f, "the claim {claim} was not made for it"),
+            Self::ClaimUnbound => f.write_str("a claim of it has no volume yet"),
+            Self::VolumeMissing(volume) => write!(f, "its volume {volume} is missing"),
+            Self::ClaimInUse => f.write_str("its claim is for one pod, and in use"),
+            Self::VolumeLimit => f.write_str("no more volumes can be attached"),
+            Self::VolumeElsewhere => f.write_str("its volume cannot be reached from there"),
+            Self::NoVolume => f.write_str("no volume for its claim"),
+            Self::VolumeZone => f.write_str("its volume is in another zone"),
             Self::PodAffinity => f.write_str("no pod near that it must be near"),
             Self::PodAntiAffinity => f.write_str("a pod near that it must keep away from"),
             Self::Unwelcome => f.write_str("a pod near by keeps it away"),

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::storage::{claims_of, claims_volumes};
 use crate::cluster::{
-    Name, Node, Pod, TaintEffect,
+    Key, Name, Node, Pod, TaintEffect,
     scheduling::{Disk, HostPort, PodVolume, SchedulingSpec},
 };
 
@@ -21,6 +22,8 @@ pub(super) struct Room {
     scalars: Vec<(Name, Share)>,
     pub ports: Arc<Vec<HostPort>>,
     pub disks: Arc<Vec<Disk>>,
+    /// The claims that its pods use, one for each use.
+    pub claims: Arc<Vec<Key>>,
     /// Whether there is a node at all.
     pub present: bool,
     pub cordoned: bool,
@@ -107,6 +110,9 @@ impl Room {
         if disks(spec).next().is_some() {
             Arc::make_mut(&mut self.disks).extend(disks(spec).cloned());
         }
+        if claims_volumes(spec) {
+            Arc::make_mut(&mut self.claims).extend(claims_of(pod));
+        }
     }
 
     pub fn remove(&mut self, pod: &Pod) {
@@ -116,6 +122,9 @@ impl Room {
         }
         for disk in disks(&pod.scheduling) {
             drop_one(Arc::make_mut(&mut self.disks), disk);
+        }
+        for claim in claims_of(pod) {
+            drop_one(Arc::make_mut(&mut self.claims), &claim);
         }
     }
 
@@ -138,7 +147,7 @@ impl Room {
 pub(super) fn disks(spec: &SchedulingSpec) -> impl Iterator<Item = &Disk> {
     spec.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Disk(disk) => Some(disk),
-        PodVolume::Claim(_) | PodVolume::OwnClaim(_) => None,
+        PodVolume::Claim(_) | PodVolume::OwnClaim { .. } => None,
     })
 }
 

@@ -19,6 +19,8 @@ pub struct Rules {
     pub pinned_names_narrow: bool,
     /// Untolerated taints are one reason; before, each taint was a reason of its own.
     pub taints_are_one_reason: bool,
+    /// A claim with the mode ReadWriteOncePod is for one pod at a time.
+    pub single_pod_claims: bool,
     /// Images of init containers count too.
     pub init_images_count: bool,
     /// Each node goes by how many nodes had an image when it came itself. So it was in old releases, but each status
@@ -54,6 +56,7 @@ impl Rules {
             whole_node_is_final: from(34),
             pinned_names_narrow: from(24),
             taints_are_one_reason: from(35),
+            single_pod_claims: from(27),
             // Between 1.24, which did not, and 1.34, which does.
             init_images_count: from(30),
             image_counts_are_stale: false,

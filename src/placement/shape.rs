@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use crate::cluster::{
-    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, SchedulingSpec, Selector, Toleration,
-    WorkloadKind, scheduling::PodVolume,
+    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, Requirement, SchedulingSpec, Selector,
+    SelectorOperator, Toleration, WorkloadKind,
 };
 
 /// All that the scheduler reads of a pod that it is to place.
@@ -21,14 +21,17 @@ pub struct PodShape {
     pub pinned_to: Option<NodeName>,
     /// `status.nominatedNodeName`: where room was made for it.
     pub nominated: Option<NodeName>,
-    /// Which pods it is spread among where it has no spread constraints of its own: what its owner selects.
+    /// Which pods it is spread among where it has no spread constraints of its own: what its owner and the services
+    /// that speak of it select.
     pub siblings: Option<Selector>,
+    /// Whether services that may speak of it are not known.
+    pub services_unknown: bool,
 }
 
 impl PodShape {
     /// What the scheduler would see of this pod, were it to place it (again): its node is left out.
     ///
-    /// The cluster tells which pods are its siblings. Services, which upstream asks too, are not watched.
+    /// The cluster tells which pods are its siblings.
     pub fn of(pod: &Pod, cluster: &Cluster) -> Self {
         Self {
             name: pod.key.name.clone(),
@@ -40,6 +43,7 @@ impl PodShape {
             pinned_to: None,
             nominated: pod.nominated.clone(),
             siblings: siblings(pod, cluster),
+            services_unknown: !cluster.services().is_synced(),
         }
     }
 
@@ -52,12 +56,13 @@ impl PodShape {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// What of it is not modelled, so that the answer holds with a reservation.
-    pub fn reservations(&self) -> Vec<Reservation> {
-        let claims = |volume: &PodVolume| matches!(volume, PodVolume::Claim(_) | PodVolume::OwnClaim(_));
-        let volumes = self.spec.volumes.iter().any(claims).then_some(Reservation::Volumes);
+    /// What of it is not modelled, so that the answer holds with a reservation; what its volumes leave open is told
+    /// with the answer.
+    pub(super) fn reservations(&self) -> impl Iterator<Item = Reservation> {
         let devices = self.spec.claims_devices.then_some(Reservation::Devices);
-        volumes.into_iter().chain(devices).collect()
+        let services =
+            (self.services_unknown && self.spec.spread.is_empty()).then_some(Reservation::Services);
+        devices.into_iter().chain(services)
     }
 }
 
@@ -75,8 +80,12 @@ pub enum Obstacle {
 pub enum Reservation {
     /// Where the volumes that it claims can be reached.
     Volumes,
+    /// Whether storage has room for the volumes that are to be made for it.
+    Capacity,
     /// Which nodes have the devices that it claims.
     Devices,
+    /// Which services speak of it, by which it is spread.
+    Services,
     /// The live scheduler looks at some of the nodes only.
     Sampled,
 }
@@ -94,11 +103,15 @@ impl fmt::Display for Obstacle {
 }
 
 impl Reservation {
+    pub const ALL: [Self; 5] = [Self::Volumes, Self::Capacity, Self::Devices, Self::Services, Self::Sampled];
+
     /// A word for it, the same for ever.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Volumes => "volumes",
+            Self::Capacity => "capacity",
             Self::Devices => "devices",
+            Self::Services => "services",
             Self::Sampled => "sampled",
         }
     }
@@ -108,14 +121,31 @@ impl fmt::Display for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Volumes => "volume rules not checked",
+            Self::Capacity => "room of the storage for new volumes not checked",
             Self::Devices => "device claims not modelled",
+            Self::Services => "services not known: spread by the owner's selector alone",
             Self::Sampled => "the live scheduler looks at some of the nodes only",
         })
     }
 }
 
-/// What the pod's owner selects (upstream's `helper.DefaultSelector`).
+/// What the services that speak of the pod select, and its owner (upstream's `helper.DefaultSelector`); all must hold.
 fn siblings(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
+    let services = cluster.services_of(&pod.key.namespace, &pod.labels);
+    let mut pairs: Vec<&(Name, Name)> = services.flat_map(|service| &service.selector).collect();
+    pairs.sort();
+    pairs.dedup();
+    let equal = |(key, value): &(Name, Name)| Requirement {
+        key: key.clone(),
+        operator: SelectorOperator::In(vec![value.clone()]),
+    };
+    let mut requirements: Vec<Requirement> = pairs.into_iter().map(equal).collect();
+    requirements
+        .extend(selector_of_owner(pod, cluster).into_iter().flat_map(|selector| selector.requirements));
+    (!requirements.is_empty()).then_some(Selector { requirements })
+}
+
+fn selector_of_owner(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
     let owner = pod.owner.as_ref()?;
     let OwnerKind::Workload(kind) = &owner.kind else { return None };
     match kind {

@@ -6,7 +6,7 @@ use super::{
     columns::{Column, Columns},
     crowds::Crowds,
     demands::{Demands, Namespaces},
-    filter::Filters,
+    filter::{Filters, Volumes},
     ids::{Ids, address_of_name},
     images::Images,
     outcome::{Outcome, Placement, Unschedulable},
@@ -16,6 +16,7 @@ use super::{
     rules::Rules,
     score,
     shape::{PodShape, Reservation},
+    storage::Storage,
 };
 use crate::{
     cluster::{Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec},
@@ -51,6 +52,7 @@ pub struct Snapshot {
     images: Option<Arc<Images>>,
     namespaces: Arc<Namespaces>,
     budgets: Arc<Vec<Arc<Budget>>>,
+    storage: Storage,
 }
 
 /// A pod on a node.
@@ -125,15 +127,17 @@ impl Snapshot {
             images: None,
             namespaces: Arc::default(),
             budgets: Arc::default(),
+            storage: Storage::default(),
         }
     }
 
-    /// Namespaces and budgets, which are few.
+    /// Namespaces and budgets, which are few, and storage, whose tables are shared.
     fn read_the_rest(&mut self, cluster: &Cluster) {
         let namespaces = cluster.namespaces().iter();
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
         self.namespaces = Arc::new(Namespaces(labels.collect()));
         self.budgets = Arc::new(cluster.budgets().iter().cloned().collect());
+        self.storage = Storage::of(cluster);
     }
 
     /// Where the pod goes. The snapshot stays as it is; [`Snapshot::add`] puts the pod there.
@@ -143,7 +147,7 @@ impl Snapshot {
         if let Some(obstacle) = shape.obstacle() {
             return Outcome::NotTried(obstacle);
         }
-        self.prepare(&shape.spec);
+        self.prepare(shape);
         let mut filters = Filters::new(self, shape);
         let mut feasible = Vec::new();
         for node in self.node_numbers() {
@@ -160,7 +164,7 @@ impl Snapshot {
             return Outcome::Unschedulable(self.explain(&mut filters));
         }
         let (best, ranking) = score::rank(&filters, &feasible);
-        let mut reservations = shape.reservations();
+        let mut reservations = filters.reservations();
         if feasible.len() > self.sampled() {
             reservations.push(Reservation::Sampled);
         }
@@ -173,7 +177,7 @@ impl Snapshot {
         if shape.obstacle().is_some() {
             return None;
         }
-        self.prepare(&shape.spec);
+        self.prepare(shape);
         let mut filters = Filters::new(self, shape);
         let feasible: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
         if feasible.is_empty() {
@@ -184,7 +188,7 @@ impl Snapshot {
 
     /// How many nodes refuse the pod for each reason, whether or not others would do.
     pub fn refusals(&mut self, shape: &PodShape) -> BTreeMap<Reason, usize> {
-        self.prepare(&shape.spec);
+        self.prepare(shape);
         let mut filters = Filters::new(self, shape);
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
@@ -208,7 +212,7 @@ impl Snapshot {
 
     /// The nodes that would do, by name: what is left when scores are not trusted.
     pub fn feasible(&mut self, shape: &PodShape) -> Vec<NodeName> {
-        self.prepare(&shape.spec);
+        self.prepare(shape);
         let mut filters = Filters::new(self, shape);
         let mut nodes: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
         nodes.sort_unstable_by_key(|node| self.place_of(*node));
@@ -361,7 +365,8 @@ impl Snapshot {
     }
 
     /// Makes the indexes that a pod of this spec needs.
-    fn prepare(&mut self, spec: &SchedulingSpec) {
+    fn prepare(&mut self, shape: &PodShape) {
+        let spec = &*shape.spec;
         let required = spec.node_affinity.iter().flatten();
         let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
         let expressions = required.chain(preferred).flat_map(|term| &term.expressions);
@@ -369,6 +374,8 @@ impl Snapshot {
         let keys = keys.chain(expressions.map(|requirement| &requirement.key));
         let keys = keys.chain(spec.spread.iter().map(|spread| &spread.topology_key));
         self.ensure_columns(keys.chain(terms(spec).map(|term| &term.topology_key)));
+        let of_volumes = Volumes::keys(&self.storage, shape);
+        self.ensure_columns(of_volumes.iter());
         if self.images.is_none() {
             self.images = Some(Arc::new(Images::of(&self.nodes)));
         }
@@ -395,7 +402,7 @@ impl Snapshot {
         refusals.sort_by_key(|(node, _)| self.place_of(*node));
         let named = |(node, refusal)| (self.node(node).name.clone(), refusal);
         let refusals = refusals.into_iter().map(named).collect();
-        Unschedulable { reasons, refusals, preemption, reservations: filters.shape.reservations() }
+        Unschedulable { reasons, refusals, preemption, reservations: filters.reservations() }
     }
 
     /// After how many nodes that would do the live scheduler stops looking.
@@ -472,6 +479,10 @@ impl Snapshot {
 
     pub(super) fn budgets(&self) -> &[Arc<Budget>] {
         &self.budgets
+    }
+
+    pub(super) fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     pub(super) fn column(&self, key: &Name) -> &Arc<Column> {

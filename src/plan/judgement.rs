@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use super::surroundings::Landing;
 use crate::{
     cluster::{Key, Name, NodeName},
-    placement::{Help, Load, Obstacle, Placement, Reason, Reservation, Scored, Unschedulable},
+    placement::{
+        Help, Load, Obstacle, Placement, Reason, Reservation, Scored, Tether, Unschedulable, tether,
+    },
 };
 
 /// Why a replacement lands where it does.
@@ -27,6 +29,8 @@ pub struct Judgement {
     pub displaces: Vec<Displaced>,
     /// Where it stays Pending: what would help.
     pub help: Option<Help>,
+    /// Where its volumes keep it.
+    pub tethers: Vec<Tether>,
     /// What was not looked at.
     pub reservations: Vec<Reservation>,
     /// Why the default scheduler does not place it at all.
@@ -84,6 +88,13 @@ impl Judgement {
 
     /// Why there, or why nowhere, in a few words.
     pub fn why(&self) -> Name {
+        match tether::words(&self.tethers) {
+            Some(tethered) => format!("{}; {tethered}", self.weighed()).into(),
+            None => self.weighed(),
+        }
+    }
+
+    fn weighed(&self) -> Name {
         if let Some(obstacle) = &self.obstacle {
             return obstacle.to_string().as_str().into();
         }

@@ -67,7 +67,8 @@ impl<'a> Placing<'a> {
         }
         match self.snapshot.place(&shape) {
             Outcome::Placed(placement) => {
-                let judgement = Judgement::placed(&placement);
+                let tethers = self.snapshot.tethers(&shape);
+                let judgement = Judgement { tethers, ..Judgement::placed(&placement) };
                 let node = placement.choice().clone();
                 self.settle(pod, &node);
                 (Landing::Node { node, why: judgement.why() }, Arc::new(judgement))
@@ -77,7 +78,8 @@ impl<'a> Placing<'a> {
                     self.displace(pod, displacement, &refused)
                 }
                 _ => {
-                    let mut judgement = Judgement::refused(&refused);
+                    let tethers = self.snapshot.tethers(&shape);
+                    let mut judgement = Judgement { tethers, ..Judgement::refused(&refused) };
                     let closed = &self.closed;
                     judgement.help = Some(self.snapshot.help(&shape, &|node| closed.contains(node)));
                     let judgement = Arc::new(judgement);

@@ -357,12 +357,16 @@ fn histograms(message: &str) -> (BTreeMap<String, usize>, Option<BTreeMap<String
         None => (message, None),
     };
     let filters = filters.trim_end().trim_end_matches("no new claims to deallocate,");
+    // Of a pod refused by all nodes at once, preemption looks for its state, and says that it does not find it.
+    let filters = filters.strip_suffix(". not found").unwrap_or(filters);
     let preemption = preemption.filter(|text| text.contains("nodes are available")).map(histogram);
     (histogram(filters), preemption)
 }
 
-/// `0/4 nodes are available: 1 this, 3 that.`; a comma within a reason is not followed by a number.
+/// `0/4 nodes are available: 1 this, 3 that.`; a comma within a reason is not followed by a number. A reason without
+/// one is that of all nodes.
 fn histogram(text: &str) -> BTreeMap<String, usize> {
+    let all = text.split_once('/').and_then(|(_, rest)| rest.split_once(' ')?.0.parse().ok());
     let text = text.split_once("nodes are available: ").map_or(text, |(_, counts)| counts);
     let text = text.trim_end().trim_end_matches('.');
     let mut counts: Vec<(usize, String)> = Vec::new();
@@ -371,7 +375,7 @@ fn histogram(text: &str) -> BTreeMap<String, usize> {
         match (count, counts.last_mut()) {
             (Some((count, reason)), _) => counts.push((count, reason.to_owned())),
             (None, Some((_, reason))) => *reason += &format!(", {part}"),
-            (None, None) => counts.push((1, part.to_owned())),
+            (None, None) => counts.push((all.unwrap_or(1), part.to_owned())),
         }
     }
     counts.into_iter().fold(BTreeMap::new(), |mut all, (count, reason)| {
@@ -400,6 +404,26 @@ fn words(reason: &Reason) -> String {
         Reason::NamesContradict => "pod affinity terms conflict".into(),
         Reason::Port => "node(s) didn't have free ports for the requested pod ports".into(),
         Reason::Disk => "node(s) had no available disk".into(),
+        Reason::ClaimMissing(claim) => format!("persistentvolumeclaim \"{claim}\" not found"),
+        Reason::ClaimToBeMade(claim) => {
+            format!("waiting for ephemeral volume controller to create the persistentvolumeclaim \"{claim}\"")
+        }
+        Reason::ClaimLost { claim, volume } => {
+            format!("persistentvolumeclaim \"{claim}\" bound to non-existent persistentvolume \"{volume}\"")
+        }
+        Reason::ClaimLeaving(claim) => format!("persistentvolumeclaim \"{claim}\" is being deleted"),
+        Reason::ClaimOfAnother(claim) => format!("PVC {claim} was not created for the pod"),
+        Reason::ClaimUnbound => "pod has unbound immediate PersistentVolumeClaims".into(),
+        Reason::VolumeMissing(volume) => format!("persistentvolume \"{volume}\" not found"),
+        Reason::ClaimInUse => {
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by \
+             another pod"
+                .into()
+        }
+        Reason::VolumeLimit => "node(s) exceed max volume count".into(),
+        Reason::VolumeElsewhere => "node(s) didn't match PersistentVolume's node affinity".into(),
+        Reason::NoVolume => "node(s) didn't find available persistent volumes to bind".into(),
+        Reason::VolumeZone => "node(s) had no available volume zone".into(),
         Reason::PodAffinity => "node(s) didn't match pod affinity rules".into(),
         Reason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
         Reason::Unwelcome => "node(s) didn't satisfy existing pods anti-affinity rules".into(),

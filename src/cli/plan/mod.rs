@@ -194,7 +194,7 @@ pub(super) struct PodsArgs {
 }
 
 /// What plans are worked out of.
-pub(super) const WANTED: [FeedKind; 11] = [
+pub(super) const WANTED: [FeedKind; 16] = [
     FeedKind::Nodes,
     FeedKind::Leases,
     FeedKind::Pods,
@@ -206,6 +206,11 @@ pub(super) const WANTED: [FeedKind; 11] = [
     FeedKind::Workloads(WorkloadKind::DaemonSet),
     FeedKind::Workloads(WorkloadKind::Job),
     FeedKind::Namespaces,
+    FeedKind::Services,
+    FeedKind::Claims,
+    FeedKind::Volumes,
+    FeedKind::StorageClasses,
+    FeedKind::CsiNodes,
 ];
 
 pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failure> {

@@ -152,7 +152,9 @@ pub struct PlacementReport {
     pub displaces: Vec<DisplacedReport>,
     /// What would help, in words.
     pub help: Vec<String>,
-    /// `volumes`, `devices` or `sampled`.
+    /// Where its volumes keep it, in words.
+    pub volumes: Vec<String>,
+    /// `volumes`, `capacity`, `devices`, `services` or `sampled`.
     pub not_modelled: Vec<&'static str>,
     /// Why the default scheduler does not place it.
     pub obstacle: Option<String>,
@@ -475,6 +477,7 @@ impl PlacementReport {
                 .collect(),
             displaces: judgement.displaces.iter().map(displaced).collect(),
             help: judgement.help.as_ref().map(|help| help.words()).unwrap_or_default(),
+            volumes: judgement.tethers.iter().map(ToString::to_string).collect(),
             not_modelled: judgement.reservations.iter().map(|reservation| reservation.word()).collect(),
             obstacle: judgement.obstacle.as_ref().map(ToString::to_string),
         }
@@ -641,6 +644,7 @@ impl PlacementReport {
             reasons: vec![ReasonReport { reason: text(), nodes: 1 }],
             displaces: vec![DisplacedReport { namespace, pod, node: "n2".into(), text: text() }],
             help: vec![text()],
+            volumes: Vec::new(),
             not_modelled: vec!["volumes"],
             obstacle: Some(text()),
         }

@@ -181,8 +181,7 @@ fn placements(out: &mut String, report: &Report) {
 }
 
 fn not_modelled_words(word: &str) -> String {
-    let reservation = [Reservation::Volumes, Reservation::Devices, Reservation::Sampled];
-    let told = reservation.into_iter().find(|reservation| reservation.word() == word);
+    let told = Reservation::ALL.into_iter().find(|reservation| reservation.word() == word);
     told.map_or_else(|| word.to_owned(), |reservation| reservation.to_string())
 }
 

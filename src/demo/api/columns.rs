@@ -152,6 +152,33 @@ pub const PRIORITY_CLASS: &[Column] = &[
     shown("PreemptionPolicy", |class, _| class["preemptionPolicy"].clone()),
 ];
 
+pub const CLAIM: &[Column] = &[
+    NAME,
+    shown("Status", |claim, _| claim["status"]["phase"].clone()),
+    shown("Volume", |claim, _| claim["spec"]["volumeName"].clone()),
+    shown("StorageClass", |claim, _| claim["spec"]["storageClassName"].clone()),
+    AGE,
+];
+
+pub const VOLUME: &[Column] = &[
+    NAME,
+    shown("Capacity", |volume, _| volume["spec"]["capacity"]["storage"].clone()),
+    shown("Status", |volume, _| volume["status"]["phase"].clone()),
+    shown("Claim", |volume, _| {
+        let of = |field: &str| volume["spec"]["claimRef"][field].as_str().unwrap_or_default();
+        format!("{}/{}", of("namespace"), of("name")).into()
+    }),
+    shown("StorageClass", |volume, _| volume["spec"]["storageClassName"].clone()),
+    AGE,
+];
+
+pub const STORAGE_CLASS: &[Column] = &[
+    NAME,
+    shown("Provisioner", |class, _| class["provisioner"].clone()),
+    shown("VolumeBindingMode", |class, _| class["volumeBindingMode"].clone()),
+    AGE,
+];
+
 const NAME: Column = shown("Name", |object, _| object["metadata"]["name"].clone());
 const AGE: Column =
     shown("Age", |object, now| since(text(object, "/metadata/creationTimestamp"), now).into());

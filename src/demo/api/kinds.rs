@@ -198,6 +198,25 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        plural: "persistentvolumeclaims",
+        singular: "persistentvolumeclaim",
+        name: "PersistentVolumeClaim",
+        short_names: &["pvc"],
+        subresources: STATUS,
+        columns: columns::CLAIM,
+        ..PLAIN
+    },
+    Kind {
+        plural: "persistentvolumes",
+        singular: "persistentvolume",
+        name: "PersistentVolume",
+        short_names: &["pv"],
+        scope: Scope::Cluster,
+        subresources: STATUS,
+        columns: columns::VOLUME,
+        ..PLAIN
+    },
+    Kind {
         group: "apps",
         plural: "deployments",
         singular: "deployment",
@@ -311,6 +330,24 @@ pub const KINDS: &[Kind] = &[
         scope: Scope::Cluster,
         generation: true,
         columns: columns::PRIORITY_CLASS,
+        ..PLAIN
+    },
+    Kind {
+        group: "storage.k8s.io",
+        plural: "csinodes",
+        singular: "csinode",
+        name: "CSINode",
+        scope: Scope::Cluster,
+        ..PLAIN
+    },
+    Kind {
+        group: "storage.k8s.io",
+        plural: "storageclasses",
+        singular: "storageclass",
+        name: "StorageClass",
+        short_names: &["sc"],
+        scope: Scope::Cluster,
+        columns: columns::STORAGE_CLASS,
         ..PLAIN
     },
 ];

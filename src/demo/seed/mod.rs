@@ -4,6 +4,7 @@ pub mod catalogue;
 mod managed_fields;
 pub mod nodes;
 pub mod pods;
+mod storage;
 mod workloads;
 
 use std::collections::BTreeSet;
@@ -123,7 +124,18 @@ impl Seed {
         .chain(self.machines.iter().map(move |machine| nodes::node(machine, chance, epoch)))
         .chain(self.machines.iter().map(move |machine| nodes::lease(machine, chance, epoch)))
         .chain(self.workloads.iter().flat_map(move |workload| workloads::objects(workload, chance, epoch)))
+        .chain(self.storage_objects())
         .chain(self.pod_objects())
+    }
+
+    fn storage_objects(&self) -> impl Iterator<Item = Value> {
+        let maker = storage::Maker { chance: self.chance, epoch: self.epoch };
+        let of_pods = self.pods.iter().flat_map(move |seed| {
+            let machine = seed.machine.map(|index| &self.machines[index]);
+            maker.of_pod(seed, &self.workloads[seed.workload], machine)
+        });
+        let nodes = self.machines.iter().map(move |machine| maker.csi_node(machine));
+        maker.classes().into_iter().chain(nodes).chain(of_pods)
     }
 
     fn pod_objects(&self) -> impl Iterator<Item = Value> {

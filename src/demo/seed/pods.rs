@@ -378,7 +378,8 @@ impl Mould {
     }
 }
 
-fn pod_name(workload: &Workload, seed: &PodSeed, machine: Option<&Machine>, chance: Chance) -> String {
+/// The name of a pod of the beginning.
+pub fn pod_name(workload: &Workload, seed: &PodSeed, machine: Option<&Machine>, chance: Chance) -> String {
     let ordinal = seed.ordinal.to_string();
     match &workload.owner {
         Owner::Static => format!("{}-{}", workload.name, machine.map_or("", |m| m.name.as_str())),

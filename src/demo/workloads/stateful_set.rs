@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::Workloads;
 use crate::demo::{
     objects::{Key, Object, Pod, Workload, WorkloadKind},
-    writer::Refused,
+    writer::{Refused, path},
 };
 
 impl Workloads {
@@ -48,6 +49,17 @@ impl Workloads {
 
     async fn make_ordinal(&mut self, set: &Workload, ordinal: usize, name: String) -> Result<(), Refused> {
         let claims = set.spec.template["spec"]["volumes"].is_array();
+        for template in &set.spec.volume_claim_templates {
+            let mut claim = template.clone();
+            let volume = template["metadata"]["name"].as_str().unwrap_or_default();
+            claim["metadata"]["name"] = json!(format!("{volume}-{name}"));
+            let made = self.writer.create(&path::claims(&Key::of(set).namespace), &claim).await;
+            match made.map(|IgnoredAny| ()) {
+                // The pod comes back to what it had.
+                Ok(()) | Err(Refused::Conflict(_)) => {}
+                Err(refused) => return Err(refused),
+            }
+        }
         self.make_pod(WorkloadKind::StatefulSet, set, Some(name.clone()), |pod| {
             pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!(ordinal.to_string());
             pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = json!(name);

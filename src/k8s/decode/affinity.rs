@@ -27,8 +27,7 @@ pub struct WireAffinity<'a> {
 impl WireAffinity<'_> {
     /// What the node must be: one of the terms; none where nothing is required.
     pub fn required_nodes(&self, pool: &mut Pool) -> Option<Box<[NodeTerm]>> {
-        let required = self.node_affinity.required.as_ref()?;
-        Some(required.node_selector_terms.iter().map(|term| term.term(pool)).collect())
+        self.node_affinity.required.as_ref().map(|required| required.terms(pool))
     }
 
     pub fn preferred_nodes(&self, pool: &mut Pool) -> Box<[(i32, NodeTerm)]> {
@@ -58,9 +57,15 @@ struct WireNodeAffinity<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct WireNodeSelector<'a> {
+pub(super) struct WireNodeSelector<'a> {
     #[serde(borrow)]
     node_selector_terms: List<WireNodeTerm<'a>>,
+}
+
+impl WireNodeSelector<'_> {
+    pub(super) fn terms(&self, pool: &mut Pool) -> Box<[NodeTerm]> {
+        self.node_selector_terms.iter().map(|term| term.term(pool)).collect()
+    }
 }
 
 #[derive(Default, Deserialize)]

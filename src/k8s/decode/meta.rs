@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        CordonNote, DrainMark, Key, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version,
+        CordonNote, DrainMark, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version,
         WorkloadKind,
         mark::{CORDON, DRAIN},
     },
@@ -137,6 +137,12 @@ pub struct Marks {
     pub cordon: Option<Arc<CordonNote>>,
     /// `kordon.dev/drain`: who is draining the node.
     pub drain: Option<Arc<DrainMark>>,
+    /// `pv.kubernetes.io/bind-completed`: the claim has its volume.
+    pub bound: bool,
+    /// `volume.kubernetes.io/selected-node`: where a volume is made for the claim.
+    pub selected_node: Option<Name>,
+    /// `volume.beta.kubernetes.io/storage-class`: the class of a claim or volume, as it was told once.
+    pub storage_class: Option<Name>,
 }
 
 impl<'de> Deserialize<'de> for Marks {
@@ -160,7 +166,14 @@ impl<'de> Deserialize<'de> for Marks {
                         DRAIN => {
                             marks.drain = DrainMark::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
                         }
+                        "volume.kubernetes.io/selected-node" => {
+                            marks.selected_node = Some((*map.next_value::<Text<'de>>()?).into());
+                        }
+                        "volume.beta.kubernetes.io/storage-class" => {
+                            marks.storage_class = Some((*map.next_value::<Text<'de>>()?).into());
+                        }
                         other => {
+                            marks.bound |= other == "pv.kubernetes.io/bind-completed";
                             marks.mirror |= other == "kubernetes.io/config.mirror";
                             marks.list_ends |= other == "k8s.io/initial-events-end";
                             map.next_value::<IgnoredAny>()?;

@@ -14,6 +14,8 @@ pub mod pod;
 pub mod pool;
 pub mod priority_class;
 pub mod requests;
+pub mod service;
+pub mod storage;
 pub mod volume;
 pub mod workload;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
-    leaf::{Flag, Text},
+    leaf::{Flag, Text, or_default},
     pool::Pool,
 };
 use crate::cluster::{
@@ -20,7 +20,8 @@ pub struct WireVolume<'a> {
     #[serde(borrow)]
     empty_dir: Option<EmptyDir<'a>>,
     host_path: Option<IgnoredAny>,
-    ephemeral: Option<IgnoredAny>,
+    #[serde(borrow)]
+    ephemeral: Option<WireEphemeral<'a>>,
     #[serde(borrow)]
     persistent_volume_claim: Option<WireClaim<'a>>,
     #[serde(borrow)]
@@ -54,8 +55,9 @@ impl WireVolume<'_> {
         if let Some(claim) = &self.persistent_volume_claim {
             return Some(PodVolume::Claim(pool.name(&claim.claim_name)));
         }
-        if self.ephemeral.is_some() {
-            return Some(PodVolume::OwnClaim(pool.name(&self.name)));
+        if let Some(ephemeral) = &self.ephemeral {
+            let class = &ephemeral.volume_claim_template.spec.storage_class_name;
+            return Some(PodVolume::OwnClaim { volume: pool.name(&self.name), class: pool.name(class) });
         }
         let disks = [
             (DiskKind::GcePersistentDisk, &self.gce_persistent_disk),
@@ -79,6 +81,27 @@ impl WireVolume<'_> {
 struct EmptyDir<'a> {
     #[serde(borrow)]
     medium: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireEphemeral<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    volume_claim_template: WireTemplate<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireTemplate<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: WireTemplateSpec<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireTemplateSpec<'a> {
+    #[serde(borrow)]
+    storage_class_name: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]

@@ -37,6 +37,8 @@ use super::{
         node::Nodes,
         pod::Pods,
         priority_class::PriorityClasses,
+        service::Services,
+        storage::{Claims, CsiNodes, StorageClasses, Volumes},
         workload::Workloads,
     },
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -121,7 +123,7 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
 }
 
 fn start(kind: FeedKind, shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Option<tokio::task::AbortHandle> {
-    if kind == FeedKind::Pods && shared.options.no_pods {
+    if shared.options.no_pods && (kind == FeedKind::Pods || kind.serves_placement_alone()) {
         let mut report = Report::new(kind, shared.clone());
         tasks.spawn(async move {
             // A closed channel ends everything else too.
@@ -145,6 +147,11 @@ fn start(kind: FeedKind, shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Optio
         FeedKind::Workloads(of) => follow(kind, Workloads::new(of), shared, tasks),
         FeedKind::PriorityClasses => follow(kind, PriorityClasses::default(), shared, tasks),
         FeedKind::Namespaces => follow(kind, Namespaces::default(), shared, tasks),
+        FeedKind::Services => follow(kind, Services::default(), shared, tasks),
+        FeedKind::Claims => follow(kind, Claims::default(), shared, tasks),
+        FeedKind::Volumes => follow(kind, Volumes::default(), shared, tasks),
+        FeedKind::StorageClasses => follow(kind, StorageClasses::default(), shared, tasks),
+        FeedKind::CsiNodes => follow(kind, CsiNodes::default(), shared, tasks),
         FeedKind::Leader => follow(kind, Leader::default(), shared, tasks),
     })
 }

@@ -21,6 +21,11 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
         FeedKind::Workloads(WorkloadKind::Job) => "/apis/batch/v1/jobs",
         FeedKind::PriorityClasses => "/apis/scheduling.k8s.io/v1/priorityclasses",
         FeedKind::Namespaces => "/api/v1/namespaces",
+        FeedKind::Services => "/api/v1/services",
+        FeedKind::Claims => "/api/v1/persistentvolumeclaims",
+        FeedKind::Volumes => "/api/v1/persistentvolumes",
+        FeedKind::StorageClasses => "/apis/storage.k8s.io/v1/storageclasses",
+        FeedKind::CsiNodes => "/apis/storage.k8s.io/v1/csinodes",
     }
 }
 

@@ -5,10 +5,12 @@ mod pod_affinity;
 mod resources;
 mod spread;
 mod taints;
+mod volumes;
 
 pub(super) use node_affinity::NodeMatch;
 pub(super) use node_affinity::TermMatch;
 pub(super) use spread::{Tally, counted_nodes, effective_selector};
+pub(super) use volumes::{PLACES, Volumes};
 
 use pod_affinity::Neighbours;
 use spread::HardSpread;
@@ -16,7 +18,7 @@ use spread::HardSpread;
 use super::{
     reason::{Reason, Refusal},
     room::{Room, disks},
-    shape::PodShape,
+    shape::{PodShape, Reservation},
     snapshot::{Resident, Snapshot},
 };
 use crate::cluster::{Taint, TaintEffect, Toleration};
@@ -29,6 +31,7 @@ pub(super) struct Filters<'s> {
     pub snapshot: &'s Snapshot,
     pub shape: &'s PodShape,
     pub nodes: NodeMatch,
+    pub volumes: Volumes,
     spread: HardSpread,
     neighbours: Neighbours,
     pinned_to: Option<Option<u32>>,
@@ -41,6 +44,7 @@ impl<'s> Filters<'s> {
         Self {
             spread: HardSpread::new(snapshot, shape, &nodes),
             neighbours: Neighbours::new(snapshot, shape),
+            volumes: Volumes::new(snapshot, shape),
             pinned_to: shape.pinned_to.as_ref().map(|name| snapshot.number(name)),
             bears_cordons: bears_cordons(&shape.tolerations),
             nodes,
@@ -84,13 +88,23 @@ impl<'s> Filters<'s> {
     pub fn imagine(&mut self, resident: &Resident, node: u32, imagine: Imagine) {
         self.spread.imagine(resident, node, imagine.sign());
         self.neighbours.imagine(resident, node, imagine.sign());
+        self.volumes.imagine(resident, imagine.sign());
+    }
+
+    /// What was not looked at.
+    pub fn reservations(&self) -> Vec<Reservation> {
+        self.volumes.reservations().chain(self.shape.reservations()).collect()
     }
 
     fn check(&self, node: u32, room: &Room) -> Result<(), Refusal> {
         let rules = self.snapshot.rules();
-        if rules.pinned_names_narrow {
-            self.nodes.narrow(node)?;
+        // What rules out every node comes before what leaves out some.
+        let narrowed = if rules.pinned_names_narrow { self.nodes.narrow(node) } else { Ok(()) };
+        let contradictory = |refusal: &Refusal| refusal.reasons.contains(&Reason::NamesContradict);
+        if !narrowed.as_ref().is_err_and(contradictory) {
+            self.volumes.admit()?;
         }
+        narrowed?;
         if room.cordoned && !self.bears_cordons {
             return Err(Refusal::final_word(Reason::Cordoned));
         }
@@ -112,6 +126,7 @@ impl<'s> Filters<'s> {
         if disks(&self.shape.spec).any(|disk| room.disks.iter().any(|used| used.clashes(disk))) {
             return Err(Refusal::curable(Reason::Disk));
         }
+        self.volumes.check(self.snapshot, node, room)?;
         self.spread.check(node)?;
         self.neighbours.check(node)
     }

@@ -11,7 +11,13 @@ use kordon::{
     clock::Clock,
     cluster::{Change, WorkloadKind},
     k8s::decode::{
-        self, Decoder, Line, budget::Budgets, namespace::Namespaces, node::Nodes, pod::Pods,
+        self, Decoder, Line, News,
+        budget::Budgets,
+        namespace::Namespaces,
+        node::Nodes,
+        pod::Pods,
+        service::Services,
+        storage::{Claims, CsiNodes, StorageClasses, Volumes},
         workload::Workloads,
     },
     time::Timestamp,
@@ -39,6 +45,11 @@ impl History {
         history.watch(client, "/api/v1/pods", Pods::default());
         history.watch(client, "/api/v1/namespaces", Namespaces::default());
         history.watch(client, "/apis/policy/v1/poddisruptionbudgets", Budgets::default());
+        history.watch(client, "/api/v1/services", Services::default());
+        history.watch(client, "/api/v1/persistentvolumeclaims", Claims::default());
+        history.watch(client, "/api/v1/persistentvolumes", Volumes::default());
+        history.watch(client, "/apis/storage.k8s.io/v1/storageclasses", StorageClasses::default());
+        history.watch(client, "/apis/storage.k8s.io/v1/csinodes", CsiNodes::default());
         let workloads = [
             ("/apis/apps/v1/replicasets", WorkloadKind::ReplicaSet),
             ("/apis/apps/v1/statefulsets", WorkloadKind::StatefulSet),
@@ -78,6 +89,12 @@ async fn follow<D: Decoder>(
     told: &Mutex<Vec<Told>>,
 ) -> Result<()> {
     let clock = Clock::system();
+    // Nothing is there yet, and that is known.
+    for news in [News::ListBegun, News::ListDone] {
+        let change = decoder.change(news).into_iter();
+        let told = &mut *told.lock().expect("nobody panics with it");
+        told.extend(change.map(|change| Told { at: clock.now(), change }));
+    }
     let mut from = String::new();
     loop {
         let request = http::Request::get(format!("{path}?watch=true&timeoutSeconds=3600{from}"));

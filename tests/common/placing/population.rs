@@ -62,6 +62,73 @@ fn images(number: usize) -> Vec<Value> {
         .collect()
 }
 
+/// Volumes of all kinds, what claims them, and how many of them nodes can attach.
+fn storage() -> Vec<(&'static str, Value)> {
+    let (zone, volumes) = ("topology.kubernetes.io/zone", "/api/v1/persistentvolumes");
+    let class = |name: &str, mode: &str| {
+        let provisioner = "kubernetes.io/no-provisioner";
+        json!({"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode})
+    };
+    let volume = |name: String, class: &str, source: Value| {
+        let mut spec = json!({
+            "storageClassName": class, "capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
+        });
+        spec.as_object_mut().expect("a spec").extend(source.as_object().cloned().unwrap_or_default());
+        json!({"metadata": {"name": name}, "spec": spec})
+    };
+    let in_zone = |value: &str| {
+        let expression = json!({"key": zone, "operator": "In", "values": [value]});
+        json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}})
+    };
+    let on_host = json!({"hostPath": {"path": "/tmp"}});
+    let mut all = vec![
+        ("/apis/storage.k8s.io/v1/storageclasses", class("waits", "WaitForFirstConsumer")),
+        ("/apis/storage.k8s.io/v1/storageclasses", class("attached", "WaitForFirstConsumer")),
+        ("/apis/storage.k8s.io/v1/storageclasses", class("at-once", "Immediate")),
+    ];
+    for number in 0..12 {
+        let mut source = on_host.clone();
+        source["nodeAffinity"] = in_zone(["a", "b", "c"][number % 3]);
+        all.push((volumes, volume(format!("waits-{number}"), "waits", source)));
+        let handle = json!({"driver": "disk.test", "volumeHandle": format!("disk-{number}")});
+        let source = json!({"csi": handle, "nodeAffinity": in_zone(["a", "b"][number % 2])});
+        all.push((volumes, volume(format!("attached-{number}"), "attached", source)));
+    }
+    let mut shared = on_host.clone();
+    shared["nodeAffinity"] = in_zone("b");
+    all.push((volumes, volume("shared".into(), "at-once", shared)));
+    // One that says where it is by labels alone, in the old words.
+    let mut labelled = volume("labelled".into(), "labelled", on_host.clone());
+    labelled["metadata"]["labels"] = json!({"failure-domain.beta.kubernetes.io/zone": "a__c"});
+    all.push((volumes, labelled));
+    let mut exclusive = volume("exclusive".into(), "exclusive", on_host);
+    exclusive["spec"]["accessModes"] = json!(["ReadWriteOncePod"]);
+    all.push((volumes, exclusive));
+    let modes = [
+        ("shared", "at-once", "ReadWriteMany"),
+        ("labelled", "labelled", "ReadWriteMany"),
+        ("exclusive", "exclusive", "ReadWriteOncePod"),
+        ("never", "at-once", "ReadWriteOnce"),
+    ];
+    for (name, class, mode) in modes {
+        let size = if name == "never" { "1Ti" } else { "10Gi" };
+        let spec = json!({
+            "storageClassName": class, "accessModes": [mode], "resources": {"requests": {"storage": size}},
+        });
+        let path = "/api/v1/namespaces/default/persistentvolumeclaims";
+        all.push((path, json!({"metadata": {"name": name}, "spec": spec})));
+    }
+    all
+}
+
+/// Each node can attach one disk.
+pub fn csi_node(node: &str) -> (&'static str, Value) {
+    let driver =
+        json!({"name": "disk.test", "nodeID": node, "topologyKeys": [], "allocatable": {"count": 1}});
+    ("/apis/storage.k8s.io/v1/csinodes", json!({"metadata": {"name": node}, "spec": {"drivers": [driver]}}))
+}
+
 /// A workload to be created.
 pub struct Workload {
     /// The path of its kind's collection.
@@ -78,14 +145,16 @@ pub fn surroundings() -> Vec<(&'static str, Value)> {
         let spec = json!({"selector": selector, "ports": [{"port": 80}]});
         ("/api/v1/namespaces/default/services", json!({"metadata": {"name": name}, "spec": spec}))
     };
-    vec![
+    let mut all = vec![
         ("/apis/scheduling.k8s.io/v1/priorityclasses", class("urgent", 1000, "PreemptLowerPriority")),
         ("/apis/scheduling.k8s.io/v1/priorityclasses", class("patient", 500, "Never")),
         ("/apis/scheduling.k8s.io/v1/priorityclasses", class("idle", -10, "PreemptLowerPriority")),
         ("/api/v1/namespaces", json!({"metadata": {"name": "shop", "labels": {"team": "shop"}}})),
         service("front", json!({"tier": "front"})),
         service("everything", json!({"made-for": "test"})),
-    ]
+    ];
+    all.extend(storage());
+    all
 }
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -104,7 +173,10 @@ pub fn workloads(times: usize, chance: &mut fastrand::Rng) -> Vec<Workload> {
     all.push(deployment(in_shop, "till", 8 * times, json!({}), chance));
     all.push(deployment(DEPLOYMENTS, "near-shop", 8 * times, near_shop, chance));
     all.push(replication_controller("old", 6 * times, chance));
-    all.push(stateful_set("ordered", 6 * times, chance));
+    all.push(stateful_set("ordered", 6 * times, None, chance));
+    all.push(stateful_set("waits", 9, Some("waits"), chance));
+    all.push(stateful_set("attached", 8, Some("attached"), chance));
+    all.push(job("batch", 8 * times, chance));
     all.push(daemon_set("agent", chance));
     // Nobody can take these.
     let (giant, tape) =
@@ -202,6 +274,12 @@ fn kinds() -> Vec<(&'static str, usize, Value)> {
         ("sidecar", 8, json!({"sidecar": "150m"})),
         ("scratch", 6, json!({"storage": "8Gi"})),
         ("urgent", 6, json!({"priorityClassName": "urgent"})),
+        ("shared", 6, json!({"claim": "shared"})),
+        ("labelled", 6, json!({"claim": "labelled"})),
+        // One of them can have it.
+        ("exclusive", 2, json!({"claim": "exclusive"})),
+        ("never", 1, json!({"claim": "never"})),
+        ("missing", 1, json!({"claim": "missing"})),
         ("patient", 6, json!({"priorityClassName": "patient"})),
         ("idle", 6, json!({"priorityClassName": "idle"})),
     ]
@@ -227,13 +305,29 @@ fn replication_controller(name: &str, replicas: usize, chance: &mut fastrand::Rn
     Workload { path, object, pods: replicas }
 }
 
-fn stateful_set(name: &str, replicas: usize, chance: &mut fastrand::Rng) -> Workload {
-    let spec = json!({
+fn stateful_set(name: &str, replicas: usize, class: Option<&str>, chance: &mut fastrand::Rng) -> Workload {
+    let mut spec = json!({
         "replicas": replicas, "serviceName": name, "podManagementPolicy": "Parallel",
         "selector": selector(name), "template": template(name, json!({}), chance),
     });
+    if let Some(class) = class {
+        let claim = json!({
+            "storageClassName": class, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "5Gi"}},
+        });
+        spec["volumeClaimTemplates"] = json!([{"metadata": {"name": "data"}, "spec": claim}]);
+    }
     let object = json!({"metadata": {"name": name}, "spec": spec});
     Workload { path: "/apis/apps/v1/namespaces/default/statefulsets", object, pods: replicas }
+}
+
+/// Nobody but services says which pods are like its own.
+fn job(name: &str, pods: usize, chance: &mut fastrand::Rng) -> Workload {
+    let mut template = template(name, json!({}), chance);
+    template["spec"]["restartPolicy"] = json!("Never");
+    let spec = json!({"parallelism": pods, "completions": pods, "template": template});
+    let object = json!({"metadata": {"name": name}, "spec": spec});
+    Workload { path: "/apis/batch/v1/namespaces/default/jobs", object, pods }
 }
 
 /// On every node whose taints it bears.
@@ -276,8 +370,12 @@ fn template(name: &str, mut pod: Value, chance: &mut fastrand::Rng) -> Value {
     if let Some(image) = take("init") {
         init.push(json!({"name": "prepare", "image": image, "resources": {"requests": {"cpu": "700m"}}}));
     }
+    let (claim, tier) = (take("claim"), take("tier"));
+    if let Some(claim) = claim {
+        pod["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]);
+    }
     let mut labels = json!({"app": name, "made-for": "test"});
-    if let Some(tier) = take("tier") {
+    if let Some(tier) = tier {
         labels["tier"] = tier;
     }
     pod["containers"] = json!([{

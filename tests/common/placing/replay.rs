@@ -100,6 +100,8 @@ impl Replay {
                 Change::Node(Event::Deleted(node)) => {
                     replay.nodes.entry(node.clone()).or_default().push_back(told);
                 }
+                // Lists of nothing, from before there was anything.
+                Change::Pod(_) | Change::Node(_) => replay.apply(told.change),
                 _ => replay.others.push_back(told),
             }
         }

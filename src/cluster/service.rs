@@ -1,0 +1,32 @@
+//! Services.
+
+use super::{
+    labels::Labels,
+    names::{Key, Name},
+    table::{Record, Version},
+};
+
+/// A Service, by the pods that it selects: pods without spread constraints of their own are spread by it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Service {
+    pub key: Key,
+    pub version: Version,
+    /// `spec.selector`; without any pair it selects no pod.
+    pub selector: Box<[(Name, Name)]>,
+}
+
+impl Service {
+    pub fn selects(&self, labels: &Labels) -> bool {
+        !self.selector.is_empty() && self.selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    }
+}
+
+impl Record for Service {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}

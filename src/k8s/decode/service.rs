@@ -1,0 +1,58 @@
+//! Services.
+
+use serde::Deserialize;
+
+use super::{
+    Decoder, News, Wire,
+    leaf::{Pairs, or_default},
+    meta::Meta,
+    pool::Pool,
+};
+use crate::cluster::{Change, Service};
+
+/// Reads services.
+#[derive(Debug, Default)]
+pub struct Services(Pool);
+
+impl Decoder for Services {
+    type Wire<'a> = WireService<'a>;
+
+    fn change(&mut self, news: News<WireService<'_>>) -> Option<Change> {
+        let pool = &mut self.0;
+        Some(Change::Service(news.event(|wire| {
+            let selector = &wire.spec.selector.0;
+            Service {
+                key: wire.metadata.key(pool),
+                version: wire.metadata.version(),
+                selector: selector.iter().map(|(key, value)| (pool.name(key), pool.name(value))).collect(),
+            }
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+/// A Service as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireService<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: Spec<'a>,
+}
+
+impl Wire for WireService<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec<'a> {
+    #[serde(borrow)]
+    selector: Pairs<'a>,
+}

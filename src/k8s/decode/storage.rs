@@ -1,0 +1,341 @@
+//! Claims, volumes, storage classes, and how many volumes nodes can have.
+
+use serde::Deserialize;
+
+use super::{
+    Decoder, News, Wire,
+    affinity::WireNodeSelector,
+    leaf::{Amounts, Int, List, Text, or_default},
+    meta::Meta,
+    pool::Pool,
+    workload::WireSelector,
+};
+use crate::cluster::{
+    AccessModes, Change, Claim, CsiNode, Extent, Key, Name, Namespace, NodeName, StorageClass, Uid, Volume,
+    scheduling::{NodeOperator, NodeRequirement, NodeTerm},
+};
+
+/// Reads PersistentVolumeClaims.
+#[derive(Debug, Default)]
+pub struct Claims(Pool);
+
+/// Reads PersistentVolumes.
+#[derive(Debug, Default)]
+pub struct Volumes(Pool);
+
+/// Reads StorageClasses.
+#[derive(Debug, Default)]
+pub struct StorageClasses(Pool);
+
+/// Reads CSINodes.
+#[derive(Debug, Default)]
+pub struct CsiNodes(Pool);
+
+impl Decoder for Claims {
+    type Wire<'a> = WireClaim<'a>;
+
+    fn change(&mut self, news: News<WireClaim<'_>>) -> Option<Change> {
+        Some(Change::Claim(news.event(|wire| claim(&wire, &mut self.0))))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+impl Decoder for Volumes {
+    type Wire<'a> = WireVolume<'a>;
+
+    fn change(&mut self, news: News<WireVolume<'_>>) -> Option<Change> {
+        Some(Change::Volume(news.event(|wire| volume(&wire, &mut self.0))))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+impl Decoder for StorageClasses {
+    type Wire<'a> = WireClass<'a>;
+
+    fn change(&mut self, news: News<WireClass<'_>>) -> Option<Change> {
+        let pool = &mut self.0;
+        Some(Change::StorageClass(news.event(|wire| StorageClass {
+            name: pool.name(&wire.metadata.name),
+            version: wire.metadata.version(),
+            provisioner: pool.name(&wire.provisioner),
+            waits: *wire.volume_binding_mode == *"WaitForFirstConsumer",
+            topologies: wire.allowed_topologies.iter().map(|topology| topology.term(pool)).collect(),
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+impl Decoder for CsiNodes {
+    type Wire<'a> = WireCsiNode<'a>;
+
+    fn change(&mut self, news: News<WireCsiNode<'_>>) -> Option<Change> {
+        let pool = &mut self.0;
+        Some(Change::CsiNode(news.event(|wire| {
+            let limited = wire.spec.drivers.iter().filter_map(|driver| {
+                let limit = driver.allocatable.as_ref()?.count.0?;
+                Some((pool.name(&driver.name), limit))
+            });
+            let limits = limited.collect();
+            CsiNode { name: wire.metadata.node_name(pool), version: wire.metadata.version(), limits }
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+fn claim(wire: &WireClaim<'_>, pool: &mut Pool) -> Claim {
+    let WireClaim { metadata, spec, status } = wire;
+    let marks = &metadata.annotations;
+    Claim {
+        key: metadata.key(pool),
+        uid: metadata.uid(),
+        version: metadata.version(),
+        volume: pool.name(&spec.volume_name),
+        is_bound: marks.bound,
+        is_lost: *status.phase == *"Lost",
+        is_leaving: !metadata.deletion_timestamp.is_empty(),
+        // The annotation is older than the field, and goes before it.
+        class: marks.storage_class.clone().unwrap_or_else(|| pool.name(&spec.storage_class_name)),
+        selected_node: marks.selected_node.clone().map(NodeName),
+        owner: metadata.owner(pool),
+        selector: spec.selector.as_ref().map(|selector| selector.selector(pool)),
+        wants: Extent {
+            bytes: spec.resources.requests.amount("storage").map_or(0, |amount| amount.units()),
+            modes: AccessModes::parse(spec.access_modes.iter().map(|mode| &**mode)),
+            is_block: *spec.volume_mode == *"Block",
+        },
+    }
+}
+
+fn volume(wire: &WireVolume<'_>, pool: &mut Pool) -> Volume {
+    let WireVolume { metadata, spec, status } = wire;
+    let class = metadata.annotations.storage_class.clone();
+    let reach = spec.node_affinity.required.as_ref();
+    let claim = spec.claim_ref.as_ref().map(|claim| {
+        let key = Key { namespace: Namespace(pool.name(&claim.namespace)), name: pool.name(&claim.name) };
+        (key, Uid::from(&*claim.uid))
+    });
+    Volume {
+        name: pool.name(&metadata.name),
+        version: metadata.version(),
+        labels: pool.labels(&metadata.labels),
+        class: class.unwrap_or_else(|| pool.name(&spec.storage_class_name)),
+        reach: reach.map(|selector| selector.terms(pool)),
+        offers: Extent {
+            bytes: spec.capacity.amount("storage").map_or(0, |amount| amount.units()),
+            modes: AccessModes::parse(spec.access_modes.iter().map(|mode| &**mode)),
+            is_block: *spec.volume_mode == *"Block",
+        },
+        claim,
+        is_available: *status.phase == *"Available",
+        is_leaving: !metadata.deletion_timestamp.is_empty(),
+        handle: spec.csi.as_ref().map(|csi| (pool.name(&csi.driver), Name::from(&*csi.volume_handle))),
+    }
+}
+
+/// A PersistentVolumeClaim as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireClaim<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: ClaimSpec<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    status: Status<'a>,
+}
+
+impl Wire for WireClaim<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ClaimSpec<'a> {
+    #[serde(borrow)]
+    volume_name: Text<'a>,
+    #[serde(borrow)]
+    storage_class_name: Text<'a>,
+    #[serde(borrow)]
+    access_modes: List<Text<'a>>,
+    #[serde(borrow)]
+    volume_mode: Text<'a>,
+    #[serde(borrow)]
+    selector: Option<WireSelector<'a>>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    resources: WireResources<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireResources<'a> {
+    #[serde(borrow)]
+    requests: Amounts<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status<'a> {
+    #[serde(borrow)]
+    phase: Text<'a>,
+}
+
+/// A PersistentVolume as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireVolume<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: VolumeSpec<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    status: Status<'a>,
+}
+
+impl Wire for WireVolume<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct VolumeSpec<'a> {
+    #[serde(borrow)]
+    storage_class_name: Text<'a>,
+    #[serde(borrow)]
+    capacity: Amounts<'a>,
+    #[serde(borrow)]
+    access_modes: List<Text<'a>>,
+    #[serde(borrow)]
+    volume_mode: Text<'a>,
+    #[serde(borrow)]
+    claim_ref: Option<ClaimRef<'a>>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    node_affinity: Reach<'a>,
+    #[serde(borrow)]
+    csi: Option<Csi<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClaimRef<'a> {
+    #[serde(borrow)]
+    namespace: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    uid: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Reach<'a> {
+    #[serde(borrow)]
+    required: Option<WireNodeSelector<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Csi<'a> {
+    #[serde(borrow)]
+    driver: Text<'a>,
+    #[serde(borrow)]
+    volume_handle: Text<'a>,
+}
+
+/// A StorageClass as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct WireClass<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow)]
+    provisioner: Text<'a>,
+    #[serde(borrow)]
+    volume_binding_mode: Text<'a>,
+    #[serde(borrow)]
+    allowed_topologies: List<WireTopology<'a>>,
+}
+
+impl Wire for WireClass<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireTopology<'a> {
+    #[serde(borrow)]
+    match_label_expressions: List<WireValues<'a>>,
+}
+
+impl WireTopology<'_> {
+    fn term(&self, pool: &mut Pool) -> NodeTerm {
+        let requirements = self.match_label_expressions.iter().map(|wire| NodeRequirement {
+            key: pool.name(&wire.key),
+            operator: NodeOperator::In(wire.values.iter().map(|value| pool.name(value)).collect()),
+        });
+        NodeTerm { expressions: requirements.collect(), fields: Box::default() }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireValues<'a> {
+    #[serde(borrow)]
+    key: Text<'a>,
+    #[serde(borrow)]
+    values: List<Text<'a>>,
+}
+
+/// A CSINode as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WireCsiNode<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    spec: Drivers<'a>,
+}
+
+impl Wire for WireCsiNode<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Drivers<'a> {
+    #[serde(borrow)]
+    drivers: List<Driver<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Driver<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    allocatable: Option<Allocatable>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Allocatable {
+    count: Int,
+}

@@ -1,0 +1,381 @@
+//! Volumes that are claimed: who may use them, how many a node can have, and from where they can be reached
+//! (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    super::{
+        columns::{ABSENT, Column},
+        reason::{Reason, Refusal, Remedy},
+        room::Room,
+        shape::{PodShape, Reservation},
+        snapshot::{Resident, Snapshot},
+        storage::{Handle, Storage, claims_of, claims_volumes, own_claim},
+    },
+    node_affinity::TermMatch,
+};
+use crate::cluster::{
+    Claim, Key, Name, OwnerKind, StorageClass, Uid, Volume,
+    scheduling::{NodeTerm, PodVolume},
+};
+
+/// The labels that tell where a volume is, old and new, with the new name of each.
+pub(in super::super) const PLACES: [(&str, &str); 4] = [
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
+];
+
+/// What the claims of one pod ask of its node.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Volumes {
+    /// What speaks against every node.
+    obstacle: Option<Reason>,
+    /// Volumes that it has.
+    bound: Vec<Reach>,
+    /// Where the labels of its volumes say that they are.
+    places: Vec<Place>,
+    /// Claims whose volume is looked for when the node is known, those that want least first.
+    unbound: Vec<Unbound>,
+    /// Of its claims, those that only one pod at a time can use.
+    exclusive: Vec<Key>,
+    /// How many pods use those.
+    users: i64,
+    /// The volumes that its node attaches, by driver.
+    attached: BTreeSet<(Name, Handle)>,
+    reservations: BTreeSet<Reservation>,
+}
+
+/// From where something can be reached: one term must hold; none where from everywhere.
+#[derive(Clone, Debug)]
+struct Reach(Option<Vec<TermMatch>>);
+
+/// Where a label of a volume says that it is.
+#[derive(Clone, Debug)]
+struct Place {
+    /// The nodes' own label of the same name, and that of its new name.
+    columns: [Arc<Column>; 2],
+    values: Vec<Name>,
+}
+
+/// A claim that waits for its first pod.
+#[derive(Clone, Debug)]
+struct Unbound {
+    bytes: i64,
+    /// The node that was chosen for it before; that one may be gone.
+    selected: Option<Option<u32>>,
+    /// Volumes that would do, the smallest first, and whether one is kept for it.
+    candidates: Vec<(Name, Reach)>,
+    /// Where a volume can be made for it; none where none is made.
+    made: Option<Reach>,
+}
+
+impl Volumes {
+    pub fn new(snapshot: &Snapshot, shape: &PodShape) -> Self {
+        let mut volumes = Self::default();
+        if !claims_volumes(&shape.spec) {
+            return volumes;
+        }
+        if !snapshot.storage().is_known() {
+            volumes.reservations.insert(Reservation::Volumes);
+            return volumes;
+        }
+        let mut obstacles = Vec::new();
+        for volume in &shape.spec.volumes {
+            let taken = match volume {
+                PodVolume::Disk(_) => Ok(()),
+                PodVolume::Claim(name) => volumes.take(snapshot, shape, name, Made::Before),
+                PodVolume::OwnClaim { volume, class } if shape.name.is_empty() => {
+                    volumes.foresee(snapshot, shape, volume, class);
+                    Ok(())
+                }
+                PodVolume::OwnClaim { volume, .. } => {
+                    volumes.take(snapshot, shape, &own_claim(&shape.name, volume), Made::ForThePod)
+                }
+            };
+            obstacles.extend(taken.err());
+        }
+        // Upstream looks for what is missing first, and for what is not bound last.
+        volumes.obstacle = obstacles.into_iter().min_by_key(|reason| match reason {
+            Reason::ClaimMissing(_) => 0,
+            Reason::ClaimUnbound => 2,
+            Reason::VolumeMissing(_) => 3,
+            _ => 1,
+        });
+        volumes.unbound.sort_by_key(|unbound| unbound.bytes);
+        volumes.count_users(snapshot);
+        volumes
+    }
+
+    /// Takes in a claim.
+    fn take(&mut self, snapshot: &Snapshot, shape: &PodShape, name: &Name, made: Made) -> Result<(), Reason> {
+        let storage = snapshot.storage();
+        let key = Key { namespace: shape.namespace.clone(), name: name.clone() };
+        let Some(claim) = storage.claim(&key) else {
+            return Err(match made {
+                Made::Before => Reason::ClaimMissing(name.clone()),
+                Made::ForThePod => Reason::ClaimToBeMade(name.clone()),
+            });
+        };
+        if claim.is_lost {
+            return Err(Reason::ClaimLost { claim: name.clone(), volume: claim.volume.clone() });
+        }
+        if claim.is_leaving {
+            return Err(Reason::ClaimLeaving(name.clone()));
+        }
+        if made == Made::ForThePod && !is_of(claim, shape) {
+            return Err(Reason::ClaimOfAnother(name.clone()));
+        }
+        if claim.wants.modes.read_write_once_pod && made == Made::Before && snapshot.rules().single_pod_claims
+        {
+            self.exclusive.push(key.clone());
+        }
+        self.attached.extend(storage.handle(&key));
+        if claim.is_bound && !claim.volume.is_empty() {
+            let Some(volume) = storage.volume(&claim.volume) else {
+                return Err(Reason::VolumeMissing(claim.volume.clone()));
+            };
+            self.bound.push(Reach::of(snapshot, volume.reach.as_deref()));
+            if made == Made::Before {
+                self.places.extend(places(volume).map(|place| Place::new(snapshot, place)));
+            }
+            return Ok(());
+        }
+        let class = storage.class(&claim.class).filter(|class| class.waits && claim.volume.is_empty());
+        let class = class.ok_or(Reason::ClaimUnbound)?;
+        self.unbound.push(Unbound::new(snapshot, claim, class));
+        if class.provisions() {
+            self.reservations.insert(Reservation::Capacity);
+        }
+        Ok(())
+    }
+
+    /// Takes in a claim that will be made for the pod when that is there.
+    fn foresee(&mut self, snapshot: &Snapshot, shape: &PodShape, volume: &Name, class: &Name) {
+        let Some(class) = snapshot.storage().class(class).filter(|class| class.waits && class.provisions())
+        else {
+            // Bound before the pod is looked at, to a volume that nobody knows yet.
+            self.reservations.insert(Reservation::Volumes);
+            return;
+        };
+        let made = Some(Reach::made_by(snapshot, class));
+        self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), made });
+        let key = Key { namespace: shape.namespace.clone(), name: own_claim(&shape.name, volume) };
+        self.attached.insert((class.provisioner.clone(), Handle::For(key)));
+        self.reservations.insert(Reservation::Capacity);
+    }
+
+    fn count_users(&mut self, snapshot: &Snapshot) {
+        if self.exclusive.is_empty() {
+            return;
+        }
+        let used = snapshot.rooms().iter().flat_map(|room| room.claims.iter());
+        self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
+    }
+
+    /// What was not looked at.
+    pub fn reservations(&self) -> impl Iterator<Item = Reservation> + use<'_> {
+        self.reservations.iter().copied()
+    }
+
+    /// Whether any node can be looked at.
+    pub fn admit(&self) -> Result<(), Refusal> {
+        self.obstacle.clone().map_or(Ok(()), |reason| Err(Refusal::final_word(reason)))
+    }
+
+    pub fn check(&self, snapshot: &Snapshot, node: u32, room: &Room) -> Result<(), Refusal> {
+        if self.users > 0 {
+            return Err(Refusal::curable(Reason::ClaimInUse));
+        }
+        if !self.attached.is_empty() {
+            self.check_limits(snapshot, node, room)?;
+        }
+        self.check_reach(node)?;
+        if self.places.is_empty() || !is_somewhere(snapshot, node) {
+            return Ok(());
+        }
+        let there = self.places.iter().all(|place| place.holds(node));
+        if there { Ok(()) } else { Err(Refusal::final_word(Reason::VolumeZone)) }
+    }
+
+    /// Whether the node can attach so many volumes; one that is there already does not count again.
+    fn check_limits(&self, snapshot: &Snapshot, node: u32, room: &Room) -> Result<(), Refusal> {
+        let storage = snapshot.storage();
+        for (driver, most) in storage.limits(&snapshot.node(node).name) {
+            let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
+            let most = usize::try_from(*most).unwrap_or(0);
+            // Mostly there is room enough even if every claim of the node were of this driver.
+            if new.is_empty() || room.claims.len() + new.len() <= most {
+                continue;
+            }
+            let there: BTreeSet<_> = room.claims.iter().filter_map(|claim| storage.handle(claim)).collect();
+            let of_driver = there.iter().filter(|(of, _)| of == driver).count();
+            let added = new.iter().filter(|handle| !there.contains(*handle)).count();
+            if added > 0 && of_driver + added > most {
+                return Err(Refusal::curable(Reason::VolumeLimit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether its volumes can be reached from there, and found or made where it has none yet.
+    fn check_reach(&self, node: u32) -> Result<(), Refusal> {
+        let mut reasons = Vec::new();
+        if !self.bound.iter().all(|reach| reach.holds(node)) {
+            reasons.push(Reason::VolumeElsewhere);
+        }
+        let mut chosen: Vec<&Name> = Vec::new();
+        if !self.unbound.iter().all(|unbound| unbound.finds(node, &mut chosen)) {
+            reasons.push(Reason::NoVolume);
+        }
+        if reasons.is_empty() { Ok(()) } else { Err(Refusal { reasons, remedy: Remedy::None }) }
+    }
+
+    pub fn imagine(&mut self, resident: &Resident, sign: i64) {
+        if self.exclusive.is_empty() {
+            return;
+        }
+        let uses = claims_of(&resident.pod).filter(|claim| self.exclusive.contains(claim));
+        self.users += sign * uses.map(|_| 1).sum::<i64>();
+    }
+
+    /// The labels of nodes that the claims of a pod speak of.
+    pub fn keys(storage: &Storage, shape: &PodShape) -> BTreeSet<Name> {
+        let mut keys = BTreeSet::new();
+        if !claims_volumes(&shape.spec) || !storage.is_known() {
+            return keys;
+        }
+        keys.extend(PLACES.map(|(key, _)| Name::from(key)));
+        let mut add = |terms: &[NodeTerm]| {
+            let requirements = terms.iter().flat_map(|term| &term.expressions);
+            keys.extend(requirements.map(|requirement| requirement.key.clone()));
+        };
+        for volume in &shape.spec.volumes {
+            let (claim, class) = match volume {
+                PodVolume::Disk(_) => continue,
+                PodVolume::OwnClaim { class, .. } if shape.name.is_empty() => (None, class.clone()),
+                PodVolume::OwnClaim { volume, .. } => (Some(own_claim(&shape.name, volume)), Name::default()),
+                PodVolume::Claim(name) => (Some(name.clone()), Name::default()),
+            };
+            let key = claim.map(|name| Key { namespace: shape.namespace.clone(), name });
+            let claim = key.and_then(|key| storage.claim(&key));
+            if let Some(volume) = claim.and_then(|claim| storage.volume(&claim.volume)) {
+                add(volume.reach.as_deref().unwrap_or_default());
+                continue;
+            }
+            let class = claim.map_or(&class, |claim| &claim.class);
+            add(storage.class(class).map_or(&[], |class| &class.topologies));
+            if claim.is_some() {
+                storage.volumes_of(class).for_each(|volume| add(volume.reach.as_deref().unwrap_or_default()));
+            }
+        }
+        keys
+    }
+}
+
+/// Who makes a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    /// Somebody, before the pod.
+    Before,
+    /// A controller, for this pod alone.
+    ForThePod,
+}
+
+/// Whether the claim was made for this pod.
+fn is_of(claim: &Claim, shape: &PodShape) -> bool {
+    claim.owner.as_ref().is_some_and(|owner| {
+        matches!(&owner.kind, OwnerKind::Other(kind) if **kind == *"Pod") && owner.name == shape.name
+    })
+}
+
+/// Where the labels of a volume say that it is: label, its new name, and the values.
+fn places(volume: &Volume) -> impl Iterator<Item = (&'static str, &'static str, Vec<Name>)> {
+    PLACES.into_iter().filter_map(|(key, new)| {
+        let values: Vec<Name> =
+            volume.labels.get(key)?.split("__").map(|value| Name::from(value.trim())).collect();
+        // Upstream passes over what makes no sense.
+        let makes_sense = values.iter().all(|value| !value.is_empty());
+        makes_sense.then_some((key, new, values))
+    })
+}
+
+/// Whether the node says at all where it is.
+fn is_somewhere(snapshot: &Snapshot, node: u32) -> bool {
+    PLACES.iter().any(|(key, _)| snapshot.column(&Name::from(*key)).of_node[node as usize] != ABSENT)
+}
+
+impl Place {
+    fn new(snapshot: &Snapshot, (key, new, values): (&str, &str, Vec<Name>)) -> Self {
+        Self { columns: [key, new].map(|key| snapshot.column(&key.into()).clone()), values }
+    }
+
+    /// The label itself counts where the node has it, else its new name.
+    fn holds(&self, node: u32) -> bool {
+        let number =
+            |column: &Arc<Column>| Some(column.of_node[node as usize]).filter(|value| *value != ABSENT);
+        let value = self.columns.iter().find_map(|column| Some(&column.values[number(column)? as usize]));
+        value.is_some_and(|value| self.values.contains(value))
+    }
+}
+
+impl Reach {
+    fn of(snapshot: &Snapshot, terms: Option<&[NodeTerm]>) -> Self {
+        Self(terms.map(|terms| terms.iter().map(|term| TermMatch::new(snapshot, term)).collect()))
+    }
+
+    fn made_by(snapshot: &Snapshot, class: &StorageClass) -> Self {
+        Self::of(snapshot, Some(&*class.topologies).filter(|topologies| !topologies.is_empty()))
+    }
+
+    fn holds(&self, node: u32) -> bool {
+        self.0.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node)))
+    }
+}
+
+impl Unbound {
+    fn new(snapshot: &Snapshot, claim: &Claim, class: &StorageClass) -> Self {
+        let storage = snapshot.storage();
+        let kept = |volume: &&Arc<Volume>| {
+            let is_it = |(key, uid): &(Key, Uid)| *key == claim.key && (*uid == claim.uid || uid.is_empty());
+            volume.claim.as_ref().is_some_and(is_it)
+        };
+        let large_enough = |volume: &&Arc<Volume>| {
+            !volume.is_leaving
+                && volume.offers.bytes >= claim.wants.bytes
+                && volume.offers.is_block == claim.wants.is_block
+        };
+        let would_do = |volume: &&Arc<Volume>| {
+            volume.is_available
+                && volume.claim.is_none()
+                && volume.offers.modes.cover(claim.wants.modes)
+                && claim.selector.as_ref().is_none_or(|selector| selector.matches(&volume.labels))
+        };
+        let all = || storage.volumes_of(&claim.class).filter(large_enough);
+        let mut found: Vec<&Arc<Volume>> = match all().find(kept) {
+            Some(kept) => vec![kept],
+            None => all().filter(would_do).collect(),
+        };
+        found.sort_by_key(|volume| volume.offers.bytes);
+        let reach =
+            |volume: &&Arc<Volume>| (volume.name.clone(), Reach::of(snapshot, volume.reach.as_deref()));
+        Self {
+            bytes: claim.wants.bytes,
+            selected: claim.selected_node.as_ref().map(|name| snapshot.number(name)),
+            candidates: found.iter().map(reach).collect(),
+            made: class.provisions().then(|| Reach::made_by(snapshot, class)),
+        }
+    }
+
+    /// Whether there is a volume for it that no claim of the same pod has taken, or one can be made.
+    fn finds<'v>(&'v self, node: u32, chosen: &mut Vec<&'v Name>) -> bool {
+        let can_be_made = || self.made.as_ref().is_some_and(|reach| reach.holds(node));
+        if let Some(selected) = self.selected {
+            return selected == Some(node) && can_be_made();
+        }
+        let found = self.candidates.iter().find(|(name, reach)| !chosen.contains(&name) && reach.holds(node));
+        chosen.extend(found.map(|(name, _)| name));
+        found.is_some() || can_be_made()
+    }
+}

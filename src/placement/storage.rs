@@ -1,0 +1,96 @@
+//! Claims and volumes as the scheduler looks them up.
+
+use std::sync::Arc;
+
+use crate::cluster::{
+    Claim, Cluster, CsiNode, Key, Name, NodeName, Pod, StorageClass, Table, Volume,
+    scheduling::{PodVolume, SchedulingSpec},
+};
+
+/// What is known of storage.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Storage {
+    claims: Table<Claim>,
+    volumes: Table<Volume>,
+    classes: Table<StorageClass>,
+    csi_nodes: Table<CsiNode>,
+}
+
+/// What makes a volume this one for its driver.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Handle {
+    Made(Name),
+    /// Not made yet: there will be one for this claim.
+    For(Key),
+}
+
+impl Storage {
+    pub fn of(cluster: &Cluster) -> Self {
+        Self {
+            claims: cluster.claims().clone(),
+            volumes: cluster.volumes().clone(),
+            classes: cluster.storage_classes().clone(),
+            csi_nodes: cluster.csi_nodes().clone(),
+        }
+    }
+
+    /// Whether all of it has been listed: else nothing is to be concluded from what is missing.
+    pub fn is_known(&self) -> bool {
+        self.claims.is_synced()
+            && self.volumes.is_synced()
+            && self.classes.is_synced()
+            && self.csi_nodes.is_synced()
+    }
+
+    pub fn claim(&self, key: &Key) -> Option<&Arc<Claim>> {
+        self.claims.get(key)
+    }
+
+    pub fn volume(&self, name: &Name) -> Option<&Arc<Volume>> {
+        self.volumes.get(name)
+    }
+
+    pub fn class(&self, name: &Name) -> Option<&Arc<StorageClass>> {
+        self.classes.get(name)
+    }
+
+    pub fn volumes_of<'a>(&'a self, class: &'a Name) -> impl Iterator<Item = &'a Arc<Volume>> {
+        self.volumes.iter().filter(move |volume| volume.class == *class)
+    }
+
+    /// How many volumes of each driver the node can have.
+    pub fn limits(&self, node: &NodeName) -> &[(Name, i64)] {
+        self.csi_nodes.get(node).map_or(&[], |node| &node.limits)
+    }
+
+    /// The driver of a claim's volume, and which volume that is; none where no driver attaches it.
+    pub fn handle(&self, claim: &Key) -> Option<(Name, Handle)> {
+        let wanted = self.claim(claim)?;
+        if let Some(volume) = self.volume(&wanted.volume) {
+            let (driver, handle) = volume.handle.clone()?;
+            return Some((driver, Handle::Made(handle)));
+        }
+        let class = self.class(&wanted.class).filter(|class| class.provisions())?;
+        Some((class.provisioner.clone(), Handle::For(claim.clone())))
+    }
+}
+
+/// Whether it names any claim.
+pub(super) fn claims_volumes(spec: &SchedulingSpec) -> bool {
+    spec.volumes.iter().any(|volume| !matches!(volume, PodVolume::Disk(_)))
+}
+
+/// The claims that a pod uses.
+pub(super) fn claims_of(pod: &Pod) -> impl Iterator<Item = Key> {
+    let key = |name: Name| Key { namespace: pod.key.namespace.clone(), name };
+    pod.scheduling.volumes.iter().filter_map(move |volume| match volume {
+        PodVolume::Claim(name) => Some(key(name.clone())),
+        PodVolume::OwnClaim { volume, .. } => Some(key(own_claim(&pod.key.name, volume))),
+        PodVolume::Disk(_) => None,
+    })
+}
+
+/// The name of the claim that is made for a pod's volume.
+pub(super) fn own_claim(pod: &str, volume: &str) -> Name {
+    format!("{pod}-{volume}").into()
+}
