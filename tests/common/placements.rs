@@ -188,7 +188,7 @@ const OUTSIDE_THE_SPEC: [&str; 13] = [
 ];
 
 /// Reads objects as a list from an API server into the cluster.
-fn list<D: Decoder>(cluster: &mut Cluster, decoder: &mut D, items: Vec<Value>) {
+pub fn list<D: Decoder>(cluster: &mut Cluster, decoder: &mut D, items: Vec<Value>) {
     let page = json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string();
     let mut changes = Vec::new();
     let end = decode::page(decoder, page.as_bytes(), Role::Whole, &mut changes).expect("a list");
