@@ -17,6 +17,11 @@ impl TaintOwner {
         let (_, name, meaning) = KNOWN.iter().find(|(pattern, ..)| pattern.matches(&taint.key))?;
         Some(Self { name, meaning })
     }
+
+    /// Whether it makes nodes where pods wait for them.
+    pub fn brings_nodes(self) -> bool {
+        [AUTOSCALER, KARPENTER].contains(&self.name)
+    }
 }
 
 enum Pattern {

@@ -1,6 +1,6 @@
 //! A pod that wants a node.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use crate::cluster::{
     Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, Requirement, SchedulingSpec, Selector,
@@ -24,8 +24,8 @@ pub struct PodShape {
     /// Which pods it is spread among where it has no spread constraints of its own: what its owner and the services
     /// that speak of it select.
     pub siblings: Option<Selector>,
-    /// Whether services that may speak of it are not known.
-    pub services_unknown: bool,
+    /// What is not known of it, or not modelled, beside what its spec tells.
+    pub doubts: BTreeSet<Reservation>,
 }
 
 impl PodShape {
@@ -43,7 +43,7 @@ impl PodShape {
             pinned_to: None,
             nominated: pod.nominated.clone(),
             siblings: siblings(pod, cluster),
-            services_unknown: !cluster.services().is_synced(),
+            doubts: doubts(pod, cluster),
         }
     }
 
@@ -60,9 +60,7 @@ impl PodShape {
     /// with the answer.
     pub(super) fn reservations(&self) -> impl Iterator<Item = Reservation> {
         let devices = self.spec.claims_devices.then_some(Reservation::Devices);
-        let services =
-            (self.services_unknown && self.spec.spread.is_empty()).then_some(Reservation::Services);
-        devices.into_iter().chain(services)
+        devices.into_iter().chain(self.doubts.iter().copied())
     }
 }
 
@@ -86,6 +84,12 @@ pub enum Reservation {
     Devices,
     /// Which services speak of it, by which it is spread.
     Services,
+    /// The group that it is to be placed with.
+    Group,
+    /// Whether an autoscaler brings a node for it.
+    NewNodes,
+    /// How a scheduler newer than all that this was held against goes about it.
+    Newer,
     /// The live scheduler looks at some of the nodes only.
     Sampled,
 }
@@ -103,7 +107,16 @@ impl fmt::Display for Obstacle {
 }
 
 impl Reservation {
-    pub const ALL: [Self; 5] = [Self::Volumes, Self::Capacity, Self::Devices, Self::Services, Self::Sampled];
+    pub const ALL: [Self; 8] = [
+        Self::Volumes,
+        Self::Capacity,
+        Self::Devices,
+        Self::Services,
+        Self::Group,
+        Self::NewNodes,
+        Self::Newer,
+        Self::Sampled,
+    ];
 
     /// A word for it, the same for ever.
     pub const fn word(self) -> &'static str {
@@ -112,6 +125,9 @@ impl Reservation {
             Self::Capacity => "capacity",
             Self::Devices => "devices",
             Self::Services => "services",
+            Self::Group => "group",
+            Self::NewNodes => "newNodes",
+            Self::Newer => "newer",
             Self::Sampled => "sampled",
         }
     }
@@ -124,13 +140,29 @@ impl fmt::Display for Reservation {
             Self::Capacity => "room of the storage for new volumes not checked",
             Self::Devices => "device claims not modelled",
             Self::Services => "services not known: spread by the owner's selector alone",
+            Self::Group => "group scheduling not modelled",
+            Self::NewNodes => "new nodes may appear, and Pending be short",
+            Self::Newer => "the cluster is newer than what placement was tested with",
             Self::Sampled => "the live scheduler looks at some of the nodes only",
         })
     }
 }
 
+/// Labels by which schedulers outside the default profile place pods in groups.
+const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
+
+fn doubts(pod: &Pod, cluster: &Cluster) -> BTreeSet<Reservation> {
+    let by_default = pod.scheduling.spread.is_empty();
+    let services = (by_default && !cluster.services().is_synced()).then_some(Reservation::Services);
+    let group = GROUPS.iter().any(|label| pod.labels.contains_key(*label)).then_some(Reservation::Group);
+    services.into_iter().chain(group).collect()
+}
+
 /// What the services that speak of the pod select, and its owner (upstream's `helper.DefaultSelector`); all must hold.
 fn siblings(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
+    if !pod.scheduling.spread.is_empty() {
+        return None;
+    }
     let services = cluster.services_of(&pod.key.namespace, &pod.labels);
     let mut pairs: Vec<&(Name, Name)> = services.flat_map(|service| &service.selector).collect();
     pairs.sort();

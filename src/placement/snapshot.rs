@@ -19,7 +19,7 @@ use super::{
     storage::Storage,
 };
 use crate::{
-    cluster::{Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec},
+    cluster::{Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec, TaintOwner},
     engine::ServerVersion,
 };
 
@@ -166,8 +166,9 @@ impl Snapshot {
         let (best, ranking) = score::rank(&filters, &feasible);
         let mut reservations = filters.reservations();
         if feasible.len() > self.sampled() {
-            reservations.push(Reservation::Sampled);
+            reservations.insert(Reservation::Sampled);
         }
+        let reservations = reservations.into_iter().collect();
         Outcome::Placed(Placement { best, ranking, feasible: feasible.len(), reservations })
     }
 
@@ -402,7 +403,19 @@ impl Snapshot {
         refusals.sort_by_key(|(node, _)| self.place_of(*node));
         let named = |(node, refusal)| (self.node(node).name.clone(), refusal);
         let refusals = refusals.into_iter().map(named).collect();
-        Unschedulable { reasons, refusals, preemption, reservations: filters.reservations() }
+        let mut reservations = filters.reservations();
+        if self.grows_by_itself() {
+            reservations.insert(Reservation::NewNodes);
+        }
+        Unschedulable { reasons, refusals, preemption, reservations: reservations.into_iter().collect() }
+    }
+
+    /// Whether an autoscaler has left its marks on any node.
+    fn grows_by_itself(&self) -> bool {
+        self.nodes.iter().flatten().any(|node| {
+            let by_taint = |taint| TaintOwner::of(taint).is_some_and(|owner| owner.brings_nodes());
+            node.labels.contains_key("karpenter.sh/nodepool") || node.taints.iter().any(by_taint)
+        })
     }
 
     /// After how many nodes that would do the live scheduler stops looking.

@@ -14,6 +14,7 @@ use super::{
     eviction::{Free, Gate},
     filter::{self, Screening, Skip},
     nodes_named,
+    placing::GRANTED,
     rules::Rules,
     simulation::{Group, Manner, Retry, Undertaking},
     step::Step,
@@ -306,9 +307,10 @@ impl Plan {
 }
 
 /// What a forecast of removals takes for granted (spec 6.8).
-const ASSUMPTIONS: [&str; 4] = [
+const ASSUMPTIONS: [&str; 5] = [
     "nobody else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
     "controllers react within a second; replacements become Ready as their siblings did",
     "kubelets that are not silent end pods within their grace; admission webhooks allow it",
+    GRANTED,
     "no pod is bound to the nodes meanwhile by its nodeName",
 ];

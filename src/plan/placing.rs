@@ -16,6 +16,10 @@ use crate::{
     time::{Span, Timestamp},
 };
 
+/// What nobody looks at who says where replacements land.
+pub const GRANTED: &str = "replacements are as their templates say: quotas let them in, no webhook, HPA or VPA changes them or \
+                           their number";
+
 /// What usually happens, and replacements land where a [`Snapshot`] of the cluster says: each sees those before it.
 #[derive(Clone, Debug)]
 pub struct Placing<'a> {

@@ -68,6 +68,11 @@ impl Stage {
         stage.list(Change::Pod);
         stage.list(Change::Budget);
         stage.list(Change::Namespace);
+        stage.list(Change::Service);
+        stage.list(Change::Claim);
+        stage.list(Change::Volume);
+        stage.list(Change::StorageClass);
+        stage.list(Change::CsiNode);
         for kind in WorkloadKind::ALL {
             stage.list(|event| Change::Workload(kind, event));
         }

@@ -126,6 +126,11 @@ impl Story {
             story.list(|event| Change::Workload(kind, event));
         }
         story.list(Change::Namespace);
+        story.list(Change::Service);
+        story.list(Change::Claim);
+        story.list(Change::Volume);
+        story.list(Change::StorageClass);
+        story.list(Change::CsiNode);
         story.list(Change::Budget);
         let pods: Vec<Arc<Pod>> = story.world.pods().iter().cloned().collect();
         for pod in &pods {

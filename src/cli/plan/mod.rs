@@ -262,7 +262,7 @@ pub(super) fn shown_plan(plan: &Plan) -> String {
 }
 
 pub(super) use report::{PlacementReport, ReceiverReport};
-pub(super) use table::receiver as receiver_row;
+pub(super) use table::{not_modelled_words, receiver as receiver_row};
 
 fn joined<T: std::fmt::Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

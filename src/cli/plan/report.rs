@@ -154,7 +154,7 @@ pub struct PlacementReport {
     pub help: Vec<String>,
     /// Where its volumes keep it, in words.
     pub volumes: Vec<String>,
-    /// `volumes`, `capacity`, `devices`, `services` or `sampled`.
+    /// `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer` or `sampled`.
     pub not_modelled: Vec<&'static str>,
     /// Why the default scheduler does not place it.
     pub obstacle: Option<String>,
@@ -644,7 +644,7 @@ impl PlacementReport {
             reasons: vec![ReasonReport { reason: text(), nodes: 1 }],
             displaces: vec![DisplacedReport { namespace, pod, node: "n2".into(), text: text() }],
             help: vec![text()],
-            volumes: Vec::new(),
+            volumes: vec![text()],
             not_modelled: vec!["volumes"],
             obstacle: Some(text()),
         }

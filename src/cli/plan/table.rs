@@ -180,7 +180,8 @@ fn placements(out: &mut String, report: &Report) {
     }
 }
 
-fn not_modelled_words(word: &str) -> String {
+/// What a reservation says, by its word.
+pub fn not_modelled_words(word: &str) -> String {
     let told = Reservation::ALL.into_iter().find(|reservation| reservation.word() == word);
     told.map_or_else(|| word.to_owned(), |reservation| reservation.to_string())
 }

@@ -12,6 +12,8 @@ pub(super) use node_affinity::TermMatch;
 pub(super) use spread::{Tally, counted_nodes, effective_selector};
 pub(super) use volumes::{PLACES, Volumes};
 
+use std::collections::BTreeSet;
+
 use pod_affinity::Neighbours;
 use spread::HardSpread;
 
@@ -21,7 +23,10 @@ use super::{
     shape::{PodShape, Reservation},
     snapshot::{Resident, Snapshot},
 };
-use crate::cluster::{Taint, TaintEffect, Toleration};
+use crate::{
+    cluster::{Taint, TaintEffect, Toleration},
+    engine::ServerVersion,
+};
 
 /// Everything about one pod that is worked out once, before nodes are looked at.
 ///
@@ -92,8 +97,10 @@ impl<'s> Filters<'s> {
     }
 
     /// What was not looked at.
-    pub fn reservations(&self) -> Vec<Reservation> {
-        self.volumes.reservations().chain(self.shape.reservations()).collect()
+    pub fn reservations(&self) -> BTreeSet<Reservation> {
+        let newer = self.snapshot.rules().version > NEWEST_TRIED;
+        let newer = newer.then_some(Reservation::Newer);
+        self.volumes.reservations().chain(self.shape.reservations()).chain(newer).collect()
     }
 
     fn check(&self, node: u32, room: &Room) -> Result<(), Refusal> {
@@ -131,6 +138,9 @@ impl<'s> Filters<'s> {
         self.neighbours.check(node)
     }
 }
+
+/// The newest scheduler that this was held against.
+const NEWEST_TRIED: ServerVersion = ServerVersion::new(1, 36);
 
 /// What to imagine of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
