@@ -100,6 +100,7 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
     let help = site.snapshot().help(&shape, &|node: &NodeName| **node == *"b1");
     assert_eq!(help.lifts[0].constraint, Constraint::Volumes);
     assert_eq!(help.lifts[0].to_string(), "but for its volumes, a1 and 1 more would take it");
+    assert_eq!(help.node.expect("a new node in that zone").labels, ["topology.kubernetes.io/zone=b"]);
 }
 
 #[test]
@@ -250,6 +251,26 @@ fn services_say_which_pods_a_pod_without_constraints_is_spread_among() {
     site.services.push(service("outside", json!({})));
     let selector = site.shape(&labelled("p")).siblings.expect("services speak of it");
     assert_eq!(selector.requirements.len(), 2, "those that select it, and all of them must hold");
+}
+
+#[test]
+fn what_is_not_modelled_is_named_where_its_marks_are_seen() {
+    let mut site = Site::zones();
+    let reservations = |site: &Site, version, pod: &Value| match Snapshot::new(&site.cluster(), version)
+        .place(&site.shape(pod))
+    {
+        Outcome::Placed(placement) => placement.reservations,
+        Outcome::Unschedulable(refused) => refused.reservations,
+        other => panic!("{other:?}"),
+    };
+    let nowhere = json!({"name": "p", "nodeSelector": {"disk": "tape"}});
+    assert_eq!(reservations(&site, NEW, &nowhere), []);
+    site.scene.nodes[0]["labels"]["karpenter.sh/nodepool"] = json!("general");
+    assert_eq!(reservations(&site, NEW, &nowhere), [Reservation::NewNodes]);
+    let of_group = json!({"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}});
+    assert_eq!(reservations(&site, NEW, &of_group), [Reservation::Group]);
+    let to_come = ServerVersion::new(1, 37);
+    assert_eq!(reservations(&site, to_come, &of_group), [Reservation::Group, Reservation::Newer]);
 }
 
 /// A cluster whose storage is known.

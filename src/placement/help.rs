@@ -2,7 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{room::Room, shape::PodShape, snapshot::Snapshot, storage::claims_volumes};
+use super::{
+    room::Room,
+    shape::PodShape,
+    snapshot::{Snapshot, ZONE},
+    storage::claims_volumes,
+    tether::Place,
+};
 use crate::cluster::{
     Name, NodeName, SchedulingSpec, Toleration, TolerationOperator, quantity,
     scheduling::{NodeOperator, Requests},
@@ -139,7 +145,21 @@ impl Snapshot {
             }
         }
         lifts.sort_by_key(|lift| (std::cmp::Reverse(lift.nodes.len()), lift.constraint));
-        Help { lifts, nearest: self.nearest(shape, closed), node: wanted(&shape.spec) }
+        Help { lifts, nearest: self.nearest(shape, closed), node: self.wanted(shape) }
+    }
+
+    /// What a node must be, where its volumes are too; none where no new node would do.
+    fn wanted(&self, shape: &PodShape) -> Option<Wanted> {
+        let mut wanted = wanted(&shape.spec)?;
+        for tether in self.tethers(shape) {
+            let Place::Zones(zones) = tether.place else { return None };
+            let zones: Vec<&str> = zones.iter().map(|zone| &**zone).collect();
+            let label = format!("{ZONE}={}", zones.join("|"));
+            if !wanted.labels.contains(&label) {
+                wanted.labels.push(label);
+            }
+        }
+        Some(wanted)
     }
 
     fn is_cordoned(&self, node: &NodeName) -> bool {
