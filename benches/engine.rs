@@ -1,15 +1,16 @@
 //! How long the engine takes at scale: medians of 20 against their budgets. `cargo bench --bench engine`.
 
+#[path = "median.rs"]
+mod median;
 #[path = "../tests/common/sim.rs"]
 mod sim;
-
-use std::time::{Duration, Instant};
 
 use kordon::{
     engine::{ServerVersion, Settings},
     forecast::Forecast,
     time::Span,
 };
+use median::median;
 use sim::Sim;
 
 /// What the program itself uses.
@@ -18,7 +19,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 5_000;
 const PODS: usize = 150_000;
-const RUNS: usize = 20;
 /// So many copies of the store are held at once to see what one takes.
 const COPIES: u64 = 200;
 
@@ -70,19 +70,4 @@ fn resident() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
-}
-
-/// The median of what `run` takes, given afresh what it may change.
-#[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
-fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
-    let mut times: Vec<Duration> = (0..RUNS)
-        .map(|_| {
-            let mut given = given();
-            let begun = Instant::now();
-            run(&mut given);
-            begun.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[RUNS / 2]
 }

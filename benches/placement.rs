@@ -1,52 +1,67 @@
 //! How long placement takes at scale: medians of 20 against their budgets. `cargo bench --bench placement`.
 
-use std::{
-    hint::black_box,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+#[path = "median.rs"]
+mod median;
+
+use std::{hint::black_box, sync::Arc, time::Duration};
 
 use kordon::{
     cluster::{
-        Change, Cluster, Event, Image, Key, Labels, Name, Node, NodeName, Owner, OwnerKind, Phase, Pod,
-        Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Workload, WorkloadKind,
+        Change, Cluster, Condition, ConditionStatus, Event, Image, Key, Labels, Name, Node, NodeName, Owner,
+        OwnerKind, Phase, Pod, READY, Requirement, Resources, SchedulingSpec, Selector, SelectorOperator,
+        Workload, WorkloadKind,
         scheduling::{
             NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
         },
     },
     engine::ServerVersion,
     placement::{Outcome, PodShape, Preemption, Snapshot},
+    plan::{Action, DrainOptions, Placing, Plan, headroom},
     time::Timestamp,
 };
+use median::{median, median_of};
 
 const NODES: usize = 5_000;
-const PODS: usize = 150_000;
+/// Of the cluster of which each node is lost in turn.
+const FEWER_NODES: usize = 1_000;
+const PODS_OF_A_NODE: usize = 30;
 /// Pods of one workload.
 const REPLICAS: usize = 30;
 const NAMESPACES: usize = 50;
 const IMAGES_OF_A_NODE: usize = 50;
-const RUNS: usize = 20;
 /// Pods placed one after the other for a measurement.
 const ROW: usize = 50;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+/// When it is, in the cluster.
+const NOW: Timestamp = Timestamp::from_secs(1_767_300_000);
+
 fn main() {
-    let cluster = cluster();
-    let version = ServerVersion::new(1, 36);
-    let new = median(|| (), |()| drop(black_box(Snapshot::new(&cluster, version))));
-    println!("a snapshot of {NODES} nodes and {PODS} pods: {new:?}");
-    let mut snapshot = Snapshot::new(&cluster, version);
+    let cluster = cluster(NODES, 3);
+    let pods = cluster.pods().len();
+    let new = median(|| (), |()| drop(black_box(Snapshot::new(&cluster, VERSION))));
+    println!("a snapshot of {NODES} nodes and {pods} pods: {new:?}");
+    let mut snapshot = Snapshot::new(&cluster, VERSION);
     let first = PodShape::of(&pod(0, Kind::Plain), &cluster);
     black_box(snapshot.place(&first));
     let copy = median(|| (), |()| drop(black_box(snapshot.clone())));
     println!("a copy of it: {copy:?}");
 
+    place_pods(&cluster, &snapshot);
+    displace(&cluster, &snapshot);
+    drain(&cluster, &snapshot);
+    lose_nodes();
+}
+
+/// Places pods of every kind in a row.
+fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
     let mut slowest = Duration::ZERO;
     for kind in Kind::ALL {
         let pods: Vec<Arc<Pod>> = (0..ROW).map(|number| Arc::new(newcomer(number, kind))).collect();
-        let shapes: Vec<PodShape> = pods.iter().map(|pod| PodShape::of(pod, &cluster)).collect();
+        let shapes: Vec<PodShape> = pods.iter().map(|pod| PodShape::of(pod, cluster)).collect();
         let row = median(
             || snapshot.clone(),
             |snapshot| {
@@ -61,12 +76,15 @@ fn main() {
         println!("{kind:?}: {each:?} a pod, {:.0} pods a second (budget 1 ms)", 1.0 / each.as_secs_f64());
     }
     println!("slowest kind: {:.0} pods a second", 1.0 / slowest.as_secs_f64());
+}
 
+/// Looks for room where there is none.
+fn displace(cluster: &Cluster, snapshot: &Snapshot) {
     let mut large = newcomer(0, Kind::Plain);
     large.priority = 1000;
     let requests = Requests { cpu_milli: 15_000, ..large.scheduling.requests.clone() };
     large.scheduling = Arc::new(SchedulingSpec { requests, ..(*large.scheduling).clone() });
-    let shape = PodShape::of(&large, &cluster);
+    let shape = PodShape::of(&large, cluster);
     let preempting = median(
         || snapshot.clone(),
         |snapshot| {
@@ -75,6 +93,41 @@ fn main() {
         },
     );
     println!("no room on {NODES} nodes, and whom to displace: {preempting:?}");
+}
+
+/// Previews the drain of one node with all that its pods' replacements do.
+fn drain(cluster: &Cluster, snapshot: &Snapshot) {
+    let nodes = vec![node_name(NODES / 2)];
+    let action = Action::Drain { nodes, options: DrainOptions { force: true, ..DrainOptions::default() } };
+    let plan = |snapshot: Snapshot| {
+        let placing = Placing::new(cluster, snapshot, NOW);
+        Plan::new(action.clone(), cluster, &placing, VERSION, NOW).expect("the node is there")
+    };
+    let totals = plan(snapshot.clone()).totals;
+    assert_eq!((totals.pods, totals.placed), (PODS_OF_A_NODE, PODS_OF_A_NODE), "{totals:?}");
+    let kept = median(|| (), |()| drop(black_box(plan(snapshot.clone()))));
+    println!("preview of the drain of a node with {PODS_OF_A_NODE} pods: {kept:?} (budget 50 ms)");
+    let fresh = median(|| (), |()| drop(black_box(plan(Snapshot::new(cluster, VERSION)))));
+    println!("the same with a snapshot of its own: {fresh:?}");
+}
+
+/// Loses each node, and each zone, of a smaller cluster in turn.
+fn lose_nodes() {
+    for (zones, runs) in [(1, 20), (3, 3)] {
+        let cluster = cluster(FEWER_NODES, zones);
+        let pods = cluster.pods().len();
+        let lose = || {
+            let found = headroom(&cluster, &Snapshot::new(&cluster, VERSION), || true).expect("it went on");
+            assert_eq!(
+                (found.nodes.tried, found.zones.tried),
+                (FEWER_NODES, if zones > 1 { zones } else { 0 })
+            );
+        };
+        let any = median_of(runs, || (), |()| lose());
+        println!(
+            "what {FEWER_NODES} nodes in {zones} zones with {pods} pods can lose: {any:?} (budget of one zone 2 s)"
+        );
+    }
 }
 
 /// What a workload asks of the scheduler.
@@ -98,16 +151,16 @@ impl Kind {
     }
 }
 
-fn cluster() -> Cluster {
+fn cluster(nodes: usize, zones: usize) -> Cluster {
     let mut cluster = Cluster::default();
     let mut apply = |change| cluster.apply(change, &mut Vec::new());
     let images: Vec<Image> = (0..4 * IMAGES_OF_A_NODE).map(image).collect();
-    for number in 0..NODES {
-        apply(Change::Node(Event::Applied(node(number, &images))));
+    for number in 0..nodes {
+        apply(Change::Node(Event::Applied(node(number, zones, &images))));
     }
     // As a decoder does: what many pods have alike is one.
-    let names: Vec<NodeName> = (0..NODES).map(node_name).collect();
-    let workloads = PODS / REPLICAS;
+    let names: Vec<NodeName> = (0..nodes).map(node_name).collect();
+    let workloads = nodes * PODS_OF_A_NODE / REPLICAS;
     for number in 0..workloads {
         let first = pod(number * REPLICAS, Kind::of(number));
         apply(Change::Workload(WorkloadKind::ReplicaSet, Event::Applied(workload(&first))));
@@ -115,7 +168,7 @@ fn cluster() -> Cluster {
             let mut one = first.clone();
             one.key.name = format!("{}-{replica}", first.key.name).as_str().into();
             // Spread over the cluster, no two of a workload on one node.
-            one.node = Some(names[(number * 7 + replica * (NODES / REPLICAS)) % NODES].clone());
+            one.node = Some(names[(number * 7 + replica * (nodes / REPLICAS)) % nodes].clone());
             one.phase = Phase::Running;
             one.started = Some(Timestamp::from_secs(1_767_225_600 + number as i64));
             apply(Change::Pod(Event::Applied(one)));
@@ -136,8 +189,8 @@ fn image(number: usize) -> Image {
     }
 }
 
-fn node(number: usize, images: &[Image]) -> Node {
-    let zone = ["a", "b", "c"][number % 3];
+fn node(number: usize, zones: usize, images: &[Image]) -> Node {
+    let zone = ["a", "b", "c"][number % zones];
     let generation = format!("{}", number % 5);
     let name = node_name(number);
     let mut labels: std::collections::BTreeMap<Name, Name> =
@@ -149,6 +202,8 @@ fn node(number: usize, images: &[Image]) -> Node {
     Node {
         name,
         labels: Arc::new(labels),
+        conditions: [Condition { kind: READY.into(), status: ConditionStatus::True, ..Condition::default() }]
+            .into(),
         allocatable: Resources { cpu_milli: 16_000, memory_bytes: 64 << 30, pods: 110 },
         images: (0..IMAGES_OF_A_NODE)
             .map(|image| images[(number + image * 3) % images.len()].clone())
@@ -262,19 +317,4 @@ fn spec(app: &str, kind: Kind) -> SchedulingSpec {
             ..plain
         },
     }
-}
-
-/// The median of what `run` takes, given afresh what it may change.
-#[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
-fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
-    let mut times: Vec<Duration> = (0..RUNS)
-        .map(|_| {
-            let mut given = given();
-            let begun = Instant::now();
-            run(&mut given);
-            begun.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[RUNS / 2]
 }

@@ -5,7 +5,9 @@
 //! when nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
 pub mod controller;
+pub mod scheduler;
 pub mod surface;
+mod surveyor;
 pub mod tty;
 pub mod undertaking;
 pub mod unattended;
@@ -24,6 +26,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use surface::Surface;
+use surveyor::Surveyor;
 
 use crate::{
     app::{self, App, HORIZON, Request, commands, preview::Done, update},
@@ -33,7 +36,7 @@ use crate::{
     forecast::Forecast,
     k8s::{
         connect::Connection,
-        feed::FeedEvent,
+        feed::{FeedEvent, FeedKind},
         watch::{self, WatchOptions},
     },
     time::Timestamp,
@@ -85,7 +88,7 @@ impl Session {
     ) -> Self {
         let (heard, feeds) = mpsc::channel(EVENTS);
         let Connection { version, request_timeout, .. } = *connection;
-        let watch = WatchOptions { version, no_pods, request_timeout };
+        let watch = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout };
         watch::spawn(connection.client.clone(), watch, clock, heard, cancel);
         let Link { effects, outcomes } = executor.start();
         Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock }
@@ -184,6 +187,7 @@ struct Loop {
     plan_begun: Instant,
     /// When the open plan may be worked out anew for nothing but changes of the cluster.
     next_plan: Instant,
+    surveyor: Surveyor,
 }
 
 /// What the loop does after an event.
@@ -214,6 +218,7 @@ impl Loop {
             plan: None,
             plan_begun: now,
             next_plan: now,
+            surveyor: Surveyor::new(now),
         }
     }
 
@@ -245,6 +250,7 @@ impl Loop {
                 () = at(frame) => self.draw(surface)?,
                 done = finished(&mut self.plan) => self.on_plan(done),
                 forecast = finished(&mut self.forecast) => self.on_forecast(forecast),
+                spare = self.surveyor.done() => self.on_spare(spare),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room(self.effects.as_ref(), self.app.has_effects()) => self.on_room(open),
                 message = receive(&mut self.feeds) => self.on_feed(message),
@@ -372,6 +378,19 @@ impl Loop {
         }
     }
 
+    /// Takes in what the cluster could lose. The next tick shows it.
+    fn on_spare(&mut self, spare: Option<app::Spare>) {
+        match spare {
+            Some(spare) => self.app.surveyed(spare),
+            None => {
+                let now = self.clock.now();
+                let text = "working out what the cluster can lose failed: this is a fault of kordon";
+                self.app.live.journal.trouble(now, "", text);
+                self.changed();
+            }
+        }
+    }
+
     /// Something has come in that may show.
     fn changed(&mut self) {
         self.undrawn = self.app.frozen.is_none();
@@ -386,6 +405,10 @@ impl Loop {
         self.undrawn = self.undrawn || self.app.frozen.is_none();
         self.begin_forecast();
         self.begin_plan();
+        self.surveyor.begin(&self.app, self.clock.now());
+        if let Some(ground) = self.app.outworn_ground() {
+            let_go(ground);
+        }
         self.next_refresh = Instant::now() + REFRESH.max(begun.elapsed() * COST);
     }
 
@@ -433,7 +456,7 @@ impl Loop {
                 }
             }
             None => {
-                self.app.plan_failed(now);
+                self.app.plan_failed();
                 self.app.live.journal.trouble(now, "", "a plan could not be worked out");
             }
         }

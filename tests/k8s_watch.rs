@@ -294,7 +294,7 @@ impl Session {
     fn of(client: kube::Client, version: ServerVersion, no_pods: bool) -> Self {
         let (sender, events) = mpsc::channel(16);
         let (cancel, clock) = (CancellationToken::new(), clock());
-        let options = WatchOptions { version, no_pods, request_timeout: None };
+        let options = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout: None };
         Self {
             task: watch::spawn(client, options, clock, sender, cancel.clone()),
             events,

@@ -171,6 +171,29 @@ fn names(nodes: &[NodeName]) -> Vec<&str> {
 }
 
 #[test]
+fn an_uncordon_tells_who_of_the_waiting_finds_a_place_by_it() {
+    let mut stage = roomy(&[("n1", 2), ("n2", 1)]);
+    stage.node("n1", |node| {
+        node.unschedulable = true;
+        node.taints = [taint("node.kubernetes.io/unschedulable:NoSchedule")].into();
+    });
+    for (name, cores, priority) in [("large", 3, 9), ("first", 2, 5), ("second", 2, 1), ("small", 1, 0)] {
+        stage.pod(name, "", |pod| {
+            pod.node = None;
+            pod.priority = priority;
+            asks(pod, cores);
+        });
+    }
+    let plan = plan(&stage, Action::Uncordon { nodes: vec!["n1".into()] });
+    let arrivals: Vec<_> = plan.arrivals.iter().map(|arrival| (&*arrival.pod.name, &*arrival.node)).collect();
+    // Nothing takes the large one, the second comes too late, and the small one would not have needed this node.
+    assert_eq!(arrivals, [("first", "n1")]);
+    let taken: Vec<_> =
+        plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.taken)).collect();
+    assert_eq!(taken, [("n1", 2000)]);
+}
+
+#[test]
 fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
     let mut stage = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
     for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
@@ -189,6 +212,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
     let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
     assert_eq!((worst.pending, worst.pods), (1, 2));
     assert!(!found.is_enough());
+    assert_eq!(found.in_short(), "any node, not zone b (1 Pending)");
 }
 
 #[test]

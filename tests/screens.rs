@@ -10,8 +10,10 @@ use std::{fs, path::Path};
 use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
     app::{Mode, Pane, ThemeName, commands, preview::Worked, update},
-    cluster::{Change, Condition, ConditionStatus, Event, Key, TaintEffect, WorkloadKind},
+    cluster::{Change, Condition, ConditionStatus, Event, Key, Phase, TaintEffect, WorkloadKind},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
+    placement::Snapshot,
+    plan::{Placing, Plan},
     run::Surface,
     time::{Span, Timestamp},
     ui::{Theme, snapshot},
@@ -31,6 +33,22 @@ fn an_incident_reads_well_at_every_size() {
 #[test]
 fn a_well_cluster_is_calm() {
     expect(&mut Story::well(), "well", (120, 40));
+}
+
+#[test]
+fn what_the_cluster_can_lose_stands_over_the_zones_with_its_age_where_that_matters() {
+    let mut story = Story::well();
+    let title = |story: &mut Story| {
+        let screen = snapshot::plain(&drawn(story, (120, 40)));
+        screen.lines().find(|line| line.contains("1 Zones")).expect("the pane of the zones").to_owned()
+    };
+    assert!(title(&mut story).contains("· can lose any node, any zone ─"), "{}", title(&mut story));
+    story.now = story.now + Span::from_secs(120);
+    assert!(!title(&mut story).contains("ago"), "nothing has changed: {}", title(&mut story));
+    story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
+    assert!(title(&mut story).contains("any zone (2m00s ago) ─"), "{}", title(&mut story));
+    story.app.live.spare = None;
+    assert!(title(&mut story).contains("· working out what it can lose ─"), "{}", title(&mut story));
 }
 
 #[test]
@@ -202,6 +220,29 @@ fn a_plan_follows_the_cluster_while_it_is_open() {
     story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
     story.run(1);
     assert_eq!(blocked(&story), 0);
+}
+
+#[test]
+fn a_plan_over_a_snapshot_that_has_followed_the_cluster_is_the_one_over_a_new_snapshot() {
+    let mut story = at_work();
+    story.press("rDEF");
+    for round in 0..4 {
+        match round {
+            0 => story.change_node("pool-b-03", |node| node.unschedulable = true),
+            1 => story.add_pod("shop/late-0", "pool-c-02", WorkloadKind::ReplicaSet, Vec::new(), 300, 256),
+            2 => story.change_pod("shop/late-0", |pod| pod.phase = Phase::Succeeded),
+            _ => story.silence("pool-a-04"),
+        }
+        story.run(15);
+        story.press("EE");
+        let done = story.app.screen.preview.as_ref().and_then(|preview| preview.done.as_ref());
+        let Some(Worked::Plan(plan)) = done.map(|done| &done.what) else { panic!("a plan") };
+        let (cluster, version) = (&story.app.live.cluster, story.app.settings.version);
+        let placing = Placing::new(cluster, Snapshot::new(cluster, version), plan.made);
+        let anew =
+            Plan::new(plan.action.clone(), cluster, &placing, version, plan.made).expect("nodes are there");
+        assert!(**plan == anew, "after round {round}");
+    }
 }
 
 #[test]

@@ -82,6 +82,12 @@ impl<K: PartialEq> Listing<K> {
         self.settle();
     }
 
+    /// Begins below the row on top, which stays in sight.
+    pub fn begin_below(&mut self) {
+        self.selected = 1;
+        self.offset = 0;
+    }
+
     /// Selects the row with this key, where there is one.
     pub fn select(&mut self, key: &K) {
         if let Some(place) = self.keys.iter().position(|own| own == key) {

@@ -10,12 +10,14 @@ pub mod detail;
 pub mod facts;
 pub mod feeds;
 pub mod filter;
+pub mod ground;
 pub mod heartbeats;
 pub mod journal;
 pub mod listing;
 pub mod order;
 pub mod preview;
 pub mod screen;
+pub mod spare;
 pub mod update;
 pub mod views;
 
@@ -27,12 +29,14 @@ pub use detail::{Detail, Subject};
 pub use facts::{Duty, Facts, Mode, Options, ThemeName};
 pub use feeds::Feeds;
 pub use filter::Filter;
+pub use ground::Ground;
 pub use heartbeats::Heartbeats;
 pub use journal::{Entry, Journal};
 pub use listing::{Listing, Step};
 pub use order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
 pub use preview::Preview;
 pub use screen::{Pane, Screen};
+pub use spare::{Spare, Survey};
 pub use update::{Request, update};
 pub use views::{EvictionRow, EvictionState, Lead, NodeDue, Revision, Views, What};
 
@@ -41,7 +45,6 @@ use crate::{
     engine::{Effect, EffectId, Engine, Outcome, Settings, Sight},
     forecast::{Forecast, story::Teller},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    plan::Headroom,
     time::{Span, Timestamp},
 };
 
@@ -61,6 +64,7 @@ pub struct App {
     pub live: Knowledge,
     /// What was known when the user froze the screen, and when that was.
     pub frozen: Option<(Timestamp, Box<Knowledge>)>,
+    ground: Ground,
     sight: Sight,
     begun: Timestamp,
     /// Effects that nobody has taken yet.
@@ -81,7 +85,7 @@ pub struct Knowledge {
     pub forecast: Option<Forecast>,
     pub attention: Attention,
     /// What the cluster could lose when that was last worked out.
-    pub headroom: Option<Headroom>,
+    pub spare: Option<Spare>,
     /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
     nodes_changed: u64,
     /// Counts changes of anything that plans are worked out over; signs of life are not among it.
@@ -136,6 +140,7 @@ impl App {
             screen: Screen::new(themes),
             live: Knowledge::default(),
             frozen: None,
+            ground: Ground::default(),
             sight: Sight::Clear,
             begun: now,
             outbox: VecDeque::new(),
@@ -208,6 +213,12 @@ impl App {
         }
     }
 
+    /// What is kept for plans, where no plan is open any more, or it is too far behind. It is large: letting it go takes a while.
+    pub fn outworn_ground(&mut self) -> Option<Ground> {
+        let unneeded = self.screen.preview.is_none() && self.ground.is_kept();
+        (unneeded || self.ground.is_outworn()).then(|| std::mem::take(&mut self.ground))
+    }
+
     /// Whether anything on screen changes by time alone.
     pub fn counts_down(&self) -> bool {
         self.frozen.is_none() && (!self.live.cluster.nodes().is_empty() || !self.live.feeds.is_empty())
@@ -219,6 +230,7 @@ impl App {
             self.live.cluster.apply(change, &mut applied);
             for applied in applied.drain(..) {
                 self.live.note(&applied);
+                self.ground.note(&applied);
                 if let Some(engine) = &mut self.live.engine {
                     engine.handle_change(&self.live.cluster, &applied, now);
                 }

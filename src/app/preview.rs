@@ -11,6 +11,7 @@ use super::{
     App,
     completion::{Vocabulary, completed},
     filter::{Filter, Filterable},
+    ground::Lent,
     listing::Listing,
     screen::Pane,
 };
@@ -117,6 +118,8 @@ pub struct Done {
     pub what: Worked,
     pub rows: Vec<Row>,
     basis: Basis,
+    /// What the job was lent, on its way back.
+    ground: Option<Snapshot>,
 }
 
 /// What came of it.
@@ -146,7 +149,14 @@ pub enum Row {
     Warning(usize),
     Node(usize),
     Pod(usize),
+    /// Of the pod at the first place, whose replacement stays Pending: what would help.
+    Help(usize, usize),
+    /// A pod that waits for a place, and finds one.
+    Arrival(usize),
+    /// A node that receives pods.
+    Receiver(usize),
     Budget(usize),
+    Moment(usize),
     Kubectl,
     Kordon,
     Call(usize),
@@ -174,28 +184,40 @@ pub struct Job {
     ahead: Span,
     version: ServerVersion,
     basis: Basis,
+    ground: Lent,
     now: Timestamp,
 }
 
 impl App {
     /// What the open plan is to be worked out from anew: it is not of the present wish, or the cluster has changed.
-    pub fn next_plan(&self, now: Timestamp) -> Option<Job> {
+    pub fn next_plan(&mut self, now: Timestamp) -> Option<Job> {
+        let (wish, basis) = self.plan_is_due()?;
+        let wish = wish.clone();
+        // What is kept follows the present, and is of no use to who looks at the past.
+        let asks = wish.verb.asks_for_places() && self.frozen.is_none();
+        let ground = if asks { self.ground.lend() } else { Lent::default() };
+        let shown = self.shown();
+        Some(Job {
+            cluster: shown.cluster.clone(),
+            engine: shown.engine.clone().filter(|_| wish.verb == Verb::Failure),
+            ahead: shown.feeds.ahead(),
+            version: self.settings.version,
+            basis,
+            ground,
+            now: self.shown_at(now),
+            wish,
+        })
+    }
+
+    /// The wish that is behind, and what it is to be worked out over.
+    fn plan_is_due(&self) -> Option<(&Wish, Basis)> {
         let preview = self.screen.preview.as_ref()?;
         let shown = self.shown();
         let is_failure = preview.wish.verb == Verb::Failure;
         let basis = Basis { changes: shown.planned_over, taken: is_failure.then_some(shown.views.taken) };
-        if preview.done.as_ref().is_some_and(|done| done.wish == preview.wish && done.basis == basis) {
-            return None;
-        }
-        Some(Job {
-            wish: preview.wish.clone(),
-            cluster: shown.cluster.clone(),
-            engine: shown.engine.clone().filter(|_| is_failure),
-            ahead: shown.feeds.ahead(),
-            version: self.settings.version,
-            basis,
-            now: self.shown_at(now),
-        })
+        let known =
+            preview.done.as_ref().is_some_and(|done| done.wish == preview.wish && done.basis == basis);
+        (!known).then_some((&preview.wish, basis))
     }
 
     /// Whether somebody waits for the plan: it is not of the present wish.
@@ -205,7 +227,10 @@ impl App {
 
     /// Takes in what came of a job, unless something else is wished for by now. Gives back what it replaces, which
     /// may be large.
-    pub fn planned(&mut self, done: Done, now: Timestamp) -> Option<Done> {
+    pub fn planned(&mut self, mut done: Done, now: Timestamp) -> Option<Done> {
+        if let Some(snapshot) = done.ground.take() {
+            done.ground = self.ground.put_back(snapshot);
+        }
         let Some(preview) = self.screen.preview.as_mut().filter(|preview| preview.wish == done.wish) else {
             return Some(done);
         };
@@ -218,11 +243,12 @@ impl App {
 
 impl App {
     /// Takes in that a job failed, which is a fault of ours: it is not tried again until something has changed.
-    pub fn plan_failed(&mut self, now: Timestamp) {
-        let basis = self.next_plan(now).map(|job| job.basis);
+    pub fn plan_failed(&mut self) {
+        let basis = self.plan_is_due().map(|(_, basis)| basis);
         if let (Some(preview), Some(basis)) = (&mut self.screen.preview, basis) {
             let what = Worked::Nothing("working it out failed: this is a fault of kordon".into());
-            preview.done = Some(Done { wish: preview.wish.clone(), what, rows: Vec::new(), basis });
+            let wish = preview.wish.clone();
+            preview.done = Some(Done { wish, what, rows: Vec::new(), basis, ground: None });
             preview.arranged = None;
         }
     }
@@ -264,7 +290,11 @@ impl Preview {
     /// The pod that the selected row is about.
     pub fn selected_pod(&self) -> Option<&Key> {
         match (self.row(self.list.place())?, &self.done.as_ref()?.what) {
-            (Row::Pod(place), Worked::Plan(plan)) => plan.pods.get(place).map(|pod| &pod.pod),
+            (Row::Pod(place) | Row::Help(place, _), Worked::Plan(plan)) => {
+                plan.pods.get(place).map(|pod| &pod.pod)
+            }
+            (Row::Arrival(place), Worked::Plan(plan)) => plan.arrivals.get(place).map(|pod| &pod.pod),
+            (Row::Moment(place), Worked::Plan(plan)) => plan.timeline.get(place)?.what.pod(),
             (Row::Stays(place), Worked::Failure(failure)) => failure.staying.get(place).map(|(pod, _)| pod),
             _ => None,
         }
@@ -347,6 +377,10 @@ impl Preview {
             }
         }
         self.list.replace(kept);
+        // A title is nothing to stand on, and always has a row under it.
+        if self.list.place() == 0 && !self.list.is_empty() {
+            self.list.begin_below();
+        }
         self.arranged = Some(filter.clone());
     }
 }
@@ -371,6 +405,14 @@ impl Verb {
             Self::Evict => "evict",
             Self::Delete => "delete",
             Self::Failure => "failure of",
+        }
+    }
+
+    /// Whether where pods land is part of the answer.
+    const fn asks_for_places(self) -> bool {
+        match self {
+            Self::Cordon | Self::Label | Self::Failure => false,
+            Self::Uncordon | Self::Taint | Self::Drain | Self::Evict | Self::Delete => true,
         }
     }
 
@@ -450,10 +492,13 @@ impl Wish {
 
 impl Job {
     /// Works the plan out.
-    pub fn work(self) -> Done {
+    pub fn work(mut self) -> Done {
+        let asks = self.wish.verb.asks_for_places();
+        let ground = std::mem::take(&mut self.ground);
+        let ground = asks.then(|| ground.of(&self.cluster, self.version));
         let what = match self.wish.action() {
             Err(text) => Worked::Nothing(text),
-            Ok(Some(action)) => self.plan(action),
+            Ok(Some(action)) => self.plan(action, ground.as_ref()),
             Ok(None) => self.failure(),
         };
         let rows = match &what {
@@ -461,23 +506,17 @@ impl Job {
             Worked::Failure(failure) => rows_of_failure(failure),
             Worked::Nothing(_) => Vec::new(),
         };
-        Done { wish: self.wish, what, rows, basis: self.basis }
+        Done { wish: self.wish, what, rows, basis: self.basis, ground }
     }
 
-    fn plan(&self, action: Action) -> Worked {
+    fn plan(&self, action: Action, ground: Option<&Snapshot>) -> Worked {
         let (cluster, now) = (&self.cluster, self.now);
-        // Where replacements land is worth working out only where pods go.
-        let goes = match &action {
-            Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
-            Action::Taint { .. } | Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => {
-                true
+        let plan = match ground {
+            Some(snapshot) => {
+                let placing = Placing::new(cluster, snapshot.clone(), now);
+                Plan::new(action, cluster, &placing, self.version, now)
             }
-        };
-        let plan = if goes {
-            let placing = Placing::new(cluster, Snapshot::new(cluster, self.version), now);
-            Plan::new(action, cluster, &placing, self.version, now)
-        } else {
-            Plan::new(action, cluster, &Usual { cluster, now }, self.version, now)
+            None => Plan::new(action, cluster, &Usual { cluster, now }, self.version, now),
         };
         match plan {
             Ok(plan) => Worked::Plan(Box::new(plan)),
@@ -543,10 +582,16 @@ fn rows_of_plan(plan: &Plan) -> Vec<Row> {
     section("nodes", (0..plan.nodes.len()).filter(|_| told).map(Row::Node).collect());
     let mut pods: Vec<usize> = (0..plan.pods.len()).collect();
     pods.sort_by_key(|place| urgency(&plan.pods[*place]));
-    section("pods", pods.into_iter().map(Row::Pod).collect());
+    section("pods", pods.iter().copied().map(Row::Pod).collect());
+    let helps =
+        |pod: &usize| (0..plan.pods[*pod].help().len()).map(|help| Row::Help(*pod, help)).collect::<Vec<_>>();
+    section("what would help who stays Pending", pods.iter().flat_map(helps).collect());
+    section("land here from Pending", (0..plan.arrivals.len()).map(Row::Arrival).collect());
+    section("nodes that receive pods", (0..plan.receivers.len()).map(Row::Receiver).collect());
     section("budgets", (0..plan.budgets.len()).map(Row::Budget).collect());
     let kubectl = plan.command.as_ref().map(|_| Row::Kubectl);
     section("commands", kubectl.into_iter().chain([Row::Kordon]).collect());
+    section("timeline", (0..plan.timeline.len()).map(Row::Moment).collect());
     section("API calls", (0..plan.steps.len()).map(Row::Call).collect());
     section("taken for granted", (0..plan.assumptions.len()).map(Row::Assumption).collect());
     rows
@@ -594,7 +639,7 @@ struct Told<'a> {
 impl Told<'_> {
     fn pod(&self) -> Option<&PodPlan> {
         match (self.row, self.what) {
-            (Row::Pod(place), Worked::Plan(plan)) => plan.pods.get(place),
+            (Row::Pod(place) | Row::Help(place, _), Worked::Plan(plan)) => plan.pods.get(place),
             _ => None,
         }
     }
@@ -639,6 +684,19 @@ fn texts_of_plan(plan: &Plan, row: Row, found: &mut dyn FnMut(&str)) {
             found(&pod.verdict.because());
             pod.minds().iter().for_each(|mind| found(mind));
         }
+        Row::Help(pod, help) => {
+            found(&plan.pods[pod].pod.to_string());
+            plan.pods[pod].help().get(help).into_iter().for_each(|help| found(help));
+        }
+        Row::Arrival(place) => {
+            found(&plan.arrivals[place].pod.to_string());
+            found(&plan.arrivals[place].node);
+        }
+        Row::Receiver(place) => found(&plan.receivers[place].node),
+        Row::Moment(place) => {
+            let (subject, word, rest) = plan.timeline[place].what.told();
+            [&*subject, word, &*rest].into_iter().for_each(found);
+        }
         Row::Budget(place) => found(&plan.budgets[place].budget.to_string()),
         Row::Kubectl => plan.command.iter().for_each(|command| found(command)),
         Row::Kordon => plan.action.kordon().iter().for_each(|command| found(command)),
@@ -668,7 +726,11 @@ fn texts_of_failure(failure: &Failure, row: Row, found: &mut dyn FnMut(&str)) {
         | Row::Warning(_)
         | Row::Node(_)
         | Row::Pod(_)
+        | Row::Help(..)
+        | Row::Arrival(_)
+        | Row::Receiver(_)
         | Row::Budget(_)
+        | Row::Moment(_)
         | Row::Kubectl
         | Row::Call(_)
         | Row::Assumption(_)

@@ -22,11 +22,11 @@ use crate::{
     demo::{
         api::{self, Api},
         scenario::{SCENARIOS, Scenario},
-        world::{self, World},
+        world::{self, Scheduling, World},
     },
     engine::{ServerVersion, Settings},
     k8s::connect::Connection,
-    run::controller::Controller,
+    run::{controller::Controller, scheduler::Scheduler},
 };
 
 /// The embedded cluster's name, where others have a context.
@@ -110,6 +110,7 @@ impl EmbeddedCluster {
             pods: args.pods,
             seed: args.seed,
             pod_changes_per_second: args.pod_changes,
+            scheduling: Scheduling::IsElsewhere,
         };
         let world = World::start(&api, clock, &inhabitants, cancel.clone());
         if !args.no_controller {
@@ -121,6 +122,11 @@ impl EmbeddedCluster {
             };
             tasks.spawn(controller.run(cancel.clone()));
         }
+        let scheduler = Scheduler {
+            connection: Connection::embedded(api.client_as("system:kordon-scheduler"), NAME),
+            clock,
+        };
+        tasks.spawn(scheduler.run(cancel.clone()));
         tasks.close();
         Ok(Self { api, clock, address, world, tasks, cancel })
     }

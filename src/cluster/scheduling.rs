@@ -46,6 +46,11 @@ impl SchedulingSpec {
     pub fn speaks_of_pods(&self) -> bool {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
     }
+
+    /// Whether no other pod's coming can make a node do for it.
+    pub fn ignores_other_pods(&self) -> bool {
+        !self.speaks_of_pods() && self.spread.is_empty()
+    }
 }
 
 /// What a pod asks for (component-helpers `resource.PodRequests`).

@@ -44,11 +44,29 @@ pub struct Options {
     pub seed: u64,
     /// Pod changes (as a watch tells them) a second that go on all the time; None: as the scenario wants.
     pub pod_changes_per_second: Option<f64>,
+    pub scheduling: Scheduling,
+}
+
+/// Who places its pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduling {
+    /// A small scheduler of its own.
+    #[default]
+    Own,
+    /// Somebody else who uses the API.
+    IsElsewhere,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { scenario: &SCENARIOS[0], nodes: None, pods: None, seed: 0, pod_changes_per_second: None }
+        Self {
+            scenario: &SCENARIOS[0],
+            nodes: None,
+            pods: None,
+            seed: 0,
+            pod_changes_per_second: None,
+            scheduling: Scheduling::default(),
+        }
     }
 }
 
@@ -67,25 +85,26 @@ impl World {
         let writer = |user: &str| Writer::new(api.client_as(&format!("system:demo-{user}")));
         let (kubelets, orders) = mpsc::channel(INBOX);
         let (workloads, changes) = mpsc::channel(INBOX);
-        let (scheduler, pods) = mpsc::channel(INBOX);
         let starts: Vec<Start> = seed.machines.iter().map(|machine| start(machine, chance, epoch)).collect();
         let all = Kubelets::new(clock, writer("kubelets"), chance, troubles.clone(), starts);
         tasks.spawn(all.run(orders, cancel.clone()));
         let all = Workloads::new(clock, writer("workloads"), chance, troubles.clone());
         tasks.spawn(all.run(changes, cancel.clone()));
-        let one = Scheduler::new(clock, writer("scheduler"), troubles.clone());
-        tasks.spawn(one.run(pods, cancel.clone()));
-
-        let nodes = Feed::new()
+        let mut nodes = Feed::new()
             .deliver(&kubelets, kubelets::Message::Nodes)
-            .deliver(&workloads, workloads::Message::Nodes)
-            .deliver(&scheduler, scheduler::Message::Nodes);
+            .deliver(&workloads, workloads::Message::Nodes);
+        let mut pods = Feed::new()
+            .deliver(&kubelets, kubelets::Message::Pods)
+            .deliver(&workloads, workloads::Message::Pods);
+        if options.scheduling == Scheduling::Own {
+            let (scheduler, inbox) = mpsc::channel(INBOX);
+            let one = Scheduler::new(clock, writer("scheduler"), troubles.clone());
+            tasks.spawn(one.run(inbox, cancel.clone()));
+            nodes = nodes.deliver(&scheduler, scheduler::Message::Nodes);
+            pods = pods.deliver(&scheduler, scheduler::Message::Pods);
+        }
         let client = writer("watches").client();
         tasks.spawn(nodes.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
-        let pods = Feed::new()
-            .deliver(&kubelets, kubelets::Message::Pods)
-            .deliver(&workloads, workloads::Message::Pods)
-            .deliver(&scheduler, scheduler::Message::Pods);
         tasks.spawn(pods.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
         let budgets = Feed::new().deliver(&workloads, workloads::Message::Budgets);
         tasks.spawn(budgets.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));

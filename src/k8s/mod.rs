@@ -10,6 +10,7 @@ pub mod feed;
 pub mod kubeconfig;
 pub mod leadership;
 pub mod proxy;
+pub mod schedule;
 pub mod settings;
 pub mod validation;
 pub mod watch;

@@ -55,7 +55,7 @@ pub async fn carry_out(client: &Client, write: &Write, now: Timestamp) -> Outcom
 }
 
 /// Why a write was not done.
-enum Stop {
+pub(super) enum Stop {
     /// What was read no longer asks for it.
     Outdated,
     Refused(Box<kube::Error>),
@@ -247,6 +247,11 @@ async fn delete_pod(
         | Deletion::Collected { fail: false, .. } => {}
     }
     let grace = matches!(deletion, Deletion::Collected { .. }).then_some(0);
+    delete(client, pod, uid, grace).await
+}
+
+/// Deletes a pod, with its own grace where no other is given.
+pub(super) async fn delete(client: &Client, pod: &Key, uid: &Uid, grace: Option<u32>) -> Result<(), Stop> {
     let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
     let params = DeleteParams {
         preconditions: Some(preconditions),
@@ -257,12 +262,17 @@ async fn delete_pod(
 }
 
 /// The condition that tells why a pod is deleted.
-fn disruption_target(reason: &str, message: &str, now: Timestamp) -> Value {
+pub(super) fn disruption_target(reason: &str, message: &str, now: Timestamp) -> Value {
     json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message,
         "lastTransitionTime": now.to_time()})
 }
 
-async fn patch_status(client: &Client, pod: &Key, metadata: Value, status: Value) -> Result<(), Stop> {
+pub(super) async fn patch_status(
+    client: &Client,
+    pod: &Key,
+    metadata: Value,
+    status: Value,
+) -> Result<(), Stop> {
     let patch = json!({"metadata": metadata, "status": status});
     let request = pods(pod).patch_subresource("status", &pod.name, &as_us(), &Patch::Strategic(patch));
     send(client, request).await.map(drop)
@@ -293,7 +303,7 @@ async fn record(client: &Client, event: &Event, now: Timestamp) -> Result<(), St
 }
 
 /// Preconditions that stand in a patch: another object is never meant, and with a version no other state of it.
-fn locked(uid: &Uid, version: Option<Version>) -> Value {
+pub(super) fn locked(uid: &Uid, version: Option<Version>) -> Value {
     let mut metadata = json!({"uid": uid});
     if let Some(version) = version {
         metadata["resourceVersion"] = version.0.to_string().into();
@@ -309,11 +319,11 @@ fn nodes() -> kube::core::Request {
     kube::core::Request::new("/api/v1/nodes")
 }
 
-fn pods(of: &Key) -> kube::core::Request {
+pub(super) fn pods(of: &Key) -> kube::core::Request {
     kube::core::Request::new(format!("/api/v1/namespaces/{}/pods", of.namespace))
 }
 
-async fn send(
+pub(super) async fn send(
     client: &Client,
     request: Result<Request<Vec<u8>>, kube::core::request::Error>,
 ) -> Result<Value, Stop> {

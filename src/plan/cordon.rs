@@ -1,12 +1,16 @@
 //! Cordon and uncordon (spec/operator-actions.md 1).
 
-use std::sync::Arc;
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
-    Action, NodeChange, NodePlan, Plan, PlanError, nodes_named, permission, rules::Rules, step::Step, warning,
+    Action, Arrival, NodeChange, NodePlan, Plan, PlanError, nodes_named, permission,
+    rules::Rules,
+    step::Step,
+    surroundings::{Landing, Surroundings},
+    warning,
 };
 use crate::{
-    cluster::{Cluster, Node, NodeName},
+    cluster::{Cluster, Node, NodeName, Pod, Taint},
     time::Timestamp,
 };
 
@@ -17,27 +21,73 @@ pub enum Way {
     Uncordon,
 }
 
-pub(super) fn plan(
+pub(super) fn cordon(
     action: &Action,
     cluster: &Cluster,
     names: &[NodeName],
-    way: Way,
     rules: &Rules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
+    let mut plan = plan(action, &nodes, Way::Cordon, rules, now);
+    plan.warnings.splice(0..0, warning::of_closing(cluster, &nodes));
+    Ok(plan)
+}
+
+pub(super) fn uncordon<S: Surroundings>(
+    action: &Action,
+    cluster: &Cluster,
+    names: &[NodeName],
+    surroundings: &S,
+    rules: &Rules,
+    now: Timestamp,
+) -> Result<Plan, PlanError> {
+    let nodes = nodes_named(cluster, names)?;
+    let mut plan = plan(action, &nodes, Way::Uncordon, rules, now);
+    let mut surroundings = surroundings.clone();
+    plan.arrivals = arrivals(cluster, &nodes, &mut surroundings);
+    plan.receivers = surroundings.account().receivers;
+    plan.receivers.retain(|receiver| plan.arrivals.iter().any(|arrival| arrival.node == receiver.node));
+    Ok(plan)
+}
+
+fn plan(action: &Action, nodes: &[Arc<Node>], way: Way, rules: &Rules, now: Timestamp) -> Plan {
     let mut plan = Plan::blank(action, rules, now);
-    for node in &nodes {
+    for node in nodes {
         let (change, step) = change(node, way);
         plan.steps.extend(step);
         plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
     }
-    if way == Way::Cordon {
-        plan.warnings = warning::of_closing(cluster, &nodes);
-    }
-    plan.warnings.extend(warning::of_marks(&nodes, now));
+    plan.warnings.extend(warning::of_marks(nodes, now));
     plan.finish_nodes();
-    Ok(plan)
+    plan
+}
+
+/// Who waits for a place and finds one on these nodes once they are open: the most important first, then who was
+/// there first.
+fn arrivals<S: Surroundings>(cluster: &Cluster, nodes: &[Arc<Node>], surroundings: &mut S) -> Vec<Arrival> {
+    for node in nodes.iter().filter(|node| node.unschedulable) {
+        surroundings.alter(Arc::new(opened(node)));
+    }
+    let waits = |pod: &&Arc<Pod>| pod.node.is_none() && pod.termination.is_none() && !pod.is_finished();
+    let mut waiting: Vec<&Arc<Pod>> = cluster.pods().iter().filter(waits).collect();
+    waiting.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
+    let mut arrivals = Vec::new();
+    for pod in waiting {
+        if let Landing::Node { node, why } = surroundings.land(pod, &BTreeSet::new())
+            && nodes.iter().any(|open| open.name == node)
+        {
+            arrivals.push(Arrival { pod: pod.key.clone(), node, why });
+        }
+    }
+    arrivals
+}
+
+/// The node as it is soon after it was uncordoned: the controller takes the taint off that stands for the cordon.
+fn opened(node: &Node) -> Node {
+    let stays = |taint: &&Taint| *taint.key != *warning::UNSCHEDULABLE;
+    let taints = node.taints.iter().filter(stays).cloned().collect();
+    Node { unschedulable: false, taints, ..node.clone() }
 }
 
 /// What is written to a node; nothing where it is so already.

@@ -12,7 +12,7 @@ use super::{
     placing,
 };
 use crate::{
-    cluster::{Cluster, NodeName, Pod, SchedulingSpec, ZoneKey},
+    cluster::{Cluster, NodeName, Pod, ZoneKey},
     placement::{PodShape, Snapshot},
 };
 
@@ -72,7 +72,26 @@ impl<T: fmt::Display> Losses<T> {
     }
 }
 
+impl<T: fmt::Display> Losses<T> {
+    /// `any node`, or which not; none where nothing was tried.
+    fn in_short(&self, one: &str) -> Option<String> {
+        let Some(Loss { of, pending, .. }) = &self.worst else {
+            return (self.tried > 0).then(|| format!("any {one}"));
+        };
+        Some(match self.short {
+            0 | 1 => format!("not {one} {of} ({pending} Pending)"),
+            short => format!("not {short} of {} {one}s ({of}: {pending} Pending)", self.tried),
+        })
+    }
+}
+
 impl Headroom {
+    /// `any node, not zone b (12 Pending)`: what can be lost, for a narrow place.
+    pub fn in_short(&self) -> String {
+        let words = self.nodes.in_short("node").into_iter().chain(self.zones.in_short("zone"));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
     /// Whether any node and any zone can be lost.
     pub fn is_enough(&self) -> bool {
         self.nodes.worst.is_none() && self.zones.worst.is_none()
@@ -141,16 +160,11 @@ fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, o
             None if shape.obstacle().is_some() => {}
             None => {
                 pending += 1;
-                if minds_its_own(&shape.spec) {
+                if shape.spec.ignores_other_pods() {
                     in_vain.push(shape);
                 }
             }
         }
     }
     Loss { of, pending, pods: homeless.len() }
-}
-
-/// Whether no other pod's coming can make a node do for it.
-fn minds_its_own(spec: &SchedulingSpec) -> bool {
-    !spec.speaks_of_pods() && spec.spread.is_empty()
 }

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::surroundings::Landing;
 use crate::{
-    cluster::{Key, Name, NodeName},
+    cluster::{Key, Name, NodeName, quantity},
     placement::{
-        Help, Load, Obstacle, Placement, Reason, Reservation, Scored, Tether, Unschedulable, tether,
+        Help, Load, Obstacle, Placement, Reason, Reservation, Scored, Share, Tether, Unschedulable, tether,
     },
 };
 
@@ -52,6 +52,28 @@ pub struct Receiver {
     pub node: NodeName,
     pub before: Load,
     pub after: Load,
+}
+
+impl Receiver {
+    /// What is taken of each resource before and after, in words.
+    pub fn shares(&self) -> [(&'static str, String); 3] {
+        let Self { before, after, .. } = self;
+        [
+            ("pods", share("pods", before.pods.taken, after.pods)),
+            ("cpu", share("cpu", before.cpu_milli.taken, after.cpu_milli)),
+            ("memory", share("memory", before.memory_bytes.taken, after.memory_bytes)),
+        ]
+    }
+}
+
+/// `3 -> 5 of 110 (4 %)`
+pub fn share(resource: &str, before: i64, after: Share) -> String {
+    let amount = |amount| quantity::amount(resource, amount);
+    let percent = match after.offered {
+        offered if offered > 0 => format!(" ({} %)", after.taken.saturating_mul(100) / offered),
+        _ => String::new(),
+    };
+    format!("{} -> {} of {}{percent}", amount(before), amount(after.taken), amount(after.offered))
 }
 
 /// What a run has to tell beside its course.

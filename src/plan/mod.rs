@@ -90,8 +90,10 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// By node in that order, then in the order in which they are tried; skipped ones last.
     pub pods: Vec<PodPlan>,
-    /// The nodes that receive replacements, by name; empty where nobody works placements out.
+    /// The nodes that receive pods, by name; empty where nobody works placements out.
     pub receivers: Vec<Receiver>,
+    /// Pods that wait for a place and find one by this; empty where nobody works placements out.
+    pub arrivals: Vec<Arrival>,
     /// The budgets that the pods meet, by name.
     pub budgets: Vec<BudgetPlan>,
     /// What would be written, in order.
@@ -191,6 +193,15 @@ pub struct PodPlan {
     pub ready_again: Option<Timestamp>,
     /// What the times are worth.
     pub quality: Quality,
+}
+
+/// A pod that waited for a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub pod: Key,
+    /// Where it finds one.
+    pub node: NodeName,
+    pub why: Name,
 }
 
 /// A budget that the pods of a plan meet.
@@ -295,11 +306,9 @@ impl Plan {
     ) -> Result<Self, PlanError> {
         let rules = Rules::of(version);
         match &action {
-            Action::Cordon { nodes } => {
-                cordon::plan(&action, cluster, nodes, cordon::Way::Cordon, &rules, now)
-            }
+            Action::Cordon { nodes } => cordon::cordon(&action, cluster, nodes, &rules, now),
             Action::Uncordon { nodes } => {
-                cordon::plan(&action, cluster, nodes, cordon::Way::Uncordon, &rules, now)
+                cordon::uncordon(&action, cluster, nodes, surroundings, &rules, now)
             }
             Action::Taint { nodes, edits } => {
                 taint::plan(&action, cluster, nodes, edits, surroundings, &rules, now)
@@ -345,6 +354,7 @@ impl Plan {
             nodes: Vec::new(),
             pods: Vec::new(),
             receivers: Vec::new(),
+            arrivals: Vec::new(),
             budgets: Vec::new(),
             steps: Vec::new(),
             timeline: Vec::new(),

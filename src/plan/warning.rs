@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 use super::{
     budget::Numbers,
     owner::{self, Found, Return},
+    words::several,
 };
 use crate::{
     cluster::{
@@ -190,13 +191,17 @@ impl fmt::Display for Warning {
                 write!(f, "the kubelet of {node} is silent: pods deleted there stay Terminating")
             }
             Self::NotSelectedStay { node, pods } => {
-                write!(f, "{pods} pods that are not selected stay on {node}: it is not empty")
+                let pods =
+                    several(*pods, "pod that is not selected stays", "pods that are not selected stay");
+                write!(f, "{pods} on {node}: it is not empty")
             }
             Self::BudgetsIgnored { pods, held } => {
-                write!(f, "budgets are ignored: {held} of {pods} pods would have been held back")
+                let pods = several(*pods, "pod", "pods");
+                write!(f, "budgets are ignored: {held} of {pods} would have been held back")
             }
             Self::HalfDrained { node, pods } => {
-                write!(f, "{node} ends cordoned with {pods} pods that cannot go")
+                let pods = several(*pods, "pod", "pods");
+                write!(f, "{node} ends cordoned with {pods} that cannot go")
             }
             Self::CapacityEnds { node, pod, why } => {
                 write!(
@@ -237,7 +242,7 @@ impl fmt::Display for Warning {
 const CRITICAL: i32 = 2_000_000_000;
 
 /// The key of the taint that mirrors a cordon.
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Whether a pod's priority is a system's own.
 pub fn is_critical(pod: &Pod) -> bool {

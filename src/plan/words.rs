@@ -1,7 +1,9 @@
 //! Words about plans that the screen and the command line have in common.
 
-use super::{Action, NodeChange, Plan, PodPlan, Prospect, Totals, Verdict, kubectl, surroundings::Landing};
-use crate::time::Span;
+use super::{
+    Action, Happening, NodeChange, Plan, PodPlan, Prospect, Totals, Verdict, kubectl, surroundings::Landing,
+};
+use crate::{cluster::Key, time::Span};
 
 /// What the numbers of [`Totals::counted`] are of.
 pub const COUNTED: [&str; 11] = [
@@ -29,7 +31,7 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
 }
 
 /// The count with the words that go with it.
-fn several(count: usize, one: &str, many: &str) -> String {
+pub fn several(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
@@ -116,6 +118,41 @@ impl Plan {
     }
 }
 
+impl Happening {
+    /// Whom it happens to, a word for it that reads well in a column, and the rest.
+    pub fn told(&self) -> (String, &'static str, String) {
+        let (word, rest) = match self {
+            Self::NodeStarts { .. } => ("begins", String::new()),
+            Self::NodeEnds { .. } => ("ends", String::new()),
+            Self::Leaves { .. } => ("leaves", String::new()),
+            Self::Refused { budget: Some(budget), .. } => {
+                ("refused", format!("by {budget}; it is tried again"))
+            }
+            Self::Refused { budget: None, .. } => ("refused", "it is tried again".into()),
+            Self::Gone { .. } => ("gone", String::new()),
+            Self::Replaced { landing, .. } => ("replaced", landing.words()),
+            Self::Ready { .. } => ("ready", "its replacement".into()),
+            Self::GaveUp { .. } => ("given up", "the time allowed is over".into()),
+        };
+        let subject = match self {
+            Self::NodeStarts { node } | Self::NodeEnds { node } => node.to_string(),
+            _ => self.pod().map(ToString::to_string).unwrap_or_default(),
+        };
+        (subject, word, rest)
+    }
+
+    /// The pod that it happens to, or that is replaced.
+    pub const fn pod(&self) -> Option<&Key> {
+        match self {
+            Self::Leaves { pod } | Self::Refused { pod, .. } | Self::Gone { pod } | Self::GaveUp { pod } => {
+                Some(pod)
+            }
+            Self::Replaced { of, .. } | Self::Ready { of } => Some(of),
+            Self::NodeStarts { .. } | Self::NodeEnds { .. } => None,
+        }
+    }
+}
+
 impl Totals {
     /// The pods by what becomes of them, in the order of [`COUNTED`].
     pub const fn counted(&self) -> [usize; 11] {
@@ -161,6 +198,13 @@ impl Verdict {
 }
 
 impl PodPlan {
+    /// What would help its replacement, where that stays Pending.
+    pub fn help(&self) -> Vec<String> {
+        let pending = matches!(self.landing, Some(Landing::Nowhere { .. }));
+        let help = self.judgement.as_ref().filter(|_| pending).and_then(|judgement| judgement.help.as_ref());
+        help.map(|help| help.words()).unwrap_or_default()
+    }
+
     /// What to mind about it.
     pub fn minds(&self) -> Vec<String> {
         let mut minds: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();

@@ -9,7 +9,7 @@ use kordon::{
     engine::{Footing, Outcome, Settings},
     forecast::Forecast,
     k8s::{
-        feed::FeedEvent,
+        feed::{FeedEvent, FeedKind},
         watch::{self as k8s_watch, WatchOptions},
     },
     time::Span,
@@ -62,7 +62,12 @@ impl Observer {
         let cancel = CancellationToken::new();
         let clock = Clock::system();
         let (send, feeds) = mpsc::channel(256);
-        let options = WatchOptions { version: settings.version, no_pods: false, request_timeout: None };
+        let options = WatchOptions {
+            version: settings.version,
+            kinds: &FeedKind::ALL,
+            no_pods: false,
+            request_timeout: None,
+        };
         k8s_watch::spawn(client, options, clock, send, cancel.clone());
         let (facts, themes) = (Facts::default(), Vec::new());
         let options = Options { facts, settings, mode: Mode::DryRun, duty: Duty::Shadow, themes };

@@ -425,6 +425,18 @@ impl Story {
         }
         self.app.refresh(self.now);
         self.plan();
+        self.survey();
+    }
+
+    /// Works out what the cluster could lose, as the loop has it done beside it, now and then.
+    fn survey(&mut self) {
+        let before = self.app.live.spare.as_ref().map_or(Timestamp::EPOCH, |spare| spare.at);
+        if self.now.since(before) < Span::from_secs(30) {
+            return;
+        }
+        if let Some(spare) = self.app.next_survey(self.now).and_then(|survey| survey.work(|| true)) {
+            self.app.surveyed(spare);
+        }
     }
 
     /// Works the open plan out, as the loop has it done beside it.

@@ -8,8 +8,8 @@ use crate::{
     cluster::NodeName,
     placement::{Load, Scored, Scorer},
     plan::{
-        BudgetPlan, Displaced, Happening, Judgement, Landing, Lost, Moment, NodeChange, NodeDrain, NodePlan,
-        Plan, PodPlan, Receiver, Step, Verdict, Window, budget::Numbers, undo::Back,
+        Arrival, BudgetPlan, Displaced, Happening, Judgement, Landing, Lost, Moment, NodeChange, NodeDrain,
+        NodePlan, Plan, PodPlan, Receiver, Step, Verdict, Window, budget::Numbers, undo::Back,
     },
     time::Timestamp,
 };
@@ -32,8 +32,10 @@ pub struct Report {
     pub totals: TotalsReport,
     pub nodes: Vec<NodeReport>,
     pub pods: Vec<PodReport>,
-    /// The nodes that receive replacements.
+    /// The nodes that receive pods.
     pub receivers: Vec<ReceiverReport>,
+    /// Pods that wait for a place, and find one by this.
+    pub arrivals: Vec<ArrivalReport>,
     pub budgets: Vec<BudgetReport>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
@@ -208,6 +210,17 @@ pub struct ReceiverReport {
     pub offers: LoadReport,
 }
 
+/// A pod that waited for a place.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArrivalReport {
+    pub namespace: String,
+    pub pod: String,
+    pub node: NodeName,
+    /// Why there.
+    pub text: String,
+}
+
 /// Requests, or what a node offers.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -309,6 +322,7 @@ impl Report {
             nodes: plan.nodes.iter().map(|node| self::node(node, made)).collect(),
             pods: plan.pods.iter().map(|pod| self::pod(pod, made)).collect(),
             receivers: plan.receivers.iter().map(ReceiverReport::new).collect(),
+            arrivals: plan.arrivals.iter().map(ArrivalReport::new).collect(),
             budgets: plan.budgets.iter().map(budget).collect(),
             warnings: plan
                 .warnings
@@ -531,6 +545,14 @@ impl ReceiverReport {
     }
 }
 
+impl ArrivalReport {
+    fn new(arrival: &Arrival) -> Self {
+        let Arrival { pod, node, why } = arrival;
+        let (namespace, pod) = (pod.namespace.to_string(), pod.name.to_string());
+        Self { namespace, pod, node: node.clone(), text: format!("{node} ({why})") }
+    }
+}
+
 fn budget(budget: &BudgetPlan) -> BudgetReport {
     let numbers = |numbers: Numbers| NumbersReport {
         expected: numbers.expected,
@@ -733,6 +755,7 @@ mod tests {
                 quality: "guess",
             }],
             receivers: vec![ReceiverReport::full()],
+            arrivals: vec![ArrivalReport { namespace: text(), pod: text(), node: "n2".into(), text: text() }],
             budgets: vec![BudgetReport {
                 namespace: text(),
                 name: text(),

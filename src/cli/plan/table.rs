@@ -4,9 +4,15 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     super::columns::{none, section, shown},
-    report::{BudgetReport, LoadReport, NodeReport, PodReport, ReceiverReport, Report, WindowReport},
+    report::{
+        ArrivalReport, BudgetReport, LoadReport, NodeReport, PodReport, ReceiverReport, Report, WindowReport,
+    },
 };
-use crate::{cluster::quantity, placement::Reservation, plan::words, time::Span};
+use crate::{
+    placement::{Reservation, Share},
+    plan::{judgement::share, words},
+    time::Span,
+};
 
 /// Renders the whole plan; text from the cluster is shown, not obeyed.
 pub fn render(report: &Report) -> String {
@@ -172,6 +178,9 @@ fn placements(out: &mut String, report: &Report) {
     }
     section(out, ["STAYS PENDING", "WHY"], pending);
     section(out, ["DISPLACED", "BY THE REPLACEMENT OF"], displaced);
+    let arrives =
+        |arrival: &ArrivalReport| [format!("{}/{}", arrival.namespace, arrival.pod), arrival.text.clone()];
+    section(out, ["LANDS FROM PENDING", "ON"], report.arrivals.iter().map(arrives).collect());
     let receivers = report.receivers.iter().map(receiver).collect();
     section(out, ["RECEIVES", "PODS", "CPU", "MEMORY"], receivers);
     if !not_modelled.is_empty() {
@@ -190,12 +199,7 @@ pub fn not_modelled_words(word: &str) -> String {
 pub fn receiver(receiver: &ReceiverReport) -> [String; 4] {
     let ReceiverReport { node, before, after, offers } = receiver;
     let share = |resource: &str, of: fn(&LoadReport) -> i64| {
-        let amount = |load: &LoadReport| quantity::amount(resource, of(load));
-        let percent = match of(offers) {
-            offered if offered > 0 => format!(" ({} %)", of(after).saturating_mul(100) / offered),
-            _ => String::new(),
-        };
-        format!("{} -> {} of {}{percent}", amount(before), amount(after), amount(offers))
+        share(resource, of(before), Share { offered: of(offers), taken: of(after) })
     };
     [
         node.to_string(),

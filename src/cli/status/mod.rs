@@ -10,11 +10,7 @@ use super::{
     connection::ConnectionArgs,
     once::{Asked, OnceArgs},
 };
-use crate::{
-    placement::Snapshot,
-    plan::{Headroom, headroom},
-    time::Span,
-};
+use crate::time::Span;
 use report::Report;
 
 #[derive(Args, Debug)]
@@ -30,7 +26,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Fai
     let mut asked = Asked::ask(&args.once, connection, args.no_pods).await?;
     asked.foresee();
     if !args.no_pods {
-        asked.app.live.headroom = what_it_can_lose(&asked);
+        survey(&mut asked);
     }
     args.once.output.print(&Report::new(&asked.app, asked.at), table::render)?;
     asked.done()
@@ -39,10 +35,10 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Fai
 /// How long working out what the cluster can lose may take: on very large ones the answer is given without it.
 const PATIENCE: Span = Span::from_secs(5);
 
-fn what_it_can_lose(asked: &Asked) -> Option<Headroom> {
-    let live = &asked.app.live;
-    live.layout()?;
-    let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
+fn survey(asked: &mut Asked) {
+    let Some(survey) = asked.app.next_survey(asked.at) else { return };
     let until = asked.clock.now() + PATIENCE;
-    headroom(&live.cluster, &snapshot, || asked.clock.now() < until)
+    if let Some(spare) = survey.work(|| asked.clock.now() < until) {
+        asked.app.surveyed(spare);
+    }
 }

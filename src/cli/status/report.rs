@@ -242,7 +242,7 @@ impl Report {
             zones: views.zones.iter().map(zone).collect(),
             nodes: nodes.map(|node| node_report(app, node, now)).collect(),
             evictions: evictions(app, now),
-            headroom: knowledge.headroom.as_ref().map(headroom_report),
+            headroom: knowledge.spare.as_ref().map(|spare| headroom_report(&spare.headroom)),
         }
     }
 }

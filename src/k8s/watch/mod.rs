@@ -50,6 +50,8 @@ use crate::{clock::Clock, cluster::NodeName, engine::ServerVersion};
 pub struct WatchOptions {
     /// The server's version decides paths and whether lists may be streamed.
     pub version: ServerVersion,
+    /// Of which kinds.
+    pub kinds: &'static [FeedKind],
     /// Leaves the pods out (`--no-pods`), and with them most of the traffic.
     pub no_pods: bool,
     /// How long one request that is not a watch may take; none: a minute.
@@ -101,7 +103,7 @@ pub fn spawn(
 async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
     let mut tasks = JoinSet::new();
     let mut kinds = std::collections::BTreeMap::new();
-    for kind in FeedKind::ALL {
+    for kind in shared.options.kinds.iter().copied() {
         if let Some(task) = start(kind, &shared, &mut tasks) {
             kinds.insert(task.id(), kind);
         }

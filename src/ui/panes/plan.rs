@@ -1,5 +1,7 @@
 //! The plan: what an action would do, or what a failure would lead to. Nothing is written by it.
 
+mod landing;
+
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -46,6 +48,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_totals(scene, preview, inner, buf);
     let selected = preview.row(preview.list.place());
     let whole = preview.done.as_ref().and_then(|done| whole(done, selected?));
+    // What fits into its own line is not said twice.
+    let is_cut = |text: &String| text::width(text) + 4 > usize::from(inner.width);
+    let whole = whole.filter(|text| !matches!(selected, Some(Row::Warning(_))) || is_cut(text));
     let inner = explain(scene, Pane::Plan, whole, inner, buf);
     let page = usize::from(inner.height);
     let Some(done) = preview.done.as_ref().filter(|_| !preview.list.is_empty()) else {
@@ -383,7 +388,11 @@ fn cells_of_plan(scene: &Scene, plan: &Plan, row: Row) -> Vec<Cell> {
         Row::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
         Row::Node(place) => node(scene, &plan.nodes[place], plan.made),
         Row::Pod(place) => pod(scene, &plan.pods[place], plan.made),
+        Row::Help(pod, place) => landing::help(scene, &plan.pods[pod], place),
+        Row::Arrival(place) => landing::arrival(scene, &plan.arrivals[place]),
+        Row::Receiver(place) => landing::receiver(scene, &plan.receivers[place]),
         Row::Budget(place) => budget(scene, &plan.budgets[place]),
+        Row::Moment(place) => landing::moment(scene, &plan.timeline[place], plan.made),
         Row::Kubectl => command(plan.command.as_deref().unwrap_or_default()),
         Row::Kordon => {
             let text = plan.action.kordon().unwrap_or_default();
@@ -445,7 +454,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> Vec<Cell> {
     let mut words = if drain.refused {
         drain.refusals.first().cloned().unwrap_or_default()
     } else {
-        format!("empty: {ends}; {} pods stay", drain.remaining)
+        format!("empty: {ends}; {}", words::several(drain.remaining, "pod stays", "pods stay"))
     };
     if let Some(budget) = &drain.dominated_by {
         words += &format!("; held up by {budget}");
@@ -566,7 +575,11 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
         | Row::Warning(_)
         | Row::Node(_)
         | Row::Pod(_)
+        | Row::Help(..)
+        | Row::Arrival(_)
+        | Row::Receiver(_)
         | Row::Budget(_)
+        | Row::Moment(_)
         | Row::Kubectl
         | Row::Call(_)
         | Row::Assumption(_) => Vec::new(),
@@ -577,6 +590,11 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
 fn whole(done: &Done, row: Row) -> Option<String> {
     match (&done.what, row) {
         (Worked::Plan(plan), Row::Pod(place)) => Some(whole_pod(plan.pods.get(place)?, plan.made)),
+        (Worked::Plan(plan), Row::Help(pod, place)) => plan.pods.get(pod)?.help().get(place).cloned(),
+        (Worked::Plan(plan), Row::Moment(place)) => {
+            let (subject, word, rest) = plan.timeline.get(place)?.what.told();
+            Some(format!("{subject} {word} {rest}"))
+        }
         (Worked::Plan(plan), Row::Warning(place)) => plan.warnings.get(place).map(ToString::to_string),
         (Worked::Plan(plan), Row::Node(place)) => {
             let node = plan.nodes.get(place)?;

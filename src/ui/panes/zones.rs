@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// ```text
-/// ─ 1 Zones  2 · 1 disrupted ────────────────────────────────────────────────────────────────────────
+/// ─ 1 Zones  2 · 1 disrupted · can lose any node, not zone eu/a (12 Pending) ───────────────────────
 ///   zone  state              not ready  of threshold         taints nodes at              queue  next slots  waiting
 /// ● eu/a  Normal               1 of 10  ━━────── 10% / 55%   0.1/s full rate                  2  4s 14s      any of n-3 n-7
 /// ◐ eu/b  PartialDisruption    6 of 10  ━━━━━━━━ 60% / 55%   0/s stopped: at most 50 nodes    1  none while stopped  n-9
@@ -62,13 +62,32 @@ fn facts(scene: &Scene) -> Runs {
         zones.iter().filter(|zone| !matches!(zone.state, ZoneState::Normal | ZoneState::Initial)).count();
     let runs = Runs::new(&text::count(zones.len()), scene.style(Role::Dim));
     if disrupted == 0 {
-        return runs;
+        return spare(scene, runs);
     }
     if all_down(scene) {
         let words = " · every zone is down: the controller doubts itself and evicts nobody";
         return runs.and(words, scene.style(Role::ZoneFull));
     }
-    runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial))
+    spare(scene, runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial)))
+}
+
+/// ` · can lose any node, any zone`, with its age where that is no longer sure.
+fn spare(scene: &Scene, runs: Runs) -> Runs {
+    let faint = scene.style(Role::Faint);
+    let Some(spare) = &scene.shown.spare else {
+        let soon = scene.shown.layout().is_some();
+        return if soon { runs.and(" · working out what it can lose", faint) } else { runs };
+    };
+    let words = spare.headroom.in_short();
+    if words.is_empty() {
+        return runs;
+    }
+    let role = if spare.headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
+    let runs = runs.and(" · ", faint).and(&format!("can lose {words}"), scene.style(role));
+    match scene.shown.spare_is_of(scene.now) {
+        Some(at) => runs.and(&format!(" ({} ago)", text::age(scene.now, at)), faint),
+        None => runs,
+    }
 }
 
 fn columns(scene: &Scene) -> Vec<Column> {

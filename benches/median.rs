@@ -1,0 +1,23 @@
+//! Measuring: the median of some runs, for a machine is rarely alone with one.
+
+use std::time::{Duration, Instant};
+
+/// The median of what twenty runs take, each given afresh what it may change.
+pub fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
+    median_of(20, given, run)
+}
+
+/// The same of so many runs.
+#[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
+pub fn median_of<T>(runs: usize, given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
+    let mut times: Vec<Duration> = (0..runs)
+        .map(|_| {
+            let mut given = given();
+            let begun = Instant::now();
+            run(&mut given);
+            begun.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[runs / 2]
+}

@@ -1,0 +1,54 @@
+//! What a scheduler writes: where a pod goes, why it goes nowhere, and who makes room for it.
+
+use kube::{Client, api::PostParams};
+use serde_json::json;
+
+use super::write::{Stop, delete, disruption_target, locked, patch_status, pods, send};
+use crate::{
+    cluster::{Key, NodeName, Uid},
+    engine::Outcome,
+    time::Timestamp,
+};
+
+/// Binds a pod to a node, once and for all.
+pub async fn bind(client: &Client, pod: &Key, uid: &Uid, node: &NodeName) -> Outcome {
+    let body = json!({
+        "apiVersion": "v1", "kind": "Binding",
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    let params = PostParams::default();
+    let request = pods(pod).create_subresource("binding", &pod.name, &params, body.to_string().into_bytes());
+    told(send(client, request).await.map(drop))
+}
+
+/// Says on a pod that it has no place, and why; and where room is made for it, if anywhere.
+pub async fn refuse(
+    client: &Client,
+    pod: &Key,
+    uid: &Uid,
+    why: &str,
+    room_on: Option<&NodeName>,
+    now: Timestamp,
+) -> Outcome {
+    let mut status = json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": why, "lastTransitionTime": now.to_time()}]});
+    if let Some(node) = room_on {
+        status["nominatedNodeName"] = json!(node);
+    }
+    told(patch_status(client, pod, locked(uid, None), status).await)
+}
+
+/// Deletes a pod that is to make room, with its own grace, and says on it before why that is.
+pub async fn displace(client: &Client, victim: &Key, uid: &Uid, now: Timestamp) -> Outcome {
+    let target = disruption_target("PreemptionByScheduler", "makes room for a pod of higher priority", now);
+    let marked = patch_status(client, victim, locked(uid, None), json!({"conditions": [target]})).await;
+    if marked.is_err() {
+        return told(marked);
+    }
+    told(delete(client, victim, uid, None).await)
+}
+
+fn told(done: Result<(), Stop>) -> Outcome {
+    done.map_or_else(Outcome::from, |()| Outcome::Done)
+}

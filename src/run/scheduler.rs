@@ -1,0 +1,335 @@
+//! kordon as the scheduler of the embedded cluster: watches it, places one pod after the other, and says why a pod has
+//! no place.
+//!
+//! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletions of who has to
+//! make room. Where a pod goes is the placement's to say, so that it lands where plans said it would; among equally
+//! good nodes it takes the first by name, as plans do.
+
+mod queue;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::queue::Queue;
+use crate::{
+    clock::Clock,
+    cluster::{Applied, Change, Cluster, Delta, Event, Key, NodeName, Pod, Uid, WorkloadKind},
+    engine::Outcome,
+    k8s::{
+        connect::Connection,
+        feed::{FeedEvent, FeedKind},
+        schedule,
+        watch::{self, WatchOptions},
+    },
+    placement::{self, Displacement, PodShape, Preemption, Snapshot, Unschedulable},
+    plan::judgement::reasons,
+};
+
+/// The scheduler of a cluster.
+pub struct Scheduler {
+    pub connection: Connection,
+    pub clock: Clock,
+}
+
+/// What it reads: all that bears on where pods may be.
+const READS: &[FeedKind] = &[
+    FeedKind::Nodes,
+    FeedKind::Pods,
+    FeedKind::Budgets,
+    FeedKind::Workloads(WorkloadKind::ReplicaSet),
+    FeedKind::Workloads(WorkloadKind::StatefulSet),
+    FeedKind::Workloads(WorkloadKind::ReplicationController),
+    FeedKind::Namespaces,
+    FeedKind::Services,
+    FeedKind::Claims,
+    FeedKind::Volumes,
+    FeedKind::StorageClasses,
+    FeedKind::CsiNodes,
+];
+
+/// Messages of the watches that wait to be taken in. When it is full, the watches wait.
+const EVENTS: usize = 256;
+
+impl Scheduler {
+    /// Places pods until `cancel`.
+    pub async fn run(self, cancel: CancellationToken) {
+        let (heard, feeds) = mpsc::channel(EVENTS);
+        let Connection { version, request_timeout, .. } = self.connection;
+        let watch = WatchOptions { version, kinds: READS, no_pods: false, request_timeout };
+        watch::spawn(self.connection.client.clone(), watch, self.clock, heard, cancel.clone());
+        let work = Work {
+            connection: self.connection,
+            clock: self.clock,
+            cluster: Cluster::default(),
+            snapshot: None,
+            queue: Queue::default(),
+            assumed: BTreeMap::new(),
+            in_vain: Vec::new(),
+            told: BTreeMap::new(),
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = work.go_on(feeds) => tracing::error!("the scheduler has lost its watches"),
+        }
+    }
+}
+
+/// What it knows and has in hand.
+struct Work {
+    connection: Connection,
+    clock: Clock,
+    cluster: Cluster,
+    /// None until everything has been listed.
+    snapshot: Option<Snapshot>,
+    queue: Queue,
+    /// Pods that were bound, until the watch tells of it: what it tells of them before is out of date.
+    assumed: BTreeMap<Key, (Uid, NodeName)>,
+    /// What found no place since something last made room, and why: its like needs not look.
+    in_vain: Vec<(PodShape, String)>,
+    /// What has been said on pods without a place.
+    told: BTreeMap<Key, String>,
+}
+
+impl Work {
+    /// Goes on until the watches end.
+    async fn go_on(mut self, mut feeds: mpsc::Receiver<FeedEvent>) {
+        loop {
+            while let Ok(event) = feeds.try_recv() {
+                self.hear(event);
+            }
+            self.queue.wake(self.clock.now());
+            if self.snapshot.is_some()
+                && let Some(pod) = self.queue.pop()
+            {
+                self.schedule(&pod).await;
+                // One that looks at thousands of nodes for a pod lets others have their turn before the next.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let wakes = self.queue.wakes_at().filter(|_| self.snapshot.is_some());
+            tokio::select! {
+                event = feeds.recv() => match event {
+                    Some(event) => self.hear(event),
+                    None => return,
+                },
+                () = self.clock.sleep_until(wakes.unwrap_or_default()), if wakes.is_some() => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, event: FeedEvent) {
+        match event {
+            FeedEvent::Changes(changes) => {
+                let changes = changes.into_iter().map(|change| self.as_assumed(change)).collect();
+                self.take_in(changes);
+            }
+            FeedEvent::Trouble(text) => tracing::warn!(text, "the scheduler's watches"),
+            FeedEvent::Health(..) | FeedEvent::ClockDifference(_) => {}
+        }
+        if self.snapshot.is_none() && self.knows_all() {
+            self.snapshot = Some(Snapshot::new(&self.cluster, self.connection.version));
+        }
+    }
+
+    /// Whether everything that it reads has been listed.
+    fn knows_all(&self) -> bool {
+        READS.iter().all(|kind| match kind {
+            FeedKind::Nodes => self.cluster.nodes().is_synced(),
+            FeedKind::Pods => self.cluster.pods().is_synced(),
+            FeedKind::Budgets => self.cluster.budgets().is_synced(),
+            FeedKind::Workloads(kind) => self.cluster.workloads(*kind).is_synced(),
+            FeedKind::Namespaces => self.cluster.namespaces().is_synced(),
+            FeedKind::Services => self.cluster.services().is_synced(),
+            FeedKind::Claims => self.cluster.claims().is_synced(),
+            FeedKind::Volumes => self.cluster.volumes().is_synced(),
+            FeedKind::StorageClasses => self.cluster.storage_classes().is_synced(),
+            FeedKind::CsiNodes => self.cluster.csi_nodes().is_synced(),
+            FeedKind::Leases | FeedKind::PriorityClasses | FeedKind::Leader => true,
+        })
+    }
+
+    /// A change in which a pod that was bound is on its node, if the watch does not know yet.
+    fn as_assumed(&mut self, mut change: Change) -> Change {
+        match &mut change {
+            Change::Pod(Event::Listed(pod) | Event::Applied(pod) | Event::Foretold(pod)) => {
+                match self.assumed.get(&pod.key) {
+                    Some((uid, node)) if *uid == pod.uid && pod.node.is_none() => {
+                        pod.node = Some(node.clone());
+                    }
+                    Some(_) => _ = self.assumed.remove(&pod.key),
+                    None => {}
+                }
+            }
+            Change::Pod(Event::Deleted(pod)) => _ = self.assumed.remove(pod),
+            _ => {}
+        }
+        change
+    }
+
+    fn take_in(&mut self, changes: Vec<Change>) {
+        let mut applied = Vec::new();
+        for change in changes {
+            self.cluster.apply(change, &mut applied);
+        }
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.follow(&applied, &self.cluster);
+        }
+        let (mut room, mut company) = (false, false);
+        for applied in &applied {
+            match applied {
+                Applied::Node(delta) => {
+                    let same = matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.says_the_same_as(new));
+                    room |= !same;
+                }
+                Applied::Pod(delta) => {
+                    self.follow(delta);
+                    room |= makes_room(delta);
+                    company |= is_elsewhere(delta);
+                }
+                Applied::Other => room = true,
+                Applied::Lease(_) | Applied::Leader(..) => {}
+            }
+        }
+        if room {
+            self.in_vain.clear();
+            self.queue.hope(|_| true);
+        } else if company {
+            let cluster = &self.cluster;
+            let cares = |pod: &Key| cluster.pod(pod).is_some_and(|pod| !pod.scheduling.ignores_other_pods());
+            self.queue.hope(cares);
+        }
+    }
+
+    /// Lets a pod wait for its turn, or no more.
+    fn follow(&mut self, delta: &Delta<Pod>) {
+        match (&delta.old, &delta.new) {
+            (_, Some(pod)) if waits(pod) => self.queue.offer(&pod.key, pod.priority, self.clock.now()),
+            (_, Some(pod)) | (Some(pod), None) => self.let_go(&pod.key),
+            (None, None) => {}
+        }
+    }
+
+    fn let_go(&mut self, pod: &Key) {
+        self.queue.withdraw(pod);
+        self.told.remove(pod);
+    }
+
+    /// Finds a place for a pod, or says on it why there is none.
+    async fn schedule(&mut self, pod: &Key) {
+        let Some(pod) = self.cluster.pod(pod).filter(|pod| waits(pod)).cloned() else {
+            return self.let_go(pod);
+        };
+        let Some(snapshot) = &mut self.snapshot else { return };
+        let shape = PodShape::of(&pod, &self.cluster);
+        let nameless = PodShape { name: Default::default(), ..shape.clone() };
+        if let Some((_, why)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
+            let why = why.clone();
+            return self.refuse(&pod, why, None).await;
+        }
+        match snapshot.place(&shape) {
+            placement::Outcome::Placed(placement) => self.bind(&pod, placement.choice()).await,
+            placement::Outcome::Unschedulable(refused) => {
+                let why = told(&refused, snapshot.node_count());
+                if let Preemption::Displaces(displacement) = &refused.preemption {
+                    return self.displace(&pod, displacement, why).await;
+                }
+                if shape.spec.ignores_other_pods() {
+                    self.in_vain.push((nameless, why.clone()));
+                }
+                self.refuse(&pod, why, None).await;
+            }
+            // Another scheduler's, or gated: a change of it brings it back.
+            placement::Outcome::NotTried(_) => self.let_go(&pod.key),
+        }
+    }
+
+    async fn bind(&mut self, pod: &Arc<Pod>, node: &NodeName) {
+        let bound = schedule::bind(&self.connection.writer, &pod.key, &pod.uid, node).await;
+        if self.is_done("bind", &pod.key, bound) {
+            // Known at once, so that the next pod sees it.
+            self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
+            let there = Pod { node: Some(node.clone()), nominated: None, ..(**pod).clone() };
+            self.take_in(vec![Change::Pod(Event::Applied(there))]);
+        } else {
+            self.queue.park(&pod.key, self.clock.now());
+            self.queue.hope(|other| *other == pod.key);
+        }
+    }
+
+    /// Deletes who has to make room. The pod is placed once they are gone.
+    async fn displace(&mut self, pod: &Arc<Pod>, displacement: &Displacement, why: String) {
+        let leaving: Vec<_> =
+            displacement.victims.iter().filter(|victim| victim.termination.is_none()).collect();
+        for victim in leaving {
+            let now = self.clock.now();
+            let gone = schedule::displace(&self.connection.writer, &victim.key, &victim.uid, now).await;
+            self.is_done("displace", &victim.key, gone);
+        }
+        self.refuse(pod, why, Some(&displacement.node)).await;
+        let nominated = Some(displacement.node.clone());
+        self.take_in(vec![Change::Pod(Event::Applied(Pod { nominated, ..(**pod).clone() }))]);
+    }
+
+    /// Says on a pod why it has no place, unless that stands there, and sets it aside.
+    async fn refuse(&mut self, pod: &Arc<Pod>, why: String, room_on: Option<&NodeName>) {
+        let now = self.clock.now();
+        if room_on.is_some() || self.told.get(&pod.key) != Some(&why) {
+            let writer = &self.connection.writer;
+            let said = schedule::refuse(writer, &pod.key, &pod.uid, &why, room_on, now).await;
+            if self.is_done("refuse", &pod.key, said) {
+                self.told.insert(pod.key.clone(), why);
+            }
+        }
+        self.queue.park(&pod.key, now);
+    }
+
+    /// Whether a write was done. What has gone or changed in the meantime, the watch tells.
+    fn is_done(&self, what: &str, pod: &Key, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Done => return true,
+            Outcome::Recorded | Outcome::Conflict | Outcome::Gone => {}
+            Outcome::Failed(error) => tracing::warn!(what, %pod, error, "the scheduler"),
+        }
+        false
+    }
+}
+
+/// Whether a pod wants a node.
+fn waits(pod: &Pod) -> bool {
+    pod.node.is_none() && pod.termination.is_none() && !pod.is_finished()
+}
+
+/// The node on which a pod takes room.
+fn takes_room_on(pod: &Option<Arc<Pod>>) -> Option<&NodeName> {
+    pod.as_ref().filter(|pod| !pod.is_finished()).and_then(|pod| pod.node.as_ref())
+}
+
+/// Whether others may find a place by this change that did not before.
+fn makes_room(delta: &Delta<Pod>) -> bool {
+    let leaves = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.termination.is_some());
+    let before = takes_room_on(&delta.old);
+    before.is_some() && (before != takes_room_on(&delta.new) || leaves(&delta.old) != leaves(&delta.new))
+}
+
+/// Whether a pod is where it was not, or is another to those that look at its labels.
+fn is_elsewhere(delta: &Delta<Pod>) -> bool {
+    let labels = |pod: &Option<Arc<Pod>>| pod.as_ref().map(|pod| pod.labels.clone());
+    takes_room_on(&delta.old) != takes_room_on(&delta.new) || labels(&delta.old) != labels(&delta.new)
+}
+
+/// `0/30 nodes are available: 12 not enough cpu, 1 cordoned. Preemption: 30 no pods of lower priority.`
+fn told(refused: &Unschedulable, nodes: usize) -> String {
+    let preemption = match &refused.preemption {
+        Preemption::Displaces(_) => String::new(),
+        Preemption::NotAllowed => " Preemption: its preemptionPolicy forbids it.".into(),
+        Preemption::Waits { node } => format!(" Preemption: room is being made on {node}."),
+        Preemption::Helpless { hindrances } => {
+            let words: Vec<String> =
+                hindrances.iter().map(|(hindrance, nodes)| format!("{nodes} {hindrance}")).collect();
+            if words.is_empty() { String::new() } else { format!(" Preemption: {}.", words.join(", ")) }
+        }
+    };
+    format!("0/{nodes} nodes are available: {}.{preemption}", reasons(&refused.reasons))
+}

@@ -1,0 +1,205 @@
+//! Which pod is tried next: the most important first, then who has waited longest; who found no place backs off.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use crate::{
+    cluster::Key,
+    time::{Span, Timestamp},
+};
+
+/// Pods that wait for a place (spec/placement-and-pressure.md 1.8).
+#[derive(Debug, Default)]
+pub struct Queue {
+    pods: BTreeMap<Key, Waiting>,
+    /// Those that are to be tried.
+    active: BTreeSet<Turn>,
+    /// When those that found no place are tried again.
+    parked: BTreeSet<(Timestamp, Key)>,
+}
+
+/// When a pod is tried among others.
+type Turn = (Reverse<i32>, Timestamp, Key);
+
+#[derive(Debug)]
+struct Waiting {
+    priority: i32,
+    /// How often it has found no place.
+    tries: u32,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Since when.
+    Active(Timestamp),
+    /// It is being tried.
+    Out,
+    /// It found no place.
+    Parked {
+        /// Before that it is not tried, whatever happens.
+        earliest: Timestamp,
+        /// Then it is tried.
+        again: Timestamp,
+    },
+}
+
+/// A pod that found no place is left alone for so long; twice as long each further time, up to the most.
+const BACK_OFF: Span = Span::from_secs(1);
+const MOST: Span = Span::from_secs(10);
+/// Then it is tried even if nothing seems to have changed.
+const AT_LATEST: Span = Span::from_secs(300);
+
+impl Queue {
+    /// Takes a pod in, unless it is there.
+    pub fn offer(&mut self, pod: &Key, priority: i32, now: Timestamp) {
+        if self.pods.contains_key(pod) {
+            return;
+        }
+        let waiting = Waiting { priority, tries: 0, state: State::Active(now) };
+        self.active.insert(waiting.turn(pod, now));
+        self.pods.insert(pod.clone(), waiting);
+    }
+
+    /// Lets a pod go that waits no more.
+    pub fn withdraw(&mut self, pod: &Key) {
+        let Some(waiting) = self.pods.remove(pod) else { return };
+        match waiting.state {
+            State::Active(since) => _ = self.active.remove(&waiting.turn(pod, since)),
+            State::Parked { again, .. } => _ = self.parked.remove(&(again, pod.clone())),
+            State::Out => {}
+        }
+    }
+
+    /// The pod whose turn it is; it is to be withdrawn or parked then.
+    pub fn pop(&mut self) -> Option<Key> {
+        let (_, _, pod) = self.active.pop_first()?;
+        if let Some(waiting) = self.pods.get_mut(&pod) {
+            waiting.state = State::Out;
+        }
+        Some(pod)
+    }
+
+    /// Sets a pod aside that found no place.
+    pub fn park(&mut self, pod: &Key, now: Timestamp) {
+        let Some(waiting) = self.pods.get_mut(pod).filter(|waiting| waiting.state == State::Out) else {
+            return;
+        };
+        let factor = 1_i64 << waiting.tries.min(10);
+        let (earliest, again) = (now + (BACK_OFF * factor).min(MOST), now + AT_LATEST);
+        waiting.tries += 1;
+        waiting.state = State::Parked { earliest, again };
+        self.parked.insert((again, pod.clone()));
+    }
+
+    /// Something has happened by which some pods may find a place now: they are tried as soon as they may be.
+    pub fn hope(&mut self, which: impl Fn(&Key) -> bool) {
+        for (pod, waiting) in self.pods.iter_mut().filter(|(pod, _)| which(pod)) {
+            if let State::Parked { earliest, again } = &mut waiting.state
+                && earliest < again
+            {
+                self.parked.remove(&(*again, pod.clone()));
+                *again = *earliest;
+                self.parked.insert((*again, pod.clone()));
+            }
+        }
+    }
+
+    /// Takes back those whose time has come.
+    pub fn wake(&mut self, now: Timestamp) {
+        while let Some((again, pod)) = self.parked.first().filter(|(again, _)| *again <= now).cloned() {
+            self.parked.remove(&(again, pod.clone()));
+            if let Some(waiting) = self.pods.get_mut(&pod) {
+                waiting.state = State::Active(now);
+                self.active.insert(waiting.turn(&pod, now));
+            }
+        }
+    }
+
+    /// When [`Queue::wake`] is to be called; none where nobody is set aside.
+    pub fn wakes_at(&self) -> Option<Timestamp> {
+        self.parked.first().map(|(again, _)| *again)
+    }
+}
+
+impl Waiting {
+    fn turn(&self, pod: &Key, since: Timestamp) -> Turn {
+        (Reverse(self.priority), since, pod.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_secs(second)
+    }
+
+    fn queue(pods: &[(&str, i32, i64)]) -> Queue {
+        let mut queue = Queue::default();
+        for (name, priority, second) in pods {
+            queue.offer(&Key::new("d", name), *priority, at(*second));
+        }
+        queue
+    }
+
+    fn popped(queue: &mut Queue) -> Vec<String> {
+        std::iter::from_fn(|| queue.pop()).map(|pod| pod.name.to_string()).collect()
+    }
+
+    #[test]
+    fn the_most_important_comes_first_then_who_has_waited_longest() {
+        let mut queue = queue(&[("young", 0, 2), ("old", 0, 1), ("great", 5, 3), ("little", -5, 0)]);
+        queue.offer(&Key::new("d", "old"), 0, at(9));
+        assert_eq!(popped(&mut queue), ["great", "old", "young", "little"]);
+    }
+
+    #[test]
+    fn who_found_no_place_is_tried_when_there_is_hope_but_not_before_its_back_off() {
+        let mut queue = queue(&[("p", 0, 0)]);
+        let pod = queue.pop().expect("active");
+        queue.park(&pod, at(0));
+        assert_eq!(queue.wakes_at(), Some(at(300)));
+        queue.hope(|_| true);
+        assert_eq!(queue.wakes_at(), Some(at(1)));
+        queue.wake(at(0));
+        assert_eq!(queue.pop(), None);
+        queue.wake(at(1));
+        assert_eq!(popped(&mut queue), ["p"]);
+        for (second, next) in [(1, 3), (3, 7), (7, 15), (15, 25), (25, 35)] {
+            queue.park(&pod, at(second));
+            queue.hope(|_| true);
+            assert_eq!(queue.wakes_at(), Some(at(next)));
+            queue.wake(at(next));
+            queue.pop();
+        }
+    }
+
+    #[test]
+    fn who_has_no_hope_is_tried_after_a_while_all_the_same() {
+        let mut queue = queue(&[("p", 0, 0)]);
+        let pod = queue.pop().expect("active");
+        queue.park(&pod, at(0));
+        queue.hope(|_| false);
+        queue.wake(at(299));
+        assert_eq!(queue.pop(), None);
+        queue.wake(at(300));
+        assert_eq!(popped(&mut queue), ["p"]);
+    }
+
+    #[test]
+    fn who_is_withdrawn_does_not_come_again() {
+        let mut queue = queue(&[("active", 0, 0), ("parked", 1, 0), ("out", 2, 0)]);
+        queue.pop();
+        let parked = queue.pop().expect("active");
+        queue.park(&parked, at(0));
+        for name in ["active", "parked", "out"] {
+            queue.withdraw(&Key::new("d", name));
+        }
+        queue.park(&Key::new("d", "out"), at(0));
+        assert_eq!((queue.pop(), queue.wakes_at()), (None, None));
+    }
+}
