@@ -18,7 +18,7 @@ impl Judge {
     /// It explains only so much: where there was time to foretell the act after it, that must have been done.
     pub(super) fn explain(&self, forecast: &Forecast, act: &Act) -> Option<String> {
         let chance = match act.sort {
-            Sort::NoExecute if self.is_disrupted(act, act.at - self.tolerance, act.at + self.tolerance) => {
+            Sort::NoExecute if self.is_disrupted(act, act.at - self.tolerance, self.counts_until(act)) => {
                 Some(SLIPPED)
             }
             _ if act.sort != Sort::Unknown && self.is_blackout_about(act) => Some(BLACKOUT),
@@ -71,6 +71,12 @@ impl Judge {
         self.rates.iter().map(went_at).find_map(|at| {
             if came_back(at) { Some(LOST_TOKEN) } else { found_silent(at).then_some(EARLY_TOKEN) }
         })
+    }
+
+    /// Until when a disruption that was foretold to stop a taint can have come in truth: it hangs on the last of many
+    /// nodes, each of which may be found silent a pass later than foretold, the last one in the pass after that.
+    fn counts_until(&self, taint: &Act) -> Timestamp {
+        taint.at + self.tolerance + self.period
     }
 
     /// Whether the zone of a node became disrupted between two points in time.
@@ -155,7 +161,7 @@ impl Judge {
 /// A pass that finds a zone disrupted slows or stops its queue only at its end, and the tainting loop runs meanwhile;
 /// and a node may be found silent a pass sooner or later.
 const SLIPPED: &str =
-    "its zone became disrupted in that pass or the next, and whether a taint slips in before is chance";
+    "its zone became disrupted within two passes, and whether a taint slips in before is chance";
 /// A node that is back stays in the queue until the next pass.
 const LOST_TOKEN: &str = "the token before went to a node of its zone that had just come back, and was lost";
 /// Since 1.34 a node is queued in the very pass that marks it.
