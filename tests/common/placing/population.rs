@@ -55,7 +55,7 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn images(number: usize) -> Vec<Value> {
     let known =
         [("registry.test/model:v1", 900), ("registry.test/web:v2", 300), ("registry.test/tool:latest", 120)];
-    let has = |place: usize| number % (place + 2) == 0;
+    let has = |place: usize| number.is_multiple_of(place + 2);
     let pulled = known.iter().enumerate().filter(|(place, _)| has(*place));
     pulled
         .map(|(_, (name, mebibytes))| json!({"names": [name], "sizeBytes": mebibytes * 1024 * 1024_i64}))

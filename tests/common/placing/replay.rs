@@ -27,10 +27,13 @@ pub struct Attempt {
     pub pod: Arc<Pod>,
     pub real: Real,
     /// By node, what each plugin gave it; empty where the scheduler did not score.
-    pub scores: BTreeMap<String, BTreeMap<String, i64>>,
+    pub scores: Scores,
     pub foretold: Outcome,
     pub feasible: Vec<NodeName>,
 }
+
+/// By node, what each plugin gave it.
+pub type Scores = BTreeMap<String, BTreeMap<String, i64>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Real {
@@ -199,8 +202,8 @@ impl Replay {
 }
 
 /// How the attempt ended that has just begun, and the scores that were given in it.
-fn outcome(pod: &Key, after: &[Line]) -> Option<(Real, BTreeMap<String, BTreeMap<String, i64>>)> {
-    let mut scores: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+fn outcome(pod: &Key, after: &[Line]) -> Option<(Real, Scores)> {
+    let mut scores = Scores::new();
     for line in after {
         match &line.entry {
             Entry::Scored { pod: of, plugin, node, points } if of == pod => {
