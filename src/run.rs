@@ -4,6 +4,7 @@
 //! second. The engine is woken when it asks for it. While something counts down there is a tick once a second;
 //! when nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
+mod acting;
 pub mod controller;
 pub mod scheduler;
 pub mod surface;
@@ -28,11 +29,14 @@ use tokio_util::sync::CancellationToken;
 pub use surface::Surface;
 use surveyor::Surveyor;
 
+use acting::{Acting, Tidings, room};
+
 use crate::{
     app::{self, App, HORIZON, Request, commands, preview::Done, update},
     clock::Clock,
+    conduct::Errand,
     engine::{Effect, EffectId, Outcome},
-    executor::{Executor, Link},
+    executor::{Executor, Link, site::Site},
     forecast::Forecast,
     k8s::{
         connect::Connection,
@@ -54,6 +58,9 @@ const REFRESH: Duration = Duration::from_millis(250);
 /// Forecasts are made at most this often.
 const FORECAST: Duration = SECOND;
 
+/// What is carried out looks at what has changed so often at most: a large cluster tells of hundreds a second.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Refreshes and forecasts also leave so many times their own cost between them, so that on a very large cluster
 /// they take a twentieth of the time.
 const COST: u32 = 20;
@@ -71,6 +78,8 @@ pub struct Session {
     pub effects: mpsc::Sender<Effect>,
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
     pub clock: Clock,
+    /// Where plans are carried out; none where they cannot be.
+    pub site: Option<Site>,
 }
 
 /// Messages of the watches that wait to be taken in. When it is full, the watches wait.
@@ -91,7 +100,7 @@ impl Session {
         let watch = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout };
         watch::spawn(connection.client.clone(), watch, clock, heard, cancel);
         let Link { effects, outcomes } = executor.start();
-        Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock }
+        Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock, site: None }
     }
 }
 
@@ -188,6 +197,9 @@ struct Loop {
     /// When the open plan may be worked out anew for nothing but changes of the cluster.
     next_plan: Instant,
     surveyor: Surveyor,
+    acting: Acting,
+    /// When what is carried out may be shown what has changed.
+    next_look: Instant,
 }
 
 /// What the loop does after an event.
@@ -198,8 +210,12 @@ enum Next {
 
 impl Loop {
     fn new(session: Session) -> Self {
-        let Session { app, feeds, effects, outcomes, clock } = session;
+        let Session { mut app, feeds, effects, outcomes, clock, site } = session;
         let now = Instant::now();
+        if site.is_none() {
+            app.acts.locked.get_or_insert_with(|| "there is no place for a journal".into());
+        }
+        app.find_unfinished();
         Self {
             app,
             feeds: Some(feeds),
@@ -219,6 +235,8 @@ impl Loop {
             plan_begun: now,
             next_plan: now,
             surveyor: Surveyor::new(now),
+            acting: Acting::new(site),
+            next_look: now,
         }
     }
 
@@ -231,6 +249,12 @@ impl Loop {
     ) -> Result<App, RunError> {
         tokio::pin!(end);
         loop {
+            self.acting.work_off(&mut self.app, self.clock);
+            if self.app.acts.may_leave() {
+                return Ok(self.app);
+            }
+            let doors = self.acting.doors(self.app.with_errands());
+            let look = self.app.acts.has_changed().then_some(self.next_look);
             let waking = self.app.wakes_at().map(|at| (at, self.clock.instant(at)));
             let frame = self.undrawn.then_some(self.next_frame);
             let refresh = self.unrefreshed.then_some(self.next_refresh);
@@ -246,13 +270,16 @@ impl Loop {
                 },
                 () = &mut end => return Ok(self.app),
                 () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
+                tidings = self.acting.tidings.recv() => self.on_tidings(tidings),
+                door = room(doors) => self.on_door(door),
+                () = at(look) => self.look_around(),
                 () = at(refresh) => self.refresh(),
                 () = at(frame) => self.draw(surface)?,
                 done = finished(&mut self.plan) => self.on_plan(done),
                 forecast = finished(&mut self.forecast) => self.on_forecast(forecast),
                 spare = self.surveyor.done() => self.on_spare(spare),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
-                open = room(self.effects.as_ref(), self.app.has_effects()) => self.on_room(open),
+                open = room_for_effect(self.effects.as_ref(), self.app.has_effects()) => self.on_room(open),
                 message = receive(&mut self.feeds) => self.on_feed(message),
                 () = at(tick) => self.on_tick(),
             }
@@ -465,6 +492,31 @@ impl Loop {
     }
 }
 
+impl Loop {
+    fn on_tidings(&mut self, tidings: Option<Tidings>) {
+        if let Some(told) = tidings.and_then(|tidings| self.acting.take_in(tidings)) {
+            self.app.told(told, self.clock.now());
+            self.changed();
+        }
+    }
+
+    /// Sends an errand to whoever does it.
+    fn on_door(&mut self, door: Option<(String, mpsc::OwnedPermit<Errand>)>) {
+        if let Some((plan, room)) = door
+            && let Some(errand) = self.app.next_errand(&plan)
+        {
+            room.send(errand);
+        }
+    }
+
+    /// Lets what is carried out see what has changed.
+    fn look_around(&mut self) {
+        self.next_look = Instant::now() + LOOK;
+        self.app.look_around(self.clock.now());
+        self.changed();
+    }
+}
+
 /// Drops something large on another thread: keys do not wait for that.
 fn let_go<T: Send + 'static>(value: T) {
     // Nobody waits for the end of it.
@@ -488,7 +540,7 @@ async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
 }
 
 /// Waits for room in the channel, where there is something to send; false when nobody takes it any more.
-async fn room(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -> bool {
+async fn room_for_effect(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -> bool {
     match channel {
         Some(channel) if wanted => channel.reserve().await.is_ok(),
         Some(_) | None => std::future::pending().await,

@@ -261,6 +261,7 @@ impl Bench {
             effects: self.effects.clone(),
             outcomes: self.outcomes.take().expect("taken once"),
             clock: self.clock,
+            site: None,
         };
         (session, self)
     }

@@ -158,8 +158,14 @@ fn show_dashboard() {
         // The watches have nothing more to say, and are not over.
         let (_open, feeds) = tokio::sync::mpsc::channel(1);
         let link = Executor::Recorder.start();
-        let session =
-            Session { app: story.app, feeds, effects: link.effects, outcomes: link.outcomes, clock };
+        let session = Session {
+            app: story.app,
+            feeds,
+            effects: link.effects,
+            outcomes: link.outcomes,
+            clock,
+            site: None,
+        };
         run::terminal(session).await.expect("it runs");
     });
 }

@@ -50,6 +50,38 @@ pub enum Action {
     NextCandidate,
     KeepWords,
     DropWords,
+    /// Open the line in which commands are typed.
+    Palette,
+    RunPalette,
+    DropPalette,
+    PreviousCandidate,
+    /// What can only be typed, for it takes an argument or must not happen by a slip.
+    Typed(Typed),
+    /// Carry the open plan out.
+    CarryOut,
+    /// While a question stands over everything.
+    Consent,
+    Decline,
+    NextChoice,
+    /// Show what is being carried out, or the next one of it.
+    Progress,
+    /// Pause what is shown there, or let it go on.
+    Pause,
+    Cancel,
+    /// Put back what the last undertaking changed, or the one that was cut off.
+    Undo,
+    Resume,
+    Dismiss,
+}
+
+/// A command that is typed, with or without an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typed {
+    Enforce,
+    DryRun,
+    Reason,
+    Until,
+    Within,
 }
 
 /// One row of the table.
@@ -60,7 +92,10 @@ pub struct Command {
     pub doc: &'static str,
     /// One or two words for the footer; empty where it is not shown there.
     pub hint: &'static str,
+    /// None of a command that can only be typed.
     pub keys: &'static [Chord],
+    /// What may be typed behind it, as `[LIFETIME]`; none where it is no typed command.
+    pub takes: Option<&'static str>,
     pub place: Place,
     pub danger: Danger,
     pub action: Action,
@@ -85,6 +120,10 @@ pub enum Danger {
     Harmless,
     /// It ends or suspends the program; the cluster does not notice.
     Leaves,
+    /// It lets plans be carried out.
+    Unlocks,
+    /// It leads to writes, after a confirmation.
+    Writes,
 }
 
 /// A key, perhaps with Ctrl. Shift is in the letter.
@@ -114,7 +153,8 @@ const fn view(
     keys: &'static [Chord],
     action: Action,
 ) -> Command {
-    Command { name, doc, hint, keys, place: Place::Everywhere, danger: Danger::Harmless, action }
+    let (place, danger) = (Place::Everywhere, Danger::Harmless);
+    Command { name, doc, hint, keys, takes: None, place, danger, action }
 }
 
 const fn typing(
@@ -124,7 +164,7 @@ const fn typing(
     keys: &'static [Chord],
     action: Action,
 ) -> Command {
-    Command { name, doc, hint, keys, place: Place::Typing, danger: Danger::Harmless, action }
+    Command { place: Place::Typing, ..view(name, doc, hint, keys, action) }
 }
 
 /// A command that opens a plan; its name is its hint.
@@ -151,6 +191,31 @@ const fn words(
     action: Action,
 ) -> Command {
     Command { place: Place::TypingOf(Typing::Words), ..typing(name, doc, hint, keys, action) }
+}
+
+const fn palette(
+    name: &'static str,
+    doc: &'static str,
+    hint: &'static str,
+    keys: &'static [Chord],
+    action: Action,
+) -> Command {
+    Command { place: Place::TypingOf(Typing::Palette), ..typing(name, doc, hint, keys, action) }
+}
+
+const fn consent(
+    name: &'static str,
+    doc: &'static str,
+    hint: &'static str,
+    keys: &'static [Chord],
+    action: Action,
+) -> Command {
+    Command { place: Place::TypingOf(Typing::Consent), ..typing(name, doc, hint, keys, action) }
+}
+
+/// A command that has no key.
+const fn typed_only(name: &'static str, takes: &'static str, doc: &'static str, what: Typed) -> Command {
+    Command { takes: Some(takes), ..view(name, doc, "", &[], Action::Typed(what)) }
 }
 
 /// Every command, in the order of help and docs.
@@ -280,6 +345,83 @@ pub const COMMANDS: &[Command] = &[
         &[char('Z')],
         Switch::WholeZones,
     ),
+    Command {
+        place: Place::In(&[Pane::Plan]),
+        danger: Danger::Writes,
+        ..view(
+            "carry-out",
+            "Carry the plan out, after a confirmation; in enforce only.",
+            "carry out",
+            &[char('A')],
+            Action::CarryOut,
+        )
+    },
+    Command {
+        place: Place::In(&[Pane::Progress]),
+        ..view("pause", "Pause what is carried out, or let it go on.", "pause", &[char('p')], Action::Pause)
+    },
+    Command {
+        place: Place::In(&[Pane::Progress]),
+        ..view(
+            "cancel",
+            "Begin nothing more of it, after a confirmation.",
+            "cancel",
+            &[char('C')],
+            Action::Cancel,
+        )
+    },
+    view(
+        "progress",
+        "Show what is being carried out; once more, the one before it.",
+        "",
+        &[char('o')],
+        Action::Progress,
+    ),
+    Command {
+        danger: Danger::Writes,
+        ..view(
+            "undo",
+            "Put back what the last undertaking changed on nodes, or the one that was cut off, after a confirmation.",
+            "",
+            &[char('U')],
+            Action::Undo,
+        )
+    },
+    Command {
+        danger: Danger::Writes,
+        ..view(
+            "resume",
+            "Go on with the drain that was cut off, after a confirmation.",
+            "",
+            &[char('R')],
+            Action::Resume,
+        )
+    },
+    view("dismiss", "Leave the drain that was cut off as it is.", "", &[char('X')], Action::Dismiss),
+    Command {
+        danger: Danger::Unlocks,
+        ..typed_only(
+            "enforce",
+            "[LIFETIME]",
+            "Let plans be carried out, for 15m or as long as is said; then it is dry-run again.",
+            Typed::Enforce,
+        )
+    },
+    typed_only("dry-run", "", "Let nothing be begun any more that writes.", Typed::DryRun),
+    typed_only(
+        "reason",
+        "[WORDS]",
+        "Say why the next plans are carried out, for others to read on the nodes and in the journal.",
+        Typed::Reason,
+    ),
+    typed_only(
+        "until",
+        "[SPAN]",
+        "Say for how long the next cordons are meant to stand, for others to read.",
+        Typed::Until,
+    ),
+    typed_only("within", "[SPAN]", "Say how long all of the next plan may take.", Typed::Within),
+    view("palette", "Type a command, or find one by words.", "command", &[char(':')], Action::Palette),
     view(
         "detail",
         "Show everything about the selected node or pod, why it stands as it does first.",
@@ -341,6 +483,20 @@ pub const COMMANDS: &[Command] = &[
     ),
     words("keep-words", "Keep what was typed and go to the plan.", "to the plan", ENTER, Action::KeepWords),
     words("drop-words", "Go back to where the plan was opened.", "back", ESC, Action::DropWords),
+    palette("run", "Run the chosen command.", "run", ENTER, Action::RunPalette),
+    palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], Action::Complete),
+    palette("next-command", "Choose the next command.", "next", &[key(KeyCode::Down)], Action::NextCandidate),
+    palette(
+        "previous-command",
+        "Choose the command before.",
+        "",
+        &[key(KeyCode::Up)],
+        Action::PreviousCandidate,
+    ),
+    palette("close", "Close the line.", "close", ESC, Action::DropPalette),
+    consent("answer", "Give the chosen answer, or the one that was typed.", "answer", ENTER, Action::Consent),
+    consent("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], Action::NextChoice),
+    consent("decline", "Leave it.", "leave it", ESC, Action::Decline),
     typing(
         "delete-word",
         "Delete the word before the cursor.",
@@ -403,6 +559,16 @@ const MARK_ALL: &str = "Mark every row that is shown, or where all are, none.";
 
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
 
+impl Command {
+    /// What is pressed or typed for it: its keys, or `:enforce [LIFETIME]`.
+    pub fn spoken(&self) -> Vec<String> {
+        match self.takes {
+            Some(takes) => vec![format!(":{} {takes}", self.name).trim_end().to_owned()],
+            None => self.keys.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
 /// What a key asks for, in the place where the user is.
 pub fn action(key: KeyEvent, screen: &Screen) -> Option<Action> {
     asked(key, screen.focus, screen.typing())
@@ -444,10 +610,11 @@ fn typed(chord: Chord) -> Option<Action> {
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Keys\n\nMade from the command table (`src/app/commands.rs`) by its test; run it with `UPDATE=1` after \
-         a change.\nNo key changes a cluster.\n\n| keys | command | what it does | where |\n| --- | --- | --- | --- |\n",
+         a change.\nNo key changes a cluster: keys open plans, and plans are carried out in enforce only \
+         (`:enforce`), after a\nconfirmation ([acting.md](acting.md)). `:` finds every command by its words.\n\n| keys | command | what it does | where |\n| --- | --- | --- | --- |\n",
     );
     for command in COMMANDS {
-        let keys: Vec<String> = command.keys.iter().map(|key| format!("`{key}`")).collect();
+        let keys: Vec<String> = command.spoken().iter().map(|key| format!("`{key}`")).collect();
         let (name, doc, place) = (command.name, command.doc, command.place);
         text += &format!("| {} | {name} | {doc} | {place} |\n", keys.join(" "));
     }
@@ -500,6 +667,8 @@ impl fmt::Display for Place {
             Self::Typing => f.write_str("while anything is typed"),
             Self::TypingOf(Typing::Filter) => f.write_str("while a filter is typed"),
             Self::TypingOf(Typing::Words) => f.write_str("while taints or labels are typed"),
+            Self::TypingOf(Typing::Palette) => f.write_str("while a command is typed"),
+            Self::TypingOf(Typing::Consent) => f.write_str("while a question is asked"),
         }
     }
 }
@@ -540,10 +709,11 @@ mod tests {
             let places: Vec<(Pane, Option<Typing>)> = match command.place {
                 Place::Everywhere => vec![(Pane::Journal, None)],
                 Place::In(panes) => panes.iter().map(|pane| (*pane, None)).collect(),
-                Place::Typing => [Typing::Filter, Typing::Words].map(|what| (Pane::Plan, Some(what))).into(),
+                Place::Typing => Typing::ALL.map(|what| (Pane::Plan, Some(what))).into(),
                 Place::TypingOf(what) => vec![(Pane::Plan, Some(what))],
             };
-            assert!(!command.keys.is_empty() && command.doc.ends_with('.'), "{}", command.name);
+            assert!(command.keys.is_empty() == command.takes.is_some(), "{}", command.name);
+            assert!(command.doc.ends_with('.'), "{}", command.name);
             for chord in command.keys {
                 let modifiers = if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
                 for (focus, typing) in &places {

@@ -3,10 +3,12 @@
 //! The loop (`run`) feeds it: [`App::hear`] takes what the watches say, [`App::outcome`] what came of effects,
 //! [`App::wake`] time, [`update()`] what the user asks for. Nothing in here waits, reads a clock or draws.
 
+pub mod acts;
 pub mod attention;
 pub mod commands;
 pub mod completion;
 pub mod detail;
+pub mod dialog;
 pub mod facts;
 pub mod feeds;
 pub mod filter;
@@ -15,7 +17,9 @@ pub mod heartbeats;
 pub mod journal;
 pub mod listing;
 pub mod order;
+pub mod palette;
 pub mod preview;
+pub mod progress;
 pub mod screen;
 pub mod spare;
 pub mod update;
@@ -23,6 +27,7 @@ pub mod views;
 
 use std::collections::{BTreeMap, VecDeque};
 
+pub use acts::Acts;
 pub use attention::{Attention, Census};
 pub use commands::{Action, Command};
 pub use detail::{Detail, Subject};
@@ -60,6 +65,7 @@ pub struct App {
     pub mode: Mode,
     pub duty: Duty,
     pub screen: Screen,
+    pub acts: Acts,
     /// What is known now.
     pub live: Knowledge,
     /// What was known when the user froze the screen, and when that was.
@@ -138,6 +144,7 @@ impl App {
             mode,
             duty,
             screen: Screen::new(themes),
+            acts: Acts::default(),
             live: Knowledge::default(),
             frozen: None,
             ground: Ground::default(),
@@ -185,12 +192,14 @@ impl App {
         if let Some(engine) = &mut self.live.engine {
             engine.handle_timeout(&self.live.cluster, now);
         }
-        self.drain()
+        let acted = self.wake_acts(now);
+        self.drain() || acted
     }
 
     /// When [`App::wake`] must be called next.
     pub fn wakes_at(&self) -> Option<Timestamp> {
-        self.live.engine.as_ref()?.poll_timeout().map(|deadline| deadline.at)
+        let engine = self.live.engine.as_ref().and_then(Engine::poll_timeout).map(|deadline| deadline.at);
+        engine.into_iter().chain(self.acts.wakes_at()).min()
     }
 
     /// The next effect to be carried out; its outcome is to come back through [`App::outcome`].
@@ -208,6 +217,7 @@ impl App {
     pub fn refresh(&mut self, now: Timestamp) {
         self.live.refresh(now);
         self.screen.forget_marks_of_the_gone(&self.live.cluster);
+        self.report_acts();
         if self.frozen.is_none() {
             self.arrange(now);
         }
@@ -225,6 +235,7 @@ impl App {
     }
 
     fn on_changes(&mut self, changes: Vec<Change>, now: Timestamp) {
+        self.acts.cluster_changed();
         let mut applied = Vec::new();
         for change in changes {
             self.live.cluster.apply(change, &mut applied);

@@ -163,6 +163,12 @@ impl App {
         if let Some(preview) = &mut screen.preview {
             preview.arrange(&filter_of_plan);
         }
+        let filter_of_progress = screen.filter(Pane::Progress).clone();
+        if let Some(progress) = &mut screen.progress
+            && let Some(undertaking) = self.acts.undertaking(&progress.plan)
+        {
+            progress.arrange(undertaking, &filter_of_progress);
+        }
         let made = shown.forecast.as_ref().map(|forecast| forecast.made);
         let basis = (made, shown.views.taken, screen.filter(Pane::Forecast).clone());
         if screen.forecast.arranged.as_ref() != Some(&basis) {

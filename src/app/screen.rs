@@ -6,11 +6,14 @@ use tui_input::Input;
 
 use super::{
     detail::Detail,
+    dialog::Dialog,
     facts::ThemeName,
     filter::Filter,
     listing::{Listing, Step},
     order::{Basis, EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
+    palette::Palette,
     preview::Preview,
+    progress::Progress,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, ZoneKey},
@@ -31,6 +34,8 @@ pub enum Pane {
     Detail,
     /// What an action would do, in the same place.
     Plan,
+    /// What is being carried out, in the same place.
+    Progress,
     Evictions,
     Journal,
     Forecast,
@@ -47,6 +52,7 @@ impl Pane {
             Self::Pods => "Pods",
             Self::Detail => "Detail",
             Self::Plan => "Plan",
+            Self::Progress => "Progress",
             Self::Evictions => "Evictions",
             Self::Journal => "Journal",
             Self::Forecast => "Forecast",
@@ -57,7 +63,7 @@ impl Pane {
     pub const fn digit(self) -> char {
         match self {
             Self::Zones => '1',
-            Self::Nodes | Self::Pods | Self::Detail | Self::Plan => '2',
+            Self::Nodes | Self::Pods | Self::Detail | Self::Plan | Self::Progress => '2',
             Self::Evictions => '3',
             Self::Journal => '4',
             Self::Forecast => '5',
@@ -71,6 +77,14 @@ pub enum Typing {
     Filter,
     /// The taints or labels of a plan.
     Words,
+    /// A command.
+    Palette,
+    /// The answer to a question.
+    Consent,
+}
+
+impl Typing {
+    pub const ALL: [Self; 4] = [Self::Filter, Self::Words, Self::Palette, Self::Consent];
 }
 
 /// Everything that the user can change about the screen.
@@ -87,6 +101,14 @@ pub struct Screen {
     pub detail: Option<Detail>,
     /// The plan that is shown there.
     pub preview: Option<Preview>,
+    /// The undertaking that is shown there.
+    pub progress: Option<Progress>,
+    /// The command that is being typed.
+    pub palette: Option<Palette>,
+    /// The question that stands over everything.
+    pub dialog: Option<Dialog>,
+    /// What was said to the last key, where there is something to say.
+    pub remark: Option<String>,
     /// The nodes, and the pods of the node whose pods are shown, that the next plan is for.
     pub marked_nodes: BTreeSet<NodeName>,
     pub marked_pods: BTreeSet<Key>,
@@ -172,7 +194,9 @@ impl Screen {
 
     /// The panes that can have the focus now, in the order of their digits.
     pub fn panes(&self) -> [Pane; 5] {
-        let nodes = if self.preview.is_some() && !self.is_detail_of_plan() {
+        let nodes = if self.progress.is_some() && !self.is_detail_over() {
+            Pane::Progress
+        } else if self.preview.is_some() && !self.is_detail_over() {
             Pane::Plan
         } else if self.detail.is_some() {
             Pane::Detail
@@ -184,13 +208,24 @@ impl Screen {
         [Pane::Zones, nodes, Pane::Evictions, Pane::Journal, Pane::Forecast]
     }
 
-    /// Whether the detail was opened from a plan, and so lies over it.
-    pub fn is_detail_of_plan(&self) -> bool {
-        self.detail.as_ref().is_some_and(|detail| detail.from == Pane::Plan)
+    /// Whether the detail was opened from a plan or a progress, and so lies over it.
+    pub fn is_detail_over(&self) -> bool {
+        self.detail.as_ref().is_some_and(|detail| matches!(detail.from, Pane::Plan | Pane::Progress))
+    }
+
+    /// Puts away what lies over the nodes.
+    pub(super) fn uncover(&mut self) {
+        (self.detail, self.preview, self.progress) = (None, None, None);
     }
 
     /// Where keys are typed as text; none where they are commands.
     pub fn typing(&self) -> Option<Typing> {
+        if self.dialog.is_some() {
+            return Some(Typing::Consent);
+        }
+        if self.palette.is_some() {
+            return Some(Typing::Palette);
+        }
         if self.input.is_some() {
             return Some(Typing::Filter);
         }
@@ -238,6 +273,11 @@ impl Screen {
                     preview.list.step(step);
                 }
             }
+            Pane::Progress => {
+                if let Some(progress) = &mut self.progress {
+                    progress.list.step(step);
+                }
+            }
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
@@ -250,7 +290,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
             Pane::Pods => self.pods.sort.next(PodColumn::ALL),
             Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => {}
         }
     }
 
@@ -260,7 +300,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.flip(),
             Pane::Pods => self.pods.sort.flip(),
             Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => {}
         }
     }
 
@@ -279,6 +319,11 @@ impl Screen {
                 Pane::Plan => {
                     if let Some(preview) = &mut self.preview {
                         preview.list.shown(*rows);
+                    }
+                }
+                Pane::Progress => {
+                    if let Some(progress) = &mut self.progress {
+                        progress.list.shown(*rows);
                     }
                 }
                 Pane::Evictions => self.evictions.list.shown(*rows),

@@ -11,6 +11,7 @@ use super::{
     filter::Filter,
     listing::Step,
     order::zone_word,
+    palette::Palette,
     preview::{Preview, Subjects, Switch, Verb, Wish},
     screen::{Pane, Typing},
 };
@@ -34,8 +35,16 @@ pub enum Request {
 
 /// Does what the user asked for.
 pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
+    app.screen.remark = None;
+    obey(app, action, now)
+}
+
+fn obey(app: &mut App, action: Action, now: Timestamp) -> Request {
     match action {
-        Action::Quit => return Request::Quit,
+        Action::Quit => return app.quit(),
+        Action::Suspend if app.acts.running().next().is_some() => {
+            app.screen.remark = Some("not while something is carried out: it would stand still".into());
+        }
         Action::Suspend => return Request::Suspend,
         Action::Redraw => return Request::Repaint,
         Action::Move(step) => move_by(app, step),
@@ -63,8 +72,41 @@ pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
         Action::MarkAll => mark_all(app),
         Action::Plan(verb) => open_plan(app, verb),
         Action::Turn(switch) => turn_option(app, switch),
-        Action::Complete => with_preview(app, Preview::complete),
-        Action::NextCandidate => with_preview(app, Preview::next_candidate),
+        Action::Complete => match &mut app.screen.palette {
+            Some(palette) => palette.complete(),
+            None => with_preview(app, Preview::complete),
+        },
+        Action::NextCandidate => match &mut app.screen.palette {
+            Some(palette) => palette.turn(1),
+            None => with_preview(app, Preview::next_candidate),
+        },
+        Action::PreviousCandidate => app.screen.palette.iter_mut().for_each(|palette| palette.turn(-1)),
+        Action::Palette => {
+            app.screen.help = None;
+            app.screen.palette = Some(Palette::new(app.screen.focus));
+        }
+        Action::RunPalette => return run_palette(app, now),
+        Action::DropPalette => app.screen.palette = None,
+        Action::Typed(typed) => {
+            if let Err(fault) = app.heed(typed, "", now) {
+                app.screen.remark = Some(fault);
+            }
+        }
+        Action::CarryOut => app.carry_out(now),
+        Action::Consent => {
+            let request = app.consent(now);
+            if !matches!(request, Request::Draw) {
+                return request;
+            }
+        }
+        Action::Decline => app.decline(),
+        Action::NextChoice => app.screen.dialog.iter_mut().for_each(|dialog| dialog.next_choice(1)),
+        Action::Progress => app.open_progress(),
+        Action::Pause => app.pause(now),
+        Action::Cancel => app.ask_to_cancel(),
+        Action::Undo => app.undo(),
+        Action::Resume => app.resume(now),
+        Action::Dismiss => app.dismiss(),
         Action::KeepWords => with_preview(app, |preview| set_typing(preview, false)),
         Action::DropWords => back(app),
         Action::Help => app.screen.help = if app.screen.help.is_some() { None } else { Some(0) },
@@ -110,6 +152,8 @@ fn edit(app: &mut App, request: InputRequest) {
     match app.screen.typing() {
         Some(Typing::Filter) => edit_filter(app, request),
         Some(Typing::Words) => with_preview(app, |preview| preview.edit(request)),
+        Some(Typing::Palette) => app.screen.palette.iter_mut().for_each(|palette| palette.edit(request)),
+        Some(Typing::Consent) => app.screen.dialog.iter_mut().for_each(|dialog| dialog.edit(request)),
         None => {}
     }
 }
@@ -132,7 +176,7 @@ fn enter(app: &mut App) {
             let Some(zone) = app.screen.zones.list.selected() else { return };
             let filter = format!("zone:{}", zone_word(zone));
             app.screen.leave_node();
-            (app.screen.detail, app.screen.preview) = (None, None);
+            app.screen.uncover();
             app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
             app.screen.focus = Pane::Nodes;
         }
@@ -160,8 +204,29 @@ fn enter(app: &mut App) {
             go_inside(app, node);
         }
         Pane::Plan => with_preview(app, |preview| set_typing(preview, true)),
-        Pane::Pods | Pane::Detail | Pane::Journal => {}
+        Pane::Pods | Pane::Detail | Pane::Progress | Pane::Journal => {}
     }
+}
+
+/// Runs what was typed; where that cannot be, the line stays with what is wrong about it.
+fn run_palette(app: &mut App, now: Timestamp) -> Request {
+    let Some(palette) = &mut app.screen.palette else { return Request::Draw };
+    let (command, argument) = match palette.entered() {
+        Ok(entered) => entered,
+        Err(fault) => {
+            palette.fault = Some(fault);
+            return Request::Draw;
+        }
+    };
+    let Action::Typed(typed) = command.action else {
+        app.screen.palette = None;
+        return obey(app, command.action, now);
+    };
+    match (app.heed(typed, &argument, now), &mut app.screen.palette) {
+        (Err(fault), Some(palette)) => palette.fault = Some(fault),
+        (Ok(()) | Err(_), _) => app.screen.palette = None,
+    }
+    Request::Draw
 }
 
 fn open_detail(app: &mut App) {
@@ -178,11 +243,20 @@ fn open_detail(app: &mut App) {
             let pod = screen.preview.as_ref().and_then(Preview::selected_pod);
             pod.cloned().map(Subject::Pod)
         }
+        Pane::Progress => {
+            let undertaking = screen.progress.as_ref().and_then(|shown| app.acts.undertaking(&shown.plan));
+            let shown = screen.progress.as_ref().zip(undertaking);
+            let pod = shown.and_then(|(shown, undertaking)| shown.selected_pod(&undertaking.report));
+            pod.cloned().map(Subject::Pod)
+        }
         Pane::Zones | Pane::Detail | Pane::Journal => None,
     };
     if let Some(subject) = subject {
         if screen.focus != Pane::Plan {
             screen.preview = None;
+        }
+        if screen.focus != Pane::Progress {
+            screen.progress = None;
         }
         screen.detail = Some(Detail::new(subject, screen.focus));
         screen.filters.remove(&Pane::Detail);
@@ -194,7 +268,7 @@ fn go_inside(app: &mut App, node: NodeName) {
     let screen = &mut app.screen;
     screen.leave_node();
     screen.inside = Some(node);
-    (screen.detail, screen.preview) = (None, None);
+    screen.uncover();
     screen.focus = Pane::Pods;
     screen.filters.remove(&Pane::Pods);
     screen.pods.list.step(Step::First);
@@ -213,6 +287,9 @@ fn back(app: &mut App) {
     } else if let (Pane::Plan, Some(preview)) = (screen.focus, &screen.preview) {
         screen.focus = preview.from;
         screen.preview = None;
+    } else if let (Pane::Progress, Some(progress)) = (screen.focus, &screen.progress) {
+        screen.focus = progress.from;
+        screen.progress = None;
     } else if screen.focus == Pane::Nodes && !screen.marked_nodes.is_empty() {
         screen.marked_nodes.clear();
     } else if screen.focus == Pane::Pods && !screen.marked_pods.is_empty() {
@@ -238,7 +315,13 @@ fn mark(app: &mut App) {
                 toggle(&mut screen.marked_pods, pod);
             }
         }
-        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Evictions | Pane::Journal | Pane::Forecast => return,
+        Pane::Zones
+        | Pane::Detail
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Evictions
+        | Pane::Journal
+        | Pane::Forecast => return,
     }
     screen.step(Step::Down);
 }
@@ -248,7 +331,13 @@ fn mark_all(app: &mut App) {
     match screen.focus {
         Pane::Nodes => toggle_all(&mut screen.marked_nodes, screen.nodes.list.keys()),
         Pane::Pods => toggle_all(&mut screen.marked_pods, screen.pods.list.keys()),
-        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Evictions | Pane::Journal | Pane::Forecast => {}
+        Pane::Zones
+        | Pane::Detail
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Evictions
+        | Pane::Journal
+        | Pane::Forecast => {}
     }
 }
 
@@ -288,9 +377,10 @@ fn open_plan(app: &mut App, verb: Verb) {
     wish.whole_zones = app.screen.focus == Pane::Zones;
     let preview = Preview::new(wish, app.screen.focus, &app.shown().cluster);
     let screen = &mut app.screen;
-    if screen.is_detail_of_plan() {
+    if screen.is_detail_over() {
         screen.detail = None;
     }
+    screen.progress = None;
     screen.preview = Some(preview);
     screen.filters.remove(&Pane::Plan);
     screen.focus = Pane::Plan;
@@ -312,7 +402,7 @@ fn nodes_meant(app: &App) -> Vec<NodeName> {
             let nodes = app.shown().cluster.nodes().iter().filter(|node| node.zone() == *zone);
             nodes.map(|node| node.name.clone()).collect()
         }
-        Pane::Plan | Pane::Evictions | Pane::Journal | Pane::Forecast => Vec::new(),
+        Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal | Pane::Forecast => Vec::new(),
     }
 }
 
@@ -327,7 +417,9 @@ fn pods_meant(app: &App) -> Vec<Key> {
             Some(Subject::Pod(pod)) => vec![pod.clone()],
             Some(Subject::Node(_)) | None => Vec::new(),
         },
-        Pane::Zones | Pane::Nodes | Pane::Plan | Pane::Journal | Pane::Forecast => Vec::new(),
+        Pane::Zones | Pane::Nodes | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => {
+            Vec::new()
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     clock::Clock,
     engine::{Origin, Settings},
+    executor::site::Site,
     k8s::{
         connect::{self, Connection},
         settings,
@@ -29,7 +30,9 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     let connection = connect::connect(&connection.options()).await?;
     // Before the watches begin: beside the list of all pods of a large cluster, this answer would take seconds.
     let (settings, notes) = settings_of(&connection, &args.settings).await;
-    show::show(args.show, &connection, settings, notes, Clock::system()).await
+    let clock = Clock::system();
+    let site = Site::of(&connection, clock);
+    show::show(args.show, &connection, settings, notes, clock, site).await
 }
 
 /// The controller's settings: what was given, else what the cluster's controller manager was started with, else

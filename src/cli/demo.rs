@@ -1,6 +1,6 @@
 //! `kordon demo`: an embedded cluster, in this process.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{
     Args,
@@ -25,6 +25,8 @@ use crate::{
         world::{self, Scheduling, World},
     },
     engine::{ServerVersion, Settings},
+    executor::site::Site,
+    journal::Journal,
     k8s::connect::Connection,
     run::{controller::Controller, scheduler::Scheduler},
 };
@@ -88,6 +90,8 @@ struct EmbeddedCluster {
     world: World,
     tasks: TaskTracker,
     cancel: CancellationToken,
+    /// Where its journal stands: it ends with the cluster that it tells of.
+    folder: PathBuf,
 }
 
 impl EmbeddedCluster {
@@ -128,20 +132,26 @@ impl EmbeddedCluster {
         };
         tasks.spawn(scheduler.run(cancel.clone()));
         tasks.close();
-        Ok(Self { api, clock, address, world, tasks, cancel })
+        let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect();
+        let folder = std::env::temp_dir().join(format!("kordon-demo-{chance}"));
+        Ok(Self { api, clock, address, world, tasks, cancel, folder })
     }
 
     /// The dashboard on it, as on any cluster: the shadow of the controller beside it.
     async fn show(&self, args: DemoArgs) -> Result<(), Failure> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
-        show::show(args.show, &connection, settings, Vec::new(), self.clock).await
+        let journal = Journal::within(&self.folder, NAME);
+        let site = Site::with(&connection, journal, self.clock);
+        show::show(args.show, &connection, settings, Vec::new(), self.clock, Ok(site)).await
     }
 
     async fn stop(self) {
         self.cancel.cancel();
         self.world.stopped().await;
         self.tasks.wait().await;
+        // It is there only if something was carried out.
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

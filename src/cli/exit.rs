@@ -120,7 +120,7 @@ impl Failure {
             Self::Site(SiteError::NotThere { .. } | SiteError::Journal(_) | SiteError::Write(_)) => {
                 Exit::Failed
             }
-            Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
+            Self::Site(SiteError::Over(_)) | Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
             Self::Guards(GuardsError::Io { .. }) => Exit::Failed,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {

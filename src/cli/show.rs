@@ -12,7 +12,8 @@ use crate::{
     app::{self, Duty, Facts, Mode, ThemeName},
     clock::Clock,
     engine::Settings,
-    executor::Executor,
+    executor::{Executor, site::Site},
+    journal::JournalError,
     k8s::connect::Connection,
     run::{self, Session},
     time::Span,
@@ -65,6 +66,7 @@ pub async fn show(
     settings: Settings,
     notes: Vec<String>,
     clock: Clock,
+    site: Result<Site, JournalError>,
 ) -> Result<(), Failure> {
     let themes = themes(&args);
     let theme = themes[0];
@@ -78,6 +80,10 @@ pub async fn show(
     let cancel = CancellationToken::new();
     let _ends_with_us = cancel.clone().drop_guard();
     let mut session = Session::begin(connection, options, args.no_pods, Executor::Recorder, clock, cancel);
+    match site {
+        Ok(site) => session.site = Some(site),
+        Err(error) => session.app.acts.locked = Some(error.to_string()),
+    }
     for note in notes {
         session.app.live.journal.trouble(clock.now(), "settings", &note);
     }

@@ -3,17 +3,18 @@
 //! What the command line and the dashboard do alike: asking what is permitted, writing down how an undertaking begins
 //! and ends, holding it meanwhile, and taking up one that was cut off.
 
-use std::io;
+use std::{fmt, io};
 
 use kube::Client;
 
 use super::errands::{Hands, Link};
 use crate::{
     clock::Clock,
-    conduct::{End, Orders, Waivers, caution},
+    conduct::{End, Orders, Waivers},
     journal::{Beginning, Hold, Journal, JournalError, Line, Past, What, Writer, undertakings},
     k8s::{access, connect::Connection},
     plan::{Action, Permission, Plan},
+    time::Timestamp,
 };
 
 /// A cluster that may be written to.
@@ -42,12 +43,20 @@ pub struct Held {
 pub enum SiteError {
     #[error("{0} is at work, in another process on this machine")]
     AtWork(String),
+    #[error("{0} is over, or is no drain: there is nothing to go on with")]
+    Over(String),
     #[error("{plan} is not in the journal {journal}")]
     NotThere { plan: String, journal: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("writing the journal, without which nothing else is written: {0}")]
     Write(#[source] io::Error),
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site").field("context", &self.context).field("by", &self.by).finish_non_exhaustive()
+    }
 }
 
 impl Site {
@@ -75,12 +84,12 @@ impl Site {
         format!("{word}-{now}-{}", chance.to_lowercase())
     }
 
-    /// What the plan takes and we may not do.
+    /// What of this we may not do.
     ///
     /// # Errors
     /// It could not be asked, in words.
-    pub async fn missing(&self, plan: &Plan) -> Result<Vec<Permission>, String> {
-        access::missing(&self.client, &caution::permissions(plan)).await
+    pub async fn missing(&self, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
+        access::missing(&self.client, wanted).await
     }
 
     /// Begins an undertaking: it is held, and stands in the journal, before anything of it is written.
@@ -113,6 +122,23 @@ impl Site {
     /// The journal cannot be opened.
     pub fn open(&self, hold: Hold, plan: &str) -> Result<Held, SiteError> {
         Ok(Held { plan: plan.into(), writer: self.journal.open()?, _hold: hold })
+    }
+
+    /// The undertaking of that name, or else the last one that changed something and that nobody has at work.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn undoable(&self, plan: Option<&str>) -> Result<Option<Past>, SiteError> {
+        let pasts = undertakings(&self.journal.lines()?);
+        let is_meant = |past: &&Past| match plan {
+            Some(plan) => past.plan == plan,
+            None => {
+                !past.undone
+                    && !past.undo().is_empty()
+                    && matches!(self.journal.hold(&past.plan), Ok(Some(_)))
+            }
+        };
+        Ok(pasts.iter().rev().find(is_meant).cloned())
     }
 
     fn hold(&self, plan: &str) -> Result<Hold, SiteError> {
@@ -173,13 +199,8 @@ impl Held {
     /// # Errors
     /// The journal cannot be written.
     pub async fn undid(&self, past: &Past, clock: Clock) -> Result<(), SiteError> {
-        let by = self.plan.clone();
-        let line = |what| Line { at: clock.now(), plan: past.plan.clone(), what };
-        let text = format!("undone by {by}");
-        self.append(line(What::Undone { by })).await?;
-        if past.is_unfinished() {
-            let end = End::Cancelled.as_str().into();
-            self.append(line(What::Ended { end, text })).await?;
+        for line in undoing(&self.plan, past, clock.now()) {
+            self.append(line).await?;
         }
         Ok(())
     }
@@ -191,6 +212,17 @@ impl Held {
     async fn append(&self, line: Line) -> Result<(), SiteError> {
         self.writer.append(line).await.map_err(SiteError::Write)
     }
+}
+
+/// What the journal is told of an undertaking that was put back by another.
+pub fn undoing(by: &str, past: &Past, now: Timestamp) -> Vec<Line> {
+    let line = |what| Line { at: now, plan: past.plan.clone(), what };
+    let mut lines = vec![line(What::Undone { by: by.into() })];
+    if past.is_unfinished() {
+        let (end, text) = (End::Cancelled.as_str().into(), format!("undone by {by}"));
+        lines.push(line(What::Ended { end, text }));
+    }
+    lines
 }
 
 /// Who we are, as others should see it.

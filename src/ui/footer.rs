@@ -5,18 +5,27 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 use super::{
     Scene, text,
     theme::Role,
-    widgets::segments::{Runs, Segments},
+    widgets::{
+        field::field,
+        segments::{Runs, Segments},
+    },
 };
 use crate::app::{Command, commands::COMMANDS};
 
 /// ```text
 ///  Tab pane  Enter pods  / filter  s sort  z zoom  w wide  f freeze  T theme  ? help  q quit
 ///  /zone:a ready:no▏                                          5 shown   Enter keep  Esc clear
+///  :enforce 1y▏                                               1y is no time such as 30s, 15m or 1h30m
 /// ```
-/// Tells where the cursor belongs while a filter is typed.
+/// Tells where the cursor belongs while a filter or command is typed.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
-    let typing = scene.screen.input.is_some();
+    let typing = scene.screen.input.is_some() || scene.screen.palette.is_some();
     let mut line = Segments::default();
+    let fault = scene.screen.palette.as_ref().and_then(|palette| palette.fault.as_ref());
+    if let Some(said) = fault.or(scene.screen.remark.as_ref()) {
+        let runs = Runs::new(said, scene.style(Role::LevelWarning));
+        line = if typing { line.right(1, runs) } else { line.left(0, runs) };
+    }
     let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && applies(scene, command));
     for (place, command) in hints.enumerate() {
         let key = command.keys.first().map(ToString::to_string).unwrap_or_default();
@@ -25,7 +34,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         // Help and quit stay longest: they lead to all others.
         let least = matches!(command.name, "help" | "quit");
         let priority = if least { 1 } else { 2 + u8::try_from(place).unwrap_or(200) };
-        line = if typing { line.right(priority, runs) } else { line.left(priority, runs) };
+        line = match (typing, &scene.screen.remark) {
+            (true, _) if fault.is_some() => line,
+            (false, None) => line.left(priority, runs),
+            (true, _) | (false, Some(_)) => line.right(priority, runs),
+        };
     }
     if scene.app.frozen.is_some() {
         let text = format!(" FROZEN at {} ", text::clock(scene.now));
@@ -36,21 +49,17 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     draw_input(scene, inner, buf)
 }
 
-/// Draws the filter over the left half.
+/// Draws the filter or command over the left half.
 fn draw_input(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
-    let input = scene.screen.input.as_ref()?;
+    let palette = scene.screen.palette.as_ref().map(|palette| (":", &palette.input));
+    let (lead, input) = palette.or_else(|| Some(("/", scene.screen.input.as_ref()?)))?;
     let width = area.width / 2;
-    let room = usize::from(width.saturating_sub(3));
-    let skipped = input.visual_scroll(room);
-    let cleaned = text::clean(input.value());
-    let visible: String = cleaned.chars().skip(skipped).collect();
     let style = scene.style(Role::Input);
     buf.set_style(Rect { width, ..area }, style);
     buf.set_string(area.x, area.y, " ".repeat(usize::from(width)), style);
-    buf.set_string(area.x, area.y, "/", scene.style(Role::Key));
-    buf.set_stringn(area.x + 1, area.y, visible, room, style);
-    let cursor = input.visual_cursor().saturating_sub(skipped).min(room);
-    Some((area.x + 1 + u16::try_from(cursor).unwrap_or(0), area.y))
+    buf.set_string(area.x, area.y, lead, scene.style(Role::Key));
+    let room = Rect { x: area.x + 1, width: width.saturating_sub(2), height: 1, ..area };
+    Some((field(input, style, false, room, buf), area.y))
 }
 
 fn applies(scene: &Scene, command: &Command) -> bool {

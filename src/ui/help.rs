@@ -34,7 +34,10 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
         .border_type(BorderType::Rounded)
         .border_style(scene.style(Role::BorderFocus))
         .title(title)
-        .title_bottom(Runs::new(" Esc closes · no key changes a cluster ", scene.style(Role::Dim)).line());
+        .title_bottom(
+            Runs::new(" Esc closes · no key changes a cluster without a question ", scene.style(Role::Dim))
+                .line(),
+        );
     let inner = block.inner(area);
     block.render(area, buf);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
@@ -42,7 +45,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
     let table = Table {
         columns: vec![
-            column(Width::Fit(6, 12), 0),
+            column(Width::Fit(6, 19), 0),
             column(Width::Grow(20, 1), 0),
             column(Width::Fit(10, 33), 1),
         ],
@@ -53,7 +56,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     };
     table.render_bare(inner, buf, |row| {
         let command = &COMMANDS[row];
-        let keys: Vec<String> = command.keys.iter().map(ToString::to_string).collect();
+        let keys = command.spoken();
         let place =
             if command.place == Place::Everywhere { String::new() } else { command.place.to_string() };
         vec![

@@ -11,6 +11,8 @@ pub const LEAST: (u16, u16) = (60, 15);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub header: Rect,
+    /// The line that stands until it is answered.
+    pub banner: Option<Rect>,
     /// The panes that are shown, from top to bottom.
     pub panes: Vec<(Pane, Rect)>,
     pub footer: Rect,
@@ -21,13 +23,14 @@ pub struct Plan {
 impl Plan {
     /// ```text
     /// header
+    /// banner, where there is one
     /// zones
     /// nodes, or the pods of one
     /// evictions | forecast | journal      as many side by side as there is room for, those last focused
     /// footer
     /// ```
     /// None where the terminal is too small. On a low one, and when zoomed, the focused pane stands alone.
-    pub fn of(area: Rect, screen: &Screen, zones: usize) -> Option<Self> {
+    pub fn of(area: Rect, screen: &Screen, zones: usize, banner: bool) -> Option<Self> {
         if area.width < LEAST.0 || area.height < LEAST.1 {
             return None;
         }
@@ -35,13 +38,15 @@ impl Plan {
         let header_rows = if area.height >= 26 { 3 } else { 2 };
         let header = Rect { height: header_rows, ..area };
         let footer = Rect { y: area.bottom() - 1, height: 1, ..area };
-        let body = Rect { y: header.bottom(), height: area.height - header_rows - 1, ..area };
+        let banner = banner.then(|| Rect { y: header.bottom(), height: 1, ..area });
+        let top = banner.unwrap_or(header).bottom();
+        let body = Rect { y: top, height: footer.y - top, ..area };
         let panes = if screen.zoomed || body.height < 16 {
             vec![(screen.focus, body)]
         } else {
             stack(body, screen, zones, framed)
         };
-        Some(Self { header, panes, footer, framed })
+        Some(Self { header, banner, panes, footer, framed })
     }
 }
 
@@ -105,9 +110,11 @@ mod tests {
             for height in 15..=80 {
                 for zones in [0, 3, 50] {
                     let area = Rect::new(0, 0, width, height);
-                    let plan = Plan::of(area, &Screen::new(Vec::new()), zones).expect("large enough");
+                    let banner = zones == 3;
+                    let plan = Plan::of(area, &Screen::new(Vec::new()), zones, banner).expect("large enough");
                     let cells: u32 = plan.panes.iter().map(|(_, rect)| rect.area()).sum();
-                    let whole = cells + plan.header.area() + plan.footer.area();
+                    let banner = plan.banner.map_or(0, Rect::area);
+                    let whole = cells + plan.header.area() + banner + plan.footer.area();
                     assert_eq!(whole, area.area(), "{width}x{height}");
                     assert!(plan.panes.iter().all(|(_, rect)| rect.height >= 3), "{width}x{height} {plan:?}");
                     assert!(plan.panes.iter().all(|(_, rect)| area.contains(rect.as_position())));
@@ -118,7 +125,8 @@ mod tests {
 
     #[test]
     fn a_terminal_too_small_has_no_plan() {
-        let plan = |width, height| Plan::of(Rect::new(0, 0, width, height), &Screen::new(Vec::new()), 3);
+        let plan =
+            |width, height| Plan::of(Rect::new(0, 0, width, height), &Screen::new(Vec::new()), 3, false);
         assert!(plan(59, 40).is_none() && plan(200, 14).is_none() && plan(0, 0).is_none());
     }
 }

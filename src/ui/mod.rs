@@ -1,8 +1,11 @@
 //! Draws the screen: `draw(frame, &App, now)`. Reads and never decides.
 
+pub mod banner;
+pub mod dialog;
 pub mod footer;
 pub mod help;
 pub mod layout;
+pub mod palette;
 pub mod panes;
 pub mod scene;
 pub mod small;
@@ -42,19 +45,29 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
     let scene = Scene::new(app, now);
     buf.set_style(area, scene.style(Role::Base));
     let mut drawn = Drawn::new();
-    let Some(plan) = Plan::of(area, &app.screen, scene.shown.views.zones.len()) else {
+    let banner = !app.acts.unfinished.is_empty();
+    let Some(plan) = Plan::of(area, &app.screen, scene.shown.views.zones.len(), banner) else {
         small::draw(&scene, area, buf);
         return (drawn, None);
     };
     let hidden = plan.hidden(&app.screen);
     let scene = Scene { framed: plan.framed, hidden: &hidden, ..scene };
     panes::header::draw(&scene, plan.header, buf);
+    if let Some(area) = plan.banner {
+        banner::draw(&scene, area, buf);
+    }
     for (pane, area) in &plan.panes {
         drawn.insert(*pane, panes::draw(&scene, *pane, *area, buf));
     }
-    let cursor = footer::draw(&scene, plan.footer, buf);
+    let mut cursor = footer::draw(&scene, plan.footer, buf);
     if let Some(scrolled) = app.screen.help {
         help::draw(&scene, scrolled, area, buf);
+    }
+    if let Some(palette) = &app.screen.palette {
+        palette::draw(&scene, palette, plan.footer, area, buf);
+    }
+    if let Some(dialog) = &app.screen.dialog {
+        cursor = dialog::draw(&scene, dialog, area, buf);
     }
     (drawn, cursor)
 }

@@ -8,7 +8,7 @@ use super::{
     widgets::{Cell, Urgency, table::Looks},
 };
 use crate::{
-    app::{App, Knowledge, Pane, Screen},
+    app::{App, Knowledge, Mode, Pane, Screen},
     engine::Footing,
     time::Timestamp,
 };
@@ -46,6 +46,16 @@ impl<'a> Scene<'a> {
         self.theme.style(role)
     }
 
+    /// The role of frames: writing to a cluster is to be seen at every corner.
+    pub fn border(&self, focused: bool) -> Role {
+        match (self.app.mode, focused) {
+            (Mode::Enforce, true) => Role::BorderFocusEnforce,
+            (Mode::Enforce, false) => Role::BorderEnforce,
+            (Mode::DryRun | Mode::ReadOnly, true) => Role::BorderFocus,
+            (Mode::DryRun | Mode::ReadOnly, false) => Role::Border,
+        }
+    }
+
     /// How the tables of a pane look.
     pub fn looks(&self, pane: Pane) -> Looks {
         let focused = self.screen.focus == pane;
@@ -53,7 +63,7 @@ impl<'a> Scene<'a> {
             heading: self.style(Role::Heading),
             sorted: self.style(Role::HeadingSorted),
             selected: self.style(if focused { Role::Selected } else { Role::SelectedElsewhere }),
-            thumb: self.style(if focused { Role::BorderFocus } else { Role::Border }),
+            thumb: self.style(self.border(focused)),
         }
     }
 

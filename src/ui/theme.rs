@@ -31,6 +31,8 @@ roles! {
     Accent = "accent",
     Border = "border",
     BorderFocus = "border-focus",
+    BorderEnforce = "border-enforce",
+    BorderFocusEnforce = "border-focus-enforce",
     Title = "title",
     TitleFocus = "title-focus",
     Heading = "heading",

@@ -32,7 +32,7 @@ pub fn guards(plan: &Plan, cluster: &Cluster, how: &HowArgs) -> Result<(), Failu
 
 /// Asks whether everything that the plan takes may be done, and names what may not.
 pub async fn permissions(site: &Site, plan: &Plan) -> Result<(), Failure> {
-    let missing = site.missing(plan).await.map_err(Failure::Unasked)?;
+    let missing = site.missing(&caution::permissions(plan)).await.map_err(Failure::Unasked)?;
     let words: Vec<String> = missing.iter().map(Permission::to_string).collect();
     if words.is_empty() { Ok(()) } else { Err(Failure::NotAllowed(words.join(", "))) }
 }

@@ -14,6 +14,7 @@ use crate::{
     },
     cluster::NodeName,
     conduct::{Conduct, End, Orders},
+    executor::site::SiteError,
     journal::{Journal, Past, undertakings},
     k8s::{connect, validation},
     plan::{Action, Rules, undo::Kept},
@@ -55,9 +56,7 @@ pub async fn resume(
     let name = choose(&place.site.journal, named)?;
     let (hold, past) = place.site.take_up(&name)?;
     let Some(options) = past.beginning.drain.clone().filter(|_| past.is_unfinished()) else {
-        return Err(Failure::Usage(format!(
-            "{name} is over, or is no drain: there is nothing to go on with"
-        )));
+        return Err(SiteError::Over(name).into());
     };
     let nodes = still_there(&past, &place);
     let action = Action::Drain { nodes, options };

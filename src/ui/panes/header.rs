@@ -45,17 +45,14 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
 fn place(scene: &Scene) -> Segments {
     let facts = &scene.app.facts;
     let dim = scene.style(Role::Dim);
-    let (badge, words, role) = match scene.app.mode {
-        Mode::DryRun => (" DRY-RUN ", "nothing is written", Role::ModeDryRun),
-        Mode::Enforce => (" ENFORCE ", "effects are written", Role::ModeEnforce),
-        Mode::ReadOnly => (" READ-ONLY ", "writing is locked out", Role::ModeReadOnly),
-    };
+    let (badge, words, role) = mode(scene);
     let version = facts.server_version.as_deref().unwrap_or("version unknown");
     let identity = facts.identity.as_deref();
     let (mark, footing, footing_role) = footing(scene);
     Segments::default()
-        .left(0, Runs::new(badge, scene.style(role)))
-        .left(5, Runs::new(words, dim))
+        .left(0, Runs::new(&badge, scene.style(role)))
+        .left(6, Runs::new(words, dim))
+        .left(1, under_way(scene))
         .left(1, Runs::new(&facts.context, scene.style(Role::Strong)))
         .left(2, Runs::new(version, scene.style(Role::Accent)))
         .left(4, Runs::new(&facts.server, dim))
@@ -68,6 +65,38 @@ fn place(scene: &Scene) -> Segments {
             0,
             Runs::new(mark, scene.style(footing_role)).and(&format!(" {footing}"), scene.style(footing_role)),
         )
+}
+
+/// What may be written, and for how long.
+fn mode(scene: &Scene) -> (String, &'static str, Role) {
+    match (scene.app.mode, scene.app.acts.enforced_until) {
+        (Mode::DryRun, _) => (" DRY-RUN ".into(), "nothing is written", Role::ModeDryRun),
+        (Mode::ReadOnly, _) => (" READ-ONLY ".into(), "writing is locked out", Role::ModeReadOnly),
+        (Mode::Enforce, None) => (" ENFORCE ".into(), "effects are written", Role::ModeEnforce),
+        (Mode::Enforce, Some(until)) => {
+            let left = text::left(until, scene.now);
+            (format!(" ENFORCE {left} "), "plans can be carried out", Role::ModeEnforce)
+        }
+    }
+}
+
+/// What is being carried out, in short.
+fn under_way(scene: &Scene) -> Runs {
+    let running: Vec<_> = scene.app.acts.running().collect();
+    let words = match running[..] {
+        [] => return Runs::default(),
+        [one] if one.conduct.is_paused() => format!("{} is paused", one.title),
+        [one] => {
+            let (gone, _, left) = one.report.pods_by_fate();
+            let pods = if gone + left > 0 { format!(" {gone}/{}", gone + left) } else { String::new() };
+            format!("{}{pods}", one.title)
+        }
+        _ => format!("{} undertakings", running.len()),
+    };
+    let words = if scene.app.acts.leaving { format!("{words}, then leaves") } else { words };
+    Runs::new("▶ ", scene.style(Role::FeedBusy))
+        .and(&words, scene.style(Role::FeedBusy))
+        .and(" (o)", scene.style(Role::Faint))
 }
 
 /// What the engine's word is worth, in words.

@@ -8,6 +8,7 @@ pub mod journal;
 pub mod nodes;
 pub mod plan;
 pub mod pods;
+pub mod progress;
 pub mod zones;
 
 use ratatui::{
@@ -40,6 +41,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Pods => pods::draw(scene, area, buf),
         Pane::Detail => detail::draw(scene, area, buf),
         Pane::Plan => plan::draw(scene, area, buf),
+        Pane::Progress => progress::draw(scene, area, buf),
         Pane::Evictions => evictions::draw(scene, area, buf),
         Pane::Journal => journal::draw(scene, area, buf),
         Pane::Forecast => forecast::draw(scene, area, buf),
@@ -54,8 +56,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 /// inside.
 fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) -> Rect {
     let focused = scene.screen.focus == pane;
-    let (border, title) =
-        if focused { (Role::BorderFocus, Role::TitleFocus) } else { (Role::Border, Role::Title) };
+    let (border, title) = (scene.border(focused), if focused { Role::TitleFocus } else { Role::Title });
     let block = Block::new()
         .borders(if scene.framed { Borders::ALL } else { Borders::TOP })
         .border_type(BorderType::Rounded)
@@ -98,6 +99,9 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     if pane == Pane::Plan {
         notes.push((2, plan::note(scene)));
     }
+    if pane == Pane::Progress {
+        notes.push((2, progress::note(scene)));
+    }
     let filter = scene.screen.filter(pane);
     if !filter.is_empty() {
         notes.push((2, Runs::new(&format!("/{}", filter.text()), scene.style(Role::Accent))));
@@ -120,6 +124,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Pods => screen.pods.list.len(),
         Pane::Detail => screen.detail.as_ref().map_or(0, |detail| detail.list.len()),
         Pane::Plan => screen.preview.as_ref().map_or(0, |preview| preview.list.len()),
+        Pane::Progress => screen.progress.as_ref().map_or(0, |progress| progress.list.len()),
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
         Pane::Forecast => screen.forecast.list.len(),
@@ -138,7 +143,7 @@ fn zone_name(zone: &ZoneKey) -> String {
 /// The watches that a pane lives on.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
-        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => &[],
+        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
         Pane::Pods | Pane::Evictions => &[FeedKind::Pods],
     }
@@ -177,7 +182,7 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
         Pane::Pods => note(screen.pods.sort, PodColumn::title),
         Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
-        Pane::Detail | Pane::Plan | Pane::Journal | Pane::Forecast => None,
+        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => None,
     }
 }
 

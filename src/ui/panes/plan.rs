@@ -2,11 +2,7 @@
 
 mod landing;
 
-use ratatui::{
-    buffer::Buffer,
-    layout::Rect,
-    style::{Modifier, Style},
-};
+use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{explain, open, plain, say};
 use crate::{
@@ -22,7 +18,7 @@ use crate::{
         Scene, text,
         theme::Role,
         widgets::{
-            Cell, Table, Width,
+            self, Cell, Table, Width,
             segments::{Runs, cut_line},
         },
     },
@@ -83,7 +79,7 @@ pub(super) fn note(scene: &Scene) -> Runs {
             ("working it out", Role::FeedBusy)
         }
         Mode::DryRun => ("dry-run: nothing is written", Role::Dim),
-        Mode::Enforce => ("a preview: nothing is written", Role::Dim),
+        Mode::Enforce => ("a preview; A carries it out", Role::Strong),
         Mode::ReadOnly => ("read-only: nothing is written", Role::Dim),
     };
     Runs::new(words, scene.style(role))
@@ -125,7 +121,8 @@ fn names<T: std::fmt::Display>(
     }
 }
 
-fn prospect(plan: &Plan) -> (String, Role) {
+/// Whether it comes to its end, in words.
+pub fn prospect(plan: &Plan) -> (String, Role) {
     let prospect = plan.prospect();
     let role = match prospect {
         Prospect::Completes => Role::NodeReady,
@@ -161,7 +158,8 @@ fn draw_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> 
     let indent = u16::try_from(text::width(label)).unwrap_or(0);
     buf.set_string(area.x, area.y, label, scene.style(Role::Key));
     let field = Rect { x: area.x + indent, width: area.width - indent, height: 1, ..area };
-    draw_input(scene, line, field, buf);
+    let style = scene.style(if line.open { Role::Input } else { Role::Strong });
+    widgets::field::field(&line.input, style, line.open, field, buf);
     let below = Rect { y: area.y + 1, ..field };
     let runs = if line.open { proposals(scene, line) } else { Runs::default() };
     let runs = match fault(preview) {
@@ -173,23 +171,6 @@ fn draw_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> 
     let shown = cut_line(runs.line(), usize::from(below.width));
     buf.set_line(below.x, below.y, &shown, below.width);
     Rect { y: area.y + 2, height: area.height - 2, ..area }
-}
-
-fn draw_input(scene: &Scene, line: &Line, area: Rect, buf: &mut Buffer) {
-    let style = if line.open { scene.style(Role::Input) } else { scene.style(Role::Strong) };
-    let room = usize::from(area.width.saturating_sub(1));
-    if line.open {
-        buf.set_style(area, style);
-    }
-    let skipped = line.input.visual_scroll(room);
-    let visible: String = text::clean(line.input.value()).chars().skip(skipped).collect();
-    buf.set_stringn(area.x, area.y, visible, room, style);
-    let cursor = line.input.visual_cursor().saturating_sub(skipped).min(room);
-    if line.open
-        && let Some(cell) = buf.cell_mut((area.x + u16::try_from(cursor).unwrap_or(0), area.y))
-    {
-        cell.set_style(Style::new().add_modifier(Modifier::REVERSED));
-    }
 }
 
 /// The candidates, the one that is taken next in full light.
@@ -274,7 +255,6 @@ fn state(wish: &Wish, switch: Switch) -> (Option<bool>, String) {
     }
 }
 
-/// `12 pods · 9 leave now · 1 leave later · 2 refused`
 fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let runs = match preview.done.as_ref().map(|done| &done.what) {
         Some(Worked::Plan(plan)) => totals(scene, plan),
@@ -289,7 +269,8 @@ fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-fn totals(scene: &Scene, plan: &Plan) -> Runs {
+/// `12 pods · 9 leave now · 1 leave later · 2 refused`
+pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
     let roles = [
         Role::NodeReady,
         Role::CountdownSoon,

@@ -2,6 +2,7 @@
 
 pub mod bar;
 pub mod countdown;
+pub mod field;
 pub mod segments;
 pub mod strip;
 pub mod table;

@@ -1,0 +1,227 @@
+//! A question that stands over everything until it is answered, and how far what it is about has come.
+
+use tui_input::{Input, InputRequest};
+
+use crate::{
+    cluster::NodeName,
+    conduct::{Breach, Guards, Orders, Waivers, drift::Drift},
+    journal::Past,
+    plan::{Action, Permission, Plan, Step, undo::Kept},
+};
+
+/// The question. Nothing but the word that is asked for, or the choice that is not the first, is a yes.
+#[derive(Clone, Debug)]
+pub struct Dialog {
+    /// Told to whatever is found out for it, so that answers to an earlier question are known as such.
+    pub number: u64,
+    pub about: About,
+    pub stage: Stage,
+    /// The choice that Enter gives; the first one changes nothing.
+    pub chosen: usize,
+    /// The word as far as it was typed.
+    pub input: Input,
+    /// Why the last answer was none.
+    pub fault: Option<String>,
+}
+
+/// What it is about.
+#[derive(Clone, Debug)]
+pub enum About {
+    Apply(Box<Apply>),
+    Undo(Box<PutBack>),
+    /// To cancel this undertaking.
+    Cancel(String),
+    /// To leave while something is carried out.
+    Quit,
+}
+
+/// A plan that is about to be carried out.
+#[derive(Clone, Debug)]
+pub struct Apply {
+    pub action: Action,
+    pub orders: Orders,
+    /// The undertaking that it goes on with; none for a new one.
+    pub resumes: Option<Past>,
+    /// As it is shown and agreed to; none until it has been worked out.
+    pub plan: Option<Box<Plan>>,
+    /// What has changed since it was agreed to first.
+    pub drifts: Vec<Drift>,
+    pub guards: Guards,
+    /// Guard rails that it would break.
+    pub breaches: Vec<Breach>,
+    /// Nodes that somebody else is at work on, and who.
+    pub taken: Vec<(NodeName, String)>,
+    /// What agreeing waives.
+    pub waivers: Waivers,
+}
+
+/// What is about to be put back.
+#[derive(Clone, Debug)]
+pub struct PutBack {
+    /// The undertaking that is undone; none until it has been found.
+    pub past: Option<Past>,
+    pub steps: Vec<Step>,
+    pub kept: Vec<Kept>,
+}
+
+/// How far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Something is found out for it.
+    Waits(Wait),
+    Asks(Asked),
+    /// It cannot be, and why.
+    Refused(Vec<String>),
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    Journal,
+    Plan,
+    Permissions,
+    /// The plan once more, over the newest state.
+    PlanAgain,
+    /// The beginning stands in the journal in a moment: too late to leave it.
+    Beginning,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// These very words.
+    Words(String),
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    No,
+    /// The choice with this place, or the words.
+    Yes(usize),
+}
+
+impl Dialog {
+    pub fn new(number: u64, about: About, stage: Stage) -> Self {
+        Self { number, about, stage, chosen: 0, input: Input::default(), fault: None }
+    }
+
+    /// Goes on to another stage; what was typed for the last one is forgotten.
+    pub fn go_on(&mut self, stage: Stage) {
+        (self.stage, self.chosen, self.fault) = (stage, 0, None);
+        self.input = Input::default();
+    }
+
+    /// Whether it can still be left.
+    pub fn can_be_left(&self) -> bool {
+        self.stage != Stage::Waits(Wait::Beginning)
+    }
+
+    pub fn next_choice(&mut self, by: isize) {
+        if let Stage::Asks(Asked::Choice(choices)) = &self.stage {
+            self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(choices.len()) % choices.len();
+        }
+    }
+
+    /// Types into its line; where there is none, arrows go through the choices, and their first letters choose.
+    pub fn edit(&mut self, request: InputRequest) {
+        match (&self.stage, request) {
+            (Stage::Asks(Asked::Words(_)), request) => {
+                self.input.handle(request);
+                self.fault = None;
+            }
+            (_, InputRequest::GoToPrevChar) => self.next_choice(-1),
+            (_, InputRequest::GoToNextChar) => self.next_choice(1),
+            (Stage::Asks(Asked::Choice(choices)), InputRequest::InsertChar(letter)) => {
+                let begins = |choice: &&str| choice.to_lowercase().starts_with(letter.to_ascii_lowercase());
+                self.chosen = choices.iter().position(begins).unwrap_or(self.chosen);
+            }
+            _ => {}
+        }
+    }
+
+    /// What Enter says; none where it says nothing yet.
+    pub fn reply(&mut self) -> Option<Reply> {
+        match &self.stage {
+            Stage::Waits(_) => None,
+            Stage::Refused(_) => Some(Reply::No),
+            Stage::Asks(Asked::Choice(_)) if self.chosen == 0 => Some(Reply::No),
+            Stage::Asks(Asked::Choice(_)) => Some(Reply::Yes(self.chosen)),
+            Stage::Asks(Asked::Words(words)) if self.input.value().trim() == words => Some(Reply::Yes(1)),
+            Stage::Asks(Asked::Words(_)) => {
+                self.fault = Some("that is not what is to be typed; Esc leaves it".into());
+                None
+            }
+        }
+    }
+
+    /// The plan that it is about, where it is.
+    pub fn apply(&mut self) -> Option<&mut Apply> {
+        match &mut self.about {
+            About::Apply(apply) => Some(apply),
+            About::Undo(_) | About::Cancel(_) | About::Quit => None,
+        }
+    }
+}
+
+impl PutBack {
+    pub const NOTHING: Self = Self { past: None, steps: Vec::new(), kept: Vec::new() };
+
+    /// What it takes.
+    pub fn permissions(&self) -> Vec<Permission> {
+        let steps = crate::plan::permission::of_steps(&self.steps);
+        let nodes = self.past.iter().flat_map(|past| &past.beginning.nodes);
+        let looks = nodes.map(|(node, _)| Permission::on_node("get", node));
+        steps.into_iter().chain(looks).collect()
+    }
+
+    /// The nodes that are written to.
+    pub fn nodes(&self) -> usize {
+        let nodes: std::collections::BTreeSet<&NodeName> = self.steps.iter().filter_map(node_of).collect();
+        nodes.len()
+    }
+}
+
+/// The node that a step writes to.
+fn node_of(step: &Step) -> Option<&NodeName> {
+    match step {
+        Step::Cordon { node, .. } | Step::SetTaints { node, .. } | Step::SetLabels { node, .. } => Some(node),
+        Step::Evict { .. } | Step::Delete { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(asked: Asked) -> Dialog {
+        Dialog::new(1, About::Quit, Stage::Asks(asked))
+    }
+
+    #[test]
+    fn enter_alone_is_never_a_yes() {
+        assert_eq!(asks(Asked::Choice(&["Cancel", "Drain"])).reply(), Some(Reply::No));
+        let mut dialog = asks(Asked::Words("prod".into()));
+        assert_eq!(dialog.reply(), None);
+        assert!(dialog.fault.is_some());
+        assert_eq!(Dialog::new(1, About::Quit, Stage::Waits(Wait::Plan)).reply(), None);
+    }
+
+    #[test]
+    fn choices_are_reached_by_arrows_and_first_letters_and_words_by_typing_them_whole() {
+        let mut dialog = asks(Asked::Choice(&["Cancel", "Drain"]));
+        dialog.edit(InputRequest::GoToNextChar);
+        assert_eq!(dialog.reply(), Some(Reply::Yes(1)));
+        dialog.edit(InputRequest::InsertChar('c'));
+        assert_eq!(dialog.reply(), Some(Reply::No));
+        let mut dialog = asks(Asked::Words("prod".into()));
+        for letter in "pro".chars() {
+            dialog.edit(InputRequest::InsertChar(letter));
+        }
+        assert_eq!(dialog.reply(), None);
+        dialog.edit(InputRequest::InsertChar('d'));
+        assert_eq!(dialog.reply(), Some(Reply::Yes(1)));
+    }
+}

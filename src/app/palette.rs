@@ -1,0 +1,181 @@
+//! The line in which commands are typed, or found by words; made of the command table.
+
+use tui_input::{Input, InputRequest};
+
+use super::{
+    commands::{COMMANDS, Command, Place},
+    screen::{Pane, Typing},
+};
+
+/// A command that is being typed.
+#[derive(Clone, Debug)]
+pub struct Palette {
+    pub input: Input,
+    /// What the text may mean, the likeliest first.
+    pub found: Vec<&'static Command>,
+    pub chosen: usize,
+    /// Why the text that was entered last could not be run.
+    pub fault: Option<String>,
+    /// The pane that had the focus: commands are looked at from there.
+    focus: Pane,
+}
+
+impl Palette {
+    pub fn new(focus: Pane) -> Self {
+        let mut palette = Self { input: Input::default(), found: Vec::new(), chosen: 0, fault: None, focus };
+        palette.look();
+        palette
+    }
+
+    pub fn edit(&mut self, request: InputRequest) {
+        let before = self.input.value().to_owned();
+        self.input.handle(request);
+        if self.input.value() != before {
+            self.look();
+        }
+    }
+
+    /// Goes on by so many commands, round and round.
+    pub fn turn(&mut self, by: isize) {
+        let count = self.found.len().max(1);
+        self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
+    }
+
+    /// Takes the chosen command's name for the text.
+    pub fn complete(&mut self) {
+        let Some(command) = self.found.get(self.chosen) else { return };
+        let behind = if command.takes.is_some_and(|takes| !takes.is_empty()) { " " } else { "" };
+        self.input = Input::new(format!("{}{behind}", command.name));
+        self.look();
+    }
+
+    /// What is to be run, with its argument.
+    ///
+    /// # Errors
+    /// There is no such command, or it does not apply where the focus is.
+    pub fn entered(&self) -> Result<(&'static Command, String), String> {
+        let text = self.input.value().trim();
+        let Some(command) = self.found.get(self.chosen).copied() else {
+            return Err(format!("no command has these words: {text}"));
+        };
+        if !self.applies(command) {
+            return Err(format!("{} applies {}", command.name, command.place));
+        }
+        let (head, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        // Words by which it was found are no argument.
+        let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
+        Ok((command, if names { argument.trim().to_owned() } else { String::new() }))
+    }
+
+    /// Whether it can be run where the focus is.
+    pub fn applies(&self, command: &Command) -> bool {
+        command.place.is_here(self.focus, None)
+    }
+
+    fn look(&mut self) {
+        self.found = found(self.input.value(), self.focus);
+        (self.chosen, self.fault) = (0, None);
+    }
+}
+
+/// Every command that can be asked for by its name, the likeliest first.
+fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
+    let text = text.trim().to_lowercase();
+    let head = text.split_whitespace().next().unwrap_or_default();
+    // With an argument behind it, only the name counts.
+    let with_argument = |command: &&Command| {
+        text != head && command.takes.is_some_and(|takes| !takes.is_empty()) && command.name.starts_with(head)
+    };
+    if let Some(command) = COMMANDS.iter().find(with_argument) {
+        return vec![command];
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut found: Vec<(u8, &'static Command)> = COMMANDS
+        .iter()
+        .filter(|command| !matches!(command.place, Place::Typing | Place::TypingOf(_)))
+        .filter(|command| command.name != "palette")
+        .filter_map(|command| Some((rank(command, &text, &words, focus)?, command)))
+        .collect();
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().map(|(_, command)| command).collect()
+}
+
+/// The lower the likelier; none where a word is missing.
+fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8> {
+    let doc = command.doc.to_lowercase();
+    let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));
+    let of_name = match command.name {
+        name if name == text => 0,
+        name if name.starts_with(text) => 1,
+        name if name.contains(text) => 2,
+        _ => 3,
+    };
+    // What is not for here comes last, unless it is named.
+    let elsewhere = if command.place.is_here(focus, None) || of_name == 0 { 0 } else { 4 };
+    fits.then_some(of_name + elsewhere)
+}
+
+impl Typing {
+    /// Whether what is typed has proposals that can be gone through.
+    pub const fn proposes(self) -> bool {
+        matches!(self, Self::Words | Self::Palette)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(text: &str) -> Palette {
+        let mut palette = Palette::new(Pane::Nodes);
+        for letter in text.chars() {
+            palette.edit(InputRequest::InsertChar(letter));
+        }
+        palette
+    }
+
+    fn first(text: &str) -> &'static str {
+        typed(text).found.first().map_or("nothing", |command| command.name)
+    }
+
+    #[test]
+    fn a_command_is_found_by_its_name_the_beginning_of_it_or_words_of_what_it_does() {
+        assert_eq!((first("drain"), first("enf"), first("Quit")), ("drain", "enforce", "quit"));
+        assert_eq!((first("whole screen"), first("silent zones")), ("zoom", "what-if"));
+        assert_eq!(first("no such thing"), "nothing");
+    }
+
+    #[test]
+    fn every_command_that_is_not_part_of_typing_is_found_by_its_name() {
+        for command in COMMANDS {
+            let is_typing = matches!(command.place, Place::Typing | Place::TypingOf(_));
+            let expected = if is_typing || command.name == "palette" { None } else { Some(command.name) };
+            let found = typed(command.name).found.first().map(|found| found.name);
+            assert_eq!(found.filter(|found| *found == command.name), expected, "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn an_argument_is_what_stands_behind_a_name_and_not_what_it_was_found_by() {
+        let entered = |text: &str| typed(text).entered().map(|(command, argument)| (command.name, argument));
+        assert_eq!(entered("enforce 30m"), Ok(("enforce", "30m".into())));
+        assert_eq!(entered("enf  1h "), Ok(("enforce", "1h".into())));
+        assert_eq!(entered("reason new kernel"), Ok(("reason", "new kernel".into())));
+        assert_eq!(entered("more columns"), Ok(("wide", String::new())));
+        assert_eq!(entered("evict"), Err("evict applies in the pods, detail, evictions".into()));
+        assert_eq!(entered("xyz"), Err("no command has these words: xyz".into()));
+    }
+
+    #[test]
+    fn completing_leaves_room_for_an_argument_where_there_is_one() {
+        let completed = |text: &str| {
+            let mut palette = typed(text);
+            palette.complete();
+            palette.input.value().to_owned()
+        };
+        assert_eq!((completed("enf"), completed("dry")), ("enforce ".into(), "dry-run".into()));
+        let mut palette = typed("");
+        palette.turn(-1);
+        assert_eq!(palette.chosen, palette.found.len() - 1);
+    }
+}

@@ -1,0 +1,79 @@
+//! What the command that is being typed may become, over the lower part of the screen.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    widgets::{Block, BorderType, Clear, Widget},
+};
+
+use super::{
+    Scene, text,
+    theme::Role,
+    widgets::{Cell, Column, Table, Width, segments::Runs},
+};
+use crate::app::{Command, palette::Palette};
+
+/// Commands that are shown at a time.
+const MOST: usize = 12;
+
+/// ```text
+/// ╭ Commands ──────────────────────────────────────────────────────────╮
+/// │ enforce [LIFETIME]  Let plans be carried out, for 15m or as long …  │
+/// │ drain               Plan to drain the marked nodes, …            r  │
+/// ╰ Enter runs · Tab completes · Esc closes ───────────────────────────╯
+/// :en▏
+/// ```
+/// Draws the list right above the line in which it is typed.
+pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mut Buffer) {
+    let rows = palette.found.len();
+    let shown = rows.clamp(1, MOST).min(usize::from(area.height.saturating_sub(6)));
+    let height = u16::try_from(shown + 2).unwrap_or(u16::MAX);
+    let area = Rect { y: footer.y.saturating_sub(height), height, ..area };
+    Clear.render(area, buf);
+    buf.set_style(area, scene.style(Role::Base));
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .border_style(scene.style(scene.border(true)))
+        .title(Runs::new(" Commands ", scene.style(Role::TitleFocus)).line())
+        .title_bottom(Runs::new(" Enter runs · Tab completes · Esc closes ", scene.style(Role::Dim)).line());
+    let inner = block.inner(area);
+    block.render(area, buf);
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    if rows == 0 {
+        buf.set_stringn(
+            inner.x,
+            inner.y,
+            "no command has these words",
+            usize::from(inner.width),
+            scene.style(Role::Dim),
+        );
+        return;
+    }
+    let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
+    let table = Table {
+        columns: vec![
+            column(Width::Fit(10, 24), 0),
+            column(Width::Grow(20, 1), 0),
+            column(Width::Fit(1, 10), 1),
+        ],
+        rows,
+        first: (palette.chosen + 1).saturating_sub(shown),
+        selected: Some(palette.chosen),
+        looks: scene.looks(scene.screen.focus),
+    };
+    table.render_bare(inner, buf, |row| cells(scene, palette, palette.found[row]));
+}
+
+fn cells(scene: &Scene, palette: &Palette, command: &Command) -> Vec<Cell> {
+    let applies = palette.applies(command);
+    let (name, doc) = if applies { (Role::Key, Role::Base) } else { (Role::Dim, Role::Dim) };
+    let takes = command.takes.unwrap_or_default();
+    let keys = if command.keys.is_empty() { String::new() } else { command.spoken().join(" ") };
+    let place = if applies { String::new() } else { format!("{}: ", command.place) };
+    vec![
+        Cell::new(command.name, scene.style(name)).and(&format!(" {takes}"), scene.style(Role::Dim)),
+        Cell::new(&place, scene.style(Role::Dim))
+            .and(&text::clean(command.doc).replace('`', ""), scene.style(doc)),
+        Cell::new(&keys, scene.style(Role::Dim)),
+    ]
+}

@@ -1,0 +1,351 @@
+//! The progress of what is carried out: how far each node and pod is, what is waited for and why, and in the end the
+//! report.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{explain, open, plain, say};
+use crate::{
+    app::{Pane, acts::Undertaking, progress::Row},
+    conduct::{End, NodeRow, NodeStage, Notice, PodEnd, PodRow, PodStage},
+    engine::Level,
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{
+            Cell, Table, Width, bar,
+            segments::{Runs, cut_line},
+        },
+    },
+};
+
+/// Cells of the bar.
+const BAR: usize = 24;
+
+/// ```text
+/// ─ 2 Progress  drain n-3 · for 1m12s ─────────────────────────── p pause  C cancel ─
+/// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 held · 1 terminating   done in ~35s by the plan
+/// nodes
+///     1m12s  n-3               drains      12 of 30 pods gone
+/// pods under way
+///     in 3s  shop/web-7d4b9    held        shop/web needs 3 and has 3; 4 tries
+/// ```
+/// Draws the undertaking that is shown; tells how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let Some(shown) = &scene.screen.progress else { return 0 };
+    let Some(undertaking) = scene.app.acts.undertaking(&shown.plan) else {
+        let inner = open(scene, Pane::Progress, area, Runs::default(), buf);
+        say(scene, "○", "nothing is carried out", Role::Dim, inner, buf);
+        return usize::from(inner.height);
+    };
+    let inner = open(scene, Pane::Progress, area, title(scene, undertaking), buf);
+    let inner = draw_totals(scene, undertaking, inner, buf);
+    let whole = shown.row(shown.list.place()).and_then(|row| whole(undertaking, row));
+    let inner = explain(scene, Pane::Progress, whole, inner, buf);
+    let page = usize::from(inner.height);
+    if shown.list.is_empty() {
+        say(scene, "○", "nothing passes the filter (Esc clears it)", Role::Dim, inner, buf);
+        return page;
+    }
+    let table = Table {
+        columns: vec![
+            plain("", Width::Fixed(9)),
+            plain("", Width::Fit(14, 44)),
+            plain("", Width::Fit(7, 11)),
+            plain("", Width::Grow(20, 1)),
+        ],
+        rows: shown.list.len(),
+        first: shown.list.first_shown(page),
+        selected: Some(shown.list.place()),
+        looks: scene.looks(Pane::Progress),
+    };
+    table.render_bare(inner, buf, |place| {
+        shown.row(place).map(|row| cells(scene, undertaking, row)).unwrap_or_default()
+    });
+    page
+}
+
+/// What can be done with it, or that it is over.
+pub(super) fn note(scene: &Scene) -> Runs {
+    let Some(undertaking) = scene.app.shown_undertaking() else { return Runs::default() };
+    let dim = scene.style(Role::Dim);
+    let key = |key: &str, words: &str| Runs::new(key, scene.style(Role::Key)).and(&format!(" {words}"), dim);
+    let gap = || Runs::new("  ", dim);
+    if undertaking.runs() {
+        let pause = if undertaking.conduct.is_paused() { "goes on" } else { "pauses" };
+        return key("p", pause).join(gap()).join(key("C", "cancels"));
+    }
+    if undertaking.is_undo() {
+        key("Esc", "closes")
+    } else {
+        key("U", "puts it back").join(gap()).join(key("Esc", "closes"))
+    }
+}
+
+/// `drain n-3 · paused · for 1m12s`, `drain n-3 · done after 1m12s`
+fn title(scene: &Scene, undertaking: &Undertaking) -> Runs {
+    let report = &undertaking.report;
+    let (words, role) = match report.ended {
+        Some((at, end)) => (format!("{} after {}", ended(end), text::age(at, report.began)), end_role(end)),
+        None if undertaking.conduct.is_paused() => ("paused".into(), Role::FeedBusy),
+        None => (format!("for {}", text::age(scene.now, report.began)), Role::Accent),
+    };
+    let runs = Runs::new(&undertaking.title, scene.style(Role::Strong))
+        .and(" · ", scene.style(Role::Faint))
+        .and(&words, scene.style(role));
+    let all = &scene.app.acts.undertakings;
+    if all.len() < 2 {
+        return runs;
+    }
+    let place = all.iter().position(|other| other.name() == undertaking.name()).unwrap_or(0) + 1;
+    runs.and(&format!(" · {place} of {} (o)", all.len()), scene.style(Role::Dim))
+}
+
+/// How it ended, in words.
+pub fn ended(end: End) -> &'static str {
+    match end {
+        End::Done => "done",
+        End::Recorded => "recorded, not written",
+        End::Partly => "done in part",
+        End::TimedOut => "out of time",
+        End::Forbidden => "not allowed",
+        End::Marked => "left to somebody else",
+        End::Cancelled => "cancelled",
+    }
+}
+
+const fn end_role(end: End) -> Role {
+    match end {
+        End::Done | End::Recorded => Role::NodeReady,
+        End::Partly | End::TimedOut | End::Forbidden | End::Marked => Role::LevelError,
+        End::Cancelled => Role::LevelWarning,
+    }
+}
+
+/// How far it is as a bar and in numbers, and when it may be over.
+fn draw_totals(scene: &Scene, undertaking: &Undertaking, area: Rect, buf: &mut Buffer) -> Rect {
+    if area.height < 3 {
+        return area;
+    }
+    let line = cut_line(totals(scene, undertaking).line(), usize::from(area.width));
+    buf.set_line(area.x, area.y, &line, area.width);
+    Rect { y: area.y + 1, height: area.height - 1, ..area }
+}
+
+fn totals(scene: &Scene, undertaking: &Undertaking) -> Runs {
+    let report = &undertaking.report;
+    let dim = scene.style(Role::Dim);
+    if report.ended.is_some() {
+        return Runs::new(&report.in_short(), scene.style(Role::Base))
+            .and("  ", dim)
+            .and(undertaking.name(), scene.style(Role::Faint));
+    }
+    let (gone, stay, left) = report.pods_by_fate();
+    let all = gone + left;
+    if all == 0 && stay == 0 {
+        let written = report.nodes.iter().filter(|row| row.stage != NodeStage::Waits).count();
+        let words = format!("{written} of {} nodes", report.nodes.len());
+        return Runs::new(&words, scene.style(Role::Base));
+    }
+    let share = if all == 0 { 1.0 } else { ratio(gone, all) };
+    let (full, rest) = bar(share, BAR);
+    let mut runs =
+        Runs::new(&full, scene.style(Role::GaugeFill)).and(&rest, scene.style(Role::GaugeRest)).and(
+            &format!("  {} of {} pods gone", text::count(gone), text::count(all)),
+            scene.style(Role::Strong),
+        );
+    let count = |of: fn(&PodStage) -> bool| report.pods.iter().filter(|row| of(&row.stage)).count();
+    for (count, words, role) in [
+        (count(|stage| matches!(stage, PodStage::Held { .. })), "held", Role::CountdownSoon),
+        (count(|stage| matches!(stage, PodStage::Leaving { .. })), "terminating", Role::EvictionTerminating),
+        (count(|stage| matches!(stage, PodStage::Asked)), "asked", Role::Base),
+        (count(|stage| matches!(stage, PodStage::Waits)), "to come", Role::Dim),
+        (count(|stage| matches!(stage, PodStage::Over(end) if !end.is_well())), "failed", Role::LevelError),
+        (stay, "stay", Role::Dim),
+    ] {
+        if count > 0 {
+            runs = runs
+                .and(" · ", scene.style(Role::Faint))
+                .and(&format!("{} {words}", text::count(count)), scene.style(role));
+        }
+    }
+    let by_plan = match undertaking.ends_by_plan() {
+        _ if undertaking.conduct.is_paused() => "time stands still".into(),
+        Some(at) if at >= scene.now => format!("done in ~{} by the plan", text::left(at, scene.now)),
+        Some(at) => format!("{} longer than planned", text::age(scene.now, at)),
+        None => "the plan knew no end".into(),
+    };
+    runs.and("   ", dim).and(&by_plan, dim)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
+fn ratio(part: usize, whole: usize) -> f32 {
+    part as f32 / whole as f32
+}
+
+fn cells(scene: &Scene, undertaking: &Undertaking, row: Row) -> Vec<Cell> {
+    let report = &undertaking.report;
+    match row {
+        Row::Section(title) => vec![Cell::new(title, scene.style(Role::Heading))],
+        Row::Node(place) => {
+            report.nodes.get(place).map(|row| node(scene, undertaking, row)).unwrap_or_default()
+        }
+        Row::Pod(place) => report.pods.get(place).map(|row| pod(scene, row)).unwrap_or_default(),
+        Row::Notice(number) => {
+            undertaking.notice(number).map(|notice| said(scene, notice)).unwrap_or_default()
+        }
+    }
+}
+
+fn when(scene: &Scene, words: &str, role: Role) -> Cell {
+    Cell::new(&format!("{words:>9}"), scene.style(role))
+}
+
+fn node(scene: &Scene, undertaking: &Undertaking, row: &NodeRow) -> Vec<Cell> {
+    let (since, word, role) = match &row.stage {
+        NodeStage::Waits => (None, "waits", Role::Dim),
+        NodeStage::Written => (None, "written", Role::NodeCordoned),
+        NodeStage::AlreadySo => (None, "so already", Role::Dim),
+        NodeStage::Drains { since } => (Some(*since), "drains", Role::CountdownSoon),
+        NodeStage::Proves => (None, "looked over", Role::CountdownSoon),
+        NodeStage::Drained { .. } => (None, "drained", Role::NodeReady),
+        NodeStage::Recorded => (None, "recorded", Role::Dim),
+        NodeStage::Stopped(_) => (None, "stopped", Role::LevelError),
+    };
+    let since = since.map_or(String::new(), |since| text::age(scene.now, since));
+    let mut parts = Vec::new();
+    match &row.stage {
+        NodeStage::Stopped(stop) => parts.push(stop.to_string()),
+        NodeStage::Proves => parts.push("a last list shows whether anything is left".into()),
+        NodeStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
+        _ => {}
+    }
+    let of_node = || undertaking.report.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node));
+    let goes = |pod: &&PodRow| !matches!(&pod.stage, PodStage::Over(PodEnd::Left(_)));
+    let (gone, all) = (
+        of_node().filter(|pod| matches!(&pod.stage, PodStage::Over(PodEnd::Gone | PodEnd::Replaced))).count(),
+        of_node().filter(goes).count(),
+    );
+    if all > 0 {
+        parts.push(format!("{gone} of {all} pods gone"));
+    }
+    if row.cordoned {
+        parts.push("cordoned by this".into());
+    }
+    vec![
+        when(scene, &since, Role::CountdownFar),
+        Cell::new(&row.node, scene.style(Role::Strong)),
+        Cell::new(word, scene.style(role)),
+        Cell::new(&text::brief(&parts.join(" · ")), scene.style(Role::Base)),
+    ]
+}
+
+fn pod(scene: &Scene, row: &PodRow) -> Vec<Cell> {
+    let (at, role) = match &row.stage {
+        PodStage::Held { until, .. } => {
+            (format!("in {}", text::left(*until, scene.now)), Role::CountdownSoon)
+        }
+        PodStage::Leaving { since } => (text::age(scene.now, *since), Role::EvictionTerminating),
+        PodStage::Waits | PodStage::Asked => (String::new(), Role::Dim),
+        PodStage::Over(_) => ("–".into(), Role::Faint),
+    };
+    let (word, role_of_word) = match &row.stage {
+        PodStage::Waits => ("to come", Role::Dim),
+        PodStage::Asked => ("asked", Role::Base),
+        PodStage::Held { .. } => ("held", Role::CountdownSoon),
+        PodStage::Leaving { .. } => ("terminating", Role::EvictionTerminating),
+        PodStage::Over(end) => (over(end), over_role(end)),
+    };
+    let name = Cell::new(&row.pod.namespace, scene.style(Role::Dim))
+        .and("/", scene.style(Role::Faint))
+        .and(&row.pod.name, scene.style(Role::Base));
+    let why = Cell::new(&text::brief(&why(scene, row)), scene.style(Role::Base));
+    vec![when(scene, &at, role), name, Cell::new(word, scene.style(role_of_word)), why]
+}
+
+/// What is waited for, or what came of it.
+fn why(scene: &Scene, row: &PodRow) -> String {
+    let mut parts = Vec::new();
+    match &row.stage {
+        PodStage::Waits => parts.push("its turn comes".to_owned()),
+        PodStage::Asked => parts.push("the server has not answered yet".into()),
+        PodStage::Held { by, .. } => parts.push(by.to_string()),
+        PodStage::Leaving { .. } => {
+            let pod = scene.app.live.cluster.pod(&row.pod).filter(|pod| pod.uid == row.uid);
+            let termination = pod.and_then(|pod| pod.termination.as_ref());
+            parts.push(match termination {
+                Some(end) if end.deadline >= scene.now => {
+                    format!("its grace ends in {}", text::left(end.deadline, scene.now))
+                }
+                Some(end) => format!("its grace is over for {}", text::age(scene.now, end.deadline)),
+                None => "its end is waited for".into(),
+            });
+            if let Some(pod) = pod.filter(|pod| !pod.finalizers.is_empty()) {
+                parts.push(format!("held by {}", pod.finalizers.join(", ")));
+            }
+        }
+        PodStage::Over(end) if matches!(end, PodEnd::Gone) => {}
+        PodStage::Over(end) => parts.push(end.to_string()),
+    }
+    if row.tries > 1 {
+        parts.push(format!("{} tries", row.tries));
+    }
+    if row.late {
+        parts.push("came after the plan was made".into());
+    }
+    parts.join(" · ")
+}
+
+const fn over(end: &PodEnd) -> &'static str {
+    match end {
+        PodEnd::Gone => "gone",
+        PodEnd::Replaced => "replaced",
+        PodEnd::Recorded => "recorded",
+        PodEnd::Left(_) => "stays",
+        PodEnd::Refused(_) => "refused",
+        PodEnd::Successor => "left alone",
+        PodEnd::Forbidden(_) => "not allowed",
+        PodEnd::Failed(_) => "failed",
+        PodEnd::TimedOut => "out of time",
+        PodEnd::Cancelled => "cancelled",
+    }
+}
+
+const fn over_role(end: &PodEnd) -> Role {
+    match end {
+        PodEnd::Gone | PodEnd::Replaced => Role::NodeReady,
+        PodEnd::Recorded | PodEnd::Left(_) => Role::Dim,
+        PodEnd::Successor | PodEnd::Cancelled => Role::LevelWarning,
+        PodEnd::Refused(_) | PodEnd::Forbidden(_) | PodEnd::Failed(_) | PodEnd::TimedOut => Role::LevelError,
+    }
+}
+
+fn said(scene: &Scene, notice: &Notice) -> Vec<Cell> {
+    let (glyph, role) = match notice.level {
+        Level::Info => ("•", Role::LevelInfo),
+        Level::Warning => ("▲", Role::LevelWarning),
+        Level::Error => ("✗", Role::LevelError),
+    };
+    let mut what = Cell::new(glyph, scene.style(role)).and(" ", scene.style(Role::Dim));
+    if !notice.subject.is_empty() {
+        what = what.and(&notice.subject, scene.style(Role::Accent)).and(" ", scene.style(Role::Dim));
+    }
+    let what = what.and(&text::brief(&notice.text), scene.style(Role::Base));
+    vec![when(scene, &text::clock(notice.at), Role::Dim), what]
+}
+
+/// The selected row in full.
+fn whole(undertaking: &Undertaking, row: Row) -> Option<String> {
+    let report = &undertaking.report;
+    match row {
+        Row::Section(_) => None,
+        Row::Node(place) => report.nodes.get(place).map(|row| format!("{}: {}", row.node, row.stage)),
+        Row::Pod(place) => {
+            let row = report.pods.get(place)?;
+            let node = row.node.as_ref().map_or(String::new(), |node| format!(" on {node}"));
+            Some(format!("{}{node}: {} · asked {} times", row.pod, row.stage, row.tries))
+        }
+        Row::Notice(number) => {
+            undertaking.notice(number).map(|notice| format!("{} {}", notice.subject, notice.text))
+        }
+    }
+}
