@@ -1,13 +1,11 @@
 //! The loop of the dashboard as it ships, with typed keys, a screen in memory and paused time.
 
+#[path = "common/paper.rs"]
+mod paper;
 #[path = "screens/story.rs"]
 mod story;
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io, sync::Mutex, time::Duration};
 
 use crossterm::event::Event;
 use futures::channel::mpsc as futures_mpsc;
@@ -18,11 +16,11 @@ use kordon::{
     engine::{Effect, EffectId, Outcome, Write},
     executor::Executor,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    run::{self, RunError, Session, Surface},
+    run::{self, RunError, Session},
     time::{Span, Timestamp},
-    ui::{Drawn, snapshot},
+    ui::snapshot,
 };
-use ratatui::{Terminal, backend::TestBackend};
+use paper::Paper;
 use story::{Story, typed};
 use tokio::{
     sync::mpsc,
@@ -344,30 +342,5 @@ fn type_in(keys: &futures_mpsc::UnboundedSender<io::Result<Event>>, text: &str) 
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
-    }
-}
-
-/// A screen that keeps when it was drawn on, and what it shows.
-#[derive(Clone, Default)]
-struct Paper {
-    draws: Arc<Mutex<Vec<Instant>>>,
-    screen: Arc<Mutex<String>>,
-}
-
-impl Surface for Paper {
-    fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
-        let mut terminal = Terminal::new(TestBackend::new(200, 50)).expect("a buffer");
-        let drawn = terminal.draw_app(app, now)?;
-        self.draws.lock().expect("no panic").push(Instant::now());
-        *self.screen.lock().expect("no panic") = snapshot::plain(terminal.backend().buffer());
-        Ok(drawn)
-    }
-
-    fn repaint(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    async fn suspend(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -216,6 +216,7 @@ fn node(scene: &Scene, undertaking: &Undertaking, row: &NodeRow) -> Vec<Cell> {
     match &row.stage {
         NodeStage::Stopped(stop) => parts.push(stop.to_string()),
         NodeStage::Proves => parts.push("a last list shows whether anything is left".into()),
+        NodeStage::Drained { stay: 1 } => parts.push("1 pod stays".into()),
         NodeStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
         _ => {}
     }
@@ -283,8 +284,14 @@ fn why(scene: &Scene, row: &PodRow) -> String {
                 parts.push(format!("held by {}", pod.finalizers.join(", ")));
             }
         }
-        PodStage::Over(end) if matches!(end, PodEnd::Gone) => {}
-        PodStage::Over(end) => parts.push(end.to_string()),
+        // The word says it already.
+        PodStage::Over(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
+        PodStage::Over(PodEnd::Left(skip)) => parts.push(skip.to_string()),
+        PodStage::Over(PodEnd::Replaced) => parts.push("another pod has its name".into()),
+        PodStage::Over(PodEnd::Refused(text) | PodEnd::Forbidden(text) | PodEnd::Failed(text)) => {
+            parts.push(text.clone());
+        }
+        PodStage::Over(end @ (PodEnd::Recorded | PodEnd::Successor)) => parts.push(end.to_string()),
     }
     if row.tries > 1 {
         parts.push(format!("{} tries", row.tries));
