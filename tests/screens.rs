@@ -11,9 +11,13 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
     app::{Mode, Pane, ThemeName, commands, preview::Worked, update},
     cluster::{Change, Condition, ConditionStatus, Event, Key, Phase, TaintEffect, WorkloadKind},
+    journal::{Beginning, Line, Past, What, undertakings},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     placement::Snapshot,
-    plan::{Placing, Plan},
+    plan::{
+        DrainOptions, Placing, Plan,
+        undo::{Back, NodeUndo},
+    },
     run::Surface,
     time::{Span, Timestamp},
     ui::{Theme, snapshot},
@@ -458,6 +462,145 @@ fn a_plan_reads_without_colours() {
         snapshot::plain(&drawn(&mut story, (120, 40))),
         snapshot::plain(&drawn(&mut colourful, (120, 40)))
     );
+}
+
+/// The maintenance story in enforce, before the plan to drain the node that is to be worked on.
+fn about_to_drain() -> Story {
+    let mut story = at_work();
+    story.press(":reason new kernel<Enter>:enforce 30m<Enter>rDEF");
+    story
+}
+
+#[test]
+fn a_command_is_found_by_words_and_its_mistakes_are_told_beside_it() {
+    let mut story = Story::well();
+    story.press(":zone");
+    expect(&mut story, "palette", (100, 30));
+    story.press("<Ctrl-u>enforce 1y<Enter>");
+    expect(&mut story, "palette-fault", (160, 48));
+    assert_eq!(story.app.mode, Mode::DryRun);
+    story.press("<Ctrl-u>more columns<Enter>");
+    assert!(story.app.screen.wide && story.app.screen.palette.is_none());
+}
+
+#[test]
+fn what_is_grave_takes_words_that_name_what_is_grave_about_it() {
+    let mut story = about_to_drain();
+    story.press("A");
+    expect(&mut story, "acting-asks", (120, 40));
+    story.serve();
+    for size in [(80, 24), (120, 40), (220, 60)] {
+        expect(&mut story, "acting-confirm", size);
+    }
+    story.press("prod-eu<Enter>");
+    assert!(story.app.acts.undertakings.is_empty(), "a part of the words is no yes");
+    story.checked.guards.protected_namespaces.insert("shop".into());
+    story.press("<Esc>A");
+    story.serve();
+    expect(&mut story, "acting-guarded", (120, 40));
+    story.press("prod-eu override protected-namespace try-blocked<Enter>");
+    story.serve();
+    assert_eq!(story.app.acts.running().count(), 1);
+}
+
+#[test]
+fn the_progress_tells_what_is_waited_for_and_why() {
+    let mut story = about_to_drain();
+    story.press("A");
+    story.serve();
+    story.press("prod-eu try-blocked<Enter>");
+    story.serve();
+    assert_eq!(story.app.screen.focus, Pane::Progress);
+    story.now = story.now + Span::from_secs(3);
+    for size in [(80, 24), (120, 40), (220, 60)] {
+        expect(&mut story, "acting-progress", size);
+    }
+    story.press("p");
+    expect(&mut story, "acting-paused", (120, 40));
+    story.press("q");
+    expect(&mut story, "acting-quit", (80, 24));
+    story.press("<Esc>C");
+    expect(&mut story, "acting-cancel", (100, 30));
+    story.press("<Enter>");
+    assert_eq!(story.app.acts.running().count(), 1, "Enter alone cancels nothing");
+    story.press("C<Tab><Enter>");
+    story.serve();
+    expect(&mut story, "acting-cancelled", (120, 40));
+}
+
+#[test]
+fn the_report_stands_where_the_progress_was_and_the_mode_ends_by_itself() {
+    let mut story = Story::well();
+    story.press("2/pool-b-04<Enter>:enforce 1m<Enter>rD");
+    story.press("A");
+    story.serve();
+    story.press("<Tab><Enter>");
+    story.serve();
+    story.now = story.now + Span::from_secs(20);
+    story.reap();
+    assert_eq!(story.app.acts.running().count(), 0);
+    expect(&mut story, "acting-report", (120, 40));
+    story.now = story.now + Span::from_secs(60);
+    story.app.wake(story.now);
+    story.app.refresh(story.now);
+    assert_eq!(story.app.mode, Mode::DryRun);
+    story.press("<Esc>c");
+    story.press("A");
+    expect(&mut story, "acting-locked", (120, 40));
+    assert!(story.app.screen.dialog.is_none() && story.app.next_chore().is_none());
+}
+
+#[test]
+fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
+    let mut story = at_work();
+    story.past = Some(cut_off(&story));
+    story.app.find_unfinished();
+    story.serve();
+    expect(&mut story, "acting-unfinished", (160, 48));
+    expect(&mut story, "acting-unfinished", (80, 24));
+    story.press("R");
+    assert!(story.app.screen.dialog.is_none(), "in dry-run nothing is resumed");
+    story.press("U");
+    story.serve();
+    expect(&mut story, "acting-undo-locked", (120, 40));
+    story.press("<Esc>:enforce<Enter>R");
+    story.serve();
+    expect(&mut story, "acting-resume", (120, 40));
+    story.press("<Esc>X");
+    assert!(story.app.acts.unfinished.is_empty());
+}
+
+/// A drain of the node that was cut off after it had cordoned it.
+fn cut_off(story: &Story) -> Past {
+    let node = story.app.live.cluster.node(&"pool-a-01".into()).expect("there");
+    let uid = node.uid.clone();
+    let line =
+        |what| Line { at: BEGIN - Span::from_secs(600), plan: "drain-20260102-025000-zx81c".into(), what };
+    let options = DrainOptions {
+        force: true,
+        ignore_daemonsets: true,
+        delete_emptydir_data: true,
+        ..DrainOptions::default()
+    };
+    let beginning = Beginning {
+        by: "sre@laptop".into(),
+        action: "drain".into(),
+        drain: Some(options),
+        nodes: vec![("pool-a-01".into(), uid.clone())],
+        ..Beginning::default()
+    };
+    let asked = What::Asked {
+        id: 1,
+        object: "node/pool-a-01".into(),
+        task: "cordon".into(),
+        why: String::new(),
+        method: "PATCH".into(),
+        path: String::new(),
+        body: serde_json::Value::Null,
+        undo: Some(NodeUndo { node: "pool-a-01".into(), uid, backs: vec![Back::Uncordon] }),
+    };
+    let lines = [line(What::Began(Box::new(beginning))), line(asked)];
+    undertakings(&lines).remove(0)
 }
 
 #[test]

@@ -5,17 +5,23 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
-    app::{App, Facts, HORIZON, Options, update},
+    app::{
+        App, Facts, HORIZON, Options,
+        acts::{Begun, Checked, Chore, Told},
+        update,
+    },
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, Event, IntOrPercent, Key, Labels, LeaderLease,
         Lease, Name, Node, NodeName, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
         Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
         Version, Workload, WorkloadKind,
     },
+    conduct::{self, Task},
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, carry_out},
+    journal::Past,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    plan::{Rules, budget},
+    plan::{Rules, Step, budget},
     time::{Span, Timestamp},
 };
 
@@ -32,6 +38,10 @@ pub struct Story {
     pub led: bool,
     /// Nodes whose kubelets renew, with the second of ten in which they do.
     alive: BTreeMap<NodeName, i64>,
+    /// What is forbidden to whoever acts.
+    pub checked: Checked,
+    /// What the journal on disk tells of.
+    pub past: Option<Past>,
 }
 
 impl Story {
@@ -50,7 +60,16 @@ impl Story {
             themes: kordon::app::ThemeName::ALL.to_vec(),
         };
         let app = App::new(options, BEGIN);
-        Self { app, now: BEGIN, world: Cluster::default(), version: 1000, led: true, alive: BTreeMap::new() }
+        Self {
+            app,
+            now: BEGIN,
+            world: Cluster::default(),
+            version: 1000,
+            led: true,
+            alive: BTreeMap::new(),
+            checked: Checked::default(),
+            past: None,
+        }
     }
 
     /// The cluster of most stories: three zones of ten nodes with workloads, all well for a minute.
@@ -437,6 +456,97 @@ impl Story {
         if let Some(spare) = self.app.next_survey(self.now).and_then(|survey| survey.work(|| true)) {
             self.app.surveyed(spare);
         }
+    }
+
+    /// Does what the app wants done beside it, and answers errands as a server would that takes the budget of
+    /// checkout for used up as soon as one of its pods goes.
+    pub fn serve(&mut self) {
+        loop {
+            if let Some(chore) = self.app.next_chore() {
+                self.do_chore(chore);
+                continue;
+            }
+            let Some(plan) = self.app.with_errands().next().map(str::to_owned) else { break };
+            let errand = self.app.next_errand(&plan).expect("it has one");
+            let outcome = self.answer(&errand.task);
+            self.app.told(Told::Errand { plan, id: errand.id, outcome }, self.now);
+        }
+        self.app.look_around(self.now);
+        self.app.refresh(self.now);
+    }
+
+    fn do_chore(&mut self, chore: Chore) {
+        let begun = |plan: String, past| Begun { plan, by: "sre@laptop".into(), past };
+        let past = || self.past.clone();
+        let told = match chore {
+            Chore::FindUnfinished => Told::Unfinished(Ok(past().into_iter().collect())),
+            Chore::FindUndoable { number, .. } => Told::Undoable { number, found: Ok(past()) },
+            Chore::Plan { number, job } => Told::Planned { number, plan: job.work() },
+            Chore::Check { number, .. } => Told::Checked { number, checked: Ok(self.checked.clone()) },
+            Chore::Begin { number, word, .. } => {
+                let plan = format!("{word}-20260102-030101-q3w4e");
+                Told::Begun { number, begun: Ok(begun(plan, None)) }
+            }
+            Chore::Resume { number, plan } => Told::Begun { number, begun: Ok(begun(plan, past())) },
+            Chore::Undo { number, .. } => {
+                Told::Begun { number, begun: Ok(begun("undo-20260102-030101-q3w4e".into(), past())) }
+            }
+            Chore::Say { .. } => return,
+            Chore::End { plan, .. } => Told::Written { plan, trouble: None, closed: true },
+        };
+        self.app.told(told, self.now);
+    }
+
+    fn answer(&mut self, task: &Task) -> conduct::Outcome {
+        match task {
+            Task::LookAtNode { node } => match self.world.node(node) {
+                Some(node) => conduct::Outcome::Node(Box::new((**node).clone())),
+                None => conduct::Outcome::Gone,
+            },
+            Task::ListPods { node } => {
+                let on_it = self.world.pods().iter().filter(|pod| pod.node.as_ref() == Some(node));
+                conduct::Outcome::Pods(on_it.map(|pod| (pod.key.clone(), pod.uid.clone())).collect())
+            }
+            Task::Patch(patch) => {
+                let on = patch.unschedulable;
+                self.change_node(&patch.node.clone(), |node| {
+                    node.unschedulable = on.unwrap_or(node.unschedulable)
+                });
+                conduct::Outcome::Done
+            }
+            Task::Write(Step::Evict { pod, .. }) => self.evict(&pod.clone()),
+            Task::Write(_) => conduct::Outcome::Done,
+        }
+    }
+
+    fn evict(&mut self, key: &Key) -> conduct::Outcome {
+        let is_checkout = |pod: &Pod| pod.key.name.starts_with("checkout-");
+        let goes = |pod: &&Arc<Pod>| is_checkout(pod) && pod.termination.is_some();
+        if key.name.starts_with("checkout-") && self.world.pods().iter().any(|pod| goes(&pod)) {
+            let text = "The disruption budget checkout needs 2 healthy pods and has 2 currently";
+            return conduct::Outcome::BudgetExhausted(text.into());
+        }
+        if key.name.starts_with("postgres-") {
+            let text = "The disruption budget postgres needs 10 healthy pods and has 10 currently";
+            return conduct::Outcome::BudgetExhausted(text.into());
+        }
+        self.terminate(&key.to_string(), &[]);
+        conduct::Outcome::Done
+    }
+
+    /// The pods that terminate are gone.
+    pub fn reap(&mut self) {
+        let gone: Vec<Key> = self
+            .world
+            .pods()
+            .iter()
+            .filter(|pod| pod.termination.is_some())
+            .map(|pod| pod.key.clone())
+            .collect();
+        for key in gone {
+            self.put(Change::Pod(Event::Deleted(key)));
+        }
+        self.serve();
     }
 
     /// Works the open plan out, as the loop has it done beside it.
