@@ -431,7 +431,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     view(
         "back",
-        "Go back: close help, clear the filter, leave a detail or a plan, drop the marks, leave a node, end the zoom.",
+        "Go back: close help, clear the filter, leave a detail, a plan or a progress, drop the marks, leave a node, end the zoom.",
         "back",
         &[key(KeyCode::Esc)],
         Action::Back,

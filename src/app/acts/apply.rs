@@ -11,6 +11,7 @@ use super::{
 use crate::{
     cluster::NodeName,
     conduct::{Breach, Conduct, Consent, End, Guards, Orders, Waivers, caution, drift},
+    k8s::feed::{FeedKind, FeedState},
     plan::{Action, Permission, Plan, Prospect},
     time::Timestamp,
 };
@@ -52,7 +53,7 @@ impl App {
             Some(Worked::Nothing(why)) => return Err(why.clone()),
             Some(Worked::Failure(_)) | None => return Err("there is no plan".into()),
         };
-        if let Some(why) = self.why_not_now() {
+        if let Some(why) = self.why_not_now().or_else(|| self.unseen(&plan.action)) {
             return Err(why);
         }
         if plan.prospect() == Prospect::Refused {
@@ -62,6 +63,27 @@ impl App {
             return Err("it changes nothing".into());
         }
         Ok(plan.clone())
+    }
+
+    /// What is not seen well enough to act on; none where all of it is.
+    pub(super) fn unseen(&self, action: &Action) -> Option<String> {
+        let state = |kind: FeedKind| self.live.feeds.state(kind);
+        let live = |kind: &FeedKind| state(*kind) == Some(&FeedState::Live);
+        let touches_pods =
+            !matches!(action, Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. });
+        let needed: &[FeedKind] =
+            if touches_pods { &[FeedKind::Nodes, FeedKind::Pods] } else { &[FeedKind::Nodes] };
+        if let Some(kind) = needed.iter().find(|kind| !live(kind)) {
+            return Some(format!(
+                "the {kind} are not seen as they are now: nothing is begun on old knowledge"
+            ));
+        }
+        // The rest may be forbidden: then the plan says what it does not know.
+        let comes = |kind: &FeedKind| {
+            matches!(state(*kind), None | Some(FeedState::Connecting | FeedState::Listing { .. }))
+        };
+        let coming = FeedKind::ALL.into_iter().filter(|kind| *kind != FeedKind::Leader).find(comes);
+        coming.filter(|_| touches_pods).map(|kind| format!("the {kind} have not been listed yet"))
     }
 
     fn orders(&self, now: Timestamp) -> Orders {
@@ -167,7 +189,7 @@ impl App {
         if newest.prospect() == Prospect::Refused {
             return self.refuse(number, caution::stuck(&newest));
         }
-        let why_not = self.why_not_now();
+        let why_not = self.why_not_now().or_else(|| self.unseen(&newest.action));
         let (screen, cluster) = (&mut self.screen, &self.live.cluster);
         let Some(dialog) = screen.dialog.as_mut().filter(|dialog| dialog.number == number) else { return };
         let again = dialog.stage == Stage::Waits(Wait::PlanAgain);
@@ -181,13 +203,13 @@ impl App {
         match why_not {
             _ if is_idle => self.refuse(number, vec!["it changes nothing any more".into()]),
             Some(why) => self.refuse(number, vec![why]),
-            None if again && holds => self.begin(number, now),
+            None if again && holds => self.begin(number),
             None => self.check(number),
         }
     }
 
     /// Has it written down that it begins.
-    fn begin(&mut self, number: u64, now: Timestamp) {
+    fn begin(&mut self, number: u64) {
         let Some(apply) = self.question(number).and_then(|dialog| dialog.apply()) else { return };
         apply.orders.take_over = apply.waivers.take_over;
         let (orders, waivers, resumes) = (apply.orders.clone(), apply.waivers.clone(), apply.resumes.clone());
@@ -196,7 +218,6 @@ impl App {
             Some(past) => Chore::Resume { number, plan: past.plan },
             None => Chore::Begin { number, word: plan.action.word(), plan, orders, waivers },
         };
-        debug_assert!(self.why_not_now().is_none(), "{now}: nothing begins but in enforce");
         self.wait(number, Wait::Beginning, chore);
     }
 

@@ -74,11 +74,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 
 /// What is special about the view: that nothing is written, and whether it is still being worked out.
 pub(super) fn note(scene: &Scene) -> Runs {
+    let is_failure = scene.screen.preview.as_ref().is_some_and(|preview| preview.wish.verb == Verb::Failure);
     let (words, role) = match scene.app.mode {
         _ if scene.screen.preview.as_ref().is_some_and(Preview::is_behind) => {
             ("working it out", Role::FeedBusy)
         }
         Mode::DryRun => ("dry-run: nothing is written", Role::Dim),
+        Mode::Enforce if is_failure => ("nobody carries a failure out", Role::Dim),
         Mode::Enforce => ("a preview; A carries it out", Role::Strong),
         Mode::ReadOnly => ("read-only: nothing is written", Role::Dim),
     };
