@@ -3,7 +3,7 @@
 use tui_input::{Input, InputRequest};
 
 use super::{
-    commands::{COMMANDS, Command, Place},
+    commands::{COMMANDS, Command, Danger, Place},
     screen::{Pane, Typing},
 };
 
@@ -43,7 +43,11 @@ impl Palette {
 
     /// Takes the chosen command's name for the text.
     pub fn complete(&mut self) {
-        let Some(command) = self.found.get(self.chosen) else { return };
+        let Some(command) = self.found.get(self.chosen).copied() else { return };
+        if is_guarded(command) {
+            self.fault = Some(whole(command));
+            return;
+        }
         let behind = if command.takes.is_some_and(|takes| !takes.is_empty()) { " " } else { "" };
         self.input = Input::new(format!("{}{behind}", command.name));
         self.look();
@@ -62,6 +66,9 @@ impl Palette {
             return Err(format!("{} applies {}", command.name, command.place));
         }
         let (head, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        if is_guarded(command) && head != command.name {
+            return Err(whole(command));
+        }
         // Words by which it was found are no argument.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
         Ok((command, if names { argument.trim().to_owned() } else { String::new() }))
@@ -76,6 +83,15 @@ impl Palette {
         self.found = found(self.input.value(), self.focus);
         (self.chosen, self.fault) = (0, None);
     }
+}
+
+/// Whether it must not be run by a slip among the proposals.
+fn is_guarded(command: &Command) -> bool {
+    command.danger == Danger::Unlocks
+}
+
+fn whole(command: &Command) -> String {
+    format!("type {} whole: it unlocks writing", command.name)
 }
 
 /// Every command that can be asked for by its name, the likeliest first.
@@ -159,7 +175,8 @@ mod tests {
     fn an_argument_is_what_stands_behind_a_name_and_not_what_it_was_found_by() {
         let entered = |text: &str| typed(text).entered().map(|(command, argument)| (command.name, argument));
         assert_eq!(entered("enforce 30m"), Ok(("enforce", "30m".into())));
-        assert_eq!(entered("enf  1h "), Ok(("enforce", "1h".into())));
+        assert_eq!(entered("unt  1h "), Ok(("until", "1h".into())));
+        assert_eq!(entered("enf 1h"), Err("type enforce whole: it unlocks writing".into()));
         assert_eq!(entered("reason new kernel"), Ok(("reason", "new kernel".into())));
         assert_eq!(entered("more columns"), Ok(("wide", String::new())));
         assert_eq!(entered("evict"), Err("evict applies in the pods, detail, evictions".into()));
@@ -173,7 +190,8 @@ mod tests {
             palette.complete();
             palette.input.value().to_owned()
         };
-        assert_eq!((completed("enf"), completed("dry")), ("enforce ".into(), "dry-run".into()));
+        assert_eq!((completed("unt"), completed("dry")), ("until ".into(), "dry-run".into()));
+        assert_eq!(completed("enf"), "enf", "what unlocks writing is typed whole");
         let mut palette = typed("");
         palette.turn(-1);
         assert_eq!(palette.chosen, palette.found.len() - 1);
