@@ -7,6 +7,8 @@ mod paper;
 mod program;
 #[path = "screens/story.rs"]
 mod story;
+#[path = "common/terminal.rs"]
+mod terminal;
 
 use std::{collections::BTreeMap, io, process::Stdio, time::Duration};
 
@@ -31,6 +33,7 @@ use kube::{Api as Objects, ResourceExt, api::ListParams};
 use paper::Paper;
 use program::{Server, Shell};
 use serde_json::json;
+use terminal::Terminal;
 use tokio_util::sync::CancellationToken;
 
 const NODE: &str = "general-1a-02";
@@ -261,6 +264,51 @@ async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
     .await;
     assert_eq!(site.left_on(NODE).await, Vec::<String>::new());
     site.until(|site| site.pasts()[0].ended.as_deref() == Some("done")).await;
+    site.each_evicted_once();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() {
+    let site = Site::new().await;
+    let start = || Terminal::with(site.shell.under_terminal(&site.connection()));
+    let begun = || {
+        let mut terminal = start();
+        terminal.type_in(":enforce 1h\r");
+        terminal.wait("ENFORCE");
+        terminal.type_in("2/general-1a-02\r");
+        terminal.wait("● general-1a-02");
+        terminal.type_in("r");
+        terminal.wait("2 Plan");
+        terminal.type_in("DEF");
+        let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
+        terminal.wait_until("no plan", told);
+        terminal.type_in("A");
+        terminal.wait("Type here to go on");
+        terminal.type_in("here\r");
+        terminal.wait("2 Progress");
+        terminal
+    };
+    let mut terminal = tokio::task::block_in_place(begun);
+    site.until(|site| !site.evictions().is_empty()).await;
+    terminal.child.kill().expect("killed");
+    assert!(site.pasts()[0].is_unfinished(), "it was over before it was killed");
+    tokio::task::block_in_place(|| {
+        let mut terminal = start();
+        terminal.wait("drain general-1a-02 was cut off");
+        terminal.type_in(":enforce 1h\r");
+        terminal.wait("ENFORCE");
+        terminal.type_in("R");
+        let asked = |screen: &str| screen.contains("Type here to go on") || screen.contains("Go on with it");
+        terminal.wait_until("no question", asked);
+        let grave = terminal.text().contains("Type here to go on");
+        terminal.type_in(if grave { "here\r" } else { "\t\r" });
+        terminal.wait("done after");
+        terminal.wait_gone("was cut off");
+        terminal.type_in("q");
+        assert!(terminal.end().success());
+    });
+    assert_eq!(site.pasts()[0].ended.as_deref(), Some("done"));
+    assert_eq!(site.left_on(NODE).await, Vec::<String>::new());
     site.each_evicted_once();
 }
 

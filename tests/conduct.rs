@@ -250,6 +250,36 @@ fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
 }
 
 #[test]
+fn a_pod_whose_time_has_come_wakes_nobody_while_as_many_are_asked_as_may_be() {
+    let names: Vec<String> = (0..12).map(|number| format!("p{number:02}")).collect();
+    let pods: Vec<(&str, &str)> = names.iter().map(|name| ("n1", name.as_str())).collect();
+    let mut bench = Bench::new(&["n1"], &pods);
+    for name in &names {
+        bench.answer(&format!("evict {name}"), Outcome::BudgetExhausted("no".into()));
+    }
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.step(&mut conduct);
+    bench.hang = Some("evict");
+    bench.advance(&mut conduct, Span::from_secs(5));
+    conduct.handle_timeout(&bench.cluster, bench.now);
+    let due = conduct.poll_timeout().expect("the mark is to be renewed");
+    assert!(due > bench.now, "due at {due}, and it is {}: whoever waits for that never waits", bench.now);
+}
+
+#[test]
+fn a_pause_before_all_nodes_are_written_to_wakes_nobody() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    bench.answer("cordon n1", Outcome::Conflict);
+    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    bench.step(&mut conduct);
+    conduct.pause(bench.now);
+    assert_eq!(conduct.poll_timeout(), None);
+    conduct.go_on(&bench.cluster, bench.now);
+    bench.run(&mut conduct);
+    assert_eq!(conduct.ended(), Some(End::Done));
+}
+
+#[test]
 fn a_cancel_begins_nothing_more_and_takes_the_marks_off() {
     let pods: Vec<(&str, String)> = (0..30).map(|number| ("n1", format!("p{number:02}"))).collect();
     let pods: Vec<(&str, &str)> = pods.iter().map(|(node, pod)| (*node, pod.as_str())).collect();
@@ -406,7 +436,7 @@ struct Bench {
     evicted_uncordoned: bool,
     /// How long a pod takes to end.
     linger: Span,
-    /// What is asked and never answered.
+    /// What is asked and never answered: all that begins so.
     hang: Option<&'static str>,
     /// A pod that comes to a node when the last of its pods goes.
     late: Option<(&'static str, &'static str)>,
@@ -551,7 +581,7 @@ impl Bench {
         let Some(errand) = conduct.poll_errand() else { return false };
         let word = word(&errand.task);
         self.asked.push((self.now, word.clone()));
-        if self.hang == Some(word.as_str()) {
+        if self.hang.is_some_and(|hang| word.starts_with(hang)) {
             return true;
         }
         let outcome = self.outcome(&word, &errand);

@@ -530,19 +530,16 @@ fn the_progress_tells_what_is_waited_for_and_why() {
 
 #[test]
 fn the_report_stands_where_the_progress_was_and_the_mode_ends_by_itself() {
-    let mut story = Story::well();
-    story.press("2/pool-b-04<Enter>:enforce 1m<Enter>rD");
-    story.press("A");
+    let mut story = Story::maintenance();
+    story.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
     story.serve();
-    story.press("<Tab><Enter>");
-    story.serve();
-    story.now = story.now + Span::from_secs(20);
+    story.agree();
+    assert_eq!(story.app.acts.running().count(), 1);
+    story.run(20);
     story.reap();
     assert_eq!(story.app.acts.running().count(), 0);
     expect(&mut story, "acting-report", (120, 40));
-    story.now = story.now + Span::from_secs(60);
-    story.app.wake(story.now);
-    story.app.refresh(story.now);
+    story.run(41);
     assert_eq!(story.app.mode, Mode::DryRun);
     story.press("<Esc>c");
     story.press("A");
@@ -553,6 +550,7 @@ fn the_report_stands_where_the_progress_was_and_the_mode_ends_by_itself() {
 #[test]
 fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
     let mut story = at_work();
+    story.change_node("pool-a-01", |node| node.unschedulable = true);
     story.past = Some(cut_off(&story));
     story.app.find_unfinished();
     story.serve();

@@ -295,18 +295,18 @@ impl Conduct {
         if self.ended.is_some() {
             return None;
         }
-        let closing = match self.phase {
-            Phase::Closing { until } => Some(until),
-            Phase::Nodes | Phase::Pods | Phase::Over => None,
-        };
-        let renewals = self.nodes.iter().filter_map(NodeTask::wakes_at);
-        let mut soonest = closing.into_iter().chain(renewals).min();
-        if self.paused.is_none() {
-            let groups = self.groups.iter().filter_map(Group::wakes_at);
-            let pods = self.pods.iter().filter_map(PodTask::wakes_at);
-            soonest = soonest.into_iter().chain(self.deadline).chain(groups).chain(pods).min();
+        if let Phase::Closing { until } = self.phase {
+            return Some(until);
         }
-        soonest
+        let renewals = self.nodes.iter().filter_map(NodeTask::renews_at);
+        if self.paused.is_some() {
+            return renewals.min();
+        }
+        let nodes = self.nodes.iter().filter_map(NodeTask::looks_at);
+        let groups = self.groups.iter().filter_map(Group::wakes_at);
+        // Those whose time has come wait for an answer to others, where as many are asked as may be.
+        let pods = self.pods.iter().filter_map(PodTask::wakes_at).filter(|_| !self.asks_enough());
+        renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).min()
     }
 
     /// Whether it is over, and how it ended.

@@ -122,12 +122,17 @@ impl NodeTask {
         self.stage = Stage::Waits { until };
     }
 
-    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
-        let waits = match self.stage {
+    /// When it is looked at next.
+    pub(super) fn looks_at(&self) -> Option<Timestamp> {
+        match self.stage {
             Stage::Waits { until } => Some(until),
             Stage::Looks | Stage::Writes | Stage::Settled => None,
-        };
-        waits.into_iter().chain(self.renew_at).min()
+        }
+    }
+
+    /// When its mark is renewed next.
+    pub(super) const fn renews_at(&self) -> Option<Timestamp> {
+        self.renew_at
     }
 
     fn settle(&mut self, shown: NodeStage) {

@@ -220,7 +220,7 @@ impl Conduct {
 
     /// Asks the pods to go whose turn it is, in their order.
     fn ask_pods(&mut self, cluster: &Cluster, members: &[usize], now: Timestamp) {
-        let mut asked = self.pods.iter().filter(|pod| pod.stage == PodStage::Asked).count();
+        let mut asked = self.asked();
         for &place in members {
             if asked >= AT_ONCE {
                 return;
@@ -240,6 +240,15 @@ impl Conduct {
                 self.ask(place, now);
             }
         }
+    }
+
+    /// Pods that are asked and have not answered.
+    fn asked(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.stage == PodStage::Asked).count()
+    }
+
+    pub(super) fn asks_enough(&self) -> bool {
+        self.asked() >= AT_ONCE
     }
 
     /// Whether the budget that refused a pod is seen to allow it by now. No more pods are woken by one version of it than

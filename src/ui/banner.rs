@@ -10,7 +10,7 @@ use super::{
 use crate::app::{Mode, acts::past_title};
 
 /// ```text
-/// ▲ drain general-1a-02 was cut off (began 10:31:02 by alice@desk)    R goes on with it  U puts it back  X dismisses
+/// ▲ drain general-1a-02 was cut off  began 10:31:02 by alice@desk       R resume (:enforce first)  U undo  X dismiss
 /// ```
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let Some(past) = scene.app.acts.unfinished.front() else { return };
@@ -22,7 +22,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         1 => String::new(),
         all => format!(" and {} more", text::count(all - 1)),
     };
-    let needs = if scene.app.mode == Mode::Enforce { "" } else { " (needs :enforce)" };
+    let needs = if scene.app.mode == Mode::Enforce { "" } else { " (:enforce first)" };
     let began = format!("began {} by {}", text::clock(past.began), past.beginning.by);
     let what = Runs::new("▲ ", scene.style(Role::LevelWarning))
         .and(&past_title(past), scene.style(Role::Strong))
@@ -31,9 +31,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let line = Segments::default()
         .left(0, what)
         .left(3, Runs::new(&began, dim))
-        .right(0, key("R", "goes on").and(needs, dim))
-        .right(1, key("U", "puts it back"))
-        .right(1, key("X", "dismisses"));
+        .right(0, key("R", "resume").and(needs, dim))
+        .right(1, key("U", "undo"))
+        .right(1, key("X", "dismiss"));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     line.render(area, &Span::styled("  ", dim), buf);
 }

@@ -194,8 +194,9 @@ impl Paper<'_> {
     fn objections(&self, apply: &Apply, plan: &Plan, lines: &mut Vec<Line<'static>>) {
         self.list("▲", &plan.warnings, Role::LevelWarning, lines);
         if plan.prospect() == Prospect::Blocked {
-            for line in caution::stuck(plan) {
-                self.sentence("✗", &line, Role::LevelError, lines);
+            // The first line says what the head says.
+            for line in caution::stuck(plan).iter().skip(1) {
+                self.sentence("✗", line, Role::LevelError, lines);
             }
         }
         let breaches: Vec<String> =

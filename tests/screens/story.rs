@@ -8,6 +8,7 @@ use kordon::{
     app::{
         App, Facts, HORIZON, Options,
         acts::{Begun, Checked, Chore, Told},
+        dialog::{Asked, Stage},
         update,
     },
     cluster::{
@@ -473,6 +474,17 @@ impl Story {
         }
         self.app.look_around(self.now);
         self.app.refresh(self.now);
+    }
+
+    /// Gives the answer that is asked for.
+    pub fn agree(&mut self) {
+        let asked = self.app.screen.dialog.as_ref().map(|dialog| dialog.stage.clone());
+        match asked {
+            Some(Stage::Asks(Asked::Words(words))) => self.press(&format!("{words}<Enter>")),
+            Some(Stage::Asks(Asked::Choice(_))) => self.press("<Tab><Enter>"),
+            other => panic!("nothing is asked: {other:?}"),
+        }
+        self.serve();
     }
 
     fn do_chore(&mut self, chore: Chore) {

@@ -181,7 +181,7 @@ impl App {
         self.wait(number, wait, Chore::Plan { number, job });
     }
 
-    pub(super) fn on_planned(&mut self, number: u64, plan: Result<Box<Plan>, String>, now: Timestamp) {
+    pub(super) fn on_planned(&mut self, number: u64, plan: Result<Box<Plan>, String>) {
         let newest = match plan {
             Ok(plan) => plan,
             Err(why) => return self.refuse(number, vec![why]),

@@ -340,7 +340,7 @@ impl App {
             Told::Errand { plan, id, outcome } => self.errand_done(&plan, id, outcome, now),
             Told::Unfinished(found) => self.on_unfinished(found, now),
             Told::Undoable { number, found } => self.on_undoable(number, found),
-            Told::Planned { number, plan } => self.on_planned(number, plan, now),
+            Told::Planned { number, plan } => self.on_planned(number, plan),
             Told::Checked { number, checked } => self.on_checked(number, checked, now),
             Told::Begun { number, begun } => self.on_begun(number, begun, now),
             Told::Written { plan, trouble, closed } => self.on_written(&plan, trouble, closed, now),
