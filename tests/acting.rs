@@ -47,7 +47,7 @@ async fn in_dry_run_no_key_writes_anything() {
     let seed = 7;
     for mode in [Mode::DryRun, Mode::ReadOnly] {
         let script = async |desk: &Desk| {
-            desk.wait(NODE).await;
+            desk.ready().await;
             desk.press(DRAIN_IT).await;
             desk.wait("completes in").await;
             desk.press("A").await;
@@ -63,8 +63,12 @@ async fn in_dry_run_no_key_writes_anything() {
             for _ in 0..600 {
                 let key = keys[chance.usize(..keys.len())].to_string();
                 let other = ["<Enter>", "<Esc>", "<Tab>", "<Down>", "<Del>"][chance.usize(..5)];
-                desk.press(if chance.u8(..5) == 0 { other } else { &key }).await;
+                desk.type_in(if chance.u8(..5) == 0 { other } else { &key });
+                if chance.u8(..20) == 0 {
+                    desk.press("<Esc>").await;
+                }
             }
+            desk.press("<Esc>").await;
         };
         site.at_the_desk(mode, script).await;
     }
@@ -98,7 +102,7 @@ async fn read_only_cannot_be_unlocked_and_nothing_typed_is_lost_by_a_mistake() {
 async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
-        desk.wait(NODE).await;
+        desk.ready().await;
         desk.press(":reason new kernel<Enter>:enforce 12h<Enter>").await;
         desk.wait("ENFORCE").await;
         desk.press(DRAIN_IT).await;
@@ -141,10 +145,10 @@ async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
 async fn a_cordon_takes_a_yes_that_is_not_the_default_and_the_command_line_undoes_it() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
-        desk.wait(NODE).await;
+        desk.ready().await;
         desk.press(":enforce 12h<Enter>2/general-1a-02<Enter>c").await;
         desk.wait("2 Plan  cordon general-1a-02").await;
-        desk.wait("PATCH /api/v1/nodes/general-1a-02").await;
+        desk.wait("/api/v1/nodes/general-1a-02").await;
         desk.press("A").await;
         desk.wait("[ Cancel ]").await;
         desk.press("<Enter>").await;
@@ -168,7 +172,7 @@ async fn a_cordon_takes_a_yes_that_is_not_the_default_and_the_command_line_undoe
 async fn enforcing_ends_by_itself_and_what_runs_goes_on() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
-        desk.wait(NODE).await;
+        desk.ready().await;
         desk.press(":enforce 12h<Enter>").await;
         desk.press(DRAIN_IT).await;
         desk.wait("completes in").await;
@@ -180,7 +184,7 @@ async fn enforcing_ends_by_itself_and_what_runs_goes_on() {
         desk.wait("what is being carried out goes on").await;
         desk.wait("done after").await;
         desk.press("<Esc>").await;
-        desk.press("/general-1b-02<Enter>c").await;
+        desk.press("/<Ctrl-u>general-1b-02<Enter>c").await;
         desk.wait("2 Plan  cordon general-1b-02").await;
         desk.press("A").await;
         desk.wait("dry-run: nothing is written").await;
@@ -195,7 +199,7 @@ async fn missing_permissions_are_named_and_nothing_is_written() {
     let site = Site::new().await;
     site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     site.at_the_desk(Mode::DryRun, async |desk| {
-        desk.wait(NODE).await;
+        desk.ready().await;
         desk.press(":enforce 12h<Enter>").await;
         desk.press(DRAIN_IT).await;
         desk.wait("completes in").await;
@@ -213,7 +217,7 @@ async fn missing_permissions_are_named_and_nothing_is_written() {
 async fn a_plan_that_has_changed_since_it_was_agreed_to_is_shown_again() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
-        desk.wait(NODE).await;
+        desk.ready().await;
         desk.press(":enforce 12h<Enter>").await;
         desk.press(DRAIN_IT).await;
         desk.wait("completes in").await;
@@ -250,7 +254,7 @@ async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
     assert!(site.pasts()[0].is_unfinished(), "it was over before it was killed");
     site.at_the_desk(Mode::DryRun, async |desk| {
         desk.wait("drain general-1a-02 was cut off").await;
-        desk.wait(NODE).await;
+        desk.ready().await;
         desk.press("R").await;
         desk.wait("dry-run: nothing is written").await;
         desk.press(":enforce 12h<Enter>").await;
@@ -273,6 +277,8 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
     let start = || Terminal::with(site.shell.under_terminal(&site.connection()));
     let begun = || {
         let mut terminal = start();
+        // Before that, it is not yet in a mode to be typed into.
+        terminal.wait("● pods");
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
         terminal.type_in("2/general-1a-02\r");
@@ -295,6 +301,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
     tokio::task::block_in_place(|| {
         let mut terminal = start();
         terminal.wait("drain general-1a-02 was cut off");
+        terminal.wait("● pods");
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
         terminal.type_in("R");
@@ -316,7 +323,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
 async fn what_the_dashboard_left_unfinished_the_command_line_resumes() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
-        desk.wait(NODE).await;
+        desk.ready().await;
         desk.press(":enforce 12h<Enter>").await;
         desk.press(DRAIN_IT).await;
         desk.wait("completes in").await;
@@ -345,7 +352,7 @@ async fn leaving_cancels_first_where_that_is_what_is_answered() {
     let site = Site::new().await;
     let left = site
         .until_left(Mode::DryRun, async |desk| {
-            desk.wait(NODE).await;
+            desk.ready().await;
             desk.press(":enforce 12h<Enter>").await;
             desk.press(DRAIN_IT).await;
             desk.wait("completes in").await;
@@ -523,11 +530,22 @@ struct Desk {
 }
 
 impl Desk {
-    /// Types, and waits until all of it was drawn.
-    async fn press(&self, keys: &str) {
+    /// Waits until the cluster is seen.
+    async fn ready(&self) {
+        self.wait(NODE).await;
+        self.wait("● pods").await;
+    }
+
+    /// Types, whether it means something or not.
+    fn type_in(&self, keys: &str) {
         for key in story::typed(keys) {
             self.keys.unbounded_send(Ok(Event::Key(key))).expect("the loop runs");
         }
+    }
+
+    /// Types what means something, and waits until it was drawn.
+    async fn press(&self, keys: &str) {
+        self.type_in(keys);
         let draws = || self.paper.draws.lock().expect("no panic").len();
         let before = draws();
         let drawn = async {

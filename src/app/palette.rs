@@ -4,7 +4,7 @@ use tui_input::{Input, InputRequest};
 
 use super::{
     commands::{COMMANDS, Command, Danger, Place},
-    screen::{Pane, Typing},
+    screen::Pane,
 };
 
 /// A command that is being typed.
@@ -129,13 +129,6 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8
     // What is not for here comes last, unless it is named.
     let elsewhere = if command.place.is_here(focus, None) || of_name == 0 { 0 } else { 4 };
     fits.then_some(of_name + elsewhere)
-}
-
-impl Typing {
-    /// Whether what is typed has proposals that can be gone through.
-    pub const fn proposes(self) -> bool {
-        matches!(self, Self::Words | Self::Palette)
-    }
 }
 
 #[cfg(test)]

@@ -246,7 +246,8 @@ impl App {
         let orders = Orders { plan: name, by, past, ..apply.orders };
         let title = title(&plan);
         let conduct = Conduct::begin(&plan, orders, &self.live.cluster, now);
-        (self.screen.marked_nodes.clear(), self.screen.marked_pods.clear());
+        self.screen.marked_nodes.clear();
+        self.screen.marked_pods.clear();
         self.take_up(title, conduct, Some(plan), None, now);
     }
 }

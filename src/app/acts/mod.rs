@@ -109,7 +109,7 @@ pub enum Chore {
     /// A line for the journal.
     Say { plan: String, notice: Notice },
     /// It is over: that is written down, and it is let go of: [`Told::Written`].
-    End { plan: String, end: End, text: String, undid: Option<Past> },
+    End { plan: String, end: End, text: String, undid: Option<Box<Past>> },
 }
 
 /// What came of a chore, or of an errand.
@@ -391,7 +391,7 @@ impl App {
             let level = if end == End::Done { Level::Info } else { Level::Warning };
             let told = format!("{}: {text}", end.as_str());
             self.live.journal.add(Entry::new(now, level, &undertaking.title, &told, Why::default()));
-            let undid = undertaking.undoes.clone().filter(|_| end == End::Done);
+            let undid = undertaking.undoes.clone().filter(|_| end == End::Done).map(Box::new);
             self.acts.chores.push_back(Chore::End { plan, end, text, undid });
         }
     }
