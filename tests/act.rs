@@ -7,6 +7,7 @@ mod terminal;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     process::Stdio,
     time::Duration,
 };
@@ -492,19 +493,21 @@ impl Site {
         let (mut killed, mut amid) = (0, 0);
         loop {
             let arguments = [&self.connection()[..], &line, &ENFORCE, &["-o", "json"]].concat();
-            let mut command = self.shell.command(&arguments);
-            let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started");
+            let (mut command, said) = (self.shell.command(&arguments), self.shell.home.path().join("said"));
+            let errors = fs::File::create(&said).expect("a file");
+            let mut child = command.stdout(Stdio::null()).stderr(errors).spawn().expect("started");
             let patience = Duration::from_millis(chance.u64(200..2500));
             if killed >= 3 || tokio::time::timeout(patience, child.wait()).await.is_ok() {
-                let ended = tokio::time::timeout(Duration::from_secs(120), child.wait_with_output()).await;
-                let output = ended.expect("it ends").expect("waited for");
-                let said = String::from_utf8_lossy(&output.stderr);
-                if output.status.code() == Some(BLOCKED) && line[1] != "--resume" {
+                let ended = tokio::time::timeout(Duration::from_secs(120), child.wait()).await;
+                let said = fs::read_to_string(&said).expect("it was written to");
+                let Ok(status) = ended else { panic!("{told}: it does not end: {said}") };
+                let code = status.expect("waited for").code();
+                if code == Some(BLOCKED) && line[1] != "--resume" {
                     // Such as the only replica of a workload under a budget: other nodes, then.
                     assert!(!cordoned(&self.node(&nodes[0]).await), "{told}: begun all the same: {said}");
                     return (killed, amid);
                 }
-                assert_eq!(output.status.code(), Some(DONE), "{told}: {said}");
+                assert_eq!(code, Some(DONE), "{told}: {said}");
                 break;
             }
             child.kill().await.expect("killed");

@@ -32,7 +32,6 @@ use serde_json::json;
 use common::{
     eventually::eventually,
     plane::{self, Options, Plane},
-    say,
 };
 use dry_run::dry_runs_leave_no_trace;
 use killed::killed_drains_are_resumed;

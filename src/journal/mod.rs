@@ -95,13 +95,19 @@ impl Journal {
             .map_err(|error| self.failed(error))?;
         let mut pen = Pen { journal: self.clone(), file: self.file().map_err(|error| self.failed(error))? };
         let (lines, mut written) = mpsc::channel::<Entry>(WAITING);
-        tokio::task::spawn_blocking(move || {
-            while let Some(first) = written.blocking_recv() {
+        tokio::spawn(async move {
+            while let Some(first) = written.recv().await {
                 let mut entries = vec![first];
                 while let Ok(entry) = written.try_recv() {
                     entries.push(entry);
                 }
-                pen.write(entries);
+                // A disk may take its time. Nobody blocks in between: a thread that did would hold up paused time.
+                let writing = tokio::task::spawn_blocking(move || {
+                    pen.write(entries);
+                    pen
+                });
+                let Ok(back) = writing.await else { return };
+                pen = back;
             }
         });
         Ok(Writer { lines })

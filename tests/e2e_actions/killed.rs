@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs::{self, File},
     process::Stdio,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -10,7 +11,11 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kordon::{cluster::mark::DRAIN, journal::Past, time::Span};
+use kordon::{
+    cluster::mark::DRAIN,
+    journal::Past,
+    time::{Span, Timestamp},
+};
 use kube::{Api, Client, ResourceExt, api::DeleteParams};
 
 use crate::{
@@ -28,7 +33,7 @@ const SIZE: Size = Size { nodes_per_zone: 5, web: 12, db: 48, grace: Span::from_
 const LANES: usize = 4;
 
 /// Kills of one drain at most: it has to end some time.
-const KILLS_EACH: u64 = 3;
+const KILLS_EACH: u64 = 4;
 
 pub async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &SIZE).await?;
@@ -121,6 +126,9 @@ impl Lane<'_> {
             let nodes = zones.map(|zone| format!("{zone}{}", self.number));
             let told = || format!("seed {seed}, lane {}, round {round}, {nodes:?}", self.number);
             self.round([&nodes[0], &nodes[1]], &mut chance).await.with_context(told)?;
+            let Tally { kills, drains, .. } = self.tally;
+            let (kills, drains) = (kills.load(Ordering::Relaxed), drains.load(Ordering::Relaxed));
+            say(&format!("e2e_actions: {kills} kills in {drains} drains so far"));
         }
         Ok(())
     }
@@ -161,14 +169,19 @@ impl Lane<'_> {
         loop {
             let mut words: Vec<&str> = line.iter().map(String::as_str).collect();
             words.extend(["--enforce", "--yes", "--kubeconfig", &self.site.kubeconfig]);
-            let mut child =
-                self.site.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-            let patience = Duration::from_millis(chance.u64(300..3000));
-            if killed >= KILLS_EACH || tokio::time::timeout(patience, child.wait()).await.is_ok() {
-                let output =
-                    tokio::time::timeout(Duration::from_secs(180), child.wait_with_output()).await??;
-                let said = String::from_utf8_lossy(&output.stderr);
-                ensure!(output.status.success(), "{:?}: {said}", output.status);
+            let said = self.site.shell.home.path().join(format!("said-{}", self.number));
+            let mut command = self.site.shell.command(&words);
+            let mut child = command.stdout(Stdio::null()).stderr(File::create(&said)?).spawn()?;
+            let is_left = killed >= KILLS_EACH
+                || tokio::select! {
+                    _ = child.wait() => true,
+                    due = self.kill_is_due(nodes, begun, chance) => due.map(|()| false)?,
+                };
+            if is_left {
+                let ended = tokio::time::timeout(Duration::from_secs(180), child.wait()).await;
+                let said = fs::read_to_string(&said)?;
+                let status = ended.with_context(|| format!("it does not end: {said}"))??;
+                ensure!(status.success(), "{status:?}: {said}");
                 return Ok(self.past(nodes, begun)?.context("a drain that is not in the journal")?.plan);
             }
             child.kill().await?;
@@ -190,8 +203,26 @@ impl Lane<'_> {
         }
     }
 
+    /// Waits until it is time to kill: mostly a while after the drain is in the journal, for how long it takes to begin
+    /// is the machine's affair; now and then at any moment.
+    async fn kill_is_due(
+        &self,
+        nodes: [&str; 2],
+        begun: Timestamp,
+        chance: &mut fastrand::Rng,
+    ) -> Result<()> {
+        if chance.u8(..4) > 0 {
+            eventually("a drain that began", Span::from_secs(120), async || {
+                Ok(self.past(nodes, begun)?.map(drop))
+            })
+            .await?;
+        }
+        tokio::time::sleep(Duration::from_millis(chance.u64(..2500))).await;
+        Ok(())
+    }
+
     /// The drain of these nodes that began since.
-    fn past(&self, nodes: [&str; 2], begun: kordon::time::Timestamp) -> Result<Option<Past>> {
+    fn past(&self, nodes: [&str; 2], begun: Timestamp) -> Result<Option<Past>> {
         let is_it = |past: &Past| {
             let of: Vec<&str> = past.beginning.nodes.iter().map(|(node, _)| &**node).collect();
             past.beginning.action == "drain" && past.began >= begun && of == nodes

@@ -1,0 +1,175 @@
+//! What plans say of drains against what then happens: who leaves, in which order and when, who is held up by which
+//! budget, and when all is over. In a demo cluster with budgets whose pods change all the time, on a virtual clock.
+//!
+//! `KORDON_DRAIN=20/200` drains so many of so many nodes, five at a time, and `KORDON_SEED` in another cluster; with
+//! `--nocapture` the figures are printed.
+
+#[path = "drain_times/compare.rs"]
+mod compare;
+#[path = "drain_times/facts.rs"]
+mod facts;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kordon::{
+    clock::Clock,
+    cluster::{Cluster, Node, NodeName},
+    conduct::{Conduct, End, Orders},
+    demo::{
+        api::{self, Api},
+        scenario::Scenario,
+        world::{self, World},
+    },
+    engine::ServerVersion,
+    executor::errands::Hands,
+    journal::Journal,
+    k8s::{
+        feed::{FeedEvent, FeedKind, FeedState},
+        watch::{self, WatchOptions},
+    },
+    placement::Snapshot,
+    plan::{Action, DrainOptions, NodePlan, Placing, Plan},
+    run::undertaking::Undertaking,
+    time::{Span, Timestamp},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use compare::Comparison;
+use facts::Facts;
+
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+
+/// Nodes that are drained at a time.
+const PARALLEL: usize = 5;
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_under_load_goes_as_its_plan_foretold() {
+    let (drained, nodes) = match std::env::var("KORDON_DRAIN") {
+        Ok(text) => {
+            let (drained, nodes) = text.split_once('/').expect("as in 20/200");
+            (drained.parse().expect("a number"), nodes.parse().expect("a number"))
+        }
+        Err(_) => (8, 40),
+    };
+    let seed = std::env::var("KORDON_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut town = Town::new(nodes, seed).await;
+    let (plan, facts) = town.drain(drained).await;
+    let comparison = Comparison::new(&plan, &facts);
+    println!("{drained} of {nodes} nodes, {PARALLEL} at a time, seed {seed}\n{comparison}");
+    comparison.check();
+}
+
+/// A demo cluster and what is known of it.
+struct Town {
+    api: Api,
+    clock: Clock,
+    cluster: Cluster,
+    feeds: mpsc::Receiver<FeedEvent>,
+    cancel: CancellationToken,
+    _world: World,
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Town {
+    /// A cluster that has lived for a while, and everything that plans are made of.
+    async fn new(nodes: usize, seed: u64) -> Self {
+        let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
+        let api = Api::new(clock, api::Options { seed, ..api::Options::default() });
+        let cancel = CancellationToken::new();
+        let world = world::Options {
+            scenario: Scenario::named("healthy").expect("there is one"),
+            nodes: Some(nodes),
+            pods: Some(nodes * 8),
+            seed,
+            pod_changes_per_second: Some(nodes as f64 / 10.0),
+        };
+        let world = World::start(&api, clock, &world, cancel.clone());
+        clock.sleep(Span::from_secs(60)).await;
+        // When full, a watch waits.
+        let (heard, feeds) = mpsc::channel(64);
+        let options = WatchOptions { version: VERSION, no_pods: false, request_timeout: None };
+        watch::spawn(api.client_as("kordon"), options, clock, heard, cancel.clone());
+        let mut town = Self { api, clock, cluster: Cluster::default(), feeds, cancel, _world: world };
+        town.learn().await;
+        town
+    }
+
+    /// Takes in what the watches say until all of them have listed.
+    async fn learn(&mut self) {
+        let mut live = BTreeSet::new();
+        while !FeedKind::ALL.iter().all(|kind| live.contains(kind)) {
+            match self.feeds.recv().await.expect("watches do not end") {
+                FeedEvent::Changes(changes) => {
+                    changes.into_iter().for_each(|change| self.cluster.apply(change, &mut Vec::new()));
+                }
+                FeedEvent::Health(kind, health) if health.state == FeedState::Live => {
+                    live.insert(kind);
+                }
+                FeedEvent::Health(..) | FeedEvent::Trouble(_) | FeedEvent::ClockDifference(_) => {}
+            }
+        }
+    }
+
+    /// Makes a plan and carries it out, as `kordon drain --enforce` does.
+    async fn drain(&mut self, count: usize) -> (Plan, Facts) {
+        let nodes = self.drainable(count);
+        let now = self.clock.now();
+        let plan = self.plan(nodes, now);
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::within(folder.path(), "demo");
+        let writer = journal.open().expect("opened");
+        let (client, clock) = (self.api.client_as("kordon"), self.clock);
+        let watcher = facts::Watcher::start(self.api.client_as("observer"), clock, &self.cancel).await;
+        let hands = Hands::Enforcer { client, clock, journal: writer.clone(), plan: "p".into() };
+        let orders = Orders { plan: "p".into(), by: "test".into(), ..Orders::default() };
+        let conduct = Conduct::begin(&plan, orders, &self.cluster, now);
+        let (_, feeds) = mpsc::channel(1);
+        let feeds = std::mem::replace(&mut self.feeds, feeds);
+        let cluster = self.cluster.clone();
+        let link = hands.start();
+        let mut undertaking =
+            Undertaking { conduct, cluster, feeds, link, journal: Some(writer.clone()), clock };
+        // Nobody wishes anything.
+        let (_nobody, mut wishes) = mpsc::channel(1);
+        undertaking
+            .run(&mut wishes, |notice| {
+                eprintln!("{} {} {}", notice.at.to_time(), notice.subject, notice.text)
+            })
+            .await;
+        let report = undertaking.conduct.report();
+        assert_eq!(undertaking.conduct.ended(), Some(End::Done), "{report:#?}");
+        let lines = journal.lines().expect("read");
+        (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0))
+    }
+
+    fn plan(&self, nodes: Vec<NodeName>, now: Timestamp) -> Plan {
+        let options = DrainOptions {
+            force: true,
+            ignore_daemonsets: true,
+            delete_emptydir_data: true,
+            parallel: PARALLEL,
+            ..DrainOptions::default()
+        };
+        let action = Action::Drain { nodes, options };
+        let placing = Placing::new(&self.cluster, Snapshot::new(&self.cluster, VERSION), now);
+        Plan::new(action, &self.cluster, &placing, VERSION, now).expect("the nodes are there")
+    }
+
+    /// Nodes of all zones, spread evenly, that are no control plane's and that a drain can empty by itself: without the
+    /// only replica of something under a budget.
+    fn drainable(&self, count: usize) -> Vec<NodeName> {
+        let is_worker = |node: &&Arc<Node>| !node.roles().any(|role| role == "control-plane");
+        let workers: Vec<NodeName> =
+            self.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
+        let all = self.plan(workers, self.clock.now());
+        let empties = |node: &&NodePlan| node.drain.as_ref().is_some_and(|drain| drain.ends.likely.is_some());
+        let all: Vec<NodeName> = all.nodes.iter().filter(empties).map(|node| node.node.clone()).collect();
+        (0..count).map(|place| all[place * all.len() / count].clone()).collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! What happened: when each pod's deletion began and when it was gone, as a watch of our own tells it, and which budgets
+//! refused whom, as the journal has it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kordon::{
+    clock::Clock,
+    journal::{Line, What},
+    time::Timestamp,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, watcher},
+    },
+};
+use tokio_util::sync::CancellationToken;
+
+/// What happened, by the uids of pods.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    pub began: Timestamp,
+    pub ended: Timestamp,
+    /// When deletions were first seen.
+    pub left: BTreeMap<String, Timestamp>,
+    pub gone: BTreeMap<String, Timestamp>,
+    /// Pods (`namespace/name`) and the budgets that refused them.
+    pub refused: BTreeSet<(String, String)>,
+    /// Pods whose eviction was granted to us.
+    pub granted: BTreeSet<String>,
+}
+
+/// Sees pods leave.
+pub struct Watcher {
+    seen: Arc<Mutex<Facts>>,
+}
+
+impl Watcher {
+    /// Watches from now on; returns when everything that is there has been seen.
+    pub async fn start(client: Client, clock: Clock, cancel: &CancellationToken) -> Self {
+        let seen = Arc::new(Mutex::new(Facts::default()));
+        let (listed, is_listed) = tokio::sync::oneshot::channel();
+        let watching = watch(client, clock, seen.clone(), listed);
+        let cancel = cancel.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = watching => {}
+            }
+        });
+        is_listed.await.expect("it lists");
+        Self { seen }
+    }
+
+    /// All that was seen, and what the journal adds to it.
+    pub fn facts(&self, lines: &[Line], began: Timestamp, ended: Timestamp) -> Facts {
+        let mut facts = Facts { began, ended, ..self.seen.lock().expect("no panic").clone() };
+        let mut asked: BTreeMap<u64, &str> = BTreeMap::new();
+        for line in lines {
+            match &line.what {
+                What::Asked { id, object, task, .. } if task == "evict" => {
+                    asked.insert(*id, object.strip_prefix("pod/").unwrap_or(object));
+                }
+                What::Came { id, outcome, text } => {
+                    let Some(pod) = asked.get(id) else { continue };
+                    match outcome.as_str() {
+                        "done" => _ = facts.granted.insert((*pod).to_owned()),
+                        // In the server's words: "The disruption budget b needs 3 healthy pods and has 3 currently".
+                        "budgetExhausted" | "budgetStale" => {
+                            let name = text.split(' ').nth(3).unwrap_or_default();
+                            let namespace = pod.split('/').next().unwrap_or_default();
+                            facts.refused.insert(((*pod).to_owned(), format!("{namespace}/{name}")));
+                        }
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+}
+
+async fn watch(
+    client: Client,
+    clock: Clock,
+    seen: Arc<Mutex<Facts>>,
+    listed: tokio::sync::oneshot::Sender<()>,
+) {
+    let mut listed = Some(listed);
+    let mut events = watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let now = clock.now();
+        let mut seen = seen.lock().expect("no panic");
+        match event.expect("the watch does not break") {
+            watcher::Event::Apply(pod) if pod.metadata.deletion_timestamp.is_some() => {
+                seen.left.entry(pod.uid().unwrap_or_default()).or_insert(now);
+            }
+            watcher::Event::Delete(pod) => {
+                let uid = pod.uid().unwrap_or_default();
+                seen.left.entry(uid.clone()).or_insert(now);
+                seen.gone.insert(uid, now);
+            }
+            watcher::Event::InitDone => {
+                if let Some(listed) = listed.take() {
+                    let _ = listed.send(());
+                }
+            }
+            watcher::Event::Apply(_) | watcher::Event::Init | watcher::Event::InitApply(_) => {}
+        }
+    }
+}
