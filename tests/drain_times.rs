@@ -28,7 +28,7 @@ use kordon::{
         watch::{self, WatchOptions},
     },
     placement::Snapshot,
-    plan::{Action, DrainOptions, NodePlan, Placing, Plan},
+    plan::{Action, DrainOptions, Placing, Plan, Prospect, Retry},
     run::undertaking::Undertaking,
     time::{Span, Timestamp},
 };
@@ -85,7 +85,7 @@ impl Town {
         let world = world::Options {
             scenario: Scenario::named("healthy").expect("there is one"),
             nodes: Some(nodes),
-            pods: Some(nodes * 8),
+            pods: Some(nodes * 16),
             seed,
             pod_changes_per_second: Some(nodes as f64 / 10.0),
         };
@@ -137,11 +137,7 @@ impl Town {
             Undertaking { conduct, cluster, feeds, link, journal: Some(writer.clone()), clock };
         // Nobody wishes anything.
         let (_nobody, mut wishes) = mpsc::channel(1);
-        undertaking
-            .run(&mut wishes, |notice| {
-                eprintln!("{} {} {}", notice.at.to_time(), notice.subject, notice.text)
-            })
-            .await;
+        undertaking.run(&mut wishes, |_| {}).await;
         let report = undertaking.conduct.report();
         assert_eq!(undertaking.conduct.ended(), Some(End::Done), "{report:#?}");
         let lines = journal.lines().expect("read");
@@ -154,6 +150,7 @@ impl Town {
             ignore_daemonsets: true,
             delete_emptydir_data: true,
             parallel: PARALLEL,
+            retry: Retry::OnRecovery,
             ..DrainOptions::default()
         };
         let action = Action::Drain { nodes, options };
@@ -167,9 +164,9 @@ impl Town {
         let is_worker = |node: &&Arc<Node>| !node.roles().any(|role| role == "control-plane");
         let workers: Vec<NodeName> =
             self.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
-        let all = self.plan(workers, self.clock.now());
-        let empties = |node: &&NodePlan| node.drain.as_ref().is_some_and(|drain| drain.ends.likely.is_some());
-        let all: Vec<NodeName> = all.nodes.iter().filter(empties).map(|node| node.node.clone()).collect();
+        let now = self.clock.now();
+        let empties = |node: &NodeName| self.plan(vec![node.clone()], now).prospect() == Prospect::Completes;
+        let all: Vec<NodeName> = workers.into_iter().filter(empties).collect();
         (0..count).map(|place| all[place * all.len() / count].clone()).collect()
     }
 }

@@ -173,6 +173,10 @@ impl Surroundings for Placing<'_> {
         landing
     }
 
+    fn stragglers(&self, pods: usize) -> usize {
+        self.usual.stragglers(pods)
+    }
+
     /// Who displaces others waits until they are gone.
     fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         let started = self.usual.ready(pod, landing);

@@ -249,6 +249,8 @@ enum Event {
     SkipWait(usize),
     GiveUp(usize),
     Deadline(usize),
+    /// The last pod of a group is gone that took longer than its like.
+    Straggled(usize),
 }
 
 impl<'a> Simulation<'a> {
@@ -412,6 +414,7 @@ impl<S: Surroundings> Run<'_, S> {
             Event::SkipWait(task) => self.on_skip_wait(task),
             Event::GiveUp(task) => self.on_give_up(task),
             Event::Deadline(group) => self.on_deadline(group),
+            Event::Straggled(group) => self.end_group(group),
         }
     }
 
@@ -482,8 +485,35 @@ impl<S: Surroundings> Run<'_, S> {
         }
         self.open[group] -= 1;
         if self.open[group] == 0 {
-            self.end_group(group);
+            match self.straggles_until(group) {
+                Some(at) if at > self.now => self.schedule(at, Event::Straggled(group)),
+                Some(_) | None => self.end_group(group),
+            }
         }
+    }
+
+    /// When the last of a group is likely gone, which is later than each of them by itself: who of them uses up its
+    /// grace is not known, but that some do.
+    fn straggles_until(&self, group: usize) -> Option<Timestamp> {
+        if self.bound != Bound::Likely {
+            return None;
+        }
+        let graces_end = |task: usize| {
+            let pod = &self.tasks[task].pod;
+            let course = self.course.pods.get(&pod.key)?;
+            let ends = course.granted? + self.undertaking.grace.unwrap_or(pod.grace);
+            Some(ends).filter(|ends| course.gone.is_some_and(|gone| gone < *ends))
+        };
+        let mut ends: Vec<Timestamp> = self.members(group).filter_map(graces_end).collect();
+        ends.sort_unstable();
+        let heedless = self.surroundings.stragglers(ends.len());
+        if heedless == 0 {
+            return None;
+        }
+        // The latest of so many, were they drawn by lot.
+        let place = (ends.len() * heedless).div_ceil(heedless + 1);
+        let at = *ends.get(place.saturating_sub(1))?;
+        Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
     fn deadline(&self, group: usize) -> Option<Timestamp> {

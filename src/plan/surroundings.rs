@@ -23,6 +23,11 @@ pub trait Surroundings: Clone {
     /// How long after its creation the replacement of a pod is Ready, having landed there.
     fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
 
+    /// Of so many pods that end together and may each use up its grace: how many likely do.
+    fn stragglers(&self, _pods: usize) -> usize {
+        0
+    }
+
     /// The pod's deletion begins: it counts no more where pods are spread, and still holds what it has.
     fn leaving(&mut self, _pod: &Pod) {}
 
@@ -133,6 +138,9 @@ impl Quality {
 
 /// What a pod that heeds SIGTERM likely takes to end, where its grace is longer.
 const LIKELY_STOP: Span = Span::from_secs(5);
+/// One container in so many does not heed SIGTERM and is killed when its grace is over: of one pod that is not likely, of
+/// the pods of a node it is. A guess.
+const HEEDLESS: usize = 5;
 /// What the kubelet needs beyond the grace period: its own least wait, and to post the status.
 const KUBELET: Span = Span::from_secs(4);
 /// What a container takes to be Ready of which nothing is known.
@@ -170,6 +178,10 @@ impl Surroundings for Usual<'_> {
 
     fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
         Landing::Somewhere
+    }
+
+    fn stragglers(&self, pods: usize) -> usize {
+        (pods + HEEDLESS / 2) / HEEDLESS
     }
 
     fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate {

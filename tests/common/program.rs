@@ -160,10 +160,14 @@ impl Server {
 
     /// Lets kordon's own controller lead, as in the demo. Returns when its lease is there.
     pub async fn govern(&self) {
+        self.govern_with(Settings::defaults(ServerVersion::new(1, 36))).await;
+    }
+
+    pub async fn govern_with(&self, settings: Settings) {
         let leases = self.api.count("leases");
         let controller = Controller {
             connection: Connection::embedded(self.api.client_as("system:kordon-controller"), "here"),
-            settings: Settings::defaults(ServerVersion::new(1, 36)),
+            settings,
             clock: self.clock,
             identity: "the-leader".into(),
         };

@@ -230,11 +230,12 @@ impl Lane<'_> {
         Ok(self.site.pasts()?.into_iter().rfind(is_it))
     }
 
-    /// Every node that is cordoned now, the journal tells of in a plan that was not undone. Read after the nodes: what
-    /// others cordon in between stands there before it is done.
+    /// Every node that is cordoned now, the journal tells of in a plan that was not undone. It is read before and after the
+    /// nodes: what others uncordon in between stands in the one, and what they cordon in the other.
     async fn check_cordons(&self) -> Result<()> {
+        let mut pasts = self.site.pasts()?;
         let nodes = nodes(self.client).await?;
-        let pasts = self.site.pasts()?;
+        pasts.extend(self.site.pasts()?);
         for node in nodes.iter().filter(|node| cordoned(node)) {
             let name = node.name_any();
             let tells = |past: &Past| !past.undone && past.cordoned().any(|known| **known == *name);

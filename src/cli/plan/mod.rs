@@ -335,7 +335,7 @@ impl PodsArgs {
             (_, true, _) => Some(Span::from_secs(1)),
             (.., grace) => seconds(grace),
         };
-        RemovalOptions { grace, timeout: limit(self.timeout), retry: Retry::default() }
+        RemovalOptions { grace, timeout: limit(self.timeout), retry: Retry::OnRecovery }
     }
 }
 
@@ -352,7 +352,7 @@ impl DrainArgs {
             skip_wait_for_delete: Some(Span::from_secs(self.skip_wait_for_delete_timeout.into()))
                 .filter(|limit| *limit > Span::ZERO),
             parallel: self.parallel.into(),
-            retry: Retry::default(),
+            retry: Retry::OnRecovery,
         }
     }
 }
