@@ -189,6 +189,7 @@ async fn what_is_not_permitted_is_named_before_anything_is_written() {
     assert_eq!(site.written(), Vec::<String>::new());
 }
 
+/// 7
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
     let site = Site::new().await;
@@ -245,6 +246,7 @@ async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
     assert_eq!(journal["undertakings"][0]["end"], json!("done"));
 }
 
+/// 30
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
     let site = Site::new().await;
@@ -292,6 +294,7 @@ async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
     assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN));
 }
 
+/// 70
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
     let site = Site::new().await;
@@ -302,6 +305,7 @@ async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
     assert!(cordoned(&site.node("general-1a-02").await));
 }
 
+/// 14
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
     let site = Site::new().await;
@@ -334,7 +338,7 @@ async fn a_drain_survives_the_loss_of_the_server() {
     assert_eq!(evicted.len(), all, "a pod was evicted twice: {evicted:?}");
 }
 
-/// Drains that are killed at random moments and resumed, `KORDON_KILLS` of them.
+/// 69: killed at random moments and resumed, `KORDON_KILLS` times.
 #[tokio::test(flavor = "multi_thread")]
 async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none() {
     let kills: usize = std::env::var("KORDON_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);

@@ -12,6 +12,8 @@ mod dry_run;
 mod killed;
 #[path = "common/program.rs"]
 mod program;
+#[path = "e2e_actions/scenarios.rs"]
+mod scenarios;
 #[path = "e2e_actions/site.rs"]
 mod site;
 #[path = "common/terminal.rs"]
@@ -55,10 +57,32 @@ async fn actions_hold_their_promises_on_the_real_control_plane() {
     let mut plane = Plane::start(&binary, options).await.unwrap();
     plane.scenario("answers are told apart, and a dry-run evicts nobody", answers_are_told_apart).await;
     plane.scenario("a drain without the right to cordon touches no pod", no_cordon_no_drain).await;
+    plane
+        .scenario("scenario 34", scenarios::without_its_controller_a_budget_lets_no_more_go_than_it_promised)
+        .await;
+    plane
+        .scenario(
+            "scenario 38",
+            scenarios::a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is_asked_for,
+        )
+        .await;
+    plane.scenario("scenario 52", scenarios::a_wrong_uid_costs_a_disruption_that_nobody_gets).await;
+    plane.scenario("scenario 30", scenarios::a_pod_that_is_bound_late_goes_too).await;
+    plane.scenario("scenario 59", scenarios::a_blocked_pod_is_told_of_at_once_with_its_budget).await;
+    plane
+        .scenario("scenario 6", scenarios::a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails)
+        .await;
+    plane
+        .scenario(
+            "scenario 62",
+            scenarios::successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone,
+        )
+        .await;
     plane.scenario("dry-runs leave no trace but reviews", dry_runs_leave_no_trace).await;
     plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
 }
 
+/// 35, 40, 53, 60
 async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     let client = plane.client();
@@ -109,6 +133,7 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
+/// 7
 async fn no_cordon_no_drain(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     plane.grant(NO_CORDON, &[reads(), rule("", "pods/eviction", &["create"])]).await?;

@@ -35,6 +35,7 @@ const LANES: usize = 4;
 /// Kills of one drain at most: it has to end some time.
 const KILLS_EACH: u64 = 4;
 
+/// 69
 pub async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &SIZE).await?;
     plane.grant(OPERATOR, &may_drain()).await?;
