@@ -24,7 +24,7 @@ use kordon::{
         world,
     },
     engine::{Origin, ServerVersion, Settings},
-    journal::{Journal, undertakings},
+    journal::{Journal, What, undertakings},
     time::Timestamp,
 };
 use kube::{
@@ -354,6 +354,7 @@ async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none()
         killed += times;
         amid += in_the_middle;
         round += 1;
+        println!("{killed} kills in {round} drains so far");
     }
     println!("killed {killed} times, {amid} of them between the first eviction and the end");
     assert!(amid * 4 >= killed, "only {amid} of {killed} kills came in the middle: they prove little");
@@ -504,8 +505,12 @@ impl Site {
             let (mut command, said) = (self.shell.command(&arguments), self.shell.home.path().join("said"));
             let errors = fs::File::create(&said).expect("a file");
             let mut child = command.stdout(Stdio::null()).stderr(errors).spawn().expect("started");
-            let patience = Duration::from_millis(chance.u64(200..2500));
-            if killed >= 3 || tokio::time::timeout(patience, child.wait()).await.is_ok() {
+            let is_left = killed >= 3
+                || tokio::select! {
+                    _ = child.wait() => true,
+                    () = self.kill_is_due(begun, chance) => false,
+                };
+            if is_left {
                 let ended = tokio::time::timeout(Duration::from_secs(120), child.wait()).await;
                 let said = fs::read_to_string(&said).expect("it was written to");
                 let Ok(status) = ended else { panic!("{told}: it does not end: {said}") };
@@ -552,6 +557,21 @@ impl Site {
             assert!(!cordoned(&self.node(node).await), "{told}: {node} is still cordoned after undo");
         }
         (killed, amid)
+    }
+
+    /// Waits until it is time to kill: mostly a while after the drain is in the journal, for how long it takes to begin
+    /// is the machine's affair; now and then at any moment.
+    async fn kill_is_due(&self, begun: Timestamp, chance: &mut fastrand::Rng) {
+        if chance.u8(..4) > 0 {
+            let has_begun = || {
+                let lines = self.journal().lines().expect("read");
+                lines.iter().any(|line| line.at >= begun && matches!(line.what, What::Began(_)))
+            };
+            while !has_begun() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(chance.u64(..2000))).await;
     }
 
     /// No node is cordoned that the journal does not tell of.

@@ -158,15 +158,27 @@ impl Town {
         Plan::new(action, &self.cluster, &placing, VERSION, now).expect("the nodes are there")
     }
 
-    /// Nodes of all zones, spread evenly, that are no control plane's and that a drain can empty by itself: without the
-    /// only replica of something under a budget.
+    /// Nodes that are no control plane's and that one drain can empty: without the only replica of something under a budget,
+    /// or a pod whose replacement would find no place.
     fn drainable(&self, count: usize) -> Vec<NodeName> {
         let is_worker = |node: &&Arc<Node>| !node.roles().any(|role| role == "control-plane");
         let workers: Vec<NodeName> =
             self.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
-        let now = self.clock.now();
-        let empties = |node: &NodeName| self.plan(vec![node.clone()], now).prospect() == Prospect::Completes;
-        let all: Vec<NodeName> = workers.into_iter().filter(empties).collect();
-        (0..count).map(|place| all[place * all.len() / count].clone()).collect()
+        let (now, mut chosen) = (self.clock.now(), Vec::new());
+        let all = workers.len();
+        // Far from each other first; where a node would keep the drain from its end, the next is tried.
+        for place in (0..count).flat_map(|turn| (turn..all).step_by((all / count).max(1))) {
+            if chosen.len() == count {
+                break;
+            }
+            let with: Vec<NodeName> = chosen.iter().chain([&workers[place]]).cloned().collect();
+            if !chosen.contains(&workers[place])
+                && self.plan(with.clone(), now).prospect() == Prospect::Completes
+            {
+                chosen = with;
+            }
+        }
+        assert_eq!(chosen.len(), count, "too few nodes can be drained together");
+        chosen
     }
 }

@@ -97,11 +97,22 @@ impl Comparison {
         }
     }
 
-    /// What has to hold whatever the cluster.
+    /// What has to hold whatever the cluster: who obeys SIGTERM and who waits for the end of its grace is chance.
     pub fn check(&self) {
         assert_eq!(self.left.foretold, self.left.happened, "who leaves");
         let [soonest, _, latest] = self.foretold_end.map(|end| end.expect("it ends"));
         assert!(soonest <= self.ended && self.ended <= latest, "ended after {}", self.ended);
+        assert!(self.in_order * 10 >= self.pairs * 9, "the order");
+        assert!(self.budgets.differ_by() <= 2, "the budgets that refuse: {}", self.budgets);
+        for times in [&self.leaves, &self.gone] {
+            assert!(times.within * 10 >= times.errors.len() * 9, "the times: {times}");
+        }
+    }
+}
+
+impl Sets {
+    fn differ_by(&self) -> usize {
+        self.foretold.symmetric_difference(&self.happened).count()
     }
 }
 
