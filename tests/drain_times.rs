@@ -88,12 +88,14 @@ impl Town {
             pods: Some(nodes * 16),
             seed,
             pod_changes_per_second: Some(nodes as f64 / 10.0),
+            ..world::Options::default()
         };
         let world = World::start(&api, clock, &world, cancel.clone());
         clock.sleep(Span::from_secs(60)).await;
         // When full, a watch waits.
         let (heard, feeds) = mpsc::channel(64);
-        let options = WatchOptions { version: VERSION, no_pods: false, request_timeout: None };
+        let options =
+            WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
         watch::spawn(api.client_as("kordon"), options, clock, heard, cancel.clone());
         let mut town = Self { api, clock, cluster: Cluster::default(), feeds, cancel, _world: world };
         town.learn().await;
