@@ -14,7 +14,7 @@ use kordon::{
     time::{Span, Timestamp},
 };
 
-use explain::{EVERYWHERE, SLOW, follows_taint};
+use explain::{EVERYWHERE, MISSED, SLOW, follows_taint};
 
 use super::{
     observer::Look,
@@ -280,6 +280,10 @@ impl Judge {
         let slow = self.tolerance + self.slowness(act.at);
         if off.is_some_and(|off| is_right && is_within(off, slow)) {
             return Verdict::Explained(SLOW.into());
+        }
+        let missed = found.is_some_and(|(_, why)| act.sort == Sort::Unknown && self.renewed_in_a_pass(why));
+        if off.is_some_and(|off| is_right && missed && is_within(off, self.tolerance + self.period)) {
+            return Verdict::Explained(MISSED.into());
         }
         match self.explain(forecast, act) {
             Some(reason) => Verdict::Explained(reason),

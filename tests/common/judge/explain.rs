@@ -2,6 +2,7 @@
 //! forecast could know of, and what is chance in upstream.
 
 use kordon::{
+    engine::{Cause, Why},
     forecast::Forecast,
     time::{Span, Timestamp},
 };
@@ -146,6 +147,19 @@ impl Judge {
         (step.sort != Sort::Unknown && self.is_blackout_about(step)).then(|| BLACKOUT.into())
     }
 
+    /// Whether the last sign of life that a forecast counts from came while the controller was in a pass: that one may
+    /// have seen it or not, and the next one is a period later.
+    pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
+        let seen = why.0.iter().find_map(|cause| match cause {
+            Cause::LastSeen { at, .. } => Some(*at),
+            _ => None,
+        });
+        let in_that_pass = |at: Timestamp| {
+            self.acts.iter().any(|act| act.sort == Sort::Unknown && is_within(act.at.since(at), THAT_MOMENT))
+        };
+        seen.is_some_and(in_that_pass)
+    }
+
     /// How much longer than nothing the controller's passes took just before, as far as it shows: from the first node
     /// that one found silent to the last. By so much the later ones are put off. What lies less than a period apart
     /// belongs to one pass, for the next begins a period after its end.
@@ -174,6 +188,9 @@ const BLACKOUT: &str =
     "everything became disrupted at about the same time, which calls off what was under way";
 /// A forecast takes a pass for a matter of a millisecond.
 pub(super) const SLOW: &str = "the controller's passes took long, for they had much to write";
+
+pub(super) const MISSED: &str =
+    "its last sign of life came in the middle of a pass, and whether that pass saw it is chance";
 
 /// Stands for all nodes in a deed that concerns all.
 pub(super) const EVERYWHERE: &str = "*";
