@@ -47,7 +47,7 @@ fn what_the_cluster_can_lose_stands_over_the_zones_with_its_age_where_that_matte
         screen.lines().find(|line| line.contains("1 Zones")).expect("the pane of the zones").to_owned()
     };
     assert!(title(&mut story).contains("· can lose any node, any zone ─"), "{}", title(&mut story));
-    story.now = story.now + Span::from_secs(120);
+    story.now += Span::from_secs(120);
     assert!(!title(&mut story).contains("ago"), "nothing has changed: {}", title(&mut story));
     story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
     assert!(title(&mut story).contains("any zone (2m00s ago) ─"), "{}", title(&mut story));
@@ -511,7 +511,7 @@ fn the_progress_tells_what_is_waited_for_and_why() {
     story.press("prod-eu try-blocked<Enter>");
     story.serve();
     assert_eq!(story.app.screen.focus, Pane::Progress);
-    story.now = story.now + Span::from_secs(3);
+    story.now += Span::from_secs(3);
     for size in [(80, 24), (120, 40), (220, 60)] {
         expect(&mut story, "acting-progress", size);
     }

@@ -21,8 +21,8 @@ use crate::{
     forecast::{self, Assumptions, Forecast},
     placement::Snapshot,
     plan::{
-        Action, DrainOptions, Flag, NodeChange, Placing, Plan, PodPlan, RemovalOptions, Step, TaintEdits,
-        Usual, Verdict, label::LabelEdits,
+        Action, DrainOptions, Flag, NodeChange, Placing, Plan, PodPlan, RemovalOptions, Retry, Step,
+        TaintEdits, Usual, Verdict, label::LabelEdits,
     },
     time::{Span, Timestamp},
 };
@@ -452,8 +452,9 @@ impl Wish {
         Self {
             verb,
             subjects,
-            drain: DrainOptions::default(),
-            removal: RemovalOptions::default(),
+            // As it is carried out from here.
+            drain: DrainOptions { retry: Retry::OnRecovery, ..DrainOptions::default() },
+            removal: RemovalOptions { retry: Retry::OnRecovery, ..RemovalOptions::default() },
             words: String::new(),
             overwrite: false,
             whole_zones: false,

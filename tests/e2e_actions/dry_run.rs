@@ -175,6 +175,7 @@ impl<'a> Typist<'a> {
                 }
                 terminal.type_in(&random_input(&mut chance));
                 typed.keys += 1;
+                #[expect(clippy::disallowed_methods, reason = "whoever types has a thread to himself")]
                 std::thread::sleep(Duration::from_millis(chance.u64(5..120)));
             }
             // It may have ended by itself meanwhile.

@@ -148,14 +148,16 @@ impl Judge {
     }
 
     /// Whether the last sign of life that a forecast counts from came while the controller was in a pass: that one may
-    /// have seen it or not, and the next one is a period later.
+    /// have seen it or not, and the next one is a period later. The shadow's own pass comes some beats after it.
     pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
         let seen = why.0.iter().find_map(|cause| match cause {
             Cause::LastSeen { at, .. } => Some(*at),
             _ => None,
         });
         let in_that_pass = |at: Timestamp| {
-            self.acts.iter().any(|act| act.sort == Sort::Unknown && is_within(act.at.since(at), THAT_MOMENT))
+            self.acts
+                .iter()
+                .any(|act| act.sort == Sort::Unknown && is_within(act.at.since(at), BEATS + THAT_MOMENT))
         };
         seen.is_some_and(in_that_pass)
     }

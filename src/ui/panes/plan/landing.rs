@@ -1,5 +1,13 @@
 //! Rows about where pods land: what would help those that land nowhere, who lands from Pending, and what the nodes that
 //! receive pods have to bear.
+//!
+//! ```text
+//! ── what would help ─────────────────────────────────────────────────────────────
+//!            shop/web-7d4b9   help       but for cordons, n-2 and 3 more would take it
+//!            shop/web-5c2aa   lands      → n-3 (best of 12 by 7)
+//!            n-4              +2         pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %)
+//!      ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)
+//! ```
 
 use super::{pod_name, when};
 use crate::{
