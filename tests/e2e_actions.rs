@@ -38,8 +38,8 @@ use common::{
 use dry_run::dry_runs_leave_no_trace;
 use killed::killed_drains_are_resumed;
 use site::{
-    OPERATOR, Site, Size, budgets, create_budget, inhabited, is_granted_eviction, key, pods, reads, rule,
-    set_budget,
+    OPERATOR, PLANNER, Site, Size, budgets, create_budget, inhabited, is_granted_eviction, key, pods, reads,
+    rule, set_budget,
 };
 
 /// The same, but for the right to cordon.
@@ -50,7 +50,7 @@ async fn actions_hold_their_promises_on_the_real_control_plane() {
     let Some(binary) = plane::binary("e2e_actions").unwrap() else { return };
     let options = Options {
         audit: true,
-        users: vec![OPERATOR, NO_CORDON],
+        users: vec![OPERATOR, PLANNER, NO_CORDON],
         toleration_seconds: 300,
         ..Options::default()
     };

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{plane::Plane, say},
-    site::{OPERATOR, Site, Size, inhabited, is_eviction, may_drain, nodes, number, pods, set_budget},
+    site::{PLANNER, Site, Size, inhabited, is_eviction, may_drain, nodes, number, pods, set_budget},
     terminal::Terminal,
 };
 
@@ -37,8 +37,8 @@ const SITTING: Duration = Duration::from_secs(60);
 
 pub async fn dry_runs_leave_no_trace(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &SIZE).await?;
-    plane.grant(OPERATOR, &may_drain()).await?;
-    let site = Site::new(plane.kubeconfig(OPERATOR)?);
+    plane.grant(PLANNER, &may_drain()).await?;
+    let site = Site::new(plane.kubeconfig(PLANNER)?);
     let seed = number("KORDON_SEED", 1);
     let lasts = match std::env::var("KORDON_RUN") {
         Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN")?,
@@ -58,7 +58,7 @@ pub async fn dry_runs_leave_no_trace(plane: &mut Plane) -> Result<()> {
     });
     let (commands, typed) = (commands?, typed?);
 
-    let lines = plane.audit_of(OPERATOR)?;
+    let lines = plane.audit_of(PLANNER)?;
     ensure!(lines.len() > 20, "the audit log has only {} requests of ours", lines.len());
     let wrote: Vec<String> = lines.iter().filter(|line| is_mutation(line)).map(ToString::to_string).collect();
     ensure!(wrote.is_empty(), "seed {seed}: {wrote:#?}");

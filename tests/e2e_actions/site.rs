@@ -32,6 +32,9 @@ use crate::{
 /// A user that may drain.
 pub const OPERATOR: &str = "operator";
 
+/// Another, of whom no write is wanted: whatever the audit log has of one tells.
+pub const PLANNER: &str = "planner";
+
 /// The program as a user of the plane.
 pub struct Site {
     pub shell: Shell,
