@@ -5,7 +5,7 @@ use ratatui::{
     layout::{Constraint, Rect},
     style::Style,
     text::Line,
-    widgets::{Block, BorderType, Clear, Widget},
+    widgets::Block,
 };
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     widgets::{
         field::field,
         segments::{Runs, cut_line},
+        sheet,
     },
 };
 use crate::{
@@ -56,10 +57,7 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
     lines.extend(answer);
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
     let area = area.centered(Constraint::Length(width), Constraint::Length(height));
-    Clear.render(area, buf);
-    buf.set_style(area, scene.style(Role::Base));
-    let block = Block::bordered()
-        .border_type(BorderType::Rounded)
+    let frame = Block::bordered()
         .border_style(scene.style(scene.border(true)))
         .title(Runs::new(title(dialog), scene.style(Role::TitleFocus)).line())
         .title(
@@ -68,9 +66,7 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
                 .right_aligned(),
         )
         .title_bottom(Runs::new(hints(dialog), scene.style(Role::Dim)).line());
-    let inner = block.inner(area);
-    block.render(area, buf);
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let inner = sheet(frame, scene.style(Role::Base), area, buf);
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         buf.set_line(inner.x, y, line, inner.width);
     }

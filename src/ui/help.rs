@@ -1,15 +1,11 @@
 //! The help: every command with its keys, from the command table.
 
-use ratatui::{
-    buffer::Buffer,
-    layout::Rect,
-    widgets::{Block, BorderType, Clear, Widget},
-};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 
 use super::{
     Scene, text,
     theme::Role,
-    widgets::{Cell, Column, Table, Width, segments::Runs},
+    widgets::{Cell, Column, Table, Width, segments::Runs, sheet},
 };
 use crate::app::commands::{COMMANDS, Place};
 
@@ -27,20 +23,12 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
         ratatui::layout::Constraint::Max(118.min(area.width.saturating_sub(4))),
         ratatui::layout::Constraint::Length(height),
     );
-    Clear.render(area, buf);
-    buf.set_style(area, scene.style(Role::Base));
     let title = Runs::new(" Keys ", scene.style(Role::TitleFocus)).line();
-    let block = Block::bordered()
-        .border_type(BorderType::Rounded)
-        .border_style(scene.style(Role::BorderFocus))
-        .title(title)
-        .title_bottom(
-            Runs::new(" Esc closes · no key changes a cluster without a question ", scene.style(Role::Dim))
-                .line(),
-        );
-    let inner = block.inner(area);
-    block.render(area, buf);
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let frame = Block::bordered().border_style(scene.style(Role::BorderFocus)).title(title).title_bottom(
+        Runs::new(" Esc closes · no key changes a cluster without a question ", scene.style(Role::Dim))
+            .line(),
+    );
+    let inner = sheet(frame, scene.style(Role::Base), area, buf);
     let page = usize::from(inner.height);
     let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
     let table = Table {

@@ -1,15 +1,11 @@
 //! What the command that is being typed may become, over the lower part of the screen.
 
-use ratatui::{
-    buffer::Buffer,
-    layout::Rect,
-    widgets::{Block, BorderType, Clear, Widget},
-};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 
 use super::{
     Scene, text,
     theme::Role,
-    widgets::{Cell, Column, Table, Width, segments::Runs},
+    widgets::{Cell, Column, Table, Width, segments::Runs, sheet},
 };
 use crate::app::{Command, palette::Palette};
 
@@ -29,16 +25,11 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
     let shown = rows.clamp(1, MOST).min(usize::from(area.height.saturating_sub(6)));
     let height = u16::try_from(shown + 2).unwrap_or(u16::MAX);
     let area = Rect { y: footer.y.saturating_sub(height), height, ..area };
-    Clear.render(area, buf);
-    buf.set_style(area, scene.style(Role::Base));
-    let block = Block::bordered()
-        .border_type(BorderType::Rounded)
+    let frame = Block::bordered()
         .border_style(scene.style(scene.border(true)))
         .title(Runs::new(" Commands ", scene.style(Role::TitleFocus)).line())
         .title_bottom(Runs::new(" Enter runs · Tab completes · Esc closes ", scene.style(Role::Dim)).line());
-    let inner = block.inner(area);
-    block.render(area, buf);
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let inner = sheet(frame, scene.style(Role::Base), area, buf);
     if rows == 0 {
         buf.set_stringn(
             inner.x,

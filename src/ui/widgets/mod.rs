@@ -4,11 +4,13 @@ pub mod bar;
 pub mod countdown;
 pub mod field;
 pub mod segments;
+pub mod sheet;
 pub mod strip;
 pub mod table;
 
 pub use bar::bar;
 pub use countdown::Urgency;
 pub use segments::Segments;
+pub use sheet::sheet;
 pub use strip::strip;
 pub use table::{Cell, Column, Table, Width};

@@ -1,0 +1,18 @@
+//! A framed sheet that lies over whatever was drawn before.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    widgets::{Block, BorderType, Clear, Widget},
+};
+
+/// Clears the place and frames it; tells what is left for its text, a cell from the frame on either side.
+pub fn sheet(frame: Block, base: Style, area: Rect, buf: &mut Buffer) -> Rect {
+    Clear.render(area, buf);
+    buf.set_style(area, base);
+    let frame = frame.border_type(BorderType::Rounded);
+    let inner = frame.inner(area);
+    frame.render(area, buf);
+    Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+}
