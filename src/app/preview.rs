@@ -21,8 +21,8 @@ use crate::{
     forecast::{self, Assumptions, Forecast},
     placement::Snapshot,
     plan::{
-        Action, DrainOptions, Flag, NodeChange, Placing, Plan, PodPlan, RemovalOptions, Retry, Step,
-        TaintEdits, Usual, Verdict, label::LabelEdits,
+        Action, DrainOptions, Flag, NodeChange, Plan, PodPlan, RemovalOptions, Retry, Step, TaintEdits,
+        Verdict, label::LabelEdits,
     },
     time::{Span, Timestamp},
 };
@@ -512,13 +512,7 @@ impl Job {
 
     fn plan(&self, action: Action, ground: Option<&Snapshot>) -> Worked {
         let (cluster, now) = (&self.cluster, self.now);
-        let plan = match ground {
-            Some(snapshot) => {
-                let placing = Placing::new(cluster, snapshot.clone(), now);
-                Plan::new(action, cluster, &placing, self.version, now)
-            }
-            None => Plan::new(action, cluster, &Usual { cluster, now }, self.version, now),
-        };
+        let plan = Plan::over(action, cluster, ground.cloned(), self.version, now);
         match plan {
             Ok(plan) => Worked::Plan(Box::new(plan)),
             Err(error) => Worked::Nothing(error.to_string()),

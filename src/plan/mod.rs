@@ -53,6 +53,7 @@ pub use warning::Warning;
 use crate::{
     cluster::{Cluster, Key, Labels, Name, NodeName, OwnerKind, Taint, Uid},
     engine::ServerVersion,
+    placement::Snapshot,
     time::{Span, Timestamp},
 };
 use label::LabelEdits;
@@ -293,6 +294,23 @@ pub enum Prospect {
 }
 
 impl Plan {
+    /// Works an action out: with where pods land, by this snapshot of the same cluster, or without.
+    ///
+    /// # Errors
+    /// A node or pod that is named is not there.
+    pub fn over(
+        action: Action,
+        cluster: &Cluster,
+        snapshot: Option<Snapshot>,
+        version: ServerVersion,
+        now: Timestamp,
+    ) -> Result<Self, PlanError> {
+        match snapshot {
+            Some(snapshot) => Self::new(action, cluster, &Placing::new(cluster, snapshot, now), version, now),
+            None => Self::new(action, cluster, &Usual { cluster, now }, version, now),
+        }
+    }
+
     /// Works an action out. `surroundings` says what others do meanwhile ([`Placing`], or [`Usual`] without a placement).
     ///
     /// # Errors

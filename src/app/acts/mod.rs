@@ -27,7 +27,7 @@ use crate::{
     engine::{Level, ServerVersion, Why},
     journal::Past,
     placement::Snapshot,
-    plan::{Action, Permission, Placing, Plan, Usual},
+    plan::{Action, Permission, Plan},
     time::{Span, Timestamp},
 };
 
@@ -172,37 +172,21 @@ pub struct PlanJob {
 }
 
 impl PlanJob {
-    /// Works it out.
+    /// Works it out, with where replacements land only where pods go.
     ///
     /// # Errors
     /// What it names is not there, in words.
     pub fn work(self) -> Result<Box<Plan>, String> {
         let Self { action, cluster, version, now } = self;
-        plan_over(action, &cluster, version, now).map(Box::new)
+        let goes = match &action {
+            Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
+            Action::Taint { .. } | Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => {
+                true
+            }
+        };
+        let snapshot = goes.then(|| Snapshot::new(&cluster, version));
+        Plan::over(action, &cluster, snapshot, version, now).map(Box::new).map_err(|error| error.to_string())
     }
-}
-
-/// Works a plan out, with where replacements land only where pods go.
-///
-/// # Errors
-/// What it names is not there, in words.
-pub fn plan_over(
-    action: Action,
-    cluster: &Cluster,
-    version: ServerVersion,
-    now: Timestamp,
-) -> Result<Plan, String> {
-    let goes = match &action {
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
-        Action::Taint { .. } | Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => true,
-    };
-    let plan = if goes {
-        let placing = Placing::new(cluster, Snapshot::new(cluster, version), now);
-        Plan::new(action, cluster, &placing, version, now)
-    } else {
-        Plan::new(action, cluster, &Usual { cluster, now }, version, now)
-    };
-    plan.map_err(|error| error.to_string())
 }
 
 impl Undertaking {

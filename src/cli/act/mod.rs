@@ -34,7 +34,7 @@ use crate::{
     executor::site::{Held, Site},
     journal::Hold,
     placement::Snapshot,
-    plan::{Action, Placing, Plan},
+    plan::{Action, Plan},
     run::undertaking::{Undertaking, Wish as Meanwhile},
     time::Span,
     ui::text,
@@ -165,8 +165,8 @@ impl Place {
         let cluster = &self.asked.app.live.cluster;
         let now = self.clock().now();
         let version = self.asked.app.settings.version;
-        let placing = Placing::new(cluster, Snapshot::new(cluster, version), now);
-        Plan::new(action, cluster, &placing, version, now).map_err(plan::not_there)
+        let snapshot = Some(Snapshot::new(cluster, version));
+        Plan::over(action, cluster, snapshot, version, now).map_err(plan::not_there)
     }
 
     /// Says so where a drain on this context was cut off.

@@ -22,8 +22,7 @@ use crate::{
     k8s::feed::FeedKind,
     placement::Snapshot,
     plan::{
-        Action, DrainOptions, Placing, Plan, PlanError, Prospect, RemovalOptions, Retry, TaintEdits,
-        label::LabelEdits,
+        Action, DrainOptions, Plan, PlanError, Prospect, RemovalOptions, Retry, TaintEdits, label::LabelEdits,
     },
     time::Span,
 };
@@ -232,8 +231,8 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failu
     let (cluster, now) = (&asked.app.live.cluster, asked.at);
     let action = targets.action(cluster, &asked.namespace);
     let version = asked.app.settings.version;
-    let placing = Placing::new(cluster, Snapshot::new(cluster, version), now);
-    let plan = Plan::new(action, cluster, &placing, version, now).map_err(not_there)?;
+    let snapshot = Some(Snapshot::new(cluster, version));
+    let plan = Plan::over(action, cluster, snapshot, version, now).map_err(not_there)?;
     let mut report = Report::new(&plan);
     let answers =
         if print.validate { Answers::to(&plan, &asked.connection).await } else { Answers::default() };
