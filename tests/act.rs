@@ -19,7 +19,7 @@ use kordon::{
         mark::{CORDON, DRAIN},
     },
     demo::{
-        api::{Answer, Fault, Logged, Options, Verb},
+        api::{Answer, Fault, Options, Verb},
         scenario::Scenario,
         world,
     },
@@ -63,7 +63,7 @@ async fn without_enforce_the_plan_is_printed_and_nothing_is_written() {
         let output = site.run(line).await;
         assert!(output.out.contains("API call"), "{line:?}: {} {}", output.out, output.err);
     }
-    assert_eq!(site.written(), Vec::<String>::new());
+    assert_eq!(site.server.written(), Vec::<String>::new());
     assert!(!site.journal().path().exists(), "a journal of nothing");
 }
 
@@ -79,8 +79,8 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
     for step in steps {
         assert_eq!((&step["answer"], &step["asPlanned"]), (&json!("allowed"), &json!(true)), "{step}");
     }
-    assert_eq!(site.written().len(), steps.len(), "each is asked about once");
-    let node = site.node("general-1a-02").await;
+    assert_eq!(site.server.written().len(), steps.len(), "each is asked about once");
+    let node = site.server.node("general-1a-02").await;
     assert!(!cordoned(&node) && site.leaving("general-1a-02").await.is_empty(), "it was no dry run");
     assert!(!site.journal().path().exists(), "a journal of nothing");
 }
@@ -111,7 +111,7 @@ async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
         assert_eq!(status.exit_code(), INTERRUPTED.cast_unsigned(), "{}", terminal.raw());
         assert!(terminal.raw().contains("not confirmed: nothing was written"), "{}", terminal.raw());
     }
-    assert_eq!(site.written(), Vec::<String>::new());
+    assert_eq!(site.server.written(), Vec::<String>::new());
     let mut terminal = Terminal::with(site.shell.under_terminal(&line));
     let status = tokio::task::block_in_place(|| {
         terminal.wait("Type here to go on");
@@ -120,7 +120,7 @@ async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
     });
     assert_eq!(status.exit_code(), DONE.cast_unsigned(), "{}", terminal.raw());
     assert!(terminal.raw().contains("kubectl drain general-1a-02 general-1b-02"), "the plan was shown");
-    assert_eq!(site.left_on("general-1a-02").await, Vec::<String>::new());
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,7 +128,7 @@ async fn enforcing_without_a_terminal_needs_to_be_said_twice() {
     let site = Site::new().await;
     let output = site.run(&["cordon", "general-1a-02", "--enforce"]).await;
     assert_eq!(output.code, USAGE);
-    assert!(output.err.contains("--yes") && site.written().is_empty(), "{}", output.err);
+    assert!(output.err.contains("--yes") && site.server.written().is_empty(), "{}", output.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,14 +137,14 @@ async fn a_cordon_says_who_and_why_and_is_undone_by_its_name() {
     let reason = ["--reason", "new kernel", "--until", "2h"];
     let report = site.enforced(&[&["cordon", "general-1a-02"][..], &reason].concat()).await;
     assert_eq!((&report["end"], &report["nodes"][0]["stage"]), (&json!("done"), &json!("written")));
-    let node = site.node("general-1a-02").await;
+    let node = site.server.node("general-1a-02").await;
     let note = CordonNote::parse(&node.annotations()[CORDON]).expect("a note of ours");
     assert!(note.by.contains("alice") && note.why == "new kernel" && note.until.is_some(), "{note:?}");
     let again = site.enforced(&["cordon", "general-1a-02"]).await;
     assert_eq!(again["nodes"][0]["stage"], json!("alreadySo"));
     let plan = report["plan"].as_str().expect("a name");
     site.enforced(&["undo", plan]).await;
-    let node = site.node("general-1a-02").await;
+    let node = site.server.node("general-1a-02").await;
     assert!(!cordoned(&node) && !node.annotations().contains_key(CORDON));
 }
 
@@ -155,7 +155,7 @@ async fn undo_leaves_what_somebody_else_cordoned() {
     site.enforced(&["uncordon", "general-1a-02"]).await;
     site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
     site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
-    assert!(cordoned(&site.node("general-1a-02").await), "it was not ours to uncordon");
+    assert!(cordoned(&site.server.node("general-1a-02").await), "it was not ours to uncordon");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,12 +170,12 @@ async fn taints_and_labels_are_written_and_put_back_as_they_were() {
         let taints = node.spec.clone().and_then(|spec| spec.taints).unwrap_or_default();
         taints.into_iter().map(|taint| taint.key).collect()
     };
-    let node = site.node("general-1a-02").await;
+    let node = site.server.node("general-1a-02").await;
     assert_eq!((keys(&node), node.labels()["team"].as_str()), (vec!["a".to_owned()], "blue"));
     for report in [tainted, labelled] {
         site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
     }
-    let node = site.node("general-1a-02").await;
+    let node = site.server.node("general-1a-02").await;
     assert_eq!((keys(&node), node.labels().get("team")), (vec!["x".to_owned()], None));
 }
 
@@ -186,7 +186,7 @@ async fn what_is_not_permitted_is_named_before_anything_is_written() {
     let output = site.act(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
     assert!(output.err.contains("create pods/eviction in "), "{}", output.err);
-    assert_eq!(site.written(), Vec::<String>::new());
+    assert_eq!(site.server.written(), Vec::<String>::new());
 }
 
 /// 7
@@ -197,7 +197,7 @@ async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
     site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Patch], "nodes").share(0.999_999));
     let output = site.act(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
-    assert!(site.evictions().is_empty(), "{:?}", site.evictions());
+    assert!(site.server.evictions().is_empty(), "{:?}", site.server.evictions());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,7 +206,11 @@ async fn guard_rails_hold_unless_they_are_overridden_by_name() {
     let line = ["cordon", "general-1a-02", "general-1b-02", "--max-nodes=1"];
     let output = site.act(&line).await;
     assert_eq!(output.code, GUARDED);
-    assert!(output.err.contains("--override max-nodes") && site.written().is_empty(), "{}", output.err);
+    assert!(
+        output.err.contains("--override max-nodes") && site.server.written().is_empty(),
+        "{}",
+        output.err
+    );
     let output = site.act(&[&line[..], &["--override", "max-nodes"]].concat()).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     let pasts = undertakings(&site.journal().lines().expect("read"));
@@ -218,7 +222,7 @@ async fn a_drain_without_its_flags_is_refused_with_the_flags_it_needs() {
     let site = Site::new().await;
     let output = site.act(&["drain", "general-1a-02"]).await;
     assert_eq!(output.code, REFUSED);
-    assert!(output.err.contains("--ignore-daemonsets") && site.written().is_empty(), "{}", output.err);
+    assert!(output.err.contains("--ignore-daemonsets") && site.server.written().is_empty(), "{}", output.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +233,7 @@ async fn a_node_that_somebody_else_is_draining_is_left_alone() {
     let output = site.act(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, MARKED);
     assert!(output.err.contains("bob@desk"), "{}", output.err);
-    assert!(site.evictions().is_empty() && !cordoned(&site.node("general-1a-02").await));
+    assert!(site.server.evictions().is_empty() && !cordoned(&site.server.node("general-1a-02").await));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,8 +241,8 @@ async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
     let site = Site::new().await;
     let report = site.enforced(&drain(&["general-1a-02"])).await;
     assert_eq!((&report["end"], &report["nodes"][0]["stage"]), (&json!("done"), &json!("drained")));
-    assert_eq!(site.left_on("general-1a-02").await, Vec::<String>::new());
-    let node = site.node("general-1a-02").await;
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+    let node = site.server.node("general-1a-02").await;
     assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN), "cordoned, and no mark is left");
     site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     let journal = site.run(&["journal", "-o", "json"]).await.done();
@@ -252,7 +256,7 @@ async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
     let site = Site::new().await;
     let line = drain(&["general-1a-02"]);
     let (output, ()) = tokio::join!(site.act(&line), async {
-        site.until(|site| !site.evictions().is_empty()).await;
+        site.until(|site| !site.server.evictions().is_empty()).await;
         let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": true}]);
         let pod = json!({"metadata": {"name": "late", "namespace": "default", "ownerReferences": owner},
             "spec": {"nodeName": "general-1a-02", "containers": [{"name": "c", "image": "i"}]},
@@ -260,8 +264,8 @@ async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
         site.server.api.load("pods", pod);
     });
     assert_eq!(output.code, DONE, "{}", output.err);
-    assert!(site.evictions().iter().any(|key| key == "default/late"), "{}", output.err);
-    assert_eq!(site.left_on("general-1a-02").await, Vec::<String>::new());
+    assert!(site.server.evictions().iter().any(|key| key == "default/late"), "{}", output.err);
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -290,7 +294,7 @@ async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
     assert_eq!(output.status.code(), Some(INTERRUPTED));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     assert_eq!(report["end"], json!("cancelled"));
-    let node = site.node("general-1a-02").await;
+    let node = site.server.node("general-1a-02").await;
     assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN));
 }
 
@@ -302,7 +306,7 @@ async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
     let report = site.enforced(&drain(&["general-1a-02"])).await;
     assert_eq!(report["nodes"][0]["cordoned"], json!(false));
     site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
-    assert!(cordoned(&site.node("general-1a-02").await));
+    assert!(cordoned(&site.server.node("general-1a-02").await));
 }
 
 /// 14
@@ -313,7 +317,8 @@ async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
     site.server.api.inject(Fault::always(Answer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
     let report = site.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule"]).await;
     assert_eq!(report["end"], json!("done"));
-    let taints = site.node("general-1a-02").await.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    let taints =
+        site.server.node("general-1a-02").await.spec.and_then(|spec| spec.taints).unwrap_or_default();
     let keys: Vec<&str> = taints.iter().map(|taint| taint.key.as_str()).collect();
     assert_eq!(keys, ["a", "x"]);
 }
@@ -323,15 +328,15 @@ async fn a_drain_survives_the_loss_of_the_server() {
     let site = Site::new().await;
     let line = drain(&["general-1a-02"]);
     let (output, ()) = tokio::join!(site.act(&line), async {
-        site.until(|site| !site.evictions().is_empty()).await;
+        site.until(|site| !site.server.evictions().is_empty()).await;
         // An outage has a length; nothing happens in it that could be waited for.
         site.server.api.set_down(true);
         tokio::time::sleep(Duration::from_secs(3)).await;
         site.server.api.set_down(false);
     });
     assert_eq!(output.code, DONE, "{}", output.err);
-    assert_eq!(site.left_on("general-1a-02").await, Vec::<String>::new());
-    let mut evicted = site.evictions();
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+    let mut evicted = site.server.evictions();
     evicted.sort();
     let all = evicted.len();
     evicted.dedup();
@@ -422,35 +427,6 @@ impl Site {
         tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("it comes true");
     }
 
-    fn ours(&self) -> impl Iterator<Item = Logged> + use<> {
-        self.server.api.log().into_iter().filter(|logged| logged.identity.agent.starts_with("kordon/"))
-    }
-
-    /// The writes that the program made, reviews of its own rights apart.
-    fn written(&self) -> Vec<String> {
-        let reads = [Verb::Get, Verb::List, Verb::Watch];
-        self.ours()
-            .filter(|logged| !reads.contains(&logged.verb) && !logged.uri.contains("/selfsubject"))
-            .map(|logged| format!("{:?} {}", logged.verb, logged.uri))
-            .collect()
-    }
-
-    /// The pods whose eviction was granted, in order.
-    fn evictions(&self) -> Vec<String> {
-        let granted = self.ours().filter(|logged| logged.code == 201 && logged.uri.contains("/eviction"));
-        granted
-            .filter_map(|logged| {
-                let mut parts = logged.uri.split('/').skip(4);
-                let (namespace, name) = (parts.next()?, parts.nth(1)?);
-                Some(format!("{namespace}/{name}"))
-            })
-            .collect()
-    }
-
-    async fn node(&self, name: &str) -> Node {
-        Objects::all(self.server.api.client()).get(name).await.expect("the node")
-    }
-
     async fn patch(&self, node: &str, patch: Value) {
         let nodes: Objects<Node> = Objects::all(self.server.api.client());
         nodes.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
@@ -464,16 +440,6 @@ impl Site {
     async fn workers(&self) -> Vec<String> {
         let is_worker = |node: &Node| !node.labels().contains_key("node-role.kubernetes.io/control-plane");
         self.nodes().await.iter().filter(|node| is_worker(node)).map(ResourceExt::name_any).collect()
-    }
-
-    /// The pods on a node that a drain has to take.
-    async fn left_on(&self, node: &str) -> Vec<String> {
-        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods: Vec<Pod> = Objects::all(self.server.api.client()).list(&params).await.expect("pods").items;
-        let stays = |pod: &Pod| {
-            pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" || owner.kind == "Node")
-        };
-        pods.iter().filter(|pod| !stays(pod)).map(ResourceExt::name_any).collect()
     }
 
     /// The pods on a node that are on their way out.
@@ -496,7 +462,7 @@ impl Site {
         round: usize,
     ) -> (usize, usize) {
         let told = format!("seed {seed}, round {round}, {nodes:?}");
-        let (begun, evicted_before) = (self.now(), self.evictions().len());
+        let (begun, evicted_before) = (self.now(), self.server.evictions().len());
         let mut line = drain(&[&nodes[0], &nodes[1]]);
         line.push("--parallel=2");
         let (mut killed, mut amid) = (0, 0);
@@ -517,7 +483,10 @@ impl Site {
                 let code = status.expect("waited for").code();
                 if code == Some(BLOCKED) && line[1] != "--resume" {
                     // Such as the only replica of a workload under a budget: other nodes, then.
-                    assert!(!cordoned(&self.node(&nodes[0]).await), "{told}: begun all the same: {said}");
+                    assert!(
+                        !cordoned(&self.server.node(&nodes[0]).await),
+                        "{told}: begun all the same: {said}"
+                    );
                     return (killed, amid);
                 }
                 assert_eq!(code, Some(DONE), "{told}: {said}");
@@ -525,7 +494,7 @@ impl Site {
             }
             child.kill().await.expect("killed");
             killed += 1;
-            amid += usize::from(self.evictions().len() > evicted_before);
+            amid += usize::from(self.server.evictions().len() > evicted_before);
             self.check_cordons(&told).await;
             let pasts = undertakings(&self.journal().lines().expect("read"));
             match pasts.iter().rfind(|past| past.beginning.action == "drain" && past.began >= begun) {
@@ -537,15 +506,15 @@ impl Site {
             }
         }
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
-        for key in self.evictions().split_off(evicted_before) {
+        for key in self.server.evictions().split_off(evicted_before) {
             *times.entry(key).or_default() += 1;
         }
         let twice: Vec<_> = times.iter().filter(|(_, count)| **count > 1).collect();
         assert!(twice.is_empty(), "{told}: evicted more than once: {twice:?}");
         for node in nodes {
-            assert_eq!(self.left_on(node).await, Vec::<String>::new(), "{told}: forgotten on {node}");
+            assert_eq!(self.server.left_on(node).await, Vec::<String>::new(), "{told}: forgotten on {node}");
             assert!(
-                !self.node(node).await.annotations().contains_key(DRAIN),
+                !self.server.node(node).await.annotations().contains_key(DRAIN),
                 "{told}: a mark is left on {node}"
             );
         }
@@ -554,7 +523,7 @@ impl Site {
         let last = pasts.iter().rfind(|past| past.beginning.action == "drain").expect("a drain");
         self.enforced(&["undo", &last.plan]).await;
         for node in nodes {
-            assert!(!cordoned(&self.node(node).await), "{told}: {node} is still cordoned after undo");
+            assert!(!cordoned(&self.server.node(node).await), "{told}: {node} is still cordoned after undo");
         }
         (killed, amid)
     }

@@ -14,12 +14,12 @@ use std::{collections::BTreeMap, io, process::Stdio, time::Duration};
 
 use crossterm::event::Event;
 use futures::channel::mpsc;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use kordon::{
     app::{self, Duty, Facts, Mode},
     cluster::mark::DRAIN,
     demo::{
-        api::{Answer, Fault, Logged, Options, Verb},
+        api::{Answer, Fault, Options, Verb},
         scenario::Scenario,
         world,
     },
@@ -29,7 +29,7 @@ use kordon::{
     k8s::connect::{ConnectOptions, connect},
     run::{self, RunError, Session},
 };
-use kube::{Api as Objects, ResourceExt, api::ListParams};
+use kube::ResourceExt;
 use paper::Paper;
 use program::{Server, Shell};
 use serde_json::json;
@@ -72,7 +72,7 @@ async fn in_dry_run_no_key_writes_anything() {
         };
         site.at_the_desk(mode, script).await;
     }
-    assert_eq!(site.written(), Vec::<String>::new(), "seed {seed}");
+    assert_eq!(site.server.written(), Vec::<String>::new(), "seed {seed}");
     assert!(!site.journal().path().exists(), "a journal of nothing");
 }
 
@@ -113,18 +113,18 @@ async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
         desk.press("<Enter>").await;
         desk.wait("that is not what is to be typed").await;
         desk.press("yes<Enter>").await;
-        assert_eq!(site.written(), Vec::<String>::new(), "before it was agreed to");
+        assert_eq!(site.server.written(), Vec::<String>::new(), "before it was agreed to");
         desk.press("<Ctrl-u>").await;
         desk.agree().await;
-        site.until(|site| !site.evictions().is_empty()).await;
+        site.until(|site| !site.server.evictions().is_empty()).await;
         desk.press("p").await;
         desk.wait("paused").await;
         let (asked, _) = site.still().await;
         desk.press("p").await;
         desk.wait("done after").await;
-        assert!(site.evictions().len() >= asked);
-        assert_eq!(site.left_on(NODE).await, Vec::<String>::new());
-        let node = site.node(NODE).await;
+        assert!(site.server.evictions().len() >= asked);
+        assert_eq!(site.server.left_on(NODE).await, Vec::<String>::new());
+        let node = site.server.node(NODE).await;
         assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN), "cordoned, and no mark is left");
         assert!(desk.screen().contains("1 node drained"), "{}", desk.screen());
         desk.press("U").await;
@@ -132,7 +132,7 @@ async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
         desk.wait("Yes, put it back").await;
         desk.press("<Tab><Enter>").await;
         desk.wait("undo of drain general-1a-02 · done").await;
-        assert!(!cordoned(&site.node(NODE).await));
+        assert!(!cordoned(&site.server.node(NODE).await));
         site.until(|site| site.pasts()[0].undone).await;
         let past = &site.pasts()[0];
         assert_eq!((past.ended.as_deref(), past.beginning.why.as_str()), (Some("done"), "new kernel"));
@@ -153,19 +153,19 @@ async fn a_cordon_takes_a_yes_that_is_not_the_default_and_the_command_line_undoe
         desk.wait("[ Cancel ]").await;
         desk.press("<Enter>").await;
         desk.wait_gone("Yes, cordon").await;
-        assert_eq!(site.written(), Vec::<String>::new());
+        assert_eq!(site.server.written(), Vec::<String>::new());
         desk.press("A").await;
         desk.wait("Yes, cordon").await;
         desk.press("<Tab><Enter>").await;
         desk.wait("cordon general-1a-02 · done").await;
     })
     .await;
-    assert!(cordoned(&site.node(NODE).await));
+    assert!(cordoned(&site.server.node(NODE).await));
     let journal = site.run(&["journal"]).await.done();
     let plan = site.pasts()[0].plan.clone();
     assert!(journal.contains(&plan) && journal.contains("done"), "{journal}");
     site.run(&["undo", &plan, "--enforce", "--yes"]).await;
-    assert!(!cordoned(&site.node(NODE).await));
+    assert!(!cordoned(&site.server.node(NODE).await));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,12 +173,7 @@ async fn enforcing_ends_by_itself_and_what_runs_goes_on() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
         desk.ready().await;
-        desk.press(":enforce 12h<Enter>").await;
-        desk.press(DRAIN_IT).await;
-        desk.planned().await;
-        desk.press("A").await;
-        desk.agree().await;
-        site.until(|site| !site.evictions().is_empty()).await;
+        desk.begin_to_drain(&site).await;
         desk.press(":enforce 1s<Enter>").await;
         desk.wait("DRY-RUN").await;
         desk.wait("what is being carried out goes on").await;
@@ -190,8 +185,8 @@ async fn enforcing_ends_by_itself_and_what_runs_goes_on() {
         desk.wait("dry-run: nothing is written").await;
     })
     .await;
-    assert_eq!(site.left_on(NODE).await, Vec::<String>::new());
-    assert!(!cordoned(&site.node("general-1b-02").await));
+    assert_eq!(site.server.left_on(NODE).await, Vec::<String>::new());
+    assert!(!cordoned(&site.server.node("general-1b-02").await));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,17 +195,14 @@ async fn missing_permissions_are_named_and_nothing_is_written() {
     site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     site.at_the_desk(Mode::DryRun, async |desk| {
         desk.ready().await;
-        desk.press(":enforce 12h<Enter>").await;
-        desk.press(DRAIN_IT).await;
-        desk.planned().await;
-        desk.press("A").await;
+        desk.ask_to_drain().await;
         desk.wait("these permissions are missing").await;
         assert!(desk.screen().contains("create pods/eviction in "), "{}", desk.screen());
         desk.press("<Enter>").await;
         desk.wait_gone("these permissions are missing").await;
     })
     .await;
-    assert_eq!(site.written(), Vec::<String>::new());
+    assert_eq!(site.server.written(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,10 +210,7 @@ async fn a_plan_that_has_changed_since_it_was_agreed_to_is_shown_again() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
         desk.ready().await;
-        desk.press(":enforce 12h<Enter>").await;
-        desk.press(DRAIN_IT).await;
-        desk.planned().await;
-        desk.press("A").await;
+        desk.ask_to_drain().await;
         desk.wait("Type here to go on").await;
         let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": true}]);
         let pod = json!({"metadata": {"name": "newcomer", "namespace": "default", "ownerReferences": owner},
@@ -233,12 +222,16 @@ async fn a_plan_that_has_changed_since_it_was_agreed_to_is_shown_again() {
         desk.press("here<Enter>").await;
         desk.wait("This has changed since you looked").await;
         desk.wait("pod default/newcomer has come").await;
-        assert_eq!(site.written(), Vec::<String>::new());
+        assert_eq!(site.server.written(), Vec::<String>::new());
         desk.agree().await;
         desk.wait("done after").await;
     })
     .await;
-    assert!(site.evictions().iter().any(|pod| pod == "default/newcomer"), "{:?}", site.evictions());
+    assert!(
+        site.server.evictions().iter().any(|pod| pod == "default/newcomer"),
+        "{:?}",
+        site.server.evictions()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,7 +242,7 @@ async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
     let arguments = [&site.connection()[..], &line].concat();
     let mut command = site.shell.command(&arguments);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
-    site.until(|site| !site.evictions().is_empty()).await;
+    site.until(|site| !site.server.evictions().is_empty()).await;
     child.kill().await.expect("killed");
     assert!(site.pasts()[0].is_unfinished(), "it was over before it was killed");
     site.at_the_desk(Mode::DryRun, async |desk| {
@@ -266,7 +259,7 @@ async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
         assert!(!desk.screen().contains("was cut off"), "{}", desk.screen());
     })
     .await;
-    assert_eq!(site.left_on(NODE).await, Vec::<String>::new());
+    assert_eq!(site.server.left_on(NODE).await, Vec::<String>::new());
     site.until(|site| site.pasts()[0].ended.as_deref() == Some("done")).await;
     site.each_evicted_once();
 }
@@ -295,7 +288,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         terminal
     };
     let mut terminal = tokio::task::block_in_place(begun);
-    site.until(|site| !site.evictions().is_empty()).await;
+    site.until(|site| !site.server.evictions().is_empty()).await;
     terminal.child.kill().expect("killed");
     assert!(site.pasts()[0].is_unfinished(), "it was over before it was killed");
     tokio::task::block_in_place(|| {
@@ -323,7 +316,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         assert!(terminal.end().success());
     });
     assert_eq!(site.pasts()[0].ended.as_deref(), Some("done"));
-    assert_eq!(site.left_on(NODE).await, Vec::<String>::new());
+    assert_eq!(site.server.left_on(NODE).await, Vec::<String>::new());
     site.each_evicted_once();
 }
 
@@ -332,12 +325,7 @@ async fn what_the_dashboard_left_unfinished_the_command_line_resumes() {
     let site = Site::new().await;
     site.at_the_desk(Mode::DryRun, async |desk| {
         desk.ready().await;
-        desk.press(":enforce 12h<Enter>").await;
-        desk.press(DRAIN_IT).await;
-        desk.planned().await;
-        desk.press("A").await;
-        desk.agree().await;
-        site.until(|site| !site.evictions().is_empty()).await;
+        desk.begin_to_drain(&site).await;
         desk.press("q").await;
         desk.wait("This is being carried out").await;
         desk.press("<Esc>").await;
@@ -351,7 +339,7 @@ async fn what_the_dashboard_left_unfinished_the_command_line_resumes() {
         assert_eq!(output.code, 0, "{}", output.err);
     }
     assert_eq!(site.pasts()[0].ended.as_deref(), Some("done"));
-    assert_eq!(site.left_on(NODE).await, Vec::<String>::new());
+    assert_eq!(site.server.left_on(NODE).await, Vec::<String>::new());
     site.each_evicted_once();
 }
 
@@ -361,12 +349,7 @@ async fn leaving_cancels_first_where_that_is_what_is_answered() {
     let left = site
         .until_left(Mode::DryRun, async |desk| {
             desk.ready().await;
-            desk.press(":enforce 12h<Enter>").await;
-            desk.press(DRAIN_IT).await;
-            desk.planned().await;
-            desk.press("A").await;
-            desk.agree().await;
-            site.until(|site| !site.evictions().is_empty()).await;
+            desk.begin_to_drain(&site).await;
             desk.press("p").await;
             desk.wait("paused").await;
             desk.press("q").await;
@@ -377,7 +360,7 @@ async fn leaving_cancels_first_where_that_is_what_is_answered() {
     left.expect("left in order");
     let past = site.pasts().remove(0);
     assert_eq!(past.ended.as_deref(), Some("cancelled"));
-    assert!(!site.node(NODE).await.annotations().contains_key(DRAIN), "a mark is left");
+    assert!(!site.server.node(NODE).await.annotations().contains_key(DRAIN), "a mark is left");
 }
 
 /// A demo cluster that lives five times as fast as we do, served; and a home for journals.
@@ -475,59 +458,20 @@ impl Site {
     async fn still(&self) -> (usize, ()) {
         // What was under way when it was paused still comes in.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let granted = self.evictions().len();
+        let granted = self.server.evictions().len();
         // A pause has a length; nothing happens in it that could be waited for.
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        assert_eq!(self.evictions().len(), granted, "evicted while it was paused");
+        assert_eq!(self.server.evictions().len(), granted, "evicted while it was paused");
         (granted, ())
-    }
-
-    fn ours(&self) -> impl Iterator<Item = Logged> + use<> {
-        self.server.api.log().into_iter().filter(|logged| logged.identity.agent.starts_with("kordon/"))
-    }
-
-    /// The writes that were made, reviews of our own rights apart.
-    fn written(&self) -> Vec<String> {
-        let reads = [Verb::Get, Verb::List, Verb::Watch];
-        self.ours()
-            .filter(|logged| !reads.contains(&logged.verb) && !logged.uri.contains("/selfsubject"))
-            .map(|logged| format!("{:?} {}", logged.verb, logged.uri))
-            .collect()
-    }
-
-    /// The pods whose eviction was granted, in order.
-    fn evictions(&self) -> Vec<String> {
-        let granted = self.ours().filter(|logged| logged.code == 201 && logged.uri.contains("/eviction"));
-        granted
-            .filter_map(|logged| {
-                let mut parts = logged.uri.split('/').skip(4);
-                let (namespace, name) = (parts.next()?, parts.nth(1)?);
-                Some(format!("{namespace}/{name}"))
-            })
-            .collect()
     }
 
     fn each_evicted_once(&self) {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
-        for pod in self.evictions() {
+        for pod in self.server.evictions() {
             *times.entry(pod).or_default() += 1;
         }
         let twice: Vec<_> = times.iter().filter(|(_, count)| **count > 1).collect();
         assert!(twice.is_empty(), "evicted more than once: {twice:?}");
-    }
-
-    async fn node(&self, name: &str) -> Node {
-        Objects::all(self.server.api.client()).get(name).await.expect("the node")
-    }
-
-    /// The pods on a node that a drain has to take.
-    async fn left_on(&self, node: &str) -> Vec<String> {
-        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods: Vec<Pod> = Objects::all(self.server.api.client()).list(&params).await.expect("pods").items;
-        let stays = |pod: &Pod| {
-            pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" || owner.kind == "Node")
-        };
-        pods.iter().filter(|pod| !stays(pod)).map(ResourceExt::name_any).collect()
     }
 }
 
@@ -548,6 +492,21 @@ impl Desk {
     async fn planned(&self) {
         let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
         self.wait_until("no plan", |screen| told(screen) && !screen.contains("working it out")).await;
+    }
+
+    /// Unlocks writing and has the drain carried out, as far as the first question.
+    async fn ask_to_drain(&self) {
+        self.press(":enforce 12h<Enter>").await;
+        self.press(DRAIN_IT).await;
+        self.planned().await;
+        self.press("A").await;
+    }
+
+    /// The same, agreed to, until the first pod is evicted.
+    async fn begin_to_drain(&self, site: &Site) {
+        self.ask_to_drain().await;
+        self.agree().await;
+        site.until(|site| !site.server.evictions().is_empty()).await;
     }
 
     /// Types, whether it means something or not.

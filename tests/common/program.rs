@@ -3,16 +3,18 @@
 
 use std::{ffi::OsString, fs, net::SocketAddr, path::Path, time::Duration};
 
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
     clock::Clock,
     demo::{
-        api::{Api, Options},
+        api::{Api, Logged, Options, Verb},
         world::{self, World},
     },
     engine::{ServerVersion, Settings},
     k8s::connect::Connection,
     run::controller::Controller,
 };
+use kube::{Api as Objects, ResourceExt, api::ListParams};
 use portable_pty::CommandBuilder;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command};
@@ -178,6 +180,49 @@ impl Server {
             }
         };
         tokio::time::timeout(Duration::from_secs(60), led).await.expect("the controller takes its lease");
+    }
+}
+
+/// What its API has seen of the program, and what there is.
+impl Server {
+    /// The requests of the program.
+    fn ours(&self) -> impl Iterator<Item = Logged> + use<> {
+        self.api.log().into_iter().filter(|logged| logged.identity.agent.starts_with("kordon/"))
+    }
+
+    /// The writes that the program made, reviews of its own rights apart.
+    pub fn written(&self) -> Vec<String> {
+        let reads = [Verb::Get, Verb::List, Verb::Watch];
+        self.ours()
+            .filter(|logged| !reads.contains(&logged.verb) && !logged.uri.contains("/selfsubject"))
+            .map(|logged| format!("{:?} {}", logged.verb, logged.uri))
+            .collect()
+    }
+
+    /// The pods whose eviction was granted, in order.
+    pub fn evictions(&self) -> Vec<String> {
+        let granted = self.ours().filter(|logged| logged.code == 201 && logged.uri.contains("/eviction"));
+        granted
+            .filter_map(|logged| {
+                let mut parts = logged.uri.split('/').skip(4);
+                let (namespace, name) = (parts.next()?, parts.nth(1)?);
+                Some(format!("{namespace}/{name}"))
+            })
+            .collect()
+    }
+
+    pub async fn node(&self, name: &str) -> Node {
+        Objects::all(self.api.client()).get(name).await.expect("the node")
+    }
+
+    /// The pods on a node that a drain has to take.
+    pub async fn left_on(&self, node: &str) -> Vec<String> {
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods: Vec<Pod> = Objects::all(self.api.client()).list(&params).await.expect("pods").items;
+        let stays = |pod: &Pod| {
+            pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" || owner.kind == "Node")
+        };
+        pods.iter().filter(|pod| !stays(pod)).map(ResourceExt::name_any).collect()
     }
 }
 
