@@ -33,7 +33,7 @@ use kube::ResourceExt;
 use paper::Paper;
 use program::{Server, Shell};
 use serde_json::json;
-use terminal::Terminal;
+use terminal::{Terminal, assent};
 use tokio_util::sync::CancellationToken;
 
 const NODE: &str = "general-1a-02";
@@ -282,9 +282,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
         terminal.wait_until("no plan", told);
         terminal.type_in("A");
-        terminal.wait("Type here to go on");
-        terminal.type_in("here\r");
-        terminal.wait("2 Progress");
+        terminal.agree();
         terminal
     };
     let mut terminal = tokio::task::block_in_place(begun);
@@ -298,18 +296,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
         terminal.type_in("R");
-        // Pods go while the question stands: then it is asked again.
-        let asked = |screen: &str| screen.contains("Type here to go on") || screen.contains("[ Cancel ]");
-        loop {
-            terminal.wait_until("no question", |screen| asked(screen) || screen.contains("2 Progress"));
-            let screen = terminal.text();
-            if !asked(&screen) {
-                break;
-            }
-            terminal.type_in(if screen.contains("Type here") { "here\r" } else { "\t\r" });
-            let again = |screen: &str| !asked(screen) || screen.contains("This has changed since you looked");
-            terminal.wait_until("still asked", again);
-        }
+        terminal.agree();
         terminal.wait("done after");
         terminal.wait_gone("was cut off");
         terminal.type_in("q");
@@ -544,17 +531,11 @@ impl Desk {
     /// Gives the answer that is asked for, once more where the plan has changed meanwhile, until it begins.
     async fn agree(&self) {
         loop {
-            let asked = |screen: &str| screen.contains("Type here to go on") || screen.contains("[ Cancel ]");
-            self.wait_until("no question", |screen| asked(screen) || screen.contains("2 Progress")).await;
-            let screen = self.screen();
-            if !asked(&screen) {
-                return;
-            }
-            self.press(if screen.contains("Type here") { "here<Enter>" } else { "<Tab><Enter>" }).await;
-            self.wait_until("still asked", |screen| {
-                !asked(screen) || screen.contains("This has changed since you looked")
-            })
-            .await;
+            let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
+            self.wait_until("no question", over).await;
+            let Some(keys) = assent(&self.screen()) else { return };
+            self.type_in(&keys.replace('\r', "<Enter>").replace('\t', "<Tab>"));
+            self.wait_until("no key is taken", |screen| assent(screen) != Some(keys)).await;
         }
     }
 

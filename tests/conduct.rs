@@ -93,22 +93,30 @@ fn guard_rails_name_what_a_plan_would_break() {
 }
 
 #[test]
-fn what_has_changed_since_a_plan_was_shown_is_told() {
+fn what_is_more_than_was_agreed_to_is_told() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    let shown = bench.plan(&["n1"], DrainOptions::default());
-    assert_eq!(drift::between(&shown, &bench.plan(&["n1"], DrainOptions::default())), []);
+    let plan = |bench: &Bench| bench.plan(&["n1"], DrainOptions::default());
+    let shown = plan(&bench);
+    assert_eq!(drift::between(&shown, &plan(&bench)), []);
     bench.create("c", "n1", "uid-c");
     bench.replace("a", "n1");
+    bench.budget(1, 0);
+    let told: Vec<String> = drift::between(&shown, &plan(&bench)).iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["pod web/a has come", "pod web/b: leaves has become waits", "pod web/c has come"]);
+}
+
+#[test]
+fn what_is_less_than_was_agreed_to_is_no_reason_to_ask_again() {
+    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b"), ("n1", "c")]);
+    bench.budget(1, 0);
+    let plan = |bench: &Bench| bench.plan(&["n1"], DrainOptions::default());
+    let shown = plan(&bench);
     bench.evict("b", &"uid-b".into());
-    let drifts = drift::between(&shown, &bench.plan(&["n1"], DrainOptions::default()));
-    let told: Vec<String> = drifts.iter().map(ToString::to_string).collect();
-    let expected = [
-        "pod web/a has come",
-        "pod web/b: leaves has become leaving",
-        "pod web/c has come",
-        "pod web/a has gone",
-    ];
-    assert_eq!(told, expected);
+    bench.apply(Change::Pod(Event::Deleted(Key::new("web", "c"))));
+    bench.apply(Change::Budget(Event::Deleted(Key::new("web", "budget"))));
+    let newest = plan(&bench);
+    assert_ne!(shown.pods, newest.pods);
+    assert_eq!(drift::between(&shown, &newest), []);
 }
 
 #[test]

@@ -1,35 +1,29 @@
-//! What has changed between the plan that was shown and the one worked out again before anything is written.
+//! What is more in a plan that is worked out again before anything is written than was agreed to.
+//!
+//! Pods come and go while a plan is read. Whoever agreed to it has agreed to a part of it, and to the same part sooner: a
+//! pod that has gone, or that its budget lets go now, is no reason to ask again.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::{
     cluster::{Key, NodeName, Uid},
-    plan::{Plan, Verdict},
+    plan::{Plan, PodPlan, Verdict},
 };
 
 /// One difference that matters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drift {
     /// What would be written to the node is not what was shown.
-    Node {
-        node: NodeName,
-    },
+    Node { node: NodeName },
     /// A pod that was not in the plan.
-    Came {
-        pod: Key,
-    },
-    /// A pod that is gone, or another one by now.
-    Went {
-        pod: Key,
-    },
-    Verdict {
-        pod: Key,
-        was: &'static str,
-        is: &'static str,
-    },
+    Came { pod: Key },
+    /// A pod that is worse off than was shown.
+    Verdict { pod: Key, was: &'static str, is: &'static str },
+    /// A pod that nobody brings back any more.
+    Lost { pod: Key },
 }
 
-/// The differences between two plans of one action, `shown` before `newest`.
+/// What `newest` does beyond `shown`, an earlier plan of the same action.
 pub fn between(shown: &Plan, newest: &Plan) -> Vec<Drift> {
     let mut drifts = Vec::new();
     for node in &newest.nodes {
@@ -38,22 +32,38 @@ pub fn between(shown: &Plan, newest: &Plan) -> Vec<Drift> {
             drifts.push(Drift::Node { node: node.node.clone() });
         }
     }
-    let was: BTreeMap<(&Key, &Uid), &Verdict> =
-        shown.pods.iter().map(|pod| ((&pod.pod, &pod.uid), &pod.verdict)).collect();
-    let is: BTreeMap<(&Key, &Uid), &Verdict> =
-        newest.pods.iter().map(|pod| ((&pod.pod, &pod.uid), &pod.verdict)).collect();
-    for (pod, verdict) in &is {
-        match was.get(pod) {
-            None => drifts.push(Drift::Came { pod: pod.0.clone() }),
-            Some(before) if before.word() != verdict.word() => {
-                drifts.push(Drift::Verdict { pod: pod.0.clone(), was: before.word(), is: verdict.word() })
-            }
-            Some(_) => {}
+    let agreed: BTreeMap<(&Key, &Uid), &PodPlan> =
+        shown.pods.iter().map(|pod| ((&pod.pod, &pod.uid), pod)).collect();
+    for pod in newest.pods.iter().filter(|pod| weight(&pod.verdict) > 0) {
+        let key = pod.pod.clone();
+        let Some(before) = agreed.get(&(&pod.pod, &pod.uid)) else {
+            drifts.push(Drift::Came { pod: key });
+            continue;
+        };
+        if before.lost.is_none() && pod.lost.is_some() {
+            drifts.push(Drift::Lost { pod: key.clone() });
+        }
+        if weight(&before.verdict) < weight(&pod.verdict) {
+            drifts.push(Drift::Verdict { pod: key, was: before.verdict.word(), is: pod.verdict.word() });
         }
     }
-    let gone = was.keys().filter(|pod| !is.contains_key(*pod));
-    drifts.extend(gone.map(|(pod, _)| Drift::Went { pod: (*pod).clone() }));
     drifts
+}
+
+/// How much is agreed to with a verdict: nothing, that the pod goes, that it is waited for, that it may never go.
+const fn weight(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Skipped(_) | Verdict::Leaving | Verdict::Tolerates | Verdict::Spared => 0,
+        Verdict::Leaves(_) | Verdict::Deleted { .. } => 1,
+        Verdict::LeavesAfter { .. }
+        | Verdict::Waits { .. }
+        | Verdict::WaitsForController { .. }
+        | Verdict::WaitsForNamespace => 2,
+        Verdict::Refused { .. }
+        | Verdict::Blocked { .. }
+        | Verdict::TwoBudgets { .. }
+        | Verdict::Unknown { .. } => 3,
+    }
 }
 
 impl fmt::Display for Drift {
@@ -61,8 +71,8 @@ impl fmt::Display for Drift {
         match self {
             Self::Node { node } => write!(f, "node {node} has changed"),
             Self::Came { pod } => write!(f, "pod {pod} has come"),
-            Self::Went { pod } => write!(f, "pod {pod} has gone"),
             Self::Verdict { pod, was, is } => write!(f, "pod {pod}: {was} has become {is}"),
+            Self::Lost { pod } => write!(f, "pod {pod} would not come back any more"),
         }
     }
 }

@@ -77,6 +77,17 @@ impl Terminal {
         }
     }
 
+    /// Agrees to whatever is asked, as often as it is, until a plan is carried out.
+    pub fn agree(&mut self) {
+        loop {
+            let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
+            self.wait_until("no question", over);
+            let Some(keys) = assent(&self.text()) else { return };
+            self.type_in(keys);
+            self.wait_until("no key is taken", |screen| assent(screen) != Some(keys));
+        }
+    }
+
     /// Waits for the end of the program and of what it wrote.
     pub fn end(&mut self) -> portable_pty::ExitStatus {
         let status = self.child.wait().expect("it ends");
@@ -89,6 +100,18 @@ impl Terminal {
     pub fn raw(&self) -> String {
         String::from_utf8_lossy(&self.raw.lock().expect("no panic")).into_owned()
     }
+}
+
+/// What to type next to agree to the question on a screen of the context "here": first the answer, and once that is
+/// seen, Enter.
+pub fn assent(screen: &str) -> Option<&'static str> {
+    let mut lines = screen.lines();
+    if lines.any(|line| line.contains("Type here to go on:")) {
+        let typed = lines.next().unwrap_or_default();
+        return Some(if typed.contains("here") { "\r" } else { "here" });
+    }
+    let choices = screen.lines().find(|line| line.contains("Cancel") && line.contains(" ]"))?;
+    Some(if choices.contains("[ Cancel ]") { "\t" } else { "\r" })
 }
 
 fn nonzero(cells: u16) -> NonZero<u16> {

@@ -205,13 +205,10 @@ async fn carry_out(
         let newest = place.plan(action.clone())?;
         let drifts = drift::between(&plan, &newest);
         plan = newest;
-        if drifts.is_empty() {
-            break;
-        }
         for drift in drifts.iter().take(20) {
             progress(&format!("since the plan was made: {drift}"));
         }
-        if how.yes {
+        if drifts.is_empty() || how.yes {
             caution::prospect(&plan, how)?;
             caution::guards(&plan, &place.asked.app.live.cluster, how)?;
             break;
