@@ -4,10 +4,10 @@
 #[path = "common/placements.rs"]
 mod placements;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
-    cluster::{Change, Event, Key, Node, NodeName},
+    cluster::{Change, Event, Key, Node, NodeName, Pod},
     engine::ServerVersion,
     placement::{Outcome, Placement, PodShape, Preemption, Reason, Scorer, Snapshot, Unschedulable},
 };
@@ -730,6 +730,64 @@ fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
     }
 }
 
+#[test]
+fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
+    let seed = 11;
+    let mut chance = fastrand::Rng::with_seed(seed);
+    let scene = priorities(Vec::new());
+    let (rounds, mut held) = (300, 0);
+    for round in 0..rounds {
+        let mut cluster = scene.cluster();
+        let mut apply = |change| cluster.apply(change, &mut Vec::new());
+        for _ in 0..12 {
+            // So many nodes would do that it hangs on what the pods are to each other.
+            let node = Node { unschedulable: false, taints: [].into(), ..random_node(&mut chance) };
+            apply(Change::Node(Event::Applied(node)));
+        }
+        for step in 0..chance.usize(0..3) {
+            let node = format!("n{}", chance.u8(0..6));
+            let pod = scene.pod(&random_pod(&mut chance, step), Some(&node));
+            apply(Change::Pod(Event::Applied((*pod).clone())));
+        }
+        let mut pods: Vec<Arc<Pod>> = Vec::new();
+        for number in 0..chance.usize(2..5) {
+            let mut pod = random_pod(&mut chance, 0);
+            pod["name"] = json!(format!("newcomer-{number}"));
+            pods.push(scene.pod(&pod, None));
+        }
+        let shapes: Vec<PodShape> = pods.iter().map(|pod| PodShape::of(pod, &cluster)).collect();
+        let mut snapshot = Snapshot::new(&cluster, NEW);
+        if !snapshot.surely_holds(&shapes) {
+            continue;
+        }
+        held += 1;
+        for _ in 0..5 {
+            chance.shuffle(&mut pods);
+            let mut snapshot = snapshot.clone();
+            for pod in &pods {
+                let nodes = snapshot.feasible(&PodShape::of(pod, &cluster));
+                assert!(!nodes.is_empty(), "round {round} of seed {seed}: {pod:?}");
+                snapshot.add(pod.clone(), &nodes[chance.usize(0..nodes.len())]);
+            }
+        }
+    }
+    assert!((rounds / 5..rounds * 4 / 5).contains(&held), "{held} of {rounds}: it tells nothing");
+}
+
+#[test]
+fn pods_that_must_be_spread_evenly_are_not_surely_held_where_others_of_them_are_to_land() {
+    let mut scene = spread_fixture([0; 4]);
+    scene.nodes[2]["unschedulable"] = json!(true);
+    scene.nodes[3]["unschedulable"] = json!(true);
+    let mut snapshot = scene.snapshot(NEW);
+    let (plain, spread) = (foo_pod(&[]), foo_pod(&[spread(ZONE, 1, true)]));
+    assert!(snapshot.surely_holds(&[scene.shape(&plain), scene.shape(&plain)]));
+    assert!(snapshot.surely_holds(&[scene.shape(&spread)]));
+    assert!(!snapshot.surely_holds(&[scene.shape(&spread), scene.shape(&plain)]));
+    snapshot.add(scene.pod(&plain, None), &"a".into());
+    assert_eq!(snapshot.feasible(&scene.shape(&spread)), [], "zone2 has none, and may not be left behind");
+}
+
 fn random_node(chance: &mut fastrand::Rng) -> Node {
     let mut node = json!({
         "name": format!("n{}", chance.u8(0..6)),
@@ -756,11 +814,12 @@ fn random_pod(chance: &mut fastrand::Rng, step: usize) -> Value {
     });
     let key = [ZONE, HOSTNAME][chance.usize(0..2)];
     let wish = json!([{"weight": chance.u8(1..100), "podAffinityTerm": term(&[app(chance)], key)}]);
-    match chance.u8(0..6) {
+    match chance.u8(0..7) {
         0 => pod["topologySpreadConstraints"] = json!([spread(key, 1, chance.bool())]),
         1 => pod["affinity"] = json!({"podAntiAffinity": {REQUIRED: [term(&[app(chance)], key)]}}),
         2 => pod["affinity"] = json!({"podAffinity": {PREFERRED: wish}}),
-        3 => pod["ports"] = json!([{"containerPort": 80, "hostPort": 80 + chance.u16(0..2)}]),
+        3 => pod["affinity"] = json!({"podAffinity": {REQUIRED: [term(&[app(chance)], key)]}}),
+        4 => pod["ports"] = json!([{"containerPort": 80, "hostPort": 80 + chance.u16(0..2)}]),
         _ => {}
     }
     pod

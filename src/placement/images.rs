@@ -52,16 +52,17 @@ impl Images {
         images
     }
 
-    /// Who has the image of this name.
-    pub fn holders(&self, name: &Name) -> Holders {
+    /// Who has the image of this name, of the nodes that are there.
+    pub fn holders(&self, name: &Name, is_there: impl Fn(u32) -> bool) -> Holders {
         let entries =
             self.by_name.get(name).into_iter().flatten().map(|entry| &self.entries[*entry as usize]);
-        let Some(first) = entries.clone().min_by_key(|entry| entry.nodes[0]) else {
-            return Holders::default();
-        };
+        let there = |entry: &Entry| entry.nodes.iter().copied().find(|node| is_there(*node));
+        let first = entries.clone().filter_map(|entry| Some((there(entry)?, entry.size_bytes))).min();
+        let Some((_, size_bytes)) = first else { return Holders::default() };
         let mut nodes: Vec<u32> = entries.flat_map(|entry| &entry.nodes).copied().collect();
+        nodes.retain(|node| is_there(*node));
         nodes.sort_unstable();
         nodes.dedup();
-        Holders { size_bytes: first.size_bytes, nodes }
+        Holders { size_bytes, nodes }
     }
 }

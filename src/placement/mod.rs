@@ -21,6 +21,7 @@ mod room;
 mod rules;
 mod score;
 mod shape;
+mod slack;
 mod snapshot;
 mod storage;
 pub mod tether;

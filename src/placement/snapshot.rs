@@ -1,6 +1,9 @@
 //! The cluster as the scheduler sees it: what is where, in numbers that are quick to go through.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     columns::{Column, Columns},
@@ -8,7 +11,7 @@ use super::{
     demands::{Demands, Namespaces},
     filter::{Filters, Volumes},
     ids::{Ids, address_of_name},
-    images::Images,
+    images::{Holders, Images},
     outcome::{Outcome, Placement, Unschedulable},
     preemption,
     reason::{Reason, Refusal},
@@ -48,8 +51,8 @@ pub struct Snapshot {
     crowds: Crowds,
     demands: Demands,
     columns: Columns,
-    /// None until some pod's images are looked for, and when a node's changed.
-    images: Option<Arc<Images>>,
+    /// Looked up when a pod's images are first asked for, for all copies; anew when a node's have changed.
+    images: Arc<OnceLock<Images>>,
     namespaces: Arc<Namespaces>,
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
@@ -124,7 +127,7 @@ impl Snapshot {
             crowds: Crowds::default(),
             demands: Demands::default(),
             columns: Columns::default(),
-            images: None,
+            images: Arc::default(),
             namespaces: Arc::default(),
             budgets: Arc::default(),
             storage: Storage::default(),
@@ -355,9 +358,10 @@ impl Snapshot {
 
     fn replace_node(&mut self, number: u32, node: Option<Arc<Node>>) {
         let old = &self.nodes[number as usize];
-        let images = |node: &Option<Arc<Node>>| node.as_ref().map(|node| node.images.clone());
-        if images(old).unwrap_or_default() != images(&node).unwrap_or_default() {
-            self.images = None;
+        let images = |node: Option<&Arc<Node>>| node.map(|node| node.images.clone()).unwrap_or_default();
+        // Those of nodes that have gone are passed over.
+        if node.as_ref().is_some_and(|node| images(old.as_ref()) != images(Some(node))) {
+            self.images = Arc::default();
         }
         self.present = self.present + usize::from(node.is_some()) - usize::from(old.is_some());
         self.columns.put(number as usize, node.as_deref());
@@ -366,7 +370,7 @@ impl Snapshot {
     }
 
     /// Makes the indexes that a pod of this spec needs.
-    fn prepare(&mut self, shape: &PodShape) {
+    pub(super) fn prepare(&mut self, shape: &PodShape) {
         let spec = &*shape.spec;
         let required = spec.node_affinity.iter().flatten();
         let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
@@ -377,9 +381,6 @@ impl Snapshot {
         self.ensure_columns(keys.chain(terms(spec).map(|term| &term.topology_key)));
         let of_volumes = Volumes::keys(&self.storage, shape);
         self.ensure_columns(of_volumes.iter());
-        if self.images.is_none() {
-            self.images = Some(Arc::new(Images::of(&self.nodes)));
-        }
     }
 
     fn ensure_columns<'k>(&mut self, keys: impl Iterator<Item = &'k Name>) {
@@ -502,9 +503,10 @@ impl Snapshot {
         self.columns.column(key)
     }
 
-    /// The images, which have been looked up.
-    pub(super) fn images(&self) -> &Images {
-        self.images.as_ref().expect("images are looked up before they are asked for")
+    /// Who has an image.
+    pub(super) fn holders(&self, image: &Name) -> Holders {
+        let images = self.images.get_or_init(|| Images::of(&self.nodes));
+        images.holders(image, |node| self.room(node).present)
     }
 }
 

@@ -143,13 +143,17 @@ fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, o
         return Loss { of, pending: 0, pods: 0 };
     }
     homeless.sort_by_key(|pod| Reverse(pod.priority));
+    let nameless = |pod| PodShape { name: Default::default(), ..placing::replacement(pod, cluster) };
+    let shapes: Vec<PodShape> = homeless.iter().map(|pod| nameless(pod)).collect();
     let mut left = snapshot.clone();
     nodes.iter().for_each(|node| left.remove_node(node));
+    if left.surely_holds(&shapes) {
+        return Loss { of, pending: 0, pods: homeless.len() };
+    }
     // Of those that only ask for room, what finds none will not find it later.
     let mut in_vain: Vec<PodShape> = Vec::new();
     let mut pending = 0;
-    for pod in &homeless {
-        let shape = PodShape { name: Default::default(), ..placing::replacement(pod, cluster) };
+    for (pod, shape) in homeless.iter().zip(shapes) {
         if in_vain.contains(&shape) {
             pending += 1;
             continue;

@@ -14,7 +14,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let init = if snapshot.rules().init_images_count { &*spec.init_images } else { &[] };
     let mut bytes = vec![0_i64; snapshot.rooms().len()];
     for image in init.iter().chain(&spec.images) {
-        let holders = snapshot.images().holders(image);
+        let holders = snapshot.holders(image);
         #[expect(clippy::cast_precision_loss, reason = "upstream reckons in floats too")]
         #[expect(clippy::cast_possible_truncation, reason = "upstream cuts the fraction off")]
         let worth = |having: usize| {
