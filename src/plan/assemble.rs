@@ -49,11 +49,12 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         now: Timestamp,
     ) -> Self {
         let simulation = Simulation::new(cluster, undertaking, &states, rules, now);
-        let run = |bound| simulation.run(surroundings.clone(), bound);
-        let likely = run(Bound::Likely);
+        let likely = simulation.run(surroundings.clone(), Bound::Likely);
+        let mut known = surroundings.clone();
+        known.keep_to(likely.landings(), &likely.account);
         let patient = if undertaking.timeout.is_some() {
             let patient = Undertaking { timeout: None, ..undertaking.clone() };
-            Simulation::new(cluster, &patient, &states, rules, now).run(surroundings.clone(), Bound::Likely)
+            Simulation::new(cluster, &patient, &states, rules, now).run(known.clone(), Bound::Likely)
         } else {
             likely.clone()
         };
@@ -66,9 +67,9 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
             rules,
             surroundings,
             now,
-            soonest: run(Bound::Soonest),
+            soonest: simulation.run(known.clone(), Bound::Soonest),
+            latest: simulation.run(known, Bound::Latest),
             likely,
-            latest: run(Bound::Latest),
             before: states,
             patient,
             leaving,

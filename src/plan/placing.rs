@@ -26,6 +26,8 @@ pub struct Placing<'a> {
     usual: Usual<'a>,
     snapshot: Snapshot,
     closed: BTreeSet<NodeName>,
+    /// Where pods landed in another run, and what was weighed there.
+    landed: BTreeMap<Key, (Landing, Arc<Judgement>)>,
     /// By the pod that is replaced.
     judgements: BTreeMap<Key, Arc<Judgement>>,
     /// The load of nodes before they were first changed.
@@ -42,6 +44,7 @@ impl<'a> Placing<'a> {
             usual: Usual { cluster, now },
             snapshot,
             closed: BTreeSet::new(),
+            landed: BTreeMap::new(),
             judgements: BTreeMap::new(),
             before: BTreeMap::new(),
             received: BTreeSet::new(),
@@ -59,6 +62,20 @@ impl<'a> Placing<'a> {
                 self.snapshot.put_node(Arc::new(cordoned));
                 self.in_vain.clear();
             }
+        }
+    }
+
+    /// Has a pod land where it is known to.
+    fn repeat(&mut self, pod: &Pod, landing: &Landing, judgement: &Judgement) {
+        for displaced in &judgement.displaces {
+            self.touch(&displaced.node);
+            let victim = self.snapshot.remove(&displaced.pod, &displaced.node);
+            if let (Some(victim), Some(Landing::Node { node, .. })) = (victim, &displaced.landing) {
+                self.settle(&victim, node);
+            }
+        }
+        if let Landing::Node { node, .. } = landing {
+            self.settle(pod, node);
         }
     }
 
@@ -168,7 +185,13 @@ impl Surroundings for Placing<'_> {
 
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
         self.close(closed);
-        let (landing, judgement) = self.place(pod, Cascade::MayDisplace);
+        let (landing, judgement) = match self.landed.get(&pod.key).cloned() {
+            Some((landing, judgement)) => {
+                self.repeat(pod, &landing, &judgement);
+                (landing, judgement)
+            }
+            None => self.place(pod, Cascade::MayDisplace),
+        };
         self.judgements.insert(pod.key.clone(), judgement);
         landing
     }
@@ -212,6 +235,16 @@ impl Surroundings for Placing<'_> {
     fn alter(&mut self, node: Arc<Node>) {
         self.snapshot.put_node(node);
         self.in_vain.clear();
+    }
+
+    fn keep_to(&mut self, landings: BTreeMap<Key, Landing>, account: &Account) {
+        let lands = |landing: &Landing| !matches!(landing, Landing::Nowhere { .. });
+        let known =
+            landings.into_iter().filter(|(_, landing)| lands(landing)).filter_map(|(pod, landing)| {
+                let judgement = account.judgements.get(&pod)?.clone();
+                Some((pod, (landing, judgement)))
+            });
+        self.landed = known.collect();
     }
 
     fn account(&self) -> Account {

@@ -104,6 +104,14 @@ pub struct Course {
     pub account: Account,
 }
 
+impl Course {
+    /// Where replacements landed, by the pod that each is for.
+    pub fn landings(&self) -> BTreeMap<Key, Landing> {
+        let landing = |course: &PodCourse| Some(course.replacement.as_ref()?.landing.clone());
+        self.pods.iter().filter_map(|(pod, course)| Some((pod.clone(), landing(course)?))).collect()
+    }
+}
+
 /// What came of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCourse {

@@ -2,11 +2,14 @@
 //!
 //! [`Surroundings`] is where a prediction of placement comes in ([`super::Placing`]); [`Usual`] does without one.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::judgement::Account;
 use crate::{
-    cluster::{Cluster, ConditionStatus, Name, Node, NodeName, Pod},
+    cluster::{Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod},
     time::{Span, Timestamp},
 };
 
@@ -36,6 +39,10 @@ pub trait Surroundings: Clone {
 
     /// The node is as this says now.
     fn alter(&mut self, _node: Arc<Node>) {}
+
+    /// Has pods land where they did in another run of the same, with what was weighed there. Runs differ in times; of a
+    /// pod one landing is told, and its times belong to that. Who found no node looks for one in each run.
+    fn keep_to(&mut self, _landings: BTreeMap<Key, Landing>, _account: &Account) {}
 
     /// What was weighed so far, and the nodes that received pods.
     fn account(&self) -> Account {
