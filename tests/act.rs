@@ -424,7 +424,7 @@ impl Site {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("it comes true");
+        tokio::time::timeout(Duration::from_secs(180), waiting).await.expect("it comes true");
     }
 
     async fn patch(&self, node: &str, patch: Value) {
@@ -477,7 +477,7 @@ impl Site {
                     () = self.kill_is_due(begun, chance) => false,
                 };
             if is_left {
-                let ended = tokio::time::timeout(Duration::from_secs(120), child.wait()).await;
+                let ended = tokio::time::timeout(Duration::from_secs(300), child.wait()).await;
                 let said = fs::read_to_string(&said).expect("it was written to");
                 let Ok(status) = ended else { panic!("{told}: it does not end: {said}") };
                 let code = status.expect("waited for").code();

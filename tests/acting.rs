@@ -513,7 +513,7 @@ impl Desk {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), drawn).await.expect("keys are drawn at once");
+        tokio::time::timeout(Duration::from_secs(180), drawn).await.expect("keys are drawn at once");
     }
 
     fn screen(&self) -> String {

@@ -140,7 +140,7 @@ impl Site {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it comes true")
+        tokio::time::timeout(Duration::from_secs(180), looking).await.expect("it comes true")
     }
 }
 

@@ -179,7 +179,7 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), led).await.expect("the controller takes its lease");
+        tokio::time::timeout(Duration::from_secs(180), led).await.expect("the controller takes its lease");
     }
 }
 

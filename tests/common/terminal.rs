@@ -70,7 +70,7 @@ impl Terminal {
 
     /// Waits for a text and never for a time; the limit is for a program that has failed.
     pub fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(180);
         while !holds(&self.text()) {
             assert!(Instant::now() < deadline, "{what} on\n{}", self.text());
             std::thread::sleep(Duration::from_millis(10));
