@@ -195,6 +195,9 @@ fn what_if_tells_what_the_controller_would_do_about_a_node_and_about_a_zone() {
     let mut story = at_work();
     story.press("x");
     expect(&mut story, "plan-failure", (120, 40));
+    story.press("G");
+    expect(&mut story, "plan-failure-places", (120, 40));
+    story.press("g");
     story.press("<Esc>1x");
     expect(&mut story, "plan-zone-failure", (120, 40));
 }

@@ -548,7 +548,7 @@ const ESC: &[Chord] = &[key(KeyCode::Esc)];
 /// Where nodes are meant: those that are marked, the selected one, the one whose pods or detail are shown.
 const NODES: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail];
 /// Where nodes can be thought away: also whole zones.
-const FAILING: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Zones];
+const FAILING: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Zones, Pane::Forecast];
 /// Where pods are meant.
 const PODS: &[Pane] = &[Pane::Pods, Pane::Detail, Pane::Evictions];
 /// Where rows can be marked.

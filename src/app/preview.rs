@@ -18,17 +18,21 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, NodeName, ZoneKey},
     engine::{Engine, Footing, ServerVersion},
-    forecast::{self, Assumptions, Forecast},
+    forecast::{self, Assumptions, Forecast, Successor},
     placement::Snapshot,
     plan::{
-        Action, DrainOptions, Flag, NodeChange, Plan, PodPlan, RemovalOptions, Retry, Step, TaintEdits,
-        Verdict, label::LabelEdits,
+        Account, Action, DrainOptions, Flag, NodeChange, Placing, Plan, PodPlan, Receiver, RemovalOptions,
+        Retry, Step, TaintEdits, Verdict, label::LabelEdits,
     },
     time::{Span, Timestamp},
 };
 
 /// How far ahead the consequences of a failure are told.
 pub const HORIZON: Span = Span::from_secs(1800);
+
+/// Of the consequences of a failure, so many nodes are looked at for pods at most, each time that they are worked out:
+/// a tenth of a second's work.
+const MOST_LOOKS: usize = 1_000_000;
 
 /// What can be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +144,9 @@ pub struct Failure {
     pub totals: forecast::Totals,
     /// Pods of theirs that run and stay.
     pub staying: Vec<(Key, NodeName)>,
+    /// What comes after the pods that go, and what was weighed; none where there are too many to work it out again and
+    /// again ([`MOST_LOOKS`]).
+    pub succession: Option<(Vec<Successor>, Account)>,
 }
 
 /// One line of it: a place in a list of the plan or of the failure's.
@@ -149,7 +156,7 @@ pub enum Row {
     Warning(usize),
     Node(usize),
     Pod(usize),
-    /// Of the pod at the first place, whose replacement stays Pending: what would help.
+    /// Of the pod, or of what comes after it, at the first place, whose replacement stays Pending: what would help.
     Help(usize, usize),
     /// A pod that waits for a place, and finds one.
     Arrival(usize),
@@ -164,6 +171,10 @@ pub enum Row {
     Coming(usize),
     Chance(usize),
     Stays(usize),
+    /// What comes after a pod that a failure takes away.
+    Successor(usize),
+    /// That nobody has worked out what comes after so many.
+    TooMany,
 }
 
 /// How far what a plan hangs on had come.
@@ -296,6 +307,9 @@ impl Preview {
             (Row::Arrival(place), Worked::Plan(plan)) => plan.arrivals.get(place).map(|pod| &pod.pod),
             (Row::Moment(place), Worked::Plan(plan)) => plan.timeline.get(place)?.what.pod(),
             (Row::Stays(place), Worked::Failure(failure)) => failure.staying.get(place).map(|(pod, _)| pod),
+            (Row::Successor(place) | Row::Help(place, _), Worked::Failure(failure)) => {
+                failure.successor(place).map(|successor| &successor.of)
+            }
             _ => None,
         }
     }
@@ -411,8 +425,8 @@ impl Verb {
     /// Whether where pods land is part of the answer.
     const fn asks_for_places(self) -> bool {
         match self {
-            Self::Cordon | Self::Label | Self::Failure => false,
-            Self::Uncordon | Self::Taint | Self::Drain | Self::Evict | Self::Delete => true,
+            Self::Cordon | Self::Label => false,
+            Self::Uncordon | Self::Taint | Self::Drain | Self::Evict | Self::Delete | Self::Failure => true,
         }
     }
 
@@ -500,7 +514,7 @@ impl Job {
         let what = match self.wish.action() {
             Err(text) => Worked::Nothing(text),
             Ok(Some(action)) => self.plan(action, ground.as_ref()),
-            Ok(None) => self.failure(),
+            Ok(None) => self.failure(ground.as_ref()),
         };
         let rows = match &what {
             Worked::Plan(plan) => rows_of_plan(plan),
@@ -519,7 +533,7 @@ impl Job {
         }
     }
 
-    fn failure(&self) -> Worked {
+    fn failure(&self, ground: Option<&Snapshot>) -> Worked {
         let (cluster, now) = (&self.cluster, self.now);
         let Some(engine) = &self.engine else {
             return Worked::Nothing(
@@ -541,12 +555,17 @@ impl Job {
         let under = |assumptions: &Assumptions| {
             Forecast::under(assumptions, engine, cluster, self.ahead, now, HORIZON)
         };
-        let mut forecast = under(&Assumptions::failing(nodes.clone(), now));
+        let assumptions = Assumptions::failing(nodes.clone(), now);
+        let mut forecast = under(&assumptions);
         let staying = forecast.staying(cluster, &nodes);
-        forecast.leave_out(&under(&Assumptions::default()));
+        forecast.leave_out(&under(&Assumptions::default()), &nodes);
         let mut totals = forecast::Totals::default();
         forecast.steps.iter().for_each(|step| totals.add(&step.what));
-        Worked::Failure(Box::new(Failure { nodes, zones, forecast, totals, staying }))
+        let looks = totals.deleted.saturating_mul(cluster.nodes().len());
+        let succession = ground.filter(|_| looks <= MOST_LOOKS).map(|snapshot| {
+            forecast.succession(&assumptions, cluster, Placing::new(cluster, snapshot.clone(), now))
+        });
+        Worked::Failure(Box::new(Failure { nodes, zones, forecast, totals, staying, succession }))
     }
 
     /// The nodes that fail, and the zones that do as a whole.
@@ -620,6 +639,23 @@ fn rows_of_failure(failure: &Failure) -> Vec<Row> {
     if !failure.staying.is_empty() {
         rows.push(Row::Section("stay"));
         rows.extend((0..failure.staying.len()).map(Row::Stays));
+    }
+    match &failure.succession {
+        Some((successors, account)) => {
+            let mut section = |title, found: Vec<Row>| {
+                if !found.is_empty() {
+                    rows.push(Row::Section(title));
+                    rows.extend(found);
+                }
+            };
+            section("what comes after them", (0..successors.len()).map(Row::Successor).collect());
+            let helps = successors.iter().enumerate().flat_map(|(place, successor)| {
+                (0..successor.help(account).len()).map(move |help| Row::Help(place, help))
+            });
+            section("what would help who stays Pending", helps.collect());
+            section("nodes that receive pods", (0..account.receivers.len()).map(Row::Receiver).collect());
+        }
+        None => rows.extend([Row::Section("what comes after them"), Row::TooMany]),
     }
     rows.extend([Row::Section("commands"), Row::Kordon]);
     rows
@@ -697,7 +733,12 @@ fn texts_of_plan(plan: &Plan, row: Row, found: &mut dyn FnMut(&str)) {
         Row::Kordon => plan.action.kordon().iter().for_each(|command| found(command)),
         Row::Call(place) => found(&call(&plan.steps[place])),
         Row::Assumption(place) => found(plan.assumptions[place]),
-        Row::Section(_) | Row::Coming(_) | Row::Chance(_) | Row::Stays(_) => {}
+        Row::Section(_)
+        | Row::Coming(_)
+        | Row::Chance(_)
+        | Row::Stays(_)
+        | Row::Successor(_)
+        | Row::TooMany => {}
     }
 }
 
@@ -717,13 +758,27 @@ fn texts_of_failure(failure: &Failure, row: Row, found: &mut dyn FnMut(&str)) {
             found(node);
         }
         Row::Kordon => found(&failure.kordon()),
+        Row::Successor(place) => {
+            if let Some(successor) = failure.successor(place) {
+                found(&successor.of.to_string());
+                found(&successor.from);
+                successor.fate.node().into_iter().for_each(|node| found(node));
+                successor.fate.why().into_iter().for_each(&mut *found);
+            }
+        }
+        Row::Help(place, help) => {
+            failure.successor(place).into_iter().for_each(|successor| found(&successor.of.to_string()));
+            failure.help(place).get(help).into_iter().for_each(|help| found(help));
+        }
+        Row::Receiver(place) => {
+            failure.receivers().get(place).into_iter().for_each(|receiver| found(&receiver.node));
+        }
         Row::Section(_)
+        | Row::TooMany
         | Row::Warning(_)
         | Row::Node(_)
         | Row::Pod(_)
-        | Row::Help(..)
         | Row::Arrival(_)
-        | Row::Receiver(_)
         | Row::Budget(_)
         | Row::Moment(_)
         | Row::Kubectl
@@ -748,6 +803,23 @@ pub fn call(step: &Step) -> String {
 }
 
 impl Failure {
+    /// What comes after a pod that goes.
+    pub fn successor(&self, place: usize) -> Option<&Successor> {
+        self.succession.as_ref()?.0.get(place)
+    }
+
+    /// What would help it, where it stays Pending.
+    pub fn help(&self, place: usize) -> Vec<String> {
+        let help =
+            |(successors, account): &(Vec<Successor>, Account)| Some(successors.get(place)?.help(account));
+        self.succession.as_ref().and_then(help).unwrap_or_default()
+    }
+
+    /// The nodes that receive pods.
+    pub fn receivers(&self) -> &[Receiver] {
+        self.succession.as_ref().map_or(&[], |(_, account)| &account.receivers)
+    }
+
     /// The command that has kordon print the same.
     pub fn kordon(&self) -> String {
         // Nodes without a zone are one to the controller, but it has no name.

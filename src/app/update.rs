@@ -402,7 +402,11 @@ fn nodes_meant(app: &App) -> Vec<NodeName> {
             let nodes = app.shown().cluster.nodes().iter().filter(|node| node.zone() == *zone);
             nodes.map(|node| node.name.clone()).collect()
         }
-        Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal | Pane::Forecast => Vec::new(),
+        Pane::Forecast => {
+            let row = screen.forecast.row(screen.forecast.list.place());
+            row.map(|row| row.node.clone()).into_iter().collect()
+        }
+        Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal => Vec::new(),
     }
 }
 

@@ -6,10 +6,14 @@ use super::{Forecast, Step, What};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
-    /// Leaves out what `anyway` tells at the same time.
-    pub fn leave_out(&mut self, anyway: &Self) {
+    /// Leaves out what `anyway` tells at the same time; what comes to the failing nodes is told whether or not they
+    /// are failing already.
+    pub fn leave_out(&mut self, anyway: &Self, failing: &BTreeSet<NodeName>) {
         let comes_anyway: BTreeSet<_> = anyway.steps.iter().map(|step| (step.at, &step.what)).collect();
-        self.steps.retain(|step| !comes_anyway.contains(&(step.at, &step.what)));
+        let is_told = |step: &Step| {
+            failing.contains(step.what.node()) || !comes_anyway.contains(&(step.at, &step.what))
+        };
+        self.steps.retain(is_told);
         self.by_node = by_node(&self.steps);
     }
 
@@ -58,9 +62,17 @@ mod tests {
             step(2, unknown("b")),
             step(3, unknown("b")),
             step(4, unknown("a")),
+            step(5, unknown("c")),
         ]);
-        forecast.leave_out(&of(vec![step(1, unknown("a")), step(2, unknown("b")), step(9, unknown("a"))]));
+        let anyway = of(vec![
+            step(1, unknown("a")),
+            step(2, unknown("b")),
+            step(5, unknown("c")),
+            step(9, unknown("a")),
+        ]);
+        forecast.leave_out(&anyway, &["c".into()].into());
         let left = |node: &str| forecast.of_node(&node.into()).map(|step| step.at).collect::<Vec<_>>();
-        assert_eq!((left("a"), left("b")), (vec![Timestamp::from_secs(4)], vec![Timestamp::from_secs(3)]));
+        let at = |secs| vec![Timestamp::from_secs(secs)];
+        assert_eq!((left("a"), left("b"), left("c")), (at(4), at(3), at(5)), "c is what is asked about");
     }
 }

@@ -36,6 +36,45 @@ pub enum Fate {
     Lost,
 }
 
+impl Fate {
+    /// A word for it, the same for ever.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Replaced { landing: Landing::Node { .. }, .. } => "node",
+            Self::Replaced { landing: Landing::Somewhere, .. } => "somewhere",
+            Self::Replaced { landing: Landing::Nowhere { .. }, .. } => "nowhere",
+            Self::Waits => "waits",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The node that a replacement lands on, where that is known.
+    pub const fn node(&self) -> Option<&NodeName> {
+        match self {
+            Self::Replaced { landing: Landing::Node { node, .. }, .. } => Some(node),
+            Self::Replaced { .. } | Self::Waits | Self::Lost => None,
+        }
+    }
+
+    /// Why there, or why nowhere.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Replaced { landing: Landing::Node { why, .. } | Landing::Nowhere { why }, .. } => Some(why),
+            Self::Replaced { landing: Landing::Somewhere, .. } => None,
+            Self::Waits => Some("nothing comes until the old object has gone"),
+            Self::Lost => Some("nobody brings it back"),
+        }
+    }
+}
+
+impl Successor {
+    /// What would help, where it stays Pending.
+    pub fn help(&self, account: &Account) -> Vec<String> {
+        let judgement = account.judgements.get(&self.of).filter(|_| self.fate.word() == "nowhere");
+        judgement.and_then(|judgement| Some(judgement.help.as_ref()?.words())).unwrap_or_default()
+    }
+}
+
 /// The taint that a node gets when its conditions become Unknown.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 

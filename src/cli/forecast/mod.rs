@@ -142,8 +142,8 @@ fn tell(
         Forecast::under(assumptions, engine, &live.cluster, live.feeds.ahead(), asked.at, horizon)
     };
     let mut forecast = under(&assumptions);
-    if failing.is_some() {
-        forecast.leave_out(&under(&Assumptions::default()));
+    if let Some(failing) = &failing {
+        forecast.leave_out(&under(&Assumptions::default()), failing);
     }
     let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
     let placing = Placing::new(&live.cluster, snapshot, asked.at);

@@ -9,7 +9,7 @@ use crate::{
     cluster::{Key, NodeName},
     engine::{Chance, Footing, Why, ZoneView},
     forecast::{Assumptions, Fate, Forecast, Happens, Incident, Step, Successor, Totals, What},
-    plan::{Account, Landing},
+    plan::Account,
     time::Timestamp,
 };
 
@@ -210,34 +210,22 @@ fn chance_report(chance: &Chance, now: Timestamp) -> ChanceReport {
 }
 
 fn successor_report(successor: &Successor, account: &Account, now: Timestamp) -> SuccessorReport {
-    let (at, landing, ready) = match &successor.fate {
-        Fate::Replaced { at, landing, ready } => (Some(*at), Some(landing), *ready),
-        Fate::Waits | Fate::Lost => (None, None, None),
-    };
-    let (word, node, why) = match (landing, &successor.fate) {
-        (Some(Landing::Node { node, why }), _) => ("node", Some(node.clone()), Some(why.to_string())),
-        (Some(Landing::Somewhere), _) => ("somewhere", None, None),
-        (Some(Landing::Nowhere { why }), _) => ("nowhere", None, Some(why.to_string())),
-        (None, Fate::Waits) => {
-            ("waits", None, Some("nothing comes until the old object has gone".to_owned()))
-        }
-        (None, Fate::Lost | Fate::Replaced { .. }) => {
-            ("lost", None, Some("nobody brings it back".to_owned()))
-        }
+    let (at, ready) = match &successor.fate {
+        Fate::Replaced { at, ready, .. } => (Some(*at), *ready),
+        Fate::Waits | Fate::Lost => (None, None),
     };
     let seconds = |at: Timestamp| at.since(now).as_secs_f64();
-    let judgement = account.judgements.get(&successor.of);
     SuccessorReport {
         namespace: successor.of.namespace.to_string(),
         pod: successor.of.name.to_string(),
         from: successor.from.clone(),
         at,
         in_seconds: at.map(seconds),
-        landing: word,
-        node,
-        why,
+        landing: successor.fate.word(),
+        node: successor.fate.node().cloned(),
+        why: successor.fate.why().map(str::to_owned),
         ready_in_seconds: ready.map(seconds),
-        help: judgement.and_then(|judgement| Some(judgement.help.as_ref()?.words())).unwrap_or_default(),
+        help: successor.help(account),
     }
 }
 

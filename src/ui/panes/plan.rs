@@ -371,7 +371,10 @@ fn cells_of_plan(scene: &Scene, plan: &Plan, row: Row) -> Vec<Cell> {
         Row::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
         Row::Node(place) => node(scene, &plan.nodes[place], plan.made),
         Row::Pod(place) => pod(scene, &plan.pods[place], plan.made),
-        Row::Help(pod, place) => landing::help(scene, &plan.pods[pod], place),
+        Row::Help(pod, place) => {
+            let pod = &plan.pods[pod];
+            landing::help(scene, &pod.pod, &pod.help(), place)
+        }
         Row::Arrival(place) => landing::arrival(scene, &plan.arrivals[place]),
         Row::Receiver(place) => landing::receiver(scene, &plan.receivers[place]),
         Row::Budget(place) => budget(scene, &plan.budgets[place]),
@@ -391,7 +394,12 @@ fn cells_of_plan(scene: &Scene, plan: &Plan, row: Row) -> Vec<Cell> {
             ]
         }
         Row::Assumption(place) => line(plan.assumptions[place], Role::Dim),
-        Row::Section(_) | Row::Coming(_) | Row::Chance(_) | Row::Stays(_) => Vec::new(),
+        Row::Section(_)
+        | Row::Coming(_)
+        | Row::Chance(_)
+        | Row::Stays(_)
+        | Row::Successor(_)
+        | Row::TooMany => Vec::new(),
     }
 }
 
@@ -403,6 +411,12 @@ fn when(scene: &Scene, at: Option<Timestamp>, made: Timestamp, else_: &str) -> C
         Some(after) => (format!("~{}", Span::from_secs(after.as_secs())), Role::CountdownFar),
     };
     Cell::new(&format!("{words:>9}"), scene.style(role))
+}
+
+/// `in 5m54s`, or nothing where it never comes.
+fn ahead(scene: &Scene, at: Option<Timestamp>, made: Timestamp) -> Cell {
+    let words = at.map_or("–".into(), |at| format!("in {}", Span::from_secs(at.since(made).as_secs())));
+    Cell::new(&format!("{words:>9}"), scene.style(Role::CountdownFar))
 }
 
 fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> Vec<Cell> {
@@ -520,10 +534,8 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
                 || Cell::new(step.what.node(), scene.style(Role::Strong)),
                 |pod| pod_name(scene, pod),
             );
-            let after = step.at.since(failure.forecast.made);
-            let after = format!("in {}", Span::from_secs(after.as_secs()));
             vec![
-                Cell::new(&format!("{after:>9}"), scene.style(Role::CountdownFar)),
+                ahead(scene, Some(step.at), failure.forecast.made),
                 subject,
                 Cell::new(word, scene.style(role)),
                 Cell::new(&text::brief(&step.why.to_string()), dim),
@@ -551,6 +563,21 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
                 Cell::new(&words, dim),
             ]
         }
+        Row::Successor(place) => failure
+            .successor(place)
+            .map(|successor| landing::successor(scene, successor, failure.forecast.made))
+            .unwrap_or_default(),
+        Row::Help(place, help) => failure
+            .successor(place)
+            .map(|successor| landing::help(scene, &successor.of, &failure.help(place), help))
+            .unwrap_or_default(),
+        Row::Receiver(place) => {
+            failure.receivers().get(place).map(|node| landing::receiver(scene, node)).unwrap_or_default()
+        }
+        Row::TooMany => {
+            let words = "so many that it is worked out only if it is asked for, by the command below";
+            vec![Cell::new("  ", dim).and(words, dim)]
+        }
         Row::Kordon => {
             vec![Cell::new("  ", dim).and(&failure.kordon(), scene.style(Role::Base))]
         }
@@ -558,9 +585,7 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
         | Row::Warning(_)
         | Row::Node(_)
         | Row::Pod(_)
-        | Row::Help(..)
         | Row::Arrival(_)
-        | Row::Receiver(_)
         | Row::Budget(_)
         | Row::Moment(_)
         | Row::Kubectl
@@ -590,6 +615,15 @@ fn whole(done: &Done, row: Row) -> Option<String> {
         (Worked::Failure(failure), Row::Coming(place)) => {
             failure.forecast.steps.get(place).map(|step| step.why.to_string())
         }
+        (Worked::Failure(failure), Row::Successor(place)) => {
+            let successor = failure.successor(place)?;
+            let why = successor.fate.why().unwrap_or_default();
+            Some(match successor.fate.node() {
+                Some(node) => format!("{} lands on {node} ({why})", successor.of),
+                None => format!("{}: {why}", successor.of),
+            })
+        }
+        (Worked::Failure(failure), Row::Help(place, help)) => failure.help(place).get(help).cloned(),
         (Worked::Failure(failure), Row::Kordon) => Some(failure.kordon()),
         _ => None,
     }

@@ -9,18 +9,20 @@
 //!      ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)
 //! ```
 
-use super::{pod_name, when};
+use super::{ahead, pod_name, when};
 use crate::{
-    plan::{Arrival, Moment, PodPlan, Receiver},
+    cluster::Key,
+    forecast::{Fate, Successor},
+    plan::{Arrival, Landing, Moment, Receiver},
     time::Timestamp,
     ui::{Scene, text, theme::Role, widgets::Cell},
 };
 
 /// `           shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`
-pub fn help(scene: &Scene, pod: &PodPlan, place: usize) -> Vec<Cell> {
-    let words = pod.help().get(place).cloned().unwrap_or_default();
+pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> Vec<Cell> {
+    let words = help.get(place).cloned().unwrap_or_default();
     // The name stands once.
-    let name = if place == 0 { pod_name(scene, &pod.pod) } else { Cell::default() };
+    let name = if place == 0 { pod_name(scene, pod) } else { Cell::default() };
     vec![
         Cell::default(),
         name,
@@ -40,6 +42,28 @@ pub fn arrival(scene: &Scene, arrival: &Arrival) -> Vec<Cell> {
             .and(&arrival.node, scene.style(Role::Base))
             .and(&format!(" ({})", arrival.why), dim),
     ]
+}
+
+/// `in 5m54s  shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`
+pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Vec<Cell> {
+    let dim = scene.style(Role::Dim);
+    let why = successor.fate.why().unwrap_or_default();
+    let (at, word, role) = match &successor.fate {
+        Fate::Replaced { at, landing: Landing::Nowhere { .. }, .. } => {
+            (Some(*at), "Pending", Role::NodeCondition)
+        }
+        Fate::Replaced { at, .. } => (Some(*at), "lands", Role::NodeReady),
+        Fate::Waits => (None, "waits", Role::CountdownSoon),
+        Fate::Lost => (None, "lost", Role::LevelError),
+    };
+    let told = match (&successor.fate, successor.fate.node()) {
+        (_, Some(node)) => Cell::new("→ ", dim)
+            .and(node, scene.style(Role::Base))
+            .and(&format!(" ({})", text::brief(why)), dim),
+        (Fate::Replaced { landing: Landing::Somewhere, .. }, None) => Cell::new("somewhere", dim),
+        (_, None) => Cell::new(&text::brief(why), scene.style(Role::Base)),
+    };
+    vec![ahead(scene, at, made), pod_name(scene, &successor.of), Cell::new(word, scene.style(role)), told]
 }
 
 /// `           n-4   +2   pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %) · memory …`
