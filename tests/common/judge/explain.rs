@@ -34,7 +34,8 @@ impl Judge {
         let deed = self.deed(forecast.made, act, act.at);
         let by_deed = deed.map(|deed| (deed.ended + unseen(&deed.deed), reason(deed, act)));
         let (known, reason) = by_deed.or_else(|| {
-            let taint = self.taint_since(forecast.made, act).filter(|_| follows_taint(act.sort))?;
+            let made = forecast.made - unseen(&Deed::Taint);
+            let taint = self.taint_since(made, act).filter(|_| follows_taint(act.sort))?;
             let reason = self.why_this_node(forecast, taint)?;
             Some((taint.at + unseen(&Deed::Taint), reason))
         })?;
