@@ -53,7 +53,8 @@ impl Judge {
     }
 
     /// Why the token before that of a taint can have been lost: it went to a node that was back, before a pass took
-    /// it out of the queue, or to one whose Unknown the tainting loop did not see yet.
+    /// it out of the queue, or to one whose Unknown the tainting loop did not see yet, or to one that had its taint
+    /// already and that a pass put in the queue again at the moment when it got it.
     fn lost_token(&self, taint: &Act) -> Option<&'static str> {
         let zone = zone_of(&taint.node);
         let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
@@ -70,8 +71,24 @@ impl Judge {
                 act.sort == Sort::Unknown && zone_of(&act.node) == zone && is_within(at.since(act.at), BEATS)
             })
         };
-        self.rates.iter().map(went_at).find_map(|at| {
-            if came_back(at) { Some(LOST_TOKEN) } else { found_silent(at).then_some(EARLY_TOKEN) }
+        let queued_again = |at: Timestamp, rate: &f64| {
+            let before = at - Span::from_secs_f64(1.0 / rate);
+            let passes = |taint: &Act| {
+                let found =
+                    |act: &Act| act.sort == Sort::Unknown && is_within(act.at.since(taint.at), THAT_MOMENT);
+                self.acts.iter().any(found)
+            };
+            self.acts.iter().any(|act| {
+                act.sort == Sort::NoExecute
+                    && zone_of(&act.node) == zone
+                    && is_within(before.since(act.at), THAT_MOMENT)
+                    && passes(act)
+            })
+        };
+        self.rates.iter().find_map(|rate| match went_at(rate) {
+            at if came_back(at) => Some(LOST_TOKEN),
+            at if found_silent(at) => Some(EARLY_TOKEN),
+            at => queued_again(at, rate).then_some(SPENT_TWICE),
         })
     }
 
@@ -184,6 +201,9 @@ const LOST_TOKEN: &str = "the token before went to a node of its zone that had j
 /// Since 1.34 a node is queued in the very pass that marks it.
 const EARLY_TOKEN: &str =
     "the tainting loop came before its cache had the news that the node is Unknown, and the token was lost";
+/// A pass takes every node that it saw without the taint out of the queue and puts it back at its end. One that was
+/// tainted meanwhile stays there, before all others, until a token is spent on it once more.
+const SPENT_TWICE: &str = "a pass came while the node before it was tainted and queued that again, and the token went to it once more";
 /// Some beats of the tainting loop.
 const BEATS: Span = Span::from_millis(400);
 /// What everything being down puts an end to.
