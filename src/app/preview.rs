@@ -145,7 +145,7 @@ pub struct Failure {
     /// Pods of theirs that run and stay.
     pub staying: Vec<(Key, NodeName)>,
     /// What comes after the pods that go, and what was weighed; none where there are too many to work it out again and
-    /// again ([`MOST_LOOKS`]).
+    /// again.
     pub succession: Option<(Vec<Successor>, Account)>,
 }
 

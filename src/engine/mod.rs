@@ -600,8 +600,9 @@ impl Engine {
             Write::MarkUnknown { node, .. } => {
                 self.adopt(cluster, node, now);
                 // It waits for its taint once the controller has said so, too: while its Ready is True, the tainting
-                // loop would spend a token on it in vain.
-                for zone in self.zones.values_mut() {
+                // loop would spend a token on it in vain. One that has its taint stays known: that is swapped, for
+                // no token.
+                for zone in self.zones.values_mut().filter(|zone| zone.queue.is_waiting(node)) {
                     zone.queue.remove(node);
                 }
             }
