@@ -686,6 +686,22 @@ fn pods_placed_in_a_row_see_those_before_them_and_taking_them_away_undoes_it() {
 }
 
 #[test]
+fn a_copy_that_lost_a_node_does_not_take_its_images_from_the_others() {
+    let image = json!([{"name": "img:latest", "sizeBytes": 900_000_000}]);
+    let node = |name: &str, images: &Value| json!({"name": name, "images": images});
+    let scene = Scene {
+        nodes: vec![node("a", &json!([])), node("b", &image), node("c", &image)],
+        ..Scene::default()
+    };
+    let shape = scene.shape(&json!({"name": "p"}));
+    let mut snapshot = scene.snapshot(NEW);
+    let mut copy = snapshot.clone();
+    copy.remove_node(&"b".into());
+    assert!(matches!(copy.place(&shape), Outcome::Placed(_)));
+    assert_eq!(snapshot.place(&shape), scene.snapshot(NEW).place(&shape));
+}
+
+#[test]
 fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
     let seed = 7;
     let mut chance = fastrand::Rng::with_seed(seed);

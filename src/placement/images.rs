@@ -57,7 +57,8 @@ impl Images {
         let entries =
             self.by_name.get(name).into_iter().flatten().map(|entry| &self.entries[*entry as usize]);
         let there = |entry: &Entry| entry.nodes.iter().copied().find(|node| is_there(*node));
-        let first = entries.clone().filter_map(|entry| Some((there(entry)?, entry.size_bytes))).min();
+        let first = entries.clone().filter_map(|entry| Some((there(entry)?, entry.size_bytes)));
+        let first = first.min_by_key(|(node, _)| *node);
         let Some((_, size_bytes)) = first else { return Holders::default() };
         let mut nodes: Vec<u32> = entries.flat_map(|entry| &entry.nodes).copied().collect();
         nodes.retain(|node| is_there(*node));

@@ -359,9 +359,11 @@ impl Snapshot {
     fn replace_node(&mut self, number: u32, node: Option<Arc<Node>>) {
         let old = &self.nodes[number as usize];
         let images = |node: Option<&Arc<Node>>| node.map(|node| node.images.clone()).unwrap_or_default();
-        // Those of nodes that have gone are passed over.
-        if node.as_ref().is_some_and(|node| images(old.as_ref()) != images(Some(node))) {
-            self.images = Arc::default();
+        match &node {
+            // Those of nodes that have gone are passed over; other copies look up what they have from the same.
+            None => _ = self.images.get_or_init(|| Images::of(&self.nodes)),
+            Some(node) if images(old.as_ref()) != images(Some(node)) => self.images = Arc::default(),
+            Some(_) => {}
         }
         self.present = self.present + usize::from(node.is_some()) - usize::from(old.is_some());
         self.columns.put(number as usize, node.as_deref());
