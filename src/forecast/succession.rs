@@ -70,7 +70,8 @@ impl Fate {
 impl Successor {
     /// What would help, where it stays Pending.
     pub fn help(&self, account: &Account) -> Vec<String> {
-        let judgement = account.judgements.get(&self.of).filter(|_| self.fate.word() == "nowhere");
+        let is_pending = matches!(self.fate, Fate::Replaced { landing: Landing::Nowhere { .. }, .. });
+        let judgement = account.judgements.get(&self.of).filter(|_| is_pending);
         judgement.and_then(|judgement| Some(judgement.help.as_ref()?.words())).unwrap_or_default()
     }
 }
