@@ -583,12 +583,7 @@ impl Job {
 
 fn rows_of_plan(plan: &Plan) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut section = |title, found: Vec<Row>| {
-        if !found.is_empty() {
-            rows.push(Row::Section(title));
-            rows.extend(found);
-        }
-    };
+    let mut section = |title, found| add_section(&mut rows, title, found);
     section("warnings", (0..plan.warnings.len()).map(Row::Warning).collect());
     // That the one node of a drain is cordoned goes without saying.
     let drains = matches!(plan.action, Action::Drain { .. });
@@ -628,26 +623,12 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
 
 fn rows_of_failure(failure: &Failure) -> Vec<Row> {
     let mut rows = Vec::new();
-    if !failure.forecast.steps.is_empty() {
-        rows.push(Row::Section("what comes"));
-    }
-    rows.extend((0..failure.forecast.steps.len()).map(Row::Coming));
-    if !failure.forecast.chances.is_empty() {
-        rows.push(Row::Section("by chance"));
-        rows.extend((0..failure.forecast.chances.len()).map(Row::Chance));
-    }
-    if !failure.staying.is_empty() {
-        rows.push(Row::Section("stay"));
-        rows.extend((0..failure.staying.len()).map(Row::Stays));
-    }
+    let mut section = |title, found| add_section(&mut rows, title, found);
+    section("what comes", (0..failure.forecast.steps.len()).map(Row::Coming).collect());
+    section("by chance", (0..failure.forecast.chances.len()).map(Row::Chance).collect());
+    section("stay", (0..failure.staying.len()).map(Row::Stays).collect());
     match &failure.succession {
         Some((successors, account)) => {
-            let mut section = |title, found: Vec<Row>| {
-                if !found.is_empty() {
-                    rows.push(Row::Section(title));
-                    rows.extend(found);
-                }
-            };
             section("what comes after them", (0..successors.len()).map(Row::Successor).collect());
             let helps = successors.iter().enumerate().flat_map(|(place, successor)| {
                 (0..successor.help(account).len()).map(move |help| Row::Help(place, help))
@@ -655,10 +636,18 @@ fn rows_of_failure(failure: &Failure) -> Vec<Row> {
             section("what would help who stays Pending", helps.collect());
             section("nodes that receive pods", (0..account.receivers.len()).map(Row::Receiver).collect());
         }
-        None => rows.extend([Row::Section("what comes after them"), Row::TooMany]),
+        None => section("what comes after them", vec![Row::TooMany]),
     }
-    rows.extend([Row::Section("commands"), Row::Kordon]);
+    section("commands", vec![Row::Kordon]);
     rows
+}
+
+/// A title and what is under it, where there is anything.
+fn add_section(rows: &mut Vec<Row>, title: &'static str, found: Vec<Row>) {
+    if !found.is_empty() {
+        rows.push(Row::Section(title));
+        rows.extend(found);
+    }
 }
 
 /// A row with what it is a place in.
