@@ -7,16 +7,16 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 
 use kordon::{
     cluster::{
-        Change, Cluster, Condition, ConditionStatus, Event, Image, Key, Labels, Name, Node, NodeName, Owner,
-        OwnerKind, Phase, Pod, READY, Requirement, Resources, SchedulingSpec, Selector, SelectorOperator,
-        Workload, WorkloadKind,
+        Change, Cluster, Condition, ConditionStatus, Image, Key, Labels, Name, Node, NodeName, ObjectEvent,
+        Owner, OwnerKind, Phase, Pod, READY, Requirement, Resources, SchedulingSpec, Selector,
+        SelectorOperator, Workload, WorkloadKind,
         scheduling::{
             NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
         },
     },
     engine::ServerVersion,
-    placement::{Outcome, PodShape, Preemption, Snapshot},
-    plan::{Action, DrainOptions, Placing, Plan, headroom},
+    placement::{Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
+    plan::{Action, DrainOptions, PlacingEnvironment, Plan, headroom},
     time::Timestamp,
 };
 use median::{median, median_of};
@@ -45,7 +45,7 @@ fn main() {
     let new = median(|| (), |()| drop(black_box(Snapshot::new(&cluster, VERSION))));
     println!("a snapshot of {NODES} nodes and {pods} pods: {new:?}");
     let mut snapshot = Snapshot::new(&cluster, VERSION);
-    let first = PodShape::of(&pod(0, Kind::Plain), &cluster);
+    let first = SchedulingRequest::of(&pod(0, Kind::Plain), &cluster);
     black_box(snapshot.place(&first));
     let copy = median(|| (), |()| drop(black_box(snapshot.clone())));
     println!("a copy of it: {copy:?}");
@@ -61,12 +61,15 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
     let mut slowest = Duration::ZERO;
     for kind in Kind::ALL {
         let pods: Vec<Arc<Pod>> = (0..ROW).map(|number| Arc::new(newcomer(number, kind))).collect();
-        let shapes: Vec<PodShape> = pods.iter().map(|pod| PodShape::of(pod, cluster)).collect();
+        let shapes: Vec<SchedulingRequest> =
+            pods.iter().map(|pod| SchedulingRequest::of(pod, cluster)).collect();
         let row = median(
             || snapshot.clone(),
             |snapshot| {
                 for (pod, shape) in pods.iter().zip(&shapes) {
-                    let Outcome::Placed(placement) = snapshot.place(shape) else { panic!("there is room") };
+                    let SchedulingOutcome::Placed(placement) = snapshot.place(shape) else {
+                        panic!("there is room")
+                    };
                     snapshot.add(pod.clone(), placement.choice());
                 }
             },
@@ -84,11 +87,13 @@ fn displace(cluster: &Cluster, snapshot: &Snapshot) {
     large.priority = 1000;
     let requests = Requests { cpu_milli: 15_000, ..large.scheduling.requests.clone() };
     large.scheduling = Arc::new(SchedulingSpec { requests, ..(*large.scheduling).clone() });
-    let shape = PodShape::of(&large, cluster);
+    let shape = SchedulingRequest::of(&large, cluster);
     let preempting = median(
         || snapshot.clone(),
         |snapshot| {
-            let Outcome::Unschedulable(outcome) = snapshot.place(&shape) else { panic!("there is no room") };
+            let SchedulingOutcome::Unschedulable(outcome) = snapshot.place(&shape) else {
+                panic!("there is no room")
+            };
             assert!(matches!(outcome.preemption, Preemption::Displaces(_)), "lower priorities can go");
         },
     );
@@ -100,7 +105,7 @@ fn drain(cluster: &Cluster, snapshot: &Snapshot) {
     let nodes = vec![node_name(NODES / 2)];
     let action = Action::Drain { nodes, options: DrainOptions { force: true, ..DrainOptions::default() } };
     let plan = |snapshot: Snapshot| {
-        let placing = Placing::new(cluster, snapshot, NOW);
+        let placing = PlacingEnvironment::new(cluster, snapshot, NOW);
         Plan::new(action.clone(), cluster, &placing, VERSION, NOW).expect("the node is there")
     };
     let totals = plan(snapshot.clone()).totals;
@@ -156,14 +161,14 @@ fn cluster(nodes: usize, zones: usize) -> Cluster {
     let mut apply = |change| cluster.apply(change, &mut Vec::new());
     let images: Vec<Image> = (0..4 * IMAGES_OF_A_NODE).map(image).collect();
     for number in 0..nodes {
-        apply(Change::Node(Event::Applied(node(number, zones, &images))));
+        apply(Change::Node(ObjectEvent::Applied(node(number, zones, &images))));
     }
     // As a decoder does: what many pods have alike is one.
     let names: Vec<NodeName> = (0..nodes).map(node_name).collect();
     let workloads = nodes * PODS_OF_A_NODE / REPLICAS;
     for number in 0..workloads {
         let first = pod(number * REPLICAS, Kind::of(number));
-        apply(Change::Workload(WorkloadKind::ReplicaSet, Event::Applied(workload(&first))));
+        apply(Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(workload(&first))));
         for replica in 0..REPLICAS {
             let mut one = first.clone();
             one.key.name = format!("{}-{replica}", first.key.name).as_str().into();
@@ -171,7 +176,7 @@ fn cluster(nodes: usize, zones: usize) -> Cluster {
             one.node = Some(names[(number * 7 + replica * (nodes / REPLICAS)) % nodes].clone());
             one.phase = Phase::Running;
             one.started = Some(Timestamp::from_secs(1_767_225_600 + number as i64));
-            apply(Change::Pod(Event::Applied(one)));
+            apply(Change::Pod(ObjectEvent::Applied(one)));
         }
     }
     cluster

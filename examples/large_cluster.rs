@@ -8,7 +8,7 @@ use std::{io::Read, time::Duration};
 use clap::Parser;
 use kordon::{
     clock::Clock,
-    demo::api::{Api, Options},
+    demo::api::{Api, ApiOptions},
 };
 use kube::api::{Api as Objects, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -39,7 +39,7 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let api = Api::new(Clock::system(), Options { history_bytes: 256 << 20, ..Options::default() });
+    let api = Api::new(Clock::system(), ApiOptions { history_bytes: 256 << 20, ..ApiOptions::default() });
     seed(&api, &arguments);
     let listener = tokio::net::TcpListener::bind(arguments.listen).await?;
     println!("http://{}", listener.local_addr()?);

@@ -1,8 +1,8 @@
 //! Consumes effects: records them (dry-run) or carries them out (enforce); outcomes come back as input.
 
-pub mod errands;
+pub mod requests;
 pub mod guards;
-pub mod site;
+pub mod write_context;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,7 +21,7 @@ use crate::{
 
 /// What becomes of effects. Who sends them cannot tell the two apart but by their outcomes.
 #[derive(Clone)]
-pub enum Executor {
+pub enum EffectExecutor {
     /// Nothing goes up: every effect is taken down as [`Outcome::Recorded`].
     Recorder,
     /// Every effect is written with this client, dated by this clock.
@@ -33,7 +33,7 @@ pub enum Executor {
 /// The owner has to receive outcomes while it waits for room among the effects (one `select!` over
 /// [`mpsc::Sender::reserve`] and [`mpsc::Receiver::recv`]), or the two could wait for each other.
 #[derive(Debug)]
-pub struct Link {
+pub struct EffectLink {
     /// When full, the owner keeps its effects and goes on: the executor is as busy as it may be. Once dropped, the
     /// executor finishes what it was given and closes `outcomes`.
     pub effects: mpsc::Sender<Effect>,
@@ -53,9 +53,9 @@ const WAITING: usize = 1024;
 /// Requests at once: as many as upstream has workers for them.
 const AT_ONCE: usize = 8;
 
-impl Executor {
+impl EffectExecutor {
     /// Starts a task that works off effects until `effects` is dropped.
-    pub fn start(self) -> Link {
+    pub fn start(self) -> EffectLink {
         let (effects, taken) = mpsc::channel(EFFECTS);
         let (told, outcomes) = mpsc::channel(OUTCOMES);
         match self {
@@ -65,7 +65,7 @@ impl Executor {
                 async move { k8s::write::carry_out(&client, &effect.write, clock.now()).await }
             })),
         };
-        Link { effects, outcomes }
+        EffectLink { effects, outcomes }
     }
 }
 
@@ -165,13 +165,13 @@ mod tests {
     use super::*;
     use crate::{
         cluster::{Key, Uid, Version},
-        engine::{Cause, Event, EventObject},
+        engine::{Cause, EventObject, RecordedEvent},
         time::Timestamp,
     };
 
     #[tokio::test]
     async fn the_recorder_answers_every_effect_and_ends_with_its_owner() {
-        let mut link = Executor::Recorder.start();
+        let mut link = EffectExecutor::Recorder.start();
         for id in 0..3 {
             link.effects.send(effect(id, "web")).await.expect("it takes effects");
         }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn events_do_not_hold_up_what_they_are_about() {
         let pod = Key::new("default", "web");
-        let event = Event {
+        let event = RecordedEvent {
             object: EventObject::Pod(pod),
             warning: false,
             reason: "TaintManagerEviction",

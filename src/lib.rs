@@ -17,7 +17,7 @@ pub mod journal;
 pub mod k8s;
 pub mod demo;
 pub mod forecast;
-pub mod conduct;
+pub mod operation;
 pub mod plan;
 pub mod placement;
 pub mod engine;

@@ -4,13 +4,13 @@
 //! second. The engine is woken when it asks for it. While something counts down there is a tick once a second;
 //! when nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
-mod acting;
+mod operations;
 pub mod controller;
 pub mod scheduler;
 pub mod surface;
-mod surveyor;
+mod headroom;
 pub mod tty;
-pub mod undertaking;
+pub mod operation;
 pub mod unattended;
 
 use std::{future::Future, io, time::Duration};
@@ -26,23 +26,23 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use headroom::HeadroomRunner;
 pub use surface::Surface;
-use surveyor::Surveyor;
 
-use acting::{Acting, Tidings, room};
+use operations::{BackgroundResult, OperationsDriver, room};
 
 use crate::{
-    app::{self, App, HORIZON, Request, commands, preview::Done, update},
+    app::{self, App, HORIZON, Reaction, commands, preview::PreviewResult, update},
     clock::Clock,
-    conduct::Errand,
     engine::{Effect, EffectId, Outcome},
-    executor::{Executor, Link, site::Site},
+    executor::{EffectExecutor, EffectLink, write_context::WriteContext},
     forecast::Forecast,
     k8s::{
         connect::Connection,
         feed::{FeedEvent, FeedKind},
         watch::{self, WatchOptions},
     },
+    operation::Request,
     time::Timestamp,
 };
 
@@ -79,7 +79,7 @@ pub struct Session {
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
     pub clock: Clock,
     /// Where plans are carried out; none where they cannot be.
-    pub site: Option<Site>,
+    pub site: Option<WriteContext>,
 }
 
 /// Messages of the watches that wait to be taken in. When it is full, the watches wait.
@@ -89,9 +89,9 @@ impl Session {
     /// Begins to watch a cluster, until `cancel` or the end of the session.
     pub fn begin(
         connection: &Connection,
-        options: app::Options,
+        options: app::AppOptions,
         no_pods: bool,
-        executor: Executor,
+        executor: EffectExecutor,
         clock: Clock,
         cancel: CancellationToken,
     ) -> Self {
@@ -99,7 +99,7 @@ impl Session {
         let Connection { version, request_timeout, .. } = *connection;
         let watch = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout };
         watch::spawn(connection.client.clone(), watch, clock, heard, cancel);
-        let Link { effects, outcomes } = executor.start();
+        let EffectLink { effects, outcomes } = executor.start();
         Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock, site: None }
     }
 }
@@ -192,12 +192,12 @@ struct Loop {
     next_tick: Instant,
     forecast: Option<JoinHandle<Forecast>>,
     forecast_begun: Instant,
-    plan: Option<JoinHandle<Done>>,
+    plan: Option<JoinHandle<PreviewResult>>,
     plan_begun: Instant,
     /// When the open plan may be worked out anew for nothing but changes of the cluster.
     next_plan: Instant,
-    surveyor: Surveyor,
-    acting: Acting,
+    surveyor: HeadroomRunner,
+    acting: OperationsDriver,
     /// When what is carried out may be shown what has changed.
     next_look: Instant,
 }
@@ -234,8 +234,8 @@ impl Loop {
             plan: None,
             plan_begun: now,
             next_plan: now,
-            surveyor: Surveyor::new(now),
-            acting: Acting::new(site),
+            surveyor: HeadroomRunner::new(now),
+            acting: OperationsDriver::new(site),
             next_look: now,
         }
     }
@@ -302,11 +302,11 @@ impl Loop {
             return Ok(Next::GoOn);
         };
         match update(&mut self.app, action, self.clock.now()) {
-            Request::Draw => {}
-            Request::Thaw(before) => let_go(before),
-            Request::Repaint => surface.repaint().map_err(RunError::Draw)?,
-            Request::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
-            Request::Quit => return Ok(Next::Leave),
+            Reaction::Draw => {}
+            Reaction::Thaw(before) => let_go(before),
+            Reaction::Repaint => surface.repaint().map_err(RunError::Draw)?,
+            Reaction::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
+            Reaction::Quit => return Ok(Next::Leave),
         }
         self.begin_plan();
         self.draw(surface)?;
@@ -406,7 +406,7 @@ impl Loop {
     }
 
     /// Takes in what the cluster could lose. The next tick shows it.
-    fn on_spare(&mut self, spare: Option<app::Spare>) {
+    fn on_spare(&mut self, spare: Option<app::HeadroomSnapshot>) {
         match spare {
             Some(spare) => self.app.surveyed(spare),
             None => {
@@ -473,7 +473,7 @@ impl Loop {
         self.plan = Some(tokio::task::spawn_blocking(move || job.work()));
     }
 
-    fn on_plan(&mut self, done: Option<Done>) {
+    fn on_plan(&mut self, done: Option<PreviewResult>) {
         self.next_plan = Instant::now() + FORECAST.max(self.plan_begun.elapsed() * COST);
         let now = self.clock.now();
         match done {
@@ -493,7 +493,7 @@ impl Loop {
 }
 
 impl Loop {
-    fn on_tidings(&mut self, tidings: Option<Tidings>) {
+    fn on_tidings(&mut self, tidings: Option<BackgroundResult>) {
         if let Some(told) = tidings.and_then(|tidings| self.acting.take_in(tidings)) {
             self.app.told(told, self.clock.now());
             self.changed();
@@ -501,7 +501,7 @@ impl Loop {
     }
 
     /// Sends an errand to whoever does it.
-    fn on_door(&mut self, door: Option<(String, mpsc::OwnedPermit<Errand>)>) {
+    fn on_door(&mut self, door: Option<(String, mpsc::OwnedPermit<Request>)>) {
         if let Some((plan, room)) = door
             && let Some(errand) = self.app.next_errand(&plan)
         {

@@ -15,16 +15,16 @@ use std::{
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
     cluster::{
-        CordonNote, DrainMark,
-        mark::{CORDON, DRAIN},
+        CordonNote, DrainClaim,
+        claim::{CORDON, DRAIN},
     },
     demo::{
-        api::{Answer, Fault, Options, Verb},
+        api::{ApiOptions, Fault, FaultAnswer, Verb},
         scenario::Scenario,
         world,
     },
     engine::{Origin, ServerVersion, Settings},
-    journal::{Journal, What, undertakings},
+    journal::{Journal, LineKind, undertakings},
     time::Timestamp,
 };
 use kube::{
@@ -88,7 +88,7 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_would_refuse_is_told_by_validating() {
     let site = Site::new().await;
-    site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     let output = site.run(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
     assert!(output.out.contains("not as planned") && output.out.contains("forbidden"), "{}", output.out);
@@ -182,7 +182,7 @@ async fn taints_and_labels_are_written_and_put_back_as_they_were() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_permitted_is_named_before_anything_is_written() {
     let site = Site::new().await;
-    site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     let output = site.act(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
     assert!(output.err.contains("create pods/eviction in "), "{}", output.err);
@@ -194,7 +194,9 @@ async fn what_is_not_permitted_is_named_before_anything_is_written() {
 async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
     let site = Site::new().await;
     // Not for good, so that an access review says yes.
-    site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Patch], "nodes").share(0.999_999));
+    site.server
+        .api
+        .inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Patch], "nodes").share(0.999_999));
     let output = site.act(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
     assert!(site.server.evictions().is_empty(), "{:?}", site.server.evictions());
@@ -228,7 +230,7 @@ async fn a_drain_without_its_flags_is_refused_with_the_flags_it_needs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_somebody_else_is_draining_is_left_alone() {
     let site = Site::new().await;
-    let mark = DrainMark { by: "bob@desk".into(), plan: "theirs".into(), renewed: site.now() };
+    let mark = DrainClaim { by: "bob@desk".into(), plan: "theirs".into(), renewed: site.now() };
     site.patch("general-1a-02", json!({"metadata": {"annotations": {DRAIN: mark.to_text()}}})).await;
     let output = site.act(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, MARKED);
@@ -244,7 +246,7 @@ async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
     assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
     let node = site.server.node("general-1a-02").await;
     assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN), "cordoned, and no mark is left");
-    site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     let journal = site.run(&["journal", "-o", "json"]).await.done();
     let journal: Value = serde_json::from_str(&journal).expect("JSON");
     assert_eq!(journal["undertakings"][0]["end"], json!("done"));
@@ -271,7 +273,7 @@ async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn evictions_that_are_never_answered_do_not_hold_a_drain_beyond_its_time() {
     let site = Site::new().await;
-    site.server.api.inject(Fault::always(Answer::Hang).on(&[Verb::Create], "pods/eviction"));
+    site.server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Create], "pods/eviction"));
     let begun = site.now();
     let line = [&drain(&["general-1a-02"])[..], &["--timeout=3s"]].concat();
     let output = site.act(&line).await;
@@ -283,7 +285,7 @@ async fn evictions_that_are_never_answered_do_not_hold_a_drain_beyond_its_time()
 async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
     let site = Site::new().await;
     site.server.api.inject(
-        Fault::always(Answer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Create], "pods/eviction"),
+        Fault::always(FaultAnswer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Create], "pods/eviction"),
     );
     let line = [&site.connection()[..], &drain(&["general-1a-02"]), &ENFORCE, &["-o", "json"]].concat();
     let child = site.shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
@@ -314,7 +316,7 @@ async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
 async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
     let site = Site::new().await;
     site.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
-    site.server.api.inject(Fault::always(Answer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
+    site.server.api.inject(Fault::always(FaultAnswer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
     let report = site.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule"]).await;
     assert_eq!(report["end"], json!("done"));
     let taints =
@@ -375,10 +377,10 @@ struct Site {
 
 impl Site {
     async fn new() -> Self {
-        let options = Options { log_entries: 1_000_000, ..Options::default() };
+        let options = ApiOptions { log_entries: 1_000_000, ..ApiOptions::default() };
         let (shell, server) = (Shell::new(), Server::start_at_speed(options, 20.0).await);
         let scenario = Scenario::named("healthy").expect("there is one");
-        let world = server.inhabit_as(&world::Options { scenario, ..world::Options::default() });
+        let world = server.inhabit_as(&world::WorldOptions { scenario, ..world::WorldOptions::default() });
         let kubeconfig = shell.kubeconfig(&server.url, json!({"token": "t"}));
         let site = Self { shell, server, kubeconfig, _world: world };
         site.until(|site| site.server.api.count("pods") > 150).await;
@@ -534,7 +536,7 @@ impl Site {
         if chance.u8(..4) > 0 {
             let has_begun = || {
                 let lines = self.journal().lines().expect("read");
-                lines.iter().any(|line| line.at >= begun && matches!(line.what, What::Began(_)))
+                lines.iter().any(|line| line.at >= begun && matches!(line.what, LineKind::Began(_)))
             };
             while !has_begun() {
                 tokio::time::sleep(Duration::from_millis(100)).await;

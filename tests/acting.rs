@@ -16,16 +16,16 @@ use crossterm::event::Event;
 use futures::channel::mpsc;
 use k8s_openapi::api::core::v1::Node;
 use kordon::{
-    app::{self, Duty, Facts, Mode},
-    cluster::mark::DRAIN,
+    app::{self, ConnectionInfo, ControllerRole, Mode},
+    cluster::claim::DRAIN,
     demo::{
-        api::{Answer, Fault, Options, Verb},
+        api::{ApiOptions, Fault, FaultAnswer, Verb},
         scenario::Scenario,
         world,
     },
     engine::{ServerVersion, Settings},
-    executor::{Executor, site},
-    journal::{Journal, Past, undertakings},
+    executor::{EffectExecutor, write_context},
+    journal::{Journal, JournaledOperation, undertakings},
     k8s::connect::{ConnectOptions, connect},
     run::{self, RunError, Session},
 };
@@ -192,7 +192,7 @@ async fn enforcing_ends_by_itself_and_what_runs_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_permissions_are_named_and_nothing_is_written() {
     let site = Site::new().await;
-    site.server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     site.at_the_desk(Mode::DryRun, async |desk| {
         desk.ready().await;
         desk.ask_to_drain().await;
@@ -360,10 +360,10 @@ struct Site {
 
 impl Site {
     async fn new() -> Self {
-        let options = Options { log_entries: 1_000_000, ..Options::default() };
+        let options = ApiOptions { log_entries: 1_000_000, ..ApiOptions::default() };
         let (shell, server) = (Shell::new(), Server::start_at_speed(options, 5.0).await);
         let scenario = Scenario::named("healthy").expect("there is one");
-        let world = server.inhabit_as(&world::Options { scenario, ..world::Options::default() });
+        let world = server.inhabit_as(&world::WorldOptions { scenario, ..world::WorldOptions::default() });
         let kubeconfig = shell.kubeconfig(&server.url, json!({"token": "t"}));
         let site = Self { shell, server, kubeconfig, _world: world };
         site.until(|site| site.server.api.count("pods") > 150).await;
@@ -375,16 +375,17 @@ impl Site {
         let options =
             ConnectOptions { kubeconfig: Some(self.kubeconfig.clone().into()), ..ConnectOptions::default() };
         let connection = connect(&options).await.expect("the demo answers");
-        let options = app::Options {
-            facts: Facts { context: connection.context.clone(), ..Facts::default() },
+        let options = app::AppOptions {
+            facts: ConnectionInfo { context: connection.context.clone(), ..ConnectionInfo::default() },
             settings: Settings::defaults(ServerVersion::new(1, 36)),
             mode,
-            duty: Duty::Shadow,
+            duty: ControllerRole::Shadow,
             themes: Vec::new(),
         };
         let clock = self.server.clock;
-        let mut session = Session::begin(&connection, options, false, Executor::Recorder, clock, cancel);
-        session.site = Some(site::Site::with(&connection, self.journal(), clock));
+        let mut session =
+            Session::begin(&connection, options, false, EffectExecutor::Recorder, clock, cancel);
+        session.site = Some(write_context::WriteContext::with(&connection, self.journal(), clock));
         session
     }
 
@@ -426,7 +427,7 @@ impl Site {
         Journal::within(&self.shell.home.path().join(".local/state/kordon/journal"), "here")
     }
 
-    fn pasts(&self) -> Vec<Past> {
+    fn pasts(&self) -> Vec<JournaledOperation> {
         undertakings(&self.journal().lines().expect("read"))
     }
 

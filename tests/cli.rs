@@ -5,7 +5,7 @@ mod program;
 
 use std::{fs, time::Duration};
 
-use kordon::demo::api::{Answer, Fault, Options, Verb};
+use kordon::demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
 use serde_json::{Value, json};
 
 use program::{Server, Shell, path};
@@ -74,8 +74,8 @@ async fn a_server_that_cannot_be_reached_is_named() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_given_up_in_time() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
-    server.api.inject(Fault::always(Answer::Hang));
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    server.api.inject(Fault::always(FaultAnswer::Hang));
     let line = ["status", "--server", &server.url, "--request-timeout", "1s"];
     let told = shell.refused(&line, NO_CONNECTION).await;
     assert!(told.contains("did not answer within 1 s") && told.contains("--request-timeout"), "{told}");
@@ -84,13 +84,13 @@ async fn a_server_that_does_not_answer_is_given_up_in_time() {
 #[tokio::test]
 async fn refused_credentials_and_missing_rights_are_told_apart() {
     let tokens = [("good".to_owned(), "alice".to_owned())].into();
-    let (shell, server) = (Shell::new(), Server::start(Options { tokens, ..Options::default() }).await);
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions { tokens, ..ApiOptions::default() }).await);
     let expired = shell.kubeconfig(&server.url, json!({"token": "expired"}));
     let told = shell.refused(&["status", "--kubeconfig", &expired], NO_CONNECTION).await;
     assert!(told.contains("401") && told.contains("log in again"), "{told}");
     assert!(!told.contains("expired\""), "the token is shown: {told}");
 
-    server.api.inject(Fault::always(Answer::Forbidden));
+    server.api.inject(Fault::always(FaultAnswer::Forbidden));
     let good = shell.kubeconfig(&server.url, json!({"token": "good"}));
     let told = shell.refused(&["status", "--kubeconfig", &good], NO_CONNECTION).await;
     assert!(told.contains("forbids") && told.contains("alice"), "{told}");
@@ -149,7 +149,7 @@ async fn the_dashboard_without_a_terminal_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_tells_of_every_node_in_every_format() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     server.govern().await;
     let file = shell.kubeconfig(&server.url, json!({"token": "t"}));
@@ -190,7 +190,7 @@ async fn status_tells_of_every_node_in_every_format() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     server.govern().await;
     let ask =
@@ -219,7 +219,7 @@ async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_without_a_controllers_lease_foretells_and_says_what_is_not_known() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     let json = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
     let json: Value = serde_json::from_str(&json).expect("JSON");
@@ -232,9 +232,9 @@ async fn status_without_a_controllers_lease_foretells_and_says_what_is_not_known
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_works_without_the_right_to_list_pods_and_says_so() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
-    server.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
     let out = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
     let json: Value = serde_json::from_str(&out).expect("JSON");
     let watches = json["watches"].as_array().expect("watches");
@@ -246,9 +246,9 @@ async fn status_works_without_the_right_to_list_pods_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_that_does_not_get_its_lists_in_time_names_them() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
-    server.api.inject(Fault::always(Answer::Hang).on(&[Verb::List, Verb::Watch], "pods"));
+    server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "pods"));
     let output = shell.run(&["status", "--server", &server.url, "--timeout", "8s"]).await;
     assert_eq!(output.code, TOO_SLOW, "{}", output.err);
     assert!(output.err.contains("pods") && output.err.contains("--timeout"), "{}", output.err);
@@ -257,8 +257,8 @@ async fn status_that_does_not_get_its_lists_in_time_names_them() {
 
 #[tokio::test]
 async fn status_gives_up_in_time_while_it_connects() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
-    server.api.inject(Fault::always(Answer::Hang));
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    server.api.inject(Fault::always(FaultAnswer::Hang));
     let plugin = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sleep",
         "args": ["600"], "interactiveMode": "Never"}});
     for user in [json!({}), plugin] {
@@ -273,7 +273,7 @@ async fn status_gives_up_in_time_while_it_connects() {
 
 #[tokio::test]
 async fn plans_are_worked_out_and_nothing_is_written() {
-    let (shell, server) = (Shell::new(), Server::start(Options::default()).await);
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     server.govern().await;
     let plan = async |words: &[&str], code: i32| {

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
-        Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, DrainMark, Event, IntOrPercent,
-        Key, Node, NodeName, Owner, OwnerKind, Phase, Pod, PodReady, Selector, Termination, Uid, Version,
-        Workload, WorkloadKind,
-    },
-    conduct::{
-        Breach, Conduct, End, Errand, Guards, NodePatch, NodeStage, Orders, Outcome, PodEnd, PodStage, Stop,
-        Task, drift,
+        Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, DrainClaim, IntOrPercent, Key,
+        Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Selector, Termination, Uid,
+        Version, Workload, WorkloadKind,
     },
     engine::ServerVersion,
-    plan::{Action, DrainOptions, Plan, Step, Usual},
+    operation::{
+        Breach, Guards, NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationEnd,
+        OperationOptions, PodEnd, PodProgressStage, Request, RequestKind, RequestOutcome, drift,
+    },
+    plan::{Action, DrainOptions, Plan, PlanStep, TypicalEnvironment},
     time::{Span, Timestamp},
 };
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn a_node_is_looked_at_and_cordoned_before_any_pod_is_asked_to_go() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Done), "{:?}", conduct.report());
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done), "{:?}", conduct.report());
     assert_eq!(bench.words(), ["look n1", "cordon n1", "evict a", "evict b", "list n1", "mark n1"]);
     assert!(bench.nodes["n1"].cordoned && bench.nodes["n1"].mark.is_none(), "cordoned, and the mark is off");
 }
@@ -34,10 +34,10 @@ fn a_node_is_looked_at_and_cordoned_before_any_pod_is_asked_to_go() {
 #[test]
 fn a_refused_cordon_stops_the_drain_before_any_pod_is_touched() {
     let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
-    bench.answer("cordon n2", Outcome::Forbidden("nodes \"n2\" is forbidden".into()));
+    bench.answer("cordon n2", RequestOutcome::Forbidden("nodes \"n2\" is forbidden".into()));
     let mut conduct = bench.drain(&["n1", "n2"], DrainOptions::default());
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Forbidden));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Forbidden));
     assert!(bench.words().iter().all(|word| !word.starts_with("evict")), "{:?}", bench.words());
     assert!(bench.nodes["n1"].mark.is_none(), "the mark of the node that was cordoned is taken off");
 }
@@ -46,11 +46,11 @@ fn a_refused_cordon_stops_the_drain_before_any_pod_is_touched() {
 fn an_exhausted_budget_is_asked_again_after_five_seconds_and_not_before() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
     for _ in 0..2 {
-        bench.answer("evict a", Outcome::BudgetExhausted("needs 2, has 2".into()));
+        bench.answer("evict a", RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
     }
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
     assert_eq!(bench.times("evict a"), [0, 5, 10]);
 }
 
@@ -59,7 +59,7 @@ fn a_budget_that_is_seen_to_have_room_wakes_as_many_pods_as_it_allows() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     bench.budget(1, 0);
     for pod in ["evict a", "evict b"] {
-        bench.answer(pod, Outcome::BudgetExhausted("needs 2, has 2".into()));
+        bench.answer(pod, RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
     }
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.step(&mut conduct);
@@ -68,7 +68,7 @@ fn a_budget_that_is_seen_to_have_room_wakes_as_many_pods_as_it_allows() {
     conduct.handle_change(&bench.cluster, bench.now);
     bench.run(&mut conduct);
     assert_eq!((bench.times("evict a"), bench.times("evict b")), (vec![0, 2], vec![0, 5]));
-    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn what_is_less_than_was_agreed_to_is_no_reason_to_ask_again() {
     let plan = |bench: &Bench| bench.plan(&["n1"], DrainOptions::default());
     let shown = plan(&bench);
     bench.evict("b", &"uid-b".into());
-    bench.apply(Change::Pod(Event::Deleted(Key::new("web", "c"))));
-    bench.apply(Change::Budget(Event::Deleted(Key::new("web", "budget"))));
+    bench.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "c"))));
+    bench.apply(Change::Budget(ObjectEvent::Deleted(Key::new("web", "budget"))));
     let newest = plan(&bench);
     assert_ne!(shown.pods, newest.pods);
     assert_eq!(drift::between(&shown, &newest), []);
@@ -123,11 +123,11 @@ fn what_is_less_than_was_agreed_to_is_no_reason_to_ask_again() {
 fn retry_after_is_obeyed_by_cause() {
     let ten = Some(Span::from_secs(10));
     let cases = [
-        (Outcome::BudgetStale { retry_after: ten, text: "still being processed".into() }, 10),
-        (Outcome::BudgetStale { retry_after: None, text: "still being processed".into() }, 10),
-        (Outcome::Overloaded { retry_after: Some(Span::from_secs(7)) }, 7),
-        (Outcome::NamespaceTerminating, 5),
-        (Outcome::NoAnswer, 1),
+        (RequestOutcome::BudgetStale { retry_after: ten, text: "still being processed".into() }, 10),
+        (RequestOutcome::BudgetStale { retry_after: None, text: "still being processed".into() }, 10),
+        (RequestOutcome::Overloaded { retry_after: Some(Span::from_secs(7)) }, 7),
+        (RequestOutcome::NamespaceTerminating, 5),
+        (RequestOutcome::NoAnswer, 1),
     ];
     for (outcome, wait) in cases {
         let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
@@ -135,19 +135,19 @@ fn retry_after_is_obeyed_by_cause() {
         let mut conduct = bench.drain(&["n1"], DrainOptions::default());
         bench.run(&mut conduct);
         assert_eq!(bench.times("evict a"), [0, wait], "{outcome:?}");
-        assert_eq!(conduct.ended(), Some(End::Done));
+        assert_eq!(conduct.ended(), Some(OperationEnd::Done));
     }
 }
 
 #[test]
 fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    bench.answer("evict a", Outcome::Refused("more than one PodDisruptionBudget".into()));
+    bench.answer("evict a", RequestOutcome::Refused("more than one PodDisruptionBudget".into()));
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Partly));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Partly));
     let report = conduct.report();
-    assert_eq!(report.nodes[0].stage, NodeStage::Stopped(Stop::PodsLeft { pods: 1 }));
+    assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::PodsLeft { pods: 1 }));
     assert!(bench.pods["b"].gone && !bench.pods["a"].gone);
 }
 
@@ -155,14 +155,14 @@ fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
 #[test]
 fn the_successor_of_a_pod_is_never_asked_to_go() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("evict a", Outcome::BudgetExhausted("no".into()));
+    bench.answer("evict a", RequestOutcome::BudgetExhausted("no".into()));
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.step(&mut conduct);
     bench.replace("a", "n2");
     conduct.handle_change(&bench.cluster, bench.now);
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Done));
-    assert_eq!(conduct.report().pods[0].stage, PodStage::Over(PodEnd::Replaced));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
+    assert_eq!(conduct.report().pods[0].stage, PodProgressStage::Over(PodEnd::Replaced));
     assert_eq!(bench.times("evict a"), [0]);
 }
 
@@ -173,7 +173,7 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.late = Some(("n1", "late"));
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
     assert_eq!(
         bench.words(),
         ["look n1", "cordon n1", "evict a", "list n1", "evict late", "list n1", "mark n1"]
@@ -187,7 +187,7 @@ fn what_the_list_shows_and_the_watch_does_not_is_never_called_drained() {
     let mut conduct = bench.drain(&["n1"], DrainOptions { timeout: secs(30), ..DrainOptions::default() });
     bench.ghost = Some("n1");
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::TimedOut));
+    assert_eq!(conduct.ended(), Some(OperationEnd::TimedOut));
     assert_eq!(bench.now, NOW + Span::from_secs(30));
 }
 
@@ -195,10 +195,10 @@ fn what_the_list_shows_and_the_watch_does_not_is_never_called_drained() {
 #[test]
 fn a_list_that_fails_proves_nothing_and_is_asked_for_again() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("list n1", Outcome::Failed("etcdserver: request timed out".into()));
+    bench.answer("list n1", RequestOutcome::Failed("etcdserver: request timed out".into()));
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.run(&mut conduct);
-    assert_eq!((conduct.ended(), bench.times("list n1")), (Some(End::Done), vec![0, 2]));
+    assert_eq!((conduct.ended(), bench.times("list n1")), (Some(OperationEnd::Done), vec![0, 2]));
 }
 
 #[test]
@@ -208,10 +208,14 @@ fn the_time_of_a_node_is_over_when_it_is_over_even_if_nothing_answers() {
     let options = DrainOptions { timeout: secs(7), ..DrainOptions::default() };
     let mut conduct = bench.drain(&["n1", "n2"], options);
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::TimedOut));
+    assert_eq!(conduct.ended(), Some(OperationEnd::TimedOut));
     let report = conduct.report();
-    assert_eq!(report.nodes[0].stage, NodeStage::Stopped(Stop::TimedOut));
-    assert_eq!(report.nodes[1].stage, NodeStage::Drained { stay: 0 }, "the next node has its own time");
+    assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::TimedOut));
+    assert_eq!(
+        report.nodes[1].stage,
+        NodeProgressStage::Drained { stay: 0 },
+        "the next node has its own time"
+    );
     assert_eq!(bench.times("evict b"), [7]);
 }
 
@@ -219,10 +223,10 @@ fn the_time_of_a_node_is_over_when_it_is_over_even_if_nothing_answers() {
 fn the_time_for_all_of_it_ends_all_of_it() {
     let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
     bench.hang = Some("evict a");
-    let orders = Orders { total_timeout: secs(9), ..orders() };
+    let orders = OperationOptions { total_timeout: secs(9), ..orders() };
     let mut conduct = bench.begin(&["n1", "n2"], DrainOptions::default(), orders);
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::TimedOut));
+    assert_eq!(conduct.ended(), Some(OperationEnd::TimedOut));
     assert!(bench.times("evict b").is_empty());
 }
 
@@ -234,7 +238,7 @@ fn as_many_nodes_at_a_time_as_asked_for_and_all_are_cordoned_first() {
     let options = DrainOptions { parallel: 2, ..DrainOptions::default() };
     let mut conduct = bench.drain(&["n1", "n2", "n3"], options);
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
     assert_eq!(
         (bench.times("evict a"), bench.times("evict b"), bench.times("evict c")),
         (vec![0], vec![0], vec![4])
@@ -248,7 +252,7 @@ fn as_many_nodes_at_a_time_as_asked_for_and_all_are_cordoned_first() {
 #[test]
 fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("evict a", Outcome::BudgetExhausted("no".into()));
+    bench.answer("evict a", RequestOutcome::BudgetExhausted("no".into()));
     let options = DrainOptions { timeout: secs(8), ..DrainOptions::default() };
     let mut conduct = bench.drain(&["n1"], options);
     bench.step(&mut conduct);
@@ -258,7 +262,7 @@ fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
     assert!(bench.words().iter().filter(|word| **word == "mark n1").count() >= 4, "marks are renewed");
     conduct.go_on(&bench.cluster, bench.now);
     bench.run(&mut conduct);
-    assert_eq!((conduct.ended(), bench.times("evict a")), (Some(End::Done), vec![0, 100]));
+    assert_eq!((conduct.ended(), bench.times("evict a")), (Some(OperationEnd::Done), vec![0, 100]));
 }
 
 #[test]
@@ -267,7 +271,7 @@ fn a_pod_whose_time_has_come_wakes_nobody_while_as_many_are_asked_as_may_be() {
     let pods: Vec<(&str, &str)> = names.iter().map(|name| ("n1", name.as_str())).collect();
     let mut bench = Bench::new(&["n1"], &pods);
     for name in &names {
-        bench.answer(&format!("evict {name}"), Outcome::BudgetExhausted("no".into()));
+        bench.answer(&format!("evict {name}"), RequestOutcome::BudgetExhausted("no".into()));
     }
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.step(&mut conduct);
@@ -281,14 +285,14 @@ fn a_pod_whose_time_has_come_wakes_nobody_while_as_many_are_asked_as_may_be() {
 #[test]
 fn a_pause_before_all_nodes_are_written_to_wakes_nobody() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("cordon n1", Outcome::Conflict);
+    bench.answer("cordon n1", RequestOutcome::Conflict);
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
     bench.step(&mut conduct);
     conduct.pause(bench.now);
     assert_eq!(conduct.poll_timeout(), None);
     conduct.go_on(&bench.cluster, bench.now);
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
 }
 
 #[test]
@@ -305,24 +309,24 @@ fn a_cancel_begins_nothing_more_and_takes_the_marks_off() {
     conduct.cancel(&bench.cluster, bench.now);
     bench.run(&mut conduct);
     let after = bench.words().iter().filter(|word| word.starts_with("evict")).count();
-    assert_eq!((conduct.ended(), after), (Some(End::Cancelled), before));
+    assert_eq!((conduct.ended(), after), (Some(OperationEnd::Cancelled), before));
     assert!(bench.nodes["n1"].mark.is_none() && bench.nodes["n1"].cordoned);
 }
 
 #[test]
 fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_taken_over() {
-    let mark = |renewed| DrainMark { by: "bob".into(), plan: "other".into(), renewed };
+    let mark = |renewed| DrainClaim { by: "bob".into(), plan: "other".into(), renewed };
     let run = |renewed, take_over| {
         let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
         bench.nodes.get_mut("n1").expect("there").mark = Some(mark(renewed));
-        let orders = Orders { take_over, ..orders() };
+        let orders = OperationOptions { take_over, ..orders() };
         let mut conduct = bench.begin(&["n1"], DrainOptions::default(), orders);
         bench.run(&mut conduct);
         (conduct.ended(), bench.nodes["n1"].cordoned)
     };
-    assert_eq!(run(NOW - Span::from_secs(30), false), (Some(End::Marked), false));
-    assert_eq!(run(NOW - Span::from_secs(300), false), (Some(End::Done), true));
-    assert_eq!(run(NOW - Span::from_secs(30), true), (Some(End::Done), true));
+    assert_eq!(run(NOW - Span::from_secs(30), false), (Some(OperationEnd::Marked), false));
+    assert_eq!(run(NOW - Span::from_secs(300), false), (Some(OperationEnd::Done), true));
+    assert_eq!(run(NOW - Span::from_secs(30), true), (Some(OperationEnd::Done), true));
 }
 
 #[test]
@@ -338,27 +342,32 @@ fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
         conduct.report().nodes[0].stage.clone()
     };
     let taken = stop_after(|node| {
-        node.mark = Some(DrainMark { by: "bob".into(), plan: "other".into(), renewed: NOW });
+        node.mark = Some(DrainClaim { by: "bob".into(), plan: "other".into(), renewed: NOW });
     });
-    assert!(matches!(taken, NodeStage::Stopped(Stop::Marked { .. })), "{taken:?}");
-    assert_eq!(stop_after(|node| node.cordoned = false), NodeStage::Stopped(Stop::Uncordoned));
+    assert!(matches!(taken, NodeProgressStage::Stopped(NodeIncomplete::Marked { .. })), "{taken:?}");
+    assert_eq!(
+        stop_after(|node| node.cordoned = false),
+        NodeProgressStage::Stopped(NodeIncomplete::Uncordoned)
+    );
 }
 
 #[test]
 fn of_two_that_begin_at_once_one_sees_the_other() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
     bench.linger = Span::from_secs(30);
-    let mut first = bench.begin(&["n1"], DrainOptions::default(), Orders { plan: "one".into(), ..orders() });
-    let mut second = bench.begin(&["n1"], DrainOptions::default(), Orders { plan: "two".into(), ..orders() });
+    let mut first =
+        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { plan: "one".into(), ..orders() });
+    let mut second =
+        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { plan: "two".into(), ..orders() });
     // Both look, then both write: the second write finds the node newer than it was seen.
     bench.carry_out_one(&mut first);
     bench.carry_out_one(&mut second);
     bench.carry_out_one(&mut first);
     bench.carry_out_one(&mut second);
     bench.run(&mut second);
-    assert_eq!(second.ended(), Some(End::Marked));
+    assert_eq!(second.ended(), Some(OperationEnd::Marked));
     bench.run(&mut first);
-    assert_eq!((first.ended(), bench.times("evict a").len()), (Some(End::Done), 1));
+    assert_eq!((first.ended(), bench.times("evict a").len()), (Some(OperationEnd::Done), 1));
 }
 
 #[test]
@@ -368,10 +377,10 @@ fn a_dry_run_takes_everything_down_and_ends() {
     let mut asked = Vec::new();
     while let Some(errand) = conduct.poll_errand() {
         asked.push(word(&errand.task));
-        conduct.handle_outcome(&bench.cluster, errand.id, Outcome::Recorded, NOW);
+        conduct.handle_outcome(&bench.cluster, errand.id, RequestOutcome::Recorded, NOW);
     }
     assert_eq!(asked, ["look n1", "cordon n1", "evict a", "evict b"]);
-    assert_eq!(conduct.ended(), Some(End::Recorded));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Recorded));
 }
 
 /// 69
@@ -386,10 +395,10 @@ fn a_finished_undertaking_that_is_resumed_does_nothing_twice() {
     // The process dies here: one pod was evicted, one was not.
     drop(conduct);
     let pods = bench.pods.iter().map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
-    let past = kordon::conduct::Past { cordoned: [NodeName::from("n1")].into(), pods };
-    let mut conduct = bench.begin(&["n1"], DrainOptions::default(), Orders { past, ..orders() });
+    let past = kordon::operation::PriorRun { cordoned: [NodeName::from("n1")].into(), pods };
+    let mut conduct = bench.begin(&["n1"], DrainOptions::default(), OperationOptions { past, ..orders() });
     bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(End::Done));
+    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
     assert_eq!((bench.times("evict a").len(), bench.times("evict b").len()), (1, 1));
 }
 
@@ -429,7 +438,7 @@ proptest! {
         }
         prop_assert!(!bench.evicted_uncordoned, "a pod went before every node was cordoned");
         for node in conduct.report().nodes {
-            if matches!(node.stage, NodeStage::Drained { .. }) {
+            if matches!(node.stage, NodeProgressStage::Drained { .. }) {
                 let left = bench.pods.values().any(|pod| pod.node == *node.node && !pod.gone);
                 prop_assert!(!left, "{} is called drained and is not empty", node.node);
             }
@@ -444,7 +453,7 @@ struct Bench {
     nodes: BTreeMap<String, FakeNode>,
     pods: BTreeMap<String, FakePod>,
     asked: Vec<(Timestamp, String)>,
-    answers: Vec<(String, Outcome)>,
+    answers: Vec<(String, RequestOutcome)>,
     evicted: Vec<Uid>,
     evicted_uncordoned: bool,
     /// How long a pod takes to end.
@@ -463,7 +472,7 @@ struct Bench {
 struct FakeNode {
     version: u64,
     cordoned: bool,
-    mark: Option<DrainMark>,
+    mark: Option<DrainClaim>,
 }
 
 #[derive(Clone)]
@@ -492,23 +501,23 @@ impl Bench {
             troubles: Vec::new(),
         };
         for kind in WorkloadKind::ALL {
-            bench.apply(Change::Workload(kind, Event::ListBegun));
-            bench.apply(Change::Workload(kind, Event::ListDone));
+            bench.apply(Change::Workload(kind, ObjectEvent::ListBegun));
+            bench.apply(Change::Workload(kind, ObjectEvent::ListDone));
         }
         for change in [
-            Change::Node(Event::ListBegun),
-            Change::Node(Event::ListDone),
-            Change::Pod(Event::ListBegun),
-            Change::Pod(Event::ListDone),
-            Change::Budget(Event::ListBegun),
-            Change::Budget(Event::ListDone),
+            Change::Node(ObjectEvent::ListBegun),
+            Change::Node(ObjectEvent::ListDone),
+            Change::Pod(ObjectEvent::ListBegun),
+            Change::Pod(ObjectEvent::ListDone),
+            Change::Budget(ObjectEvent::ListBegun),
+            Change::Budget(ObjectEvent::ListDone),
         ] {
             bench.apply(change);
         }
-        bench.apply(Change::Workload(WorkloadKind::ReplicaSet, Event::Applied(replica_set())));
+        bench.apply(Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(replica_set())));
         for node in nodes {
             bench.nodes.insert((*node).into(), FakeNode { version: 1, ..FakeNode::default() });
-            bench.apply(Change::Node(Event::Applied(ready_node(node))));
+            bench.apply(Change::Node(ObjectEvent::Applied(ready_node(node))));
         }
         for (node, pod) in pods {
             bench.create(pod, node, &format!("uid-{pod}"));
@@ -516,30 +525,30 @@ impl Bench {
         bench
     }
 
-    fn drain(&self, nodes: &[&str], options: DrainOptions) -> Conduct {
+    fn drain(&self, nodes: &[&str], options: DrainOptions) -> Operation {
         self.begin(nodes, options, orders())
     }
 
-    fn begin(&self, nodes: &[&str], options: DrainOptions, orders: Orders) -> Conduct {
+    fn begin(&self, nodes: &[&str], options: DrainOptions, orders: OperationOptions) -> Operation {
         let plan = self.plan(nodes, options);
-        Conduct::begin(&plan, orders, &self.cluster, self.now)
+        Operation::begin(&plan, orders, &self.cluster, self.now)
     }
 
     fn plan(&self, nodes: &[&str], options: DrainOptions) -> Plan {
         let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
-        let usual = Usual { cluster: &self.cluster, now: self.now };
+        let usual = TypicalEnvironment { cluster: &self.cluster, now: self.now };
         let version = ServerVersion::new(1, 36);
         let plan = Plan::new(Action::Drain { nodes, options }, &self.cluster, &usual, version, self.now);
         plan.expect("a plan")
     }
 
     /// Answers the next request for this with that, once.
-    fn answer(&mut self, word: &str, outcome: Outcome) {
+    fn answer(&mut self, word: &str, outcome: RequestOutcome) {
         self.answers.push((word.into(), outcome));
     }
 
     /// Runs until it is over, or for an hour.
-    fn run(&mut self, conduct: &mut Conduct) {
+    fn run(&mut self, conduct: &mut Operation) {
         let end = self.now + Span::from_secs(3600);
         while conduct.ended().is_none() && self.now < end {
             self.step(conduct);
@@ -549,7 +558,7 @@ impl Bench {
         }
     }
 
-    fn advance(&mut self, conduct: &mut Conduct, span: Span) {
+    fn advance(&mut self, conduct: &mut Operation, span: Span) {
         let end = self.now + span;
         while self.now < end && conduct.ended().is_none() {
             self.wait(conduct, end);
@@ -558,7 +567,7 @@ impl Bench {
     }
 
     /// Lets time pass until something is due.
-    fn wait(&mut self, conduct: &mut Conduct, end: Timestamp) {
+    fn wait(&mut self, conduct: &mut Operation, end: Timestamp) {
         let ends = self.pods.values().filter(|pod| !pod.gone).filter_map(|pod| pod.ends).min();
         let due = conduct.poll_timeout().into_iter().chain(ends).min().unwrap_or(end).min(end);
         assert!(due >= self.now, "{due} is over");
@@ -576,7 +585,7 @@ impl Bench {
             let pod = self.pods.get_mut(&name).expect("there");
             pod.gone = true;
             let node = pod.node.clone();
-            self.apply(Change::Pod(Event::Deleted(Key::new("web", &name))));
+            self.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", &name))));
             if let Some((at, late)) = self.late.filter(|(at, _)| *at == node) {
                 self.late = None;
                 self.create(late, at, "uid-late");
@@ -585,11 +594,11 @@ impl Bench {
     }
 
     /// Carries out all that is asked for at this instant.
-    fn step(&mut self, conduct: &mut Conduct) {
+    fn step(&mut self, conduct: &mut Operation) {
         while self.carry_out_one(conduct) {}
     }
 
-    fn carry_out_one(&mut self, conduct: &mut Conduct) -> bool {
+    fn carry_out_one(&mut self, conduct: &mut Operation) -> bool {
         while conduct.poll_notice().is_some() {}
         let Some(errand) = conduct.poll_errand() else { return false };
         let word = word(&errand.task);
@@ -603,29 +612,29 @@ impl Bench {
         true
     }
 
-    fn outcome(&mut self, word: &str, errand: &Errand) -> Outcome {
+    fn outcome(&mut self, word: &str, errand: &Request) -> RequestOutcome {
         if let Some(place) = self.answers.iter().position(|(asked, _)| asked == word) {
             return self.answers.remove(place).1;
         }
         match self.troubles.pop() {
-            Some(1) => return Outcome::Failed("etcdserver: leader changed".into()),
-            Some(2) => return Outcome::Overloaded { retry_after: Some(Span::from_secs(1)) },
-            Some(3) => return Outcome::Unreachable("connection refused".into()),
-            Some(4) => return Outcome::Conflict,
+            Some(1) => return RequestOutcome::Failed("etcdserver: leader changed".into()),
+            Some(2) => return RequestOutcome::Overloaded { retry_after: Some(Span::from_secs(1)) },
+            Some(3) => return RequestOutcome::Unreachable("connection refused".into()),
+            Some(4) => return RequestOutcome::Conflict,
             // Done, but nobody hears of it.
             Some(5) => {
                 self.serve(&errand.task);
-                return Outcome::NoAnswer;
+                return RequestOutcome::NoAnswer;
             }
-            Some(6) => return Outcome::NoAnswer,
+            Some(6) => return RequestOutcome::NoAnswer,
             _ => {}
         }
         self.serve(&errand.task)
     }
 
-    fn serve(&mut self, task: &Task) -> Outcome {
+    fn serve(&mut self, task: &RequestKind) -> RequestOutcome {
         match task {
-            Task::LookAtNode { node } => {
+            RequestKind::LookAtNode { node } => {
                 let fake = &self.nodes[&**node];
                 let seen = Node {
                     version: Version(fake.version),
@@ -633,55 +642,55 @@ impl Bench {
                     drain_mark: fake.mark.clone().map(Into::into),
                     ..ready_node(node)
                 };
-                Outcome::Node(Box::new(seen))
+                RequestOutcome::Node(Box::new(seen))
             }
-            Task::ListPods { node } => {
+            RequestKind::ListPods { node } => {
                 let on = self.pods.iter().filter(|(_, pod)| !pod.gone && *pod.node == **node);
                 let mut found: Vec<(Key, Uid)> =
                     on.map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
                 if self.ghost == Some(&**node) {
                     found.push((Key::new("web", "ghost"), "uid-ghost".into()));
                 }
-                Outcome::Pods(found)
+                RequestOutcome::Pods(found)
             }
-            Task::Patch(patch) => self.patch(patch),
-            Task::Write(Step::Evict { pod, uid, .. }) => self.evict(&pod.name, uid),
-            Task::Write(other) => panic!("a drain asks for {other:?}"),
+            RequestKind::Patch(patch) => self.patch(patch),
+            RequestKind::Write(PlanStep::Evict { pod, uid, .. }) => self.evict(&pod.name, uid),
+            RequestKind::Write(other) => panic!("a drain asks for {other:?}"),
         }
     }
 
-    fn patch(&mut self, patch: &NodePatch) -> Outcome {
+    fn patch(&mut self, patch: &NodePatch) -> RequestOutcome {
         let node = self.nodes.get_mut(&*patch.node).expect("there");
         if patch.version.is_some_and(|version| version.0 != node.version) {
-            return Outcome::Conflict;
+            return RequestOutcome::Conflict;
         }
         node.version += 1;
         node.cordoned = patch.unschedulable.unwrap_or(node.cordoned);
-        for (_, text) in patch.notes.iter().filter(|(key, _)| *key == kordon::cluster::mark::DRAIN) {
-            node.mark = text.as_deref().and_then(DrainMark::parse);
+        for (_, text) in patch.notes.iter().filter(|(key, _)| *key == kordon::cluster::claim::DRAIN) {
+            node.mark = text.as_deref().and_then(DrainClaim::parse);
         }
-        Outcome::Done
+        RequestOutcome::Done
     }
 
-    fn evict(&mut self, name: &str, uid: &Uid) -> Outcome {
+    fn evict(&mut self, name: &str, uid: &Uid) -> RequestOutcome {
         self.evicted_uncordoned |= self.nodes.values().any(|node| !node.cordoned);
-        let Some(pod) = self.pods.get_mut(name).filter(|pod| !pod.gone) else { return Outcome::Gone };
+        let Some(pod) = self.pods.get_mut(name).filter(|pod| !pod.gone) else { return RequestOutcome::Gone };
         if pod.uid != *uid {
-            return Outcome::OtherObject;
+            return RequestOutcome::OtherObject;
         }
         self.evicted.push(uid.clone());
         pod.ends = Some(self.now + self.linger);
         let (node, deadline) = (pod.node.clone(), self.now + Span::from_secs(30));
         let termination = Some(Termination { deadline, grace: Span::from_secs(30) });
         let pod = Pod { termination, ..running_pod(name, &node, uid.clone()) };
-        self.apply(Change::Pod(Event::Applied(pod)));
-        Outcome::Done
+        self.apply(Change::Pod(ObjectEvent::Applied(pod)));
+        RequestOutcome::Done
     }
 
     fn create(&mut self, name: &str, node: &str, uid: &str) {
         let pod = FakePod { node: node.into(), uid: uid.into(), ends: None, gone: false };
         self.pods.insert(name.into(), pod);
-        self.apply(Change::Pod(Event::Applied(running_pod(name, node, uid.into()))));
+        self.apply(Change::Pod(ObjectEvent::Applied(running_pod(name, node, uid.into()))));
     }
 
     /// A budget over all pods, in this version and with so much room.
@@ -701,7 +710,7 @@ impl Bench {
             status,
             ..Budget::default()
         };
-        self.apply(Change::Budget(Event::Applied(budget)));
+        self.apply(Change::Budget(ObjectEvent::Applied(budget)));
     }
 
     /// The pod is gone, and one of its name has come elsewhere.
@@ -724,18 +733,20 @@ impl Bench {
 }
 
 /// What is asked, in two words.
-fn word(task: &Task) -> String {
+fn word(task: &RequestKind) -> String {
     match task {
-        Task::LookAtNode { node } => format!("look {node}"),
-        Task::ListPods { node } => format!("list {node}"),
-        Task::Patch(patch) => format!("{task} {}", patch.node),
-        Task::Write(Step::Evict { pod, .. } | Step::Delete { pod, .. }) => format!("{task} {}", pod.name),
-        Task::Write(_) => task.to_string(),
+        RequestKind::LookAtNode { node } => format!("look {node}"),
+        RequestKind::ListPods { node } => format!("list {node}"),
+        RequestKind::Patch(patch) => format!("{task} {}", patch.node),
+        RequestKind::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => {
+            format!("{task} {}", pod.name)
+        }
+        RequestKind::Write(_) => task.to_string(),
     }
 }
 
-fn orders() -> Orders {
-    Orders { plan: "p1".into(), by: "alice".into(), ..Orders::default() }
+fn orders() -> OperationOptions {
+    OperationOptions { plan: "p1".into(), by: "alice".into(), ..OperationOptions::default() }
 }
 
 fn secs(secs: i64) -> Option<Span> {

@@ -6,12 +6,12 @@ mod sim;
 
 use kordon::{
     cluster::{
-        Change, Event, Key, Node, NodeName, Phase, Pod, Taint, TaintEffect, Termination, Uid, Version,
+        Change, Key, Node, NodeName, ObjectEvent, Phase, Pod, Taint, TaintEffect, Termination, Uid, Version,
     },
     engine::{
-        Deletion, Due, EvictionStatus, NodeHealth, Origin, Outcome, ServerVersion, Settings, Stage, Write,
+        Deletion, Due, EvictionStatus, NodeStage, NodeView, Origin, Outcome, ServerVersion, Settings, Write,
     },
-    forecast::{Forecast, What},
+    forecast::{Forecast, ForecastKind},
     time::{Span, Timestamp},
 };
 use sim::Sim;
@@ -43,7 +43,7 @@ fn peaceful(settings: &Settings) -> Sim {
     sim
 }
 
-fn health(sim: &Sim, node: &str) -> NodeHealth {
+fn health(sim: &Sim, node: &str) -> NodeView {
     let node = sim.cluster.node(&node.into()).expect("a node of ours");
     sim.controller.as_ref().expect("started").health(node).expect("known")
 }
@@ -75,7 +75,7 @@ fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_ev
     let Due::At { at: foretold, .. } = due.due else { panic!("{due:?}") };
     assert!(at.since(foretold) < Span::from_secs(1), "told {foretold:?}, was {at:?}");
     assert_eq!(health(&sim, "n0").eviction, Some(EvictionStatus::Evicted));
-    assert_eq!(health(&sim, "n0").stage, Stage::Evicted);
+    assert_eq!(health(&sim, "n0").stage, NodeStage::Evicted);
     assert!(
         sim.cluster
             .nodes()
@@ -190,7 +190,7 @@ fn a_legacy_shadow_lets_a_node_wait_again_where_another_of_its_zone_came_first()
     let mut lost = (**sim.cluster.pod(&Key::new("default", pod)).expect("added")).clone();
     lost.reason = "NodeLost".into();
     lost.version = Version(1 << 40);
-    sim.tell(Change::Pod(Event::Applied(lost)));
+    sim.tell(Change::Pod(ObjectEvent::Applied(lost)));
     assert_eq!(told(&sim, other), Some(EvictionStatus::Evicted));
     assert_eq!(told(&sim, expected), Some(EvictionStatus::ToBeEvicted));
 }
@@ -198,13 +198,13 @@ fn a_legacy_shadow_lets_a_node_wait_again_where_another_of_its_zone_came_first()
 #[test]
 fn the_forecast_goes_on_when_a_node_object_is_removed_and_comes_true() {
     let mut sim = peaceful(&settings(36, &[]));
-    sim.tell(Change::Node(Event::Deleted("n0".into())));
+    sim.tell(Change::Node(ObjectEvent::Deleted("n0".into())));
     let removed = sim.now;
     sim.run(Span::from_secs(1));
     let controller = sim.controller.as_ref().expect("started");
     let forecast = Forecast::run(controller, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120));
     let foretold = forecast.steps.iter().find_map(|step| match &step.what {
-        What::Removed { pod, .. } => Some((pod.name.to_string(), step.at)),
+        ForecastKind::Removed { pod, .. } => Some((pod.name.to_string(), step.at)),
         _ => None,
     });
     sim.run(Span::from_secs(119));
@@ -222,9 +222,9 @@ fn the_forecast_goes_on_when_a_node_object_is_removed_and_comes_true() {
 fn a_node_back_within_the_quarantine_keeps_its_pods() {
     let mut sim = peaceful(&settings(36, &[]));
     let node = (**sim.cluster.node(&"n0".into()).expect("added")).clone();
-    sim.tell(Change::Node(Event::Deleted("n0".into())));
+    sim.tell(Change::Node(ObjectEvent::Deleted("n0".into())));
     sim.run(Span::from_secs(35));
-    sim.tell(Change::Node(Event::Applied(Node { version: Version(1 << 40), ..node })));
+    sim.tell(Change::Node(ObjectEvent::Applied(Node { version: Version(1 << 40), ..node })));
     sim.wake("n0");
     sim.run(Span::from_secs(300));
     assert_eq!(deletions(&sim), []);
@@ -242,7 +242,7 @@ fn terminating_pods_of_a_node_out_of_service_are_removed_and_the_others_are_not(
     let mark = Taint { key: "node.kubernetes.io/out-of-service".into(), ..Taint::default() };
     node.taints = node.taints.iter().cloned().chain([mark]).collect();
     node.version = Version(1 << 40);
-    sim.tell(Change::Node(Event::Applied(node)));
+    sim.tell(Change::Node(ObjectEvent::Applied(node)));
     sim.run(Span::from_secs(21));
     assert!(sim.cluster.pod(&evicted.key).is_none());
     assert!(sim.cluster.pod(&Key::new("default", "stays")).is_some());
@@ -269,7 +269,7 @@ fn finished_pods_beyond_the_threshold_and_unscheduled_terminating_ones_are_colle
     let finished = [("old", 30), ("older", 40), ("new", 10)];
     let finished = finished.map(|(name, age)| pod(name, Phase::Succeeded, age));
     for pod in finished.into_iter().chain([evicted, never]) {
-        sim.tell(Change::Pod(Event::Applied(pod)));
+        sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
     }
     sim.run(Span::from_secs(21));
     let mut names: Vec<String> = deletions(&sim).into_iter().map(|(pod, ..)| pod).collect();
@@ -282,7 +282,7 @@ fn finished_pods_beyond_the_threshold_and_unscheduled_terminating_ones_are_colle
 #[test]
 fn without_the_collector_nothing_is_collected() {
     let mut sim = peaceful(&settings(36, &[("controllers", "*,-podgc")]));
-    sim.tell(Change::Node(Event::Deleted("n0".into())));
+    sim.tell(Change::Node(ObjectEvent::Deleted("n0".into())));
     sim.run(HOUR);
     assert_eq!(deletions(&sim), []);
 }

@@ -14,7 +14,7 @@ use kordon::{
     clock::Clock,
     cluster::{Change, LeaderLease, Lease},
     engine::{Effect, EffectId, Outcome, Write},
-    executor::Executor,
+    executor::EffectExecutor,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     run::{self, RunError, Session},
     time::{Span, Timestamp},
@@ -97,7 +97,7 @@ async fn data_is_drawn_at_most_thirty_times_a_second_and_a_key_at_once() {
 #[tokio::test(start_paused = true)]
 async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
     let mut bench = Bench::new(Story::well().app);
-    let link = Executor::Recorder.start();
+    let link = EffectExecutor::Recorder.start();
     (bench.effects, bench.outcomes) = (link.effects, Some(link.outcomes));
     bench
         .while_running(async |bench| {
@@ -311,7 +311,8 @@ impl Bench {
             renewed: Some(self.clock.now()),
             duration: Some(Span::from_secs(40)),
         };
-        self.tell(FeedEvent::Changes(vec![Change::Lease(kordon::cluster::Event::Applied(lease))])).await;
+        self.tell(FeedEvent::Changes(vec![Change::Lease(kordon::cluster::ObjectEvent::Applied(lease))]))
+            .await;
     }
 
     async fn lead(&self) {

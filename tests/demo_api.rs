@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kordon::{
     clock::Clock,
-    demo::api::{Answer, Api, Fault, Options, Verb},
+    demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
     time::Timestamp,
 };
 use kube::{
@@ -46,7 +46,7 @@ async fn objects_are_created_read_changed_and_deleted() {
 async fn the_same_seed_gives_the_same_uids_and_generated_names() {
     let mut seen = Vec::new();
     for seed in [1, 1, 2] {
-        let api = server_with(Options { seed, ..Options::default() });
+        let api = server_with(ApiOptions { seed, ..ApiOptions::default() });
         let mut wanted = bare_pod("");
         wanted["metadata"] = json!({"generateName": "web-"});
         let pod = send(&api, "POST", PODS, "application/json", &wanted).await.expect("created");
@@ -604,7 +604,7 @@ async fn a_watcher_follows_with_streaming_lists_and_with_paged_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_streaming_lists_refuses_them() {
-    let api = server_with(Options { streaming_lists: false, ..Options::default() });
+    let api = server_with(ApiOptions { streaming_lists: false, ..ApiOptions::default() });
     let mut events = follow(&api, watcher::Config::default().streaming_lists());
     let refused = loop {
         match events.next().await.expect("no end") {
@@ -658,7 +658,7 @@ async fn a_watch_from_a_forgotten_version_gets_410_inside_the_stream() {
 
 #[tokio::test(start_paused = true)]
 async fn history_is_bounded() {
-    let api = server_with(Options { history_bytes: 20_000, ..Options::default() });
+    let api = server_with(ApiOptions { history_bytes: 20_000, ..ApiOptions::default() });
     let begin = api.revision();
     for i in 0..100 {
         api.load("pods", pod(&format!("p{i}")));
@@ -675,7 +675,7 @@ async fn history_is_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_that_does_not_read_is_told_410_and_holds_nothing_up() {
-    let api = server_with(Options { history_bytes: 20_000, ..Options::default() });
+    let api = server_with(ApiOptions { history_bytes: 20_000, ..ApiOptions::default() });
     let pods: Objects<Pod> = Objects::all(api.client());
     let mut slow =
         pods.watch(&WatchParams::default(), &api.revision().to_string()).await.expect("200").boxed();
@@ -751,7 +751,7 @@ async fn a_stalled_watch_says_nothing_and_then_all_of_it() {
 async fn a_missing_right_is_refused_and_told_by_an_access_review() {
     let api = server();
     api.load("pods", pod("p"));
-    api.inject(Fault::always(Answer::Forbidden).of_user("jane").on(&[Verb::Create], "pods/eviction"));
+    api.inject(Fault::always(FaultAnswer::Forbidden).of_user("jane").on(&[Verb::Create], "pods/eviction"));
     let review = |client: kube::Client, subresource: &'static str| async move {
         let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {"verb": "create", "resource": "pods", "subresource": subresource}}});
@@ -779,7 +779,7 @@ async fn a_missing_right_is_refused_and_told_by_an_access_review() {
 #[tokio::test(start_paused = true)]
 async fn a_share_of_requests_can_fail() {
     let api = server();
-    api.inject(Fault::always(Answer::InternalError).on(&[Verb::List], "nodes").share(0.25));
+    api.inject(Fault::always(FaultAnswer::InternalError).on(&[Verb::List], "nodes").share(0.25));
     let nodes: Objects<Node> = Objects::all(api.client());
     let mut failed = 0;
     for _ in 0..400 {
@@ -793,8 +793,8 @@ async fn a_share_of_requests_can_fail() {
 #[tokio::test(start_paused = true)]
 async fn an_overloaded_server_answers_429_without_a_status_and_a_hung_one_not_at_all() {
     let api = server();
-    api.inject(Fault::always(Answer::Overloaded { retry_after_secs: 3 }).on(&[], "nodes"));
-    api.inject(Fault::always(Answer::Hang).on(&[Verb::Get], "pods"));
+    api.inject(Fault::always(FaultAnswer::Overloaded { retry_after_secs: 3 }).on(&[], "nodes"));
+    api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Get], "pods"));
     let overloaded = read(&api, "/api/v1/nodes").await.expect_err("overloaded");
     assert_eq!((overloaded.code, overloaded.details), (429, None));
     let hung =
@@ -824,7 +824,7 @@ async fn a_server_that_is_down_loses_no_objects_and_watchers_come_back() {
 
 #[tokio::test(start_paused = true)]
 async fn times_on_objects_are_those_of_the_given_clock() {
-    let api = Api::new(Clock::new(Timestamp::from_secs(1_800_000_000), 60.0), Options::default());
+    let api = Api::new(Clock::new(Timestamp::from_secs(1_800_000_000), 60.0), ApiOptions::default());
     tokio::time::sleep(Duration::from_secs(10)).await;
     let made = post(&api, PODS, &bare_pod("p")).await.expect("created");
     assert_eq!(made["metadata"]["creationTimestamp"], Timestamp::from_secs(1_800_000_600).to_time());
@@ -834,7 +834,7 @@ async fn times_on_objects_are_those_of_the_given_clock() {
 
 #[tokio::test]
 async fn plain_http_works_and_carries_the_clocks_date() {
-    let (api, address, stop) = serve(Options::default()).await;
+    let (api, address, stop) = serve(ApiOptions::default()).await;
     api.load("pods", pod("p"));
     let answer = http(address, "GET /api/v1/namespaces/default/pods/p HTTP/1.1", "").await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -863,7 +863,7 @@ async fn plain_http_works_and_carries_the_clocks_date() {
 
 #[tokio::test]
 async fn a_real_client_over_http_lists_and_watches() {
-    let (api, address, stop) = serve(Options::default()).await;
+    let (api, address, stop) = serve(ApiOptions::default()).await;
     for i in 0..300 {
         api.load("pods", pod(&format!("p{i:03}")));
     }
@@ -889,7 +889,7 @@ async fn a_real_client_over_http_lists_and_watches() {
 #[tokio::test]
 async fn tokens_are_asked_for_where_there_are_any() {
     let tokens = BTreeMap::from([("secret".to_owned(), "jane".to_owned())]);
-    let (api, address, stop) = serve(Options { tokens, ..Options::default() }).await;
+    let (api, address, stop) = serve(ApiOptions { tokens, ..ApiOptions::default() }).await;
     let answer = http(address, "GET /api/v1/nodes HTTP/1.1", "").await;
     assert!(answer.starts_with("HTTP/1.1 401") && answer.contains(r#""reason":"Unauthorized""#), "{answer}");
     let answer = http(address, "GET /api/v1/nodes HTTP/1.1\r\nauthorization: Bearer secret", "").await;
@@ -905,14 +905,14 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 type Events = Pin<Box<dyn Stream<Item = watcher::Result<Event<Pod>>> + Send>>;
 
 fn server() -> Api {
-    server_with(Options::default())
+    server_with(ApiOptions::default())
 }
 
-fn server_with(options: Options) -> Api {
+fn server_with(options: ApiOptions) -> Api {
     Api::new(Clock::new(Timestamp::from_secs(1_800_000_000), 1.0), options)
 }
 
-async fn serve(options: Options) -> (Api, SocketAddr, CancellationToken) {
+async fn serve(options: ApiOptions) -> (Api, SocketAddr, CancellationToken) {
     let api = server_with(options);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let (address, stop) = (listener.local_addr().expect("bound"), CancellationToken::new());

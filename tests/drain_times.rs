@@ -14,22 +14,22 @@ use std::{collections::BTreeSet, sync::Arc};
 use kordon::{
     clock::Clock,
     cluster::{Cluster, Node, NodeName},
-    conduct::{Conduct, End, Orders},
     demo::{
         api::{self, Api},
         scenario::Scenario,
         world::{self, World},
     },
     engine::ServerVersion,
-    executor::errands::Hands,
+    executor::requests::RequestExecutor,
     journal::Journal,
     k8s::{
         feed::{FeedEvent, FeedKind, FeedState},
         watch::{self, WatchOptions},
     },
+    operation::{Operation, OperationEnd, OperationOptions},
     placement::Snapshot,
-    plan::{Action, DrainOptions, Placing, Plan, Prospect, Retry},
-    run::undertaking::Undertaking,
+    plan::{Action, DrainOptions, PlacingEnvironment, Plan, Prospect, Retry},
+    run::operation::OperationRun,
     time::{Span, Timestamp},
 };
 use tokio::sync::mpsc;
@@ -80,15 +80,15 @@ impl Town {
     /// A cluster that has lived for a while, and everything that plans are made of.
     async fn new(nodes: usize, seed: u64) -> Self {
         let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
-        let api = Api::new(clock, api::Options { seed, ..api::Options::default() });
+        let api = Api::new(clock, api::ApiOptions { seed, ..api::ApiOptions::default() });
         let cancel = CancellationToken::new();
-        let world = world::Options {
+        let world = world::WorldOptions {
             scenario: Scenario::named("healthy").expect("there is one"),
             nodes: Some(nodes),
             pods: Some(nodes * 16),
             seed,
             pod_changes_per_second: Some(nodes as f64 / 10.0),
-            ..world::Options::default()
+            ..world::WorldOptions::default()
         };
         let world = World::start(&api, clock, &world, cancel.clone());
         clock.sleep(Span::from_secs(60)).await;
@@ -128,20 +128,20 @@ impl Town {
         let writer = journal.open().expect("opened");
         let (client, clock) = (self.api.client_as("kordon"), self.clock);
         let watcher = facts::Watcher::start(self.api.client_as("observer"), clock, &self.cancel).await;
-        let hands = Hands::Enforcer { client, clock, journal: writer.clone(), plan: "p".into() };
-        let orders = Orders { plan: "p".into(), by: "test".into(), ..Orders::default() };
-        let conduct = Conduct::begin(&plan, orders, &self.cluster, now);
+        let hands = RequestExecutor::Enforcer { client, clock, journal: writer.clone(), plan: "p".into() };
+        let orders = OperationOptions { plan: "p".into(), by: "test".into(), ..OperationOptions::default() };
+        let conduct = Operation::begin(&plan, orders, &self.cluster, now);
         let (_, feeds) = mpsc::channel(1);
         let feeds = std::mem::replace(&mut self.feeds, feeds);
         let cluster = self.cluster.clone();
         let link = hands.start();
         let mut undertaking =
-            Undertaking { conduct, cluster, feeds, link, journal: Some(writer.clone()), clock };
+            OperationRun { conduct, cluster, feeds, link, journal: Some(writer.clone()), clock };
         // Nobody wishes anything.
         let (_nobody, mut wishes) = mpsc::channel(1);
         undertaking.run(&mut wishes, |_| {}).await;
         let report = undertaking.conduct.report();
-        assert_eq!(undertaking.conduct.ended(), Some(End::Done), "{report:#?}");
+        assert_eq!(undertaking.conduct.ended(), Some(OperationEnd::Done), "{report:#?}");
         let lines = journal.lines().expect("read");
         (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0))
     }
@@ -156,7 +156,7 @@ impl Town {
             ..DrainOptions::default()
         };
         let action = Action::Drain { nodes, options };
-        let placing = Placing::new(&self.cluster, Snapshot::new(&self.cluster, VERSION), now);
+        let placing = PlacingEnvironment::new(&self.cluster, Snapshot::new(&self.cluster, VERSION), now);
         Plan::new(action, &self.cluster, &placing, VERSION, now).expect("the nodes are there")
     }
 

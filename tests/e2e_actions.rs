@@ -23,9 +23,9 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kordon::{
     cluster::Uid,
-    conduct::{Outcome, Task},
-    k8s::errands::{Earnest, carry_out},
-    plan::Step,
+    k8s::requests::{DryRun, carry_out},
+    operation::{RequestKind, RequestOutcome},
+    plan::PlanStep,
     time::Span,
 };
 use kube::{Api, ResourceExt, api::DeleteParams};
@@ -90,12 +90,16 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     let pod = all.iter().find(|pod| pod.name_any().starts_with("web")).context("a pod")?;
     let (named, uid) = (key(pod), Uid::from(&*pod.uid().unwrap_or_default()));
     let evict = |uid: &Uid| {
-        Task::Write(Step::Evict { pod: named.clone(), uid: uid.clone(), grace: Some(Span::from_secs(1)) })
+        RequestKind::Write(PlanStep::Evict {
+            pod: named.clone(),
+            uid: uid.clone(),
+            grace: Some(Span::from_secs(1)),
+        })
     };
-    let delete = Task::Write(Step::Delete { pod: named.clone(), uid: uid.clone(), grace: None });
+    let delete = RequestKind::Write(PlanStep::Delete { pod: named.clone(), uid: uid.clone(), grace: None });
 
     for task in [&evict(&uid), &delete] {
-        ensure!(carry_out(&client, task, Earnest::DryRun).await == Outcome::Done, "{task}: a dry-run");
+        ensure!(carry_out(&client, task, DryRun::DryRun).await == RequestOutcome::Done, "{task}: a dry-run");
         let now = Api::<Pod>::namespaced(client.clone(), "default").get(&named.name).await?;
         ensure!(
             now.uid() == pod.uid() && now.metadata.deletion_timestamp.is_none(),
@@ -104,32 +108,32 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     }
     // Of a pod without a budget: under one, the failed precondition would have used it up (spec 4.3).
     let free = all.iter().find(|pod| pod.name_any().starts_with("db")).map(key).context("a pod")?;
-    let step = Step::Evict { pod: free, uid: "another".into(), grace: None };
-    let other = carry_out(&client, &Task::Write(step), Earnest::Yes).await;
-    ensure!(other == Outcome::OtherObject, "{other:?}");
-    let forbidden = carry_out(&plane.client_of(NO_CORDON).await?, &evict(&uid), Earnest::Yes).await;
-    ensure!(matches!(forbidden, Outcome::Forbidden(_)), "{forbidden:?}");
+    let step = PlanStep::Evict { pod: free, uid: "another".into(), grace: None };
+    let other = carry_out(&client, &RequestKind::Write(step), DryRun::Yes).await;
+    ensure!(other == RequestOutcome::OtherObject, "{other:?}");
+    let forbidden = carry_out(&plane.client_of(NO_CORDON).await?, &evict(&uid), DryRun::Yes).await;
+    ensure!(matches!(forbidden, RequestOutcome::Forbidden(_)), "{forbidden:?}");
 
     set_budget(&client, "web", json!("100%")).await?;
-    let exhausted = carry_out(&client, &evict(&uid), Earnest::Yes).await;
+    let exhausted = carry_out(&client, &evict(&uid), DryRun::Yes).await;
     let numbers = |text: &str| text.contains("needs 6 healthy pods and has 6 currently");
-    ensure!(matches!(&exhausted, Outcome::BudgetExhausted(text) if numbers(text)), "{exhausted:?}");
+    ensure!(matches!(&exhausted, RequestOutcome::BudgetExhausted(text) if numbers(text)), "{exhausted:?}");
 
     create_budget(&client, "web", "second", json!(0)).await?;
-    let two = carry_out(&client, &evict(&uid), Earnest::Yes).await;
-    ensure!(matches!(&two, Outcome::Refused(text) if text.contains("more than one")), "{two:?}");
+    let two = carry_out(&client, &evict(&uid), DryRun::Yes).await;
+    ensure!(matches!(&two, RequestOutcome::Refused(text) if text.contains("more than one")), "{two:?}");
     budgets(&client).delete("second", &DeleteParams::default()).await?;
     set_budget(&client, "web", json!(0)).await?;
 
-    let done = carry_out(&client, &evict(&uid), Earnest::Yes).await;
-    ensure!(done == Outcome::Done, "{done:?}");
+    let done = carry_out(&client, &evict(&uid), DryRun::Yes).await;
+    ensure!(done == RequestOutcome::Done, "{done:?}");
     eventually("the pod is gone", Span::from_secs(20), async || {
         let found = Api::<Pod>::namespaced(client.clone(), "default").get_opt(&named.name).await?;
         Ok(found.is_none().then_some(()))
     })
     .await?;
-    let gone = carry_out(&client, &evict(&uid), Earnest::Yes).await;
-    ensure!(gone == Outcome::Gone, "{gone:?}");
+    let gone = carry_out(&client, &evict(&uid), DryRun::Yes).await;
+    ensure!(gone == RequestOutcome::Gone, "{gone:?}");
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kordon::{
-    engine::{Footing, ServerVersion, Settings},
+    engine::{Confidence, ServerVersion, Settings},
     time::Span,
 };
 
@@ -61,7 +61,7 @@ async fn api_server_goes_away(
     let away = std::env::var("KORDON_OUTAGE").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let begun = tokio::time::Instant::now();
     plane.kill_api_server()?;
-    let blind = |glance: &Glance| matches!(glance.footing, Some(Footing::Blind { .. }));
+    let blind = |glance: &Glance| matches!(glance.footing, Some(Confidence::Blind { .. }));
     let glance = observer.thinks("the outage is noticed", Duration::from_secs(30), blind).await?;
     say(&format!("e2e_outage: blind {:.1} s after the API server was killed", begun.elapsed().as_secs_f64()));
     ensure!(glance.foretold == 0, "foretold while blind: {glance:#?}");
@@ -87,7 +87,7 @@ async fn controller_goes_away(
 ) -> Result<()> {
     plane.stop_controller_manager().await?;
     let nobody = |glance: &Glance| {
-        matches!(glance.footing, Some(Footing::NoController { .. })) && says(glance, "nothing will happen")
+        matches!(glance.footing, Some(Confidence::NoController { .. })) && says(glance, "nothing will happen")
     };
     observer.thinks("nobody leads", Duration::from_secs(40), nobody).await?;
     kubelets.silence("n1").await?;
@@ -105,7 +105,7 @@ async fn controller_goes_away(
 }
 
 fn is_firm(glance: &Glance) -> bool {
-    glance.footing == Some(Footing::Firm)
+    glance.footing == Some(Confidence::Firm)
 }
 
 /// Whether the shadow would have marked any node.

@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use kordon::{
     clock::Clock,
-    demo::api::{Answer, Api, Fault, Options},
+    demo::api::{Api, ApiOptions, Fault, FaultAnswer},
     engine::ServerVersion,
     k8s::connect::{ConnectError, ConnectOptions, connect},
 };
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn a_good_server_tells_its_version() {
-    let server = Server::start(Options::default()).await;
+    let server = Server::start(ApiOptions::default()).await;
     let connection = connect(&server.options("t")).await.expect("it answers");
     assert_eq!(connection.version, ServerVersion::new(1, 36));
     assert_eq!((connection.context.as_str(), connection.namespace.as_str()), ("here", "team"));
@@ -27,7 +27,7 @@ async fn a_good_server_tells_its_version() {
 
 #[tokio::test]
 async fn impersonation_is_asked_for_and_shown() {
-    let server = Server::start(Options::default()).await;
+    let server = Server::start(ApiOptions::default()).await;
     let options = ConnectOptions { impersonate: Some("carol".into()), ..server.options("t") };
     let connection = connect(&options).await.expect("it answers");
     assert!(connection.identity.impersonated && connection.identity.to_string().contains("carol"));
@@ -80,8 +80,8 @@ async fn servers_that_are_not_there_or_something_else_are_told_apart() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_given_up() {
-    let server = Server::start(Options::default()).await;
-    server.api.inject(Fault::always(Answer::Hang));
+    let server = Server::start(ApiOptions::default()).await;
+    server.api.inject(Fault::always(FaultAnswer::Hang));
     let options = ConnectOptions { request_timeout: Some(Duration::from_millis(200)), ..server.options("t") };
     let error = connect(&options).await.err().expect("no answer");
     assert!(matches!(error, ConnectError::Timeout { .. }), "{error}");
@@ -107,7 +107,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(options: Options) -> Self {
+    async fn start(options: ApiOptions) -> Self {
         let api = Api::new(Clock::system(), options);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -132,8 +132,8 @@ impl Server {
     }
 }
 
-fn with_token(token: &str) -> Options {
-    Options { tokens: [(token.to_owned(), "alice".to_owned())].into(), ..Options::default() }
+fn with_token(token: &str) -> ApiOptions {
+    ApiOptions { tokens: [(token.to_owned(), "alice".to_owned())].into(), ..ApiOptions::default() }
 }
 
 fn bare(address: SocketAddr) -> ConnectOptions {

@@ -12,8 +12,8 @@ use std::{
 use http::{Request, Response};
 use kordon::{
     clock::Clock,
-    cluster::{Change, Cluster, Event, Key},
-    demo::api::{Answer, Api, Fault, Logged, Options, Verb},
+    cluster::{Change, Cluster, Key, ObjectEvent},
+    demo::api::{Api, ApiOptions, Fault, FaultAnswer, Logged, Verb},
     engine::ServerVersion,
     k8s::{
         feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -45,7 +45,7 @@ async fn streamed_and_paged_lists_end_in_the_same_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_streamed_lists_is_asked_for_pages() {
-    let api = Api::new(clock(), Options { streaming_lists: false, ..Options::default() });
+    let api = Api::new(clock(), ApiOptions { streaming_lists: false, ..ApiOptions::default() });
     seed(&api, 2, 5);
     let mut session = Session::start(&api);
     session.until("all live", Session::all_live).await;
@@ -117,7 +117,7 @@ async fn a_hung_link_is_noticed_and_left_behind() {
     session.until("all live", Session::all_live).await;
     let hung = session.clock.now();
     api.stall_watches(true);
-    api.inject(Fault::always(Answer::Hang));
+    api.inject(Fault::always(FaultAnswer::Hang));
     session.until("leases broken", |session| session.is_broken(FeedKind::Leases)).await;
     assert!(session.clock.now().since(hung) < Span::from_secs(25), "{:?}", session.clock.now().since(hung));
     session.until("nodes broken", |session| session.is_broken(FeedKind::Nodes)).await;
@@ -143,7 +143,7 @@ async fn a_quiet_link_that_works_stays_live() {
 async fn what_may_not_be_listed_is_named_and_the_rest_works() {
     let api = server();
     seed(&api, 2, 5);
-    api.inject(Fault::always(Answer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
     let mut session = Session::start(&api);
     let others_live = |session: &Session| {
         session.health.iter().all(|(kind, health)| *kind == FeedKind::Pods || health.state == FeedState::Live)
@@ -170,7 +170,7 @@ async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
     api.load("nodes", node("dead", "False"));
     api.load("pods", pod("urgent", "dead"));
     // The whole list is streamed by a watch; lists of single nodes are not.
-    api.inject(Fault::always(Answer::Hang).on(&[Verb::Watch], "pods"));
+    api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Watch], "pods"));
     let mut session = Session::start(&api);
     session.until("the urgent pod", |session| session.has_pod("urgent")).await;
     assert_eq!(session.cluster.pods().len(), 1);
@@ -191,7 +191,7 @@ async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
 async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asks() {
     let api = server();
     seed(&api, 2, 5);
-    api.inject(Fault::always(Answer::Overloaded { retry_after_secs: 20 }).on(&[], "nodes"));
+    api.inject(Fault::always(FaultAnswer::Overloaded { retry_after_secs: 20 }).on(&[], "nodes"));
     let mut session = Session::start(&api);
     session.pass(Duration::from_secs(100)).await;
     assert!(session.is_broken(FeedKind::Nodes));
@@ -252,7 +252,7 @@ async fn without_pods_nobody_asks_for_them() {
 #[tokio::test(start_paused = true)]
 async fn the_difference_of_the_clocks_is_measured() {
     let ahead = Clock::new(clock().now() + Span::from_secs(90), 1.0);
-    let api = Api::new(ahead, Options::default());
+    let api = Api::new(ahead, ApiOptions::default());
     let mut session = Session::start(&api);
     session.until("a difference", |session| session.difference.is_some()).await;
     let difference = session.difference.expect("it has been waited for");
@@ -363,7 +363,7 @@ fn is_broken(health: &FeedHealth) -> bool {
 }
 
 fn is_foretold(change: &Change) -> bool {
-    matches!(change, Change::Pod(Event::Foretold(_)))
+    matches!(change, Change::Pod(ObjectEvent::Foretold(_)))
 }
 
 /// Whether a request began a list of everything.
@@ -376,7 +376,7 @@ fn clock() -> Clock {
 }
 
 fn server() -> Api {
-    Api::new(clock(), Options { log_entries: 10_000, ..Options::default() })
+    Api::new(clock(), ApiOptions { log_entries: 10_000, ..ApiOptions::default() })
 }
 
 /// Nodes with their leases, pods spread over them, and a controller manager.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event as RecordedEvent, Node, Pod};
+use k8s_openapi::api::core::v1::{Event as StoredEvent, Node, Pod};
 use kordon::{
     clock::Clock,
     cluster::{Key, Taint, TaintEffect, Uid, Version},
-    demo::api::{Answer, Api, Fault, Options, Verb},
-    engine::{Deletion, Event, EventObject, Outcome, UnknownCondition, Write},
+    demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
+    engine::{Deletion, EventObject, Outcome, RecordedEvent, UnknownCondition, Write},
     k8s::{
         access::{self, Permission},
         settings,
@@ -123,7 +123,7 @@ async fn the_meant_pod_is_deleted_and_no_other() {
 async fn events_are_recorded_where_kubectl_looks_for_them() {
     let cluster = Fixture::new();
     for object in [EventObject::Node("n1".into(), "u".into()), EventObject::Pod(Key::new("web", "p1"))] {
-        let event = Event {
+        let event = RecordedEvent {
             object,
             warning: true,
             reason: "NodeNotReady",
@@ -134,7 +134,7 @@ async fn events_are_recorded_where_kubectl_looks_for_them() {
         assert_eq!(cluster.write(&Write::RecordEvent(event)).await, Outcome::Done);
     }
     for (namespace, kind) in [("default", "Node"), ("web", "Pod")] {
-        let events: Objects<RecordedEvent> = Objects::namespaced(cluster.api.client(), namespace);
+        let events: Objects<StoredEvent> = Objects::namespaced(cluster.api.client(), namespace);
         let events = events.list(&kube::api::ListParams::default()).await.expect("listed").items;
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].involved_object.kind.as_deref(), Some(kind));
@@ -153,17 +153,17 @@ async fn refusals_are_seen_at_once_and_in_words() {
     };
     cluster
         .api
-        .inject(Fault::always(Answer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Patch], "nodes"));
+        .inject(Fault::always(FaultAnswer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Patch], "nodes"));
     let asked = cluster.api.log().len();
     assert!(
         matches!(cluster.write(&set).await, Outcome::Failed(words) if words.contains("Too many requests"))
     );
     assert_eq!(cluster.api.log().len(), asked + 1, "nothing is retried behind our back");
     cluster.api.clear_faults();
-    cluster.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Patch], "nodes"));
+    cluster.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Patch], "nodes"));
     assert!(matches!(cluster.write(&set).await, Outcome::Failed(words) if words.contains("cannot patch")));
     cluster.api.clear_faults();
-    cluster.api.inject(Fault::always(Answer::Hang));
+    cluster.api.inject(Fault::always(FaultAnswer::Hang));
     let hung = tokio::time::timeout(Duration::from_secs(60), cluster.write(&set)).await;
     assert!(matches!(hung, Ok(Outcome::Failed(words)) if words.contains("no answer")));
 }
@@ -175,7 +175,7 @@ async fn rights_are_asked_for() {
     let evict =
         Permission { verb: "create", resource: "pods", subresource: "eviction", ..Permission::default() };
     assert!(access::can(&client, &evict).await.expect("asked").allowed);
-    cluster.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    cluster.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     assert!(!access::can(&client, &evict).await.expect("asked").allowed);
     assert_eq!(evict.to_string(), "create pods/eviction");
 }
@@ -195,7 +195,7 @@ async fn the_controllers_flags_are_read_where_that_is_allowed() {
     let found = settings::controller_flags(&client).await;
     assert_eq!(found.flags, [("node-monitor-grace-period".to_owned(), "20s".to_owned())]);
     assert!(found.note.contains("kube-controller-manager-m1"));
-    cluster.api.inject(Fault::always(Answer::Forbidden).on(&[Verb::List], "pods"));
+    cluster.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List], "pods"));
     assert!(settings::controller_flags(&client).await.note.contains("cannot be read"));
 }
 
@@ -206,7 +206,7 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let api = Api::new(Clock::new(now(), 1.0), Options::default());
+        let api = Api::new(Clock::new(now(), 1.0), ApiOptions::default());
         api.load(
             "nodes",
             json!({"metadata": {"name": "n1", "labels": {"kubernetes.io/os": "linux"}},

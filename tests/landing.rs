@@ -9,7 +9,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use kordon::{
     cluster::{Name, NodeName, Pod, Resources, SchedulingSpec, WorkloadKind, scheduling::Requests},
     placement::{Constraint, Reason, Snapshot},
-    plan::{Action, DrainOptions, Landing, Placing, Plan, PodPlan, RemovalOptions, TaintEdits, headroom},
+    plan::{
+        Action, DrainOptions, Landing, PlacingEnvironment, Plan, PodPlan, RemovalOptions, TaintEdits,
+        headroom,
+    },
 };
 use stage::{NEWEST, NOW, Stage, of, own, taint};
 
@@ -145,7 +148,7 @@ fn asks(pod: &mut Pod, cores: i64) {
 
 fn plan(stage: &Stage, action: Action) -> Plan {
     let snapshot = Snapshot::new(&stage.cluster, NEWEST);
-    let placing = Placing::new(&stage.cluster, snapshot, NOW);
+    let placing = PlacingEnvironment::new(&stage.cluster, snapshot, NOW);
     Plan::new(action, &stage.cluster, &placing, NEWEST, NOW).expect("everything named is there")
 }
 

@@ -7,9 +7,11 @@ mod placements;
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
-    cluster::{Change, Event, Key, Node, NodeName, Pod},
+    cluster::{Change, Key, Node, NodeName, ObjectEvent, Pod},
     engine::ServerVersion,
-    placement::{Outcome, Placement, PodShape, Preemption, Reason, Scorer, Snapshot, Unschedulable},
+    placement::{
+        Placement, Preemption, Reason, SchedulingOutcome, SchedulingRequest, Scorer, Snapshot, Unschedulable,
+    },
 };
 use placements::Scene;
 use serde_json::{Value, json};
@@ -306,7 +308,9 @@ fn the_golden_example_comes_out_point_for_point() {
         let mut shape = scene.shape(&pod);
         // What a Service selects, and an owner would.
         shape.siblings = Some(selecting("app", "foo"));
-        let Outcome::Placed(placement) = scene.snapshot(version).place(&shape) else { panic!("placed") };
+        let SchedulingOutcome::Placed(placement) = scene.snapshot(version).place(&shape) else {
+            panic!("placed")
+        };
         placement
             .ranking
             .iter()
@@ -669,7 +673,8 @@ fn pods_placed_in_a_row_see_those_before_them_and_taking_them_away_undoes_it() {
         let mut pod = foo_pod(&[spread(HOSTNAME, 1, true)]);
         pod["name"] = json!(format!("row-{number}"));
         let pod = scene.pod(&pod, None);
-        let Outcome::Placed(placement) = snapshot.place(&PodShape::of(&pod, &cluster)) else {
+        let SchedulingOutcome::Placed(placement) = snapshot.place(&SchedulingRequest::of(&pod, &cluster))
+        else {
             panic!("room")
         };
         placed.push(placement.choice().clone());
@@ -697,7 +702,7 @@ fn a_copy_that_lost_a_node_does_not_take_its_images_from_the_others() {
     let mut snapshot = scene.snapshot(NEW);
     let mut copy = snapshot.clone();
     copy.remove_node(&"b".into());
-    assert!(matches!(copy.place(&shape), Outcome::Placed(_)));
+    assert!(matches!(copy.place(&shape), SchedulingOutcome::Placed(_)));
     assert_eq!(snapshot.place(&shape), scene.snapshot(NEW).place(&shape));
 }
 
@@ -713,21 +718,21 @@ fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
             0 => {
                 let node = random_node(&mut chance);
                 nodes.push(node.name.clone());
-                Change::Node(Event::Applied(node))
+                Change::Node(ObjectEvent::Applied(node))
             }
             1 if chance.u8(0..3) == 0 && !nodes.is_empty() => {
-                Change::Node(Event::Deleted(nodes[chance.usize(0..nodes.len())].clone()))
+                Change::Node(ObjectEvent::Deleted(nodes[chance.usize(0..nodes.len())].clone()))
             }
             2..4 if !pods.is_empty() => {
                 let gone: &Key = &pods[chance.usize(0..pods.len())];
-                Change::Pod(Event::Deleted(gone.clone()))
+                Change::Pod(ObjectEvent::Deleted(gone.clone()))
             }
             _ => {
                 let pod = random_pod(&mut chance, step);
                 let node = format!("n{}", chance.u8(0..6));
                 let pod = scene.pod(&pod, (chance.u8(0..10) > 0).then_some(&node));
                 pods.push(pod.key.clone());
-                Change::Pod(Event::Applied((*pod).clone()))
+                Change::Pod(ObjectEvent::Applied((*pod).clone()))
             }
         };
         let mut applied = Vec::new();
@@ -740,7 +745,7 @@ fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
         for _ in 0..4 {
             let mut pod = random_pod(&mut chance, step);
             pod["name"] = json!("newcomer");
-            let shape = PodShape::of(&scene.pod(&pod, None), &cluster);
+            let shape = SchedulingRequest::of(&scene.pod(&pod, None), &cluster);
             assert_eq!(followed.place(&shape), afresh.place(&shape), "step {step} of seed {seed}: {pod}");
         }
     }
@@ -758,12 +763,12 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
         for _ in 0..12 {
             // So many nodes would do that it hangs on what the pods are to each other.
             let node = Node { unschedulable: false, taints: [].into(), ..random_node(&mut chance) };
-            apply(Change::Node(Event::Applied(node)));
+            apply(Change::Node(ObjectEvent::Applied(node)));
         }
         for step in 0..chance.usize(0..3) {
             let node = format!("n{}", chance.u8(0..6));
             let pod = scene.pod(&random_pod(&mut chance, step), Some(&node));
-            apply(Change::Pod(Event::Applied((*pod).clone())));
+            apply(Change::Pod(ObjectEvent::Applied((*pod).clone())));
         }
         let mut pods: Vec<Arc<Pod>> = Vec::new();
         for number in 0..chance.usize(2..5) {
@@ -771,7 +776,8 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
             pod["name"] = json!(format!("newcomer-{number}"));
             pods.push(scene.pod(&pod, None));
         }
-        let shapes: Vec<PodShape> = pods.iter().map(|pod| PodShape::of(pod, &cluster)).collect();
+        let shapes: Vec<SchedulingRequest> =
+            pods.iter().map(|pod| SchedulingRequest::of(pod, &cluster)).collect();
         let mut snapshot = Snapshot::new(&cluster, NEW);
         if !snapshot.surely_holds(&shapes) {
             continue;
@@ -781,7 +787,7 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
             chance.shuffle(&mut pods);
             let mut snapshot = snapshot.clone();
             for pod in &pods {
-                let nodes = snapshot.feasible(&PodShape::of(pod, &cluster));
+                let nodes = snapshot.feasible(&SchedulingRequest::of(pod, &cluster));
                 assert!(!nodes.is_empty(), "round {round} of seed {seed}: {pod:?}");
                 snapshot.add(pod.clone(), &nodes[chance.usize(0..nodes.len())]);
             }
@@ -849,7 +855,7 @@ const MASTER: &str = "node-role.kubernetes.io/master";
 trait Asked {
     fn with(&self, bound: &[Value]) -> Scene;
     fn snapshot(&self, version: ServerVersion) -> Snapshot;
-    fn shape(&self, pod: &Value) -> PodShape;
+    fn shape(&self, pod: &Value) -> SchedulingRequest;
     /// By the newest rules.
     fn feasible(&self, pod: &Value) -> Vec<String>;
     /// By the newest rules.
@@ -872,8 +878,8 @@ impl Asked for Scene {
         Snapshot::new(&self.cluster(), version)
     }
 
-    fn shape(&self, pod: &Value) -> PodShape {
-        PodShape::of(&self.pod(pod, None), &self.cluster())
+    fn shape(&self, pod: &Value) -> SchedulingRequest {
+        SchedulingRequest::of(&self.pod(pod, None), &self.cluster())
     }
 
     fn feasible(&self, pod: &Value) -> Vec<String> {
@@ -886,14 +892,14 @@ impl Asked for Scene {
 
     fn placed(&self, version: ServerVersion, pod: &Value) -> Placement {
         match self.snapshot(version).place(&self.shape(pod)) {
-            Outcome::Placed(placement) => placement,
+            SchedulingOutcome::Placed(placement) => placement,
             other => panic!("not placed: {other:?}"),
         }
     }
 
     fn unschedulable(&self, version: ServerVersion, pod: &Value) -> Unschedulable {
         match self.snapshot(version).place(&self.shape(pod)) {
-            Outcome::Unschedulable(unschedulable) => unschedulable,
+            SchedulingOutcome::Unschedulable(unschedulable) => unschedulable,
             other => panic!("not unschedulable: {other:?}"),
         }
     }

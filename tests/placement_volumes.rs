@@ -9,11 +9,14 @@ use kordon::{
     cluster::{Change, Cluster, NodeName, Pod},
     engine::ServerVersion,
     k8s::decode::{
-        Decoder, News,
-        service::Services,
-        storage::{Claims, CsiNodes, StorageClasses, Volumes},
+        Decoder, WatchEvent,
+        service::ServiceDecoder,
+        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
     },
-    placement::{Constraint, Outcome, PodShape, Preemption, Reason, Reservation, Snapshot, tether},
+    placement::{
+        Caveat, Constraint, Preemption, Reason, SchedulingOutcome, SchedulingRequest, Snapshot,
+        volume_topology,
+    },
 };
 use placements::{Scene, list};
 use serde_json::{Value, json};
@@ -80,7 +83,7 @@ fn whoever_uses_a_volume_of_the_limit_can_be_displaced() {
     let mut pod = pod("p", &["two"]);
     pod["priority"] = json!(10);
     match site.place(&pod) {
-        Outcome::Unschedulable(refused) => match refused.preemption {
+        SchedulingOutcome::Unschedulable(refused) => match refused.preemption {
             Preemption::Displaces(found) => assert_eq!(*found.victims[0].key.name, *"first"),
             other => panic!("{other:?}"),
         },
@@ -96,7 +99,7 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
     assert_eq!(site.reasons(&["data"]), [(Reason::VolumeElsewhere, 2)].into());
     let shape = site.shape(&pod("p", &["data"]));
     let tethers = site.snapshot().tethers(&shape);
-    assert_eq!(tether::words(&tethers).as_deref(), Some("its volume is in zone b"));
+    assert_eq!(volume_topology::words(&tethers).as_deref(), Some("its volume is in zone b"));
     let help = site.snapshot().help(&shape, &|node: &NodeName| **node == *"b1");
     assert_eq!(help.lifts[0].constraint, Constraint::Volumes);
     assert_eq!(help.lifts[0].to_string(), "but for its volumes, a1 and 1 more would take it");
@@ -111,7 +114,7 @@ fn volumes_in_different_places_leave_no_node() {
     assert_eq!(site.reasons(&["here", "there"]), [(Reason::VolumeElsewhere, 3)].into());
     let tethers = site.snapshot().tethers(&site.shape(&pod("p", &["here", "there"])));
     let words = "its volume here is in zone a, its volume there is in zone b";
-    assert_eq!(tether::words(&tethers).as_deref(), Some(words));
+    assert_eq!(volume_topology::words(&tethers).as_deref(), Some(words));
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn a_claim_that_waits_takes_a_volume_that_is_there_or_one_that_can_be_made() {
     site.claims.push(chosen);
     assert_eq!(site.feasible(&["chosen"]), ["c1"], "the scheduler has chosen before");
     match site.place(&pod("p", &["anew"])) {
-        Outcome::Placed(placement) => assert_eq!(placement.reservations, [Reservation::Capacity]),
+        SchedulingOutcome::Placed(placement) => assert_eq!(placement.reservations, [Caveat::Capacity]),
         other => panic!("{other:?}"),
     }
 }
@@ -210,7 +213,7 @@ fn a_pod_that_is_yet_to_be_named_gets_its_own_claims_made() {
         [(Reason::ClaimToBeMade("p-scratch".into()), 3)].into(),
         "the pod is there, its claim is not"
     );
-    let nameless = PodShape { name: "".into(), ..site.shape(&own) };
+    let nameless = SchedulingRequest { name: "".into(), ..site.shape(&own) };
     let feasible = site.snapshot().feasible(&nameless);
     assert_eq!(feasible.iter().map(|node| &**node).collect::<Vec<_>>(), ["b1"]);
 }
@@ -220,10 +223,10 @@ fn what_may_not_be_listed_is_told_and_nothing_is_concluded_from_it() {
     let site = Site::zones();
     let cluster = site.scene.cluster();
     let p = site.scene.pod(&pod("p", &["data"]), None);
-    match Snapshot::new(&cluster, NEW).place(&PodShape::of(&p, &cluster)) {
-        Outcome::Placed(placement) => {
+    match Snapshot::new(&cluster, NEW).place(&SchedulingRequest::of(&p, &cluster)) {
+        SchedulingOutcome::Placed(placement) => {
             assert_eq!(placement.feasible, 3);
-            assert_eq!(placement.reservations, [Reservation::Volumes, Reservation::Services]);
+            assert_eq!(placement.reservations, [Caveat::Volumes, Caveat::Services]);
         }
         other => panic!("{other:?}"),
     }
@@ -237,7 +240,9 @@ fn services_say_which_pods_a_pod_without_constraints_is_spread_among() {
     there["node"] = json!("a1");
     site.scene.bound.push(there);
     let ranked = |site: &Site| match site.place(&labelled("p")) {
-        Outcome::Placed(placement) => placement.best.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        SchedulingOutcome::Placed(placement) => {
+            placement.best.iter().map(ToString::to_string).collect::<Vec<_>>()
+        }
         other => panic!("{other:?}"),
     };
     // By room alone the emptier nodes are better already; what the pods ask for is nothing here.
@@ -259,18 +264,18 @@ fn what_is_not_modelled_is_named_where_its_marks_are_seen() {
     let reservations = |site: &Site, version, pod: &Value| match Snapshot::new(&site.cluster(), version)
         .place(&site.shape(pod))
     {
-        Outcome::Placed(placement) => placement.reservations,
-        Outcome::Unschedulable(refused) => refused.reservations,
+        SchedulingOutcome::Placed(placement) => placement.reservations,
+        SchedulingOutcome::Unschedulable(refused) => refused.reservations,
         other => panic!("{other:?}"),
     };
     let nowhere = json!({"name": "p", "nodeSelector": {"disk": "tape"}});
     assert_eq!(reservations(&site, NEW, &nowhere), []);
     site.scene.nodes[0]["labels"]["karpenter.sh/nodepool"] = json!("general");
-    assert_eq!(reservations(&site, NEW, &nowhere), [Reservation::NewNodes]);
+    assert_eq!(reservations(&site, NEW, &nowhere), [Caveat::NewNodes]);
     let of_group = json!({"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}});
-    assert_eq!(reservations(&site, NEW, &of_group), [Reservation::Group]);
+    assert_eq!(reservations(&site, NEW, &of_group), [Caveat::Group]);
     let to_come = ServerVersion::new(1, 37);
-    assert_eq!(reservations(&site, to_come, &of_group), [Reservation::Group, Reservation::Newer]);
+    assert_eq!(reservations(&site, to_come, &of_group), [Caveat::Group, Caveat::Newer]);
 }
 
 /// A cluster whose storage is known.
@@ -317,11 +322,11 @@ impl Site {
 
     fn cluster(&self) -> Cluster {
         let mut cluster = self.scene.cluster();
-        known(&mut cluster, Claims::default(), &self.claims);
-        known(&mut cluster, Volumes::default(), &self.volumes);
-        known(&mut cluster, StorageClasses::default(), &self.classes);
-        known(&mut cluster, CsiNodes::default(), &self.csi_nodes);
-        known(&mut cluster, Services::default(), &self.services);
+        known(&mut cluster, ClaimDecoder::default(), &self.claims);
+        known(&mut cluster, VolumeDecoder::default(), &self.volumes);
+        known(&mut cluster, StorageClassDecoder::default(), &self.classes);
+        known(&mut cluster, CsiNodeDecoder::default(), &self.csi_nodes);
+        known(&mut cluster, ServiceDecoder::default(), &self.services);
         cluster
     }
 
@@ -329,11 +334,11 @@ impl Site {
         Snapshot::new(&self.cluster(), NEW)
     }
 
-    fn shape(&self, pod: &Value) -> PodShape {
-        PodShape::of(&self.scene.pod(pod, None), &self.cluster())
+    fn shape(&self, pod: &Value) -> SchedulingRequest {
+        SchedulingRequest::of(&self.scene.pod(pod, None), &self.cluster())
     }
 
-    fn place(&self, pod: &Value) -> Outcome {
+    fn place(&self, pod: &Value) -> SchedulingOutcome {
         self.snapshot().place(&self.shape(pod))
     }
 
@@ -356,9 +361,9 @@ fn known<D: Decoder>(cluster: &mut Cluster, mut decoder: D, objects: &[Value]) {
     let apply = |cluster: &mut Cluster, change: Option<Change>| {
         change.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
     };
-    apply(cluster, decoder.change(News::ListBegun));
+    apply(cluster, decoder.change(WatchEvent::ListBegun));
     list(cluster, &mut decoder, objects.to_vec());
-    apply(cluster, decoder.change(News::ListDone));
+    apply(cluster, decoder.change(WatchEvent::ListDone));
 }
 
 fn pod(name: &str, claims: &[&str]) -> Value {

@@ -7,14 +7,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
-        DrainMark, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector, UnhealthyPolicy,
+        DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector, UnhealthyPolicy,
         WorkloadKind,
     },
     engine::ServerVersion,
     plan::{
-        Action, DrainOptions, Flag, Free, Happening, Lost, NodeChange, Passage, Pattern, Permission, Plan,
-        PlanError, Prospect, Refusal, RemovalOptions, Retry, Skip, Step, TaintEdits, Verdict, Warning,
-        label::LabelEdits, warning::OfPod,
+        Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, FreeEviction, LeaveReason, NodeChange,
+        NotRecreated, Permission, Plan, PlanError, PlanEvent, PlanStep, Prospect, RemovalOptions, Retry,
+        Skip, TaintEdits, Verdict, Warning, label::LabelEdits, warning::PodWarning,
     },
     time::Span,
 };
@@ -41,7 +41,7 @@ fn timed(seconds: i64) -> DrainOptions {
     DrainOptions { timeout: Some(Span::from_secs(seconds)), ..DrainOptions::default() }
 }
 
-fn refusals(plan: &Plan, pod: &str) -> Vec<Refusal> {
+fn refusals(plan: &Plan, pod: &str) -> Vec<DrainRefusal> {
     match &of(plan, pod).verdict {
         Verdict::Refused { refusals, .. } => refusals.clone(),
         _ => Vec::new(),
@@ -56,7 +56,7 @@ fn leaves(plan: &Plan, pod: &str) -> bool {
 #[test]
 fn cordoning_a_schedulable_node_is_one_patch_with_its_uid() {
     let plan = cordon(&Stage::new(&["n1", "n2"]), &["n1"]);
-    let calls: Vec<_> = plan.steps.iter().map(Step::call).collect();
+    let calls: Vec<_> = plan.steps.iter().map(PlanStep::call).collect();
     assert_eq!(calls.len(), 1);
     assert_eq!((calls[0].method, calls[0].path.as_str()), ("PATCH", "/api/v1/nodes/n1"));
     assert_eq!(calls[0].body, json!({"metadata": {"uid": "Node/n1"}, "spec": {"unschedulable": true}}));
@@ -78,7 +78,7 @@ fn cordoning_a_cordoned_node_writes_nothing() {
 #[test]
 fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too() {
     let mut stage = Stage::new(&["n1", "n2"]);
-    let mark = |since: i64| DrainMark {
+    let mark = |since: i64| DrainClaim {
         by: "bob@desk".into(),
         plan: "p".into(),
         renewed: NOW - Span::from_secs(since),
@@ -231,10 +231,10 @@ fn a_replicated_pod_without_budget_leaves_at_once() {
     let mut stage = Stage::new(&["n1"]);
     stage.replica_set("web", 1, &["n1"]);
     let plan = drained(&stage);
-    assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(Passage::Free(Free::NoBudget)));
+    assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Free(FreeEviction::NoBudget)));
     assert_eq!((at(of(&plan, "web-0").gone.likely), plan.prospect()), (Some(30), Prospect::Completes));
     let [cordon, evict] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
-    assert!(matches!(cordon, Step::Cordon { on: true, .. }));
+    assert!(matches!(cordon, PlanStep::Cordon { on: true, .. }));
     let call = evict.call();
     assert_eq!((call.method, call.path.as_str()), ("POST", "/api/v1/namespaces/default/pods/web-0/eviction"));
     assert_eq!(call.body["deleteOptions"], json!({"preconditions": {"uid": "Pod/web-0"}}));
@@ -255,8 +255,8 @@ fn with_daemonset(there: bool) -> Stage {
 fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
     let stage = with_daemonset(true);
     let plan = drained(&stage);
-    assert_eq!(refusals(&plan, "ds-1"), [Refusal::DaemonSet]);
-    assert_eq!(plan.needs, BTreeSet::from([Flag::IgnoreDaemonsets]));
+    assert_eq!(refusals(&plan, "ds-1"), [DrainRefusal::DaemonSet]);
+    assert_eq!(plan.needs, BTreeSet::from([DrainFlag::IgnoreDaemonsets]));
     assert_eq!(plan.prospect(), Prospect::Refused);
     let ignoring = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
     let plan = stage.drain(&["n1"], ignoring);
@@ -270,7 +270,10 @@ fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
 fn a_finished_daemonset_pod_is_evicted() {
     let mut stage = with_daemonset(true);
     stage.pod("ds-1", "n1", |pod| pod.phase = Phase::Failed);
-    assert_eq!(of(&drained(&stage), "ds-1").verdict, Verdict::Leaves(Passage::Free(Free::Finished)));
+    assert_eq!(
+        of(&drained(&stage), "ds-1").verdict,
+        Verdict::Leaves(LeaveReason::Free(FreeEviction::Finished))
+    );
 }
 
 /// 18
@@ -278,12 +281,12 @@ fn a_finished_daemonset_pod_is_evicted() {
 fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
     let stage = with_daemonset(false);
     let plan = drained(&stage);
-    assert_eq!(refusals(&plan, "ds-1"), [Refusal::DaemonSetGone]);
+    assert_eq!(refusals(&plan, "ds-1"), [DrainRefusal::DaemonSetGone]);
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert_eq!(drain.refusals, ["cannot delete daemonsets.apps \"ds\" not found: default/ds-1"]);
     let plan = stage.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
     assert!(leaves(&plan, "ds-1"));
-    assert_eq!(of(&plan, "ds-1").lost, Some(Lost::OwnerGone));
+    assert_eq!(of(&plan, "ds-1").lost, Some(NotRecreated::OwnerGone));
 }
 
 /// 20
@@ -301,10 +304,10 @@ fn a_pod_without_controller_needs_force_and_is_lost() {
     let mut stage = Stage::new(&["n1"]);
     stage.pod("bare", "n1", |_| {});
     let plan = drained(&stage);
-    assert_eq!((refusals(&plan, "bare"), plan.needs.len()), (vec![Refusal::Unmanaged], 1));
+    assert_eq!((refusals(&plan, "bare"), plan.needs.len()), (vec![DrainRefusal::Unmanaged], 1));
     let plan = stage.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
     assert!(leaves(&plan, "bare"));
-    assert_eq!((of(&plan, "bare").lost, plan.totals.lost), (Some(Lost::NoOwner), 1));
+    assert_eq!((of(&plan, "bare").lost, plan.totals.lost), (Some(NotRecreated::NoOwner), 1));
 }
 
 /// 22
@@ -316,7 +319,7 @@ fn a_finished_pod_needs_no_flag_whatever_it_has() {
         pod.storage.empty_dir = true;
     });
     let plan = drained(&stage);
-    assert_eq!(of(&plan, "done").verdict, Verdict::Leaves(Passage::Free(Free::Finished)));
+    assert_eq!(of(&plan, "done").verdict, Verdict::Leaves(LeaveReason::Free(FreeEviction::Finished)));
     assert!(of(&plan, "done").warnings.is_empty() && of(&plan, "done").lost.is_none());
     assert_eq!(at(of(&plan, "done").gone.likely), Some(0), "nothing runs that could need a grace");
 }
@@ -326,9 +329,9 @@ fn a_finished_pod_needs_no_flag_whatever_it_has() {
 fn the_data_of_a_replicated_pod_is_warned_of() {
     let mut stage = Stage::new(&["n1"]);
     stage.replica_set("web", 3, &["n1"]).pod("web-0", "n1", |pod| pod.storage.empty_dir = true);
-    assert_eq!(refusals(&drained(&stage), "web-0"), [Refusal::EmptyDir]);
+    assert_eq!(refusals(&drained(&stage), "web-0"), [DrainRefusal::EmptyDir]);
     let plan = stage.drain(&["n1"], DrainOptions { delete_emptydir_data: true, ..DrainOptions::default() });
-    assert!(leaves(&plan, "web-0") && of(&plan, "web-0").warnings.contains(&OfPod::EmptyDirData));
+    assert!(leaves(&plan, "web-0") && of(&plan, "web-0").warnings.contains(&PodWarning::EmptyDirData));
     assert_eq!(plan.totals.data_lost, 1);
 }
 
@@ -351,8 +354,11 @@ fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert!(drain.refused);
     assert_eq!(drain.remaining, 3);
-    assert_eq!(refusals(&plan, "bare"), [Refusal::EmptyDir, Refusal::Unmanaged]);
-    assert_eq!(plan.needs, BTreeSet::from([Flag::IgnoreDaemonsets, Flag::DeleteEmptydirData, Flag::Force]));
+    assert_eq!(refusals(&plan, "bare"), [DrainRefusal::EmptyDir, DrainRefusal::Unmanaged]);
+    assert_eq!(
+        plan.needs,
+        BTreeSet::from([DrainFlag::IgnoreDaemonsets, DrainFlag::DeleteEmptydirData, DrainFlag::Force])
+    );
     assert!(leaves(&plan, "web-0"), "what would become of it is told all the same");
 }
 
@@ -386,7 +392,7 @@ fn a_pod_that_a_finalizer_holds_is_waited_for_until_the_time_is_over() {
     let plan = held().drain(&["n1"], timed(6));
     assert_eq!(at(of(&plan, "web-0").times_out), Some(6));
     assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(6), Prospect::Stalls));
-    assert!(of(&plan, "web-0").warnings.contains(&OfPod::Held));
+    assert!(of(&plan, "web-0").warnings.contains(&PodWarning::Held));
     let for_ever = drained(&held());
     assert_eq!((for_ever.totals.ends.likely, for_ever.prospect()), (None, Prospect::Stalls));
 }
@@ -623,10 +629,10 @@ fn a_budget_that_names_neither_bound_blocks_everything() {
         stage.evict("web-0"),
         (429, Some("The disruption budget web needs 0 healthy pods and has 5 currently".into()))
     );
-    assert_eq!(pattern(&drained(&stage), "web-0"), Some(Pattern::NothingGiven));
+    assert_eq!(pattern(&drained(&stage), "web-0"), Some(BlockPattern::NothingGiven));
 }
 
-fn pattern(plan: &Plan, pod: &str) -> Option<Pattern> {
+fn pattern(plan: &Plan, pod: &str) -> Option<BlockPattern> {
     match &of(plan, pod).verdict {
         Verdict::Blocked { pattern, .. } => Some(pattern.clone()),
         _ => None,
@@ -648,7 +654,7 @@ fn a_budget_over_a_job_needs_a_number_to_hold_on_to() {
     let failed = job(|budget| budget.max_unavailable = least(1));
     let (code, cause) = failed.evict("job-0");
     assert!(code == 429 && cause.is_some_and(|cause| cause.contains("still being processed")));
-    assert!(matches!(pattern(&drained(&failed), "job-0"), Some(Pattern::SyncFailed { .. })));
+    assert!(matches!(pattern(&drained(&failed), "job-0"), Some(BlockPattern::SyncFailed { .. })));
     assert_eq!(job(|budget| budget.min_available = least(2)).status("job"), [3, 2, 3, 1]);
 }
 
@@ -666,7 +672,7 @@ fn bare_pods_under_a_share_are_never_evictable() {
     let never = bare(percent(50));
     assert_eq!(never.status("bare"), [0, 0, 3, 0]);
     let plan = never.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
-    assert_eq!(pattern(&plan, "a"), Some(Pattern::ExpectsNone));
+    assert_eq!(pattern(&plan, "a"), Some(BlockPattern::ExpectsNone));
     assert_eq!(bare(least(1)).status("bare"), [3, 1, 3, 2]);
 }
 
@@ -733,7 +739,7 @@ fn a_blocked_pod_is_told_with_its_budget_and_not_as_drained() {
     let mut stage = Stage::new(&["n1", "n2"]);
     stage.replica_set("web", 2, &["n1", "n2"]).budget("web", |budget| budget.min_available = least(2)).sync();
     let plan = drained(&stage);
-    assert_eq!(pattern(&plan, "web-0"), Some(Pattern::NoRoom { most: 2 }));
+    assert_eq!(pattern(&plan, "web-0"), Some(BlockPattern::NoRoom { most: 2 }));
     assert_eq!((plan.prospect(), plan.totals.ends.likely), (Prospect::Blocked, None));
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert_eq!(drain.dominated_by, Some(Key::new("default", "web")));
@@ -824,7 +830,10 @@ fn without_a_place_for_the_first_replacement_the_second_is_blocked_for_ever() {
     assert!(leaves(&plan, "web-0"));
     assert_eq!(
         pattern(&plan, "web-1"),
-        Some(Pattern::NoPlace { of: vec![Key::new("default", "web-0")], why: "insufficient cpu".into() })
+        Some(BlockPattern::NoPlace {
+            of: vec![Key::new("default", "web-0")],
+            why: "insufficient cpu".into()
+        })
     );
     assert!(plan.warnings.iter().any(|warning| warning.word() == "capacityEnds"));
 }
@@ -913,7 +922,7 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
         node.taints = theirs.into();
     });
     let (steps, kept) = plan.undo.steps(&stage.cluster);
-    let [Step::SetTaints { taints, .. }] = &steps[..] else { panic!("{steps:?}") };
+    let [PlanStep::SetTaints { taints, .. }] = &steps[..] else { panic!("{steps:?}") };
     let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["a=1:NoSchedule", "c=theirs:NoSchedule", "b:NoSchedule", "d:NoSchedule"]);
     assert_eq!(kept.len(), 1);
@@ -978,9 +987,12 @@ fn pods_that_nobody_should_lose_sight_of_are_marked() {
     stage.pod("web-0", "n1", |pod| tolerates(pod, "", None));
     let plan = drained(&stage);
     let marks = |pod: &str| of(&plan, pod).warnings.iter().copied().collect::<Vec<_>>();
-    assert_eq!(marks("solo-0"), [OfPod::SingleReplica]);
-    assert_eq!((marks("pair-0"), marks("pair-1")), (vec![OfPod::LastReady], vec![OfPod::LastReady]));
-    assert_eq!(marks("web-0"), [OfPod::ComesBackHere]);
+    assert_eq!(marks("solo-0"), [PodWarning::SingleReplica]);
+    assert_eq!(
+        (marks("pair-0"), marks("pair-1")),
+        (vec![PodWarning::LastReady], vec![PodWarning::LastReady])
+    );
+    assert_eq!(marks("web-0"), [PodWarning::ComesBackHere]);
 }
 
 #[test]
@@ -989,7 +1001,7 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     let pods = vec![Key::new("default", "web-0"), Key::new("default", "web-1")];
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
     let plan = stage.plan(Action::Delete { pods, options });
-    assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(Passage::Deleted));
+    assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Deleted));
     assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
     assert_eq!(
         plan.command.as_deref(),
@@ -1029,7 +1041,7 @@ fn the_worked_example_comes_out_as_worked() {
     assert_eq!((plan.totals.leave_now, plan.totals.stay, plan.totals.leave_later), (5, 2, 0));
     assert_eq!((at(plan.totals.ends.likely), plan.totals.data_lost), (Some(60), 1));
     assert!(
-        matches!(&of(&plan, "db-0").verdict, Verdict::Leaves(Passage::Within { numbers, .. }) if numbers.allowed == 1)
+        matches!(&of(&plan, "db-0").verdict, Verdict::Leaves(LeaveReason::Within { numbers, .. }) if numbers.allowed == 1)
     );
 }
 
@@ -1077,11 +1089,11 @@ proptest! {
         let was_ready = |pod: &Key| stage.cluster.pod(pod).expect("planned").is_ready();
         for moment in &plan.timeline {
             match &moment.what {
-                Happening::Leaves { pod } if was_ready(pod) => {
+                PlanEvent::Leaves { pod } if was_ready(pod) => {
                     healthy -= 1;
                     prop_assert!(healthy >= desired, "{pod} leaves at {}: {healthy} of {desired}", moment.at);
                 }
-                Happening::Ready { .. } => healthy += 1,
+                PlanEvent::Ready { .. } => healthy += 1,
                 _ => {}
             }
         }

@@ -8,9 +8,9 @@ use std::{collections::BTreeSet, process::Stdio, time::Duration};
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kordon::{
     clock::Clock,
-    demo::api::{Api, Options},
+    demo::api::{Api, ApiOptions},
     k8s::connect::Connection,
-    run::scheduler::Scheduler,
+    run::scheduler::PlacementScheduler,
     time::Timestamp,
 };
 use kube::{
@@ -208,7 +208,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 impl Town {
     fn new(nodes: &[&str]) -> Self {
         let clock = Clock::new(Timestamp::from_secs(1_767_225_600), 1.0);
-        let api = Api::new(clock, Options::default());
+        let api = Api::new(clock, ApiOptions::default());
         for name in nodes {
             let offers = json!({"cpu": "1", "memory": "4Gi", "pods": "10"});
             let node = json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
@@ -218,7 +218,7 @@ impl Town {
         }
         let stop = CancellationToken::new();
         let connection = Connection::embedded(api.client_as("system:kordon-scheduler"), "here");
-        tokio::spawn(Scheduler { connection, clock }.run(stop.clone()));
+        tokio::spawn(PlacementScheduler { connection, clock }.run(stop.clone()));
         Self { client: api.client(), api, _stops: stop.drop_guard() }
     }
 

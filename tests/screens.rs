@@ -9,14 +9,14 @@ use std::{fs, path::Path};
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
-    app::{Mode, Pane, ThemeName, commands, preview::Worked, update},
-    cluster::{Change, Condition, ConditionStatus, Event, Key, Phase, TaintEffect, WorkloadKind},
-    journal::{Beginning, Line, Past, What, undertakings},
+    app::{Mode, Pane, ThemeName, commands, preview::PreviewOutcome, update},
+    cluster::{Change, Condition, ConditionStatus, Key, ObjectEvent, Phase, TaintEffect, WorkloadKind},
+    journal::{JournalLine, JournaledOperation, LineKind, OperationStart, undertakings},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     placement::Snapshot,
     plan::{
-        DrainOptions, Placing, Plan,
-        undo::{Back, NodeUndo},
+        DrainOptions, PlacingEnvironment, Plan,
+        undo::{NodeUndo, UndoStep},
     },
     run::Surface,
     time::{Span, Timestamp},
@@ -217,8 +217,8 @@ fn a_plan_follows_the_cluster_while_it_is_open() {
         .expect("done")
         .what
     {
-        Worked::Plan(plan) => plan.totals.blocked,
-        Worked::Failure(_) | Worked::Nothing(_) => panic!("a plan"),
+        PreviewOutcome::Plan(plan) => plan.totals.blocked,
+        PreviewOutcome::Failure(_) | PreviewOutcome::Nothing(_) => panic!("a plan"),
     };
     assert_eq!(blocked(&story), 1);
     story.run(5);
@@ -243,9 +243,9 @@ fn a_plan_over_a_snapshot_that_has_followed_the_cluster_is_the_one_over_a_new_sn
         story.run(15);
         story.press("EE");
         let done = story.app.screen.preview.as_ref().and_then(|preview| preview.done.as_ref());
-        let Some(Worked::Plan(plan)) = done.map(|done| &done.what) else { panic!("a plan") };
+        let Some(PreviewOutcome::Plan(plan)) = done.map(|done| &done.what) else { panic!("a plan") };
         let (cluster, version) = (&story.app.live.cluster, story.app.settings.version);
-        let placing = Placing::new(cluster, Snapshot::new(cluster, version), plan.made);
+        let placing = PlacingEnvironment::new(cluster, Snapshot::new(cluster, version), plan.made);
         let anew =
             Plan::new(plan.action.clone(), cluster, &placing, version, plan.made).expect("nodes are there");
         assert!(**plan == anew, "after round {round}");
@@ -359,7 +359,8 @@ fn what_may_not_be_listed_is_named_and_the_rest_works() {
     let error =
         "pods is forbidden: User \"sre@example.com\" cannot list resource \"pods\" at the cluster scope";
     story.health(FeedKind::Pods, FeedState::Forbidden { error: error.into() });
-    let gone = story.app.live.cluster.pods().iter().map(|pod| Change::Pod(Event::Deleted(pod.key.clone())));
+    let gone =
+        story.app.live.cluster.pods().iter().map(|pod| Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
     let gone = FeedEvent::Changes(gone.collect());
     story.app.hear(gone, story.now);
     story.run(1);
@@ -572,25 +573,28 @@ fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
 }
 
 /// A drain of the node that was cut off after it had cordoned it.
-fn cut_off(story: &Story) -> Past {
+fn cut_off(story: &Story) -> JournaledOperation {
     let node = story.app.live.cluster.node(&"pool-a-01".into()).expect("there");
     let uid = node.uid.clone();
-    let line =
-        |what| Line { at: BEGIN - Span::from_secs(600), plan: "drain-20260102-025000-zx81c".into(), what };
+    let line = |what| JournalLine {
+        at: BEGIN - Span::from_secs(600),
+        plan: "drain-20260102-025000-zx81c".into(),
+        what,
+    };
     let options = DrainOptions {
         force: true,
         ignore_daemonsets: true,
         delete_emptydir_data: true,
         ..DrainOptions::default()
     };
-    let beginning = Beginning {
+    let beginning = OperationStart {
         by: "sre@laptop".into(),
         action: "drain".into(),
         drain: Some(options),
         nodes: vec![("pool-a-01".into(), uid.clone())],
-        ..Beginning::default()
+        ..OperationStart::default()
     };
-    let asked = What::Asked {
+    let asked = LineKind::Asked {
         id: 1,
         object: "node/pool-a-01".into(),
         task: "cordon".into(),
@@ -598,9 +602,9 @@ fn cut_off(story: &Story) -> Past {
         method: "PATCH".into(),
         path: String::new(),
         body: serde_json::Value::Null,
-        undo: Some(NodeUndo { node: "pool-a-01".into(), uid, backs: vec![Back::Uncordon] }),
+        undo: Some(NodeUndo { node: "pool-a-01".into(), uid, backs: vec![UndoStep::Uncordon] }),
     };
-    let lines = [line(What::Began(Box::new(beginning))), line(asked)];
+    let lines = [line(LineKind::Began(Box::new(beginning))), line(asked)];
     undertakings(&lines).remove(0)
 }
 

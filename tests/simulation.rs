@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use kordon::{
     cluster::{ConditionStatus, NodeName, TaintEffect},
     engine::{
-        Cause, Deletion, Due, Effect, Engine, Footing, Known, Origin, ServerVersion, Settings, Sight, Stage,
-        Write, ZoneState,
+        Cause, Certainty, Confidence, Deletion, Due, Effect, Engine, NodeStage, Origin, ServerVersion,
+        Settings, WatchHealth, Write, ZoneState,
     },
-    forecast::{self, Assumptions, Forecast, Happens, Incident, What},
+    forecast::{self, Assumptions, Forecast, ForecastKind, Incident, IncidentKind},
     time::{Span, Timestamp},
 };
 use proptest::prelude::*;
@@ -41,17 +41,17 @@ fn peaceful(nodes: usize, settings: &Settings) -> Sim {
     sim
 }
 
-fn what(effect: &Effect) -> Option<What> {
+fn what(effect: &Effect) -> Option<ForecastKind> {
     Some(match &effect.write {
-        Write::MarkUnknown { node, .. } => What::Unknown { node: node.clone() },
+        Write::MarkUnknown { node, .. } => ForecastKind::Unknown { node: node.clone() },
         Write::SwapTaints { node, add, .. } => {
             let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
-            What::NoExecute { node: node.clone(), key: taint.key.clone() }
+            ForecastKind::NoExecute { node: node.clone(), key: taint.key.clone() }
         }
         Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
-            What::Removed { pod: pod.clone(), node: node.clone() }
+            ForecastKind::Removed { pod: pod.clone(), node: node.clone() }
         }
-        Write::DeletePod { pod, node, .. } => What::Deleted { pod: pod.clone(), node: node.clone() },
+        Write::DeletePod { pod, node, .. } => ForecastKind::Deleted { pod: pod.clone(), node: node.clone() },
         Write::SetLabels { .. }
         | Write::MarkPodNotReady { .. }
         | Write::MarkPodLost { .. }
@@ -67,18 +67,18 @@ fn a_silent_node_goes_through_every_stage_in_order() {
         sim.shadow.as_ref().expect("attached").health(node).expect("known").stage
     };
     sim.attach_shadow(settings());
-    assert_eq!(stage(&sim), Stage::Well);
+    assert_eq!(stage(&sim), NodeStage::Well);
     sim.silence("n00");
     let mut stages = BTreeSet::new();
     for _ in 0..700 {
         sim.run(Span::from_millis(100));
         stages.insert(stage(&sim));
     }
-    assert!(stages.contains(&Stage::Well) && stages.contains(&Stage::Tainted), "{stages:?}");
+    assert!(stages.contains(&NodeStage::Well) && stages.contains(&NodeStage::Tainted), "{stages:?}");
     let shadow = sim.shadow.as_ref().expect("attached");
     let pending = shadow.evictions(&sim.cluster);
     assert_eq!(pending.len(), 1);
-    assert!(matches!(pending[0].due, Due::At { known: Known::Seen, .. }));
+    assert!(matches!(pending[0].due, Due::At { known: Certainty::Seen, .. }));
     let why = pending[0].why.to_string();
     assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
 }
@@ -139,7 +139,7 @@ fn a_node_back_before_its_pods_time_is_up_keeps_them() {
     sim.run(Span::from_secs(200));
     sim.wake("n00");
     sim.run(HOUR);
-    let happened: Vec<What> = sim.done.iter().filter_map(what).collect();
+    let happened: Vec<ForecastKind> = sim.done.iter().filter_map(what).collect();
     assert_eq!(happened.len(), 2, "Unknown and the taint, no deletion: {happened:?}");
     assert!(sim.cluster.nodes().iter().all(|node| node.taints.is_empty()));
 }
@@ -165,7 +165,7 @@ fn a_shadow_does_not_foretell_taints_that_are_there() {
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
     assert!(
-        forecast.steps.iter().all(|step| matches!(step.what, What::Deleted { .. })),
+        forecast.steps.iter().all(|step| matches!(step.what, ForecastKind::Deleted { .. })),
         "{:?}",
         forecast.steps
     );
@@ -215,14 +215,14 @@ fn foretell_each_taint(sim: &mut Sim, told: &str) -> usize {
         let shadow = sim.shadow.as_ref().expect("attached");
         forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120)));
     }
-    let is_taint = |what: &What| matches!(what, What::NoExecute { .. });
+    let is_taint = |what: &ForecastKind| matches!(what, ForecastKind::NoExecute { .. });
     let is_swap =
         |effect: &Effect| matches!(&effect.write, Write::SwapTaints { remove, .. } if !remove.is_empty());
     let tainted = |effect: &&Effect| what(effect).is_some_and(|what| is_taint(&what)) && !is_swap(effect);
     let real: Vec<Timestamp> = sim.done.iter().filter(tainted).map(|effect| effect.at).collect();
     for forecast in forecasts.iter().filter(|forecast| forecast.made + Span::from_secs(20) > real[0]) {
         let ahead = real.iter().filter(|at| **at > forecast.made);
-        let swapped = |step: &&forecast::Step| step.why.0.contains(&Cause::Swapped);
+        let swapped = |step: &&forecast::ForecastStep| step.why.0.contains(&Cause::Swapped);
         let steps = forecast.steps.iter().filter(|step| is_taint(&step.what) && !swapped(step));
         let mut foretold = steps.map(|step| step.at);
         for at in ahead {
@@ -242,13 +242,13 @@ fn a_blind_shadow_judges_nobody_and_says_so() {
     sim.shadow_sees = false;
     let since = sim.now;
     let shadow = sim.shadow.as_mut().expect("attached");
-    shadow.handle_sight(&sim.cluster, Sight::Blind { since }, sim.now);
+    shadow.handle_sight(&sim.cluster, WatchHealth::Blind { since }, sim.now);
     sim.run(HOUR);
     assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none());
     let shadow = sim.shadow.as_mut().expect("attached");
-    assert_eq!(shadow.footing(sim.now), Footing::Blind { since });
+    assert_eq!(shadow.footing(sim.now), Confidence::Blind { since });
     assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
-    shadow.handle_sight(&sim.cluster, Sight::Clear, sim.now);
+    shadow.handle_sight(&sim.cluster, WatchHealth::Clear, sim.now);
     sim.shadow_sees = true;
     sim.run(HOUR);
     assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none(), "all of them live");
@@ -264,14 +264,14 @@ fn without_a_leader_nothing_is_foretold_until_one_leads() {
     sim.silence("n00");
     sim.run(Span::from_secs(120));
     let shadow = sim.shadow.as_ref().expect("attached");
-    assert_eq!(shadow.footing(sim.now), Footing::NoController { since: last_renewal });
+    assert_eq!(shadow.footing(sim.now), Confidence::NoController { since: last_renewal });
     assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
     assert!(sim.notices.iter().any(|notice| notice.text.contains("nothing will happen")));
     sim.lead("second", sim.now);
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
     let unknown = forecast.of_node(&"n00".into()).next().expect("foretold");
-    assert!(matches!(unknown.what, What::Unknown { .. }));
+    assert!(matches!(unknown.what, ForecastKind::Unknown { .. }));
     let grace = unknown.at.since(sim.now);
     assert!(
         grace >= Span::from_secs(50) && grace <= Span::from_secs(56),
@@ -417,7 +417,7 @@ proptest! {
         let mut deleted = BTreeSet::new();
         let mut happened = Vec::new();
         for (at, what) in sim.done.iter().filter_map(|effect| Some((effect.at, what(effect)?))) {
-            let is_new = !matches!(what, What::Deleted { .. }) || deleted.insert(what.clone());
+            let is_new = !matches!(what, ForecastKind::Deleted { .. }) || deleted.insert(what.clone());
             if is_new && at > forecast.made {
                 happened.push((at, what));
             }
@@ -465,7 +465,7 @@ proptest! {
 
 /// Holds every forecast made after `settled` against what was done at least [`NOTICE`] later.
 fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Result<(), TestCaseError> {
-    let happened: Vec<(Timestamp, What)> =
+    let happened: Vec<(Timestamp, ForecastKind)> =
         done.iter().filter_map(|effect| Some((effect.at, what(effect)?))).collect();
     let last = forecasts.last().map(|forecast| forecast.made);
     for forecast in forecasts.iter().filter(|forecast| forecast.made >= settled) {
@@ -521,11 +521,11 @@ proptest! {
         for (node, (fails, back)) in incidents {
             let node = format!("n{node:02}");
             let fails = begin + Span::from_secs(fails);
-            script.push((fails, Happens::Fails, node.clone()));
-            script.extend(back.map(|back| (fails + Span::from_secs(back), Happens::Recovers, node)));
+            script.push((fails, IncidentKind::Fails, node.clone()));
+            script.extend(back.map(|back| (fails + Span::from_secs(back), IncidentKind::Recovers, node)));
         }
         script.sort_by_key(|(at, ..)| *at);
-        let incident = |(at, what, node): &(Timestamp, Happens, String)| {
+        let incident = |(at, what, node): &(Timestamp, IncidentKind, String)| {
             Incident { at: *at, node: NodeName::from(node.as_str()), what: *what }
         };
         let assumptions = Assumptions { incidents: script.iter().map(incident).collect() };
@@ -536,26 +536,26 @@ proptest! {
         for (at, what, node) in &script {
             sim.run(at.since(sim.now));
             match what {
-                Happens::Fails => sim.fail(node),
-                Happens::Recovers => sim.wake(node),
-                Happens::Removed => unreachable!("not in the script"),
+                IncidentKind::Fails => sim.fail(node),
+                IncidentKind::Recovers => sim.wake(node),
+                IncidentKind::Removed => unreachable!("not in the script"),
             }
         }
         sim.run((begin + horizon).since(sim.now));
-        let mut happened: BTreeMap<What, Vec<Timestamp>> = BTreeMap::new();
+        let mut happened: BTreeMap<ForecastKind, Vec<Timestamp>> = BTreeMap::new();
         for effect in &sim.done {
             if let Some(what) = what(effect) {
                 happened.entry(what).or_default().push(effect.at);
             }
         }
-        let mut foretold: BTreeMap<What, Vec<Timestamp>> = BTreeMap::new();
+        let mut foretold: BTreeMap<ForecastKind, Vec<Timestamp>> = BTreeMap::new();
         for step in &forecast.steps {
             foretold.entry(step.what.clone()).or_default().push(step.at);
         }
         // What comes just as its node is back may come or not, as at the end of the time that is looked at.
-        let at_the_edge = |what: &What, at: Timestamp| {
-            let back = |(when, happens, node): &(Timestamp, Happens, String)| {
-                *happens == Happens::Recovers && **what.node() == **node && abs(at.since(*when)) <= TOLERANCE
+        let at_the_edge = |what: &ForecastKind, at: Timestamp| {
+            let back = |(when, happens, node): &(Timestamp, IncidentKind, String)| {
+                *happens == IncidentKind::Recovers && **what.node() == **node && abs(at.since(*when)) <= TOLERANCE
             };
             at + TOLERANCE >= begin + horizon || script.iter().any(back)
         };
@@ -564,7 +564,7 @@ proptest! {
         }
         happened.retain(|_, times| !times.is_empty());
         foretold.retain(|_, times| !times.is_empty());
-        let keys = |all: &BTreeMap<What, Vec<Timestamp>>| all.keys().cloned().collect::<Vec<_>>();
+        let keys = |all: &BTreeMap<ForecastKind, Vec<Timestamp>>| all.keys().cloned().collect::<Vec<_>>();
         prop_assert_eq!(keys(&foretold), keys(&happened), "script {:?}", script);
         for (what, times) in &happened {
             let off: Vec<Span> = times.iter().zip(&foretold[what]).map(|(a, b)| abs(a.since(*b))).collect();
@@ -585,7 +585,7 @@ fn where_upstream_leaves_it_to_chance_whether_a_taint_comes_a_forecast_says_may(
         let assumptions = Assumptions::failing(lost.clone(), sim.now);
         let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
         let tainted =
-            forecast.steps.iter().filter(|step| matches!(step.what, What::NoExecute { .. })).count();
+            forecast.steps.iter().filter(|step| matches!(step.what, ForecastKind::NoExecute { .. })).count();
         assert_eq!(tainted, 0, "six of eight at once stop the zone");
         forecast.chances
     };

@@ -9,7 +9,7 @@ use kordon::{
     engine::{Origin, ServerVersion, Settings},
     forecast::{
         Forecast,
-        story::{Link, Teller, Tense, Topic},
+        story::{Explainer, Step, StepTime, Topic},
     },
     time::Span,
 };
@@ -34,22 +34,22 @@ fn modern() -> Settings {
     Settings::defaults(ServerVersion::new(1, 36))
 }
 
-fn tell(sim: &Sim, of: impl Fn(&Teller<'_>) -> Vec<Link>) -> Vec<Link> {
+fn tell(sim: &Sim, of: impl Fn(&Explainer<'_>) -> Vec<Step>) -> Vec<Step> {
     let engine = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(1800));
     let (cluster, forecast) = (&sim.cluster, Some(&forecast));
-    of(&Teller { engine, cluster, forecast, ahead: Span::ZERO, now: sim.now })
+    of(&Explainer { engine, cluster, forecast, ahead: Span::ZERO, now: sim.now })
 }
 
-fn of_node(sim: &Sim, node: &str) -> Vec<Link> {
+fn of_node(sim: &Sim, node: &str) -> Vec<Step> {
     tell(sim, |teller| teller.node(sim.cluster.node(&NodeName::from(node)).expect("a node")))
 }
 
-fn of_pod(sim: &Sim, pod: &Key) -> Vec<Link> {
+fn of_pod(sim: &Sim, pod: &Key) -> Vec<Step> {
     tell(sim, |teller| teller.pod(sim.cluster.pod(pod).expect("a pod")))
 }
 
-fn tense(story: &[Link], topic: Topic) -> Option<Tense> {
+fn tense(story: &[Step], topic: Topic) -> Option<StepTime> {
     story.iter().find(|link| link.topic == topic).map(|link| link.tense)
 }
 
@@ -61,8 +61,8 @@ fn key(sim: &Sim, name: &str) -> Key {
 #[test]
 fn a_node_that_lives_has_nothing_ahead() {
     let story = of_node(&peaceful(&modern()), "n00");
-    assert_eq!(tense(&story, Topic::Grace), Some(Tense::Not), "its grace does not run out: {story:?}");
-    assert!(story.iter().all(|link| link.tense != Tense::Ahead), "{story:?}");
+    assert_eq!(tense(&story, Topic::Grace), Some(StepTime::Not), "its grace does not run out: {story:?}");
+    assert!(story.iter().all(|link| link.tense != StepTime::Ahead), "{story:?}");
 }
 
 #[test]
@@ -74,24 +74,24 @@ fn what_is_ahead_becomes_past_in_its_order_and_at_its_time() {
     let order =
         [Topic::Grace, Topic::Ready, Topic::NoSchedule, Topic::Queue, Topic::NoExecute, Topic::Eviction];
     let ahead: Vec<Topic> =
-        told.iter().filter(|link| link.tense == Tense::Ahead).map(|link| link.topic).collect();
+        told.iter().filter(|link| link.tense == StepTime::Ahead).map(|link| link.topic).collect();
     assert_eq!(ahead, order, "{told:?}");
-    let at = |story: &[Link], topic: Topic, tense: Tense| {
+    let at = |story: &[Step], topic: Topic, tense: StepTime| {
         let link = story.iter().find(|link| (link.topic, link.tense) == (topic, tense));
         link.and_then(|link| link.at).unwrap_or_else(|| panic!("no {topic:?} {tense:?} in {story:?}"))
     };
     sim.run(Span::from_secs(60));
     let happened = of_node(&sim, "n00");
     for topic in [Topic::Grace, Topic::NoSchedule, Topic::NoExecute] {
-        let (told, happened) = (at(&told, topic, Tense::Ahead), at(&happened, topic, Tense::Past));
+        let (told, happened) = (at(&told, topic, StepTime::Ahead), at(&happened, topic, StepTime::Past));
         let off = happened.since(told).as_secs_f64().abs();
         assert!(off <= 6.0, "{topic:?} told for {told}, was {happened}");
     }
     let pod = of_pod(&sim, &key(&sim, "p00"));
-    assert_eq!(tense(&pod, Topic::Toleration), Some(Tense::Holds), "{pod:?}");
-    assert_eq!(tense(&pod, Topic::Eviction), Some(Tense::Ahead), "{pod:?}");
+    assert_eq!(tense(&pod, Topic::Toleration), Some(StepTime::Holds), "{pod:?}");
+    assert_eq!(tense(&pod, Topic::Eviction), Some(StepTime::Ahead), "{pod:?}");
     let stays = of_pod(&sim, &key(&sim, "stays"));
-    assert_eq!(tense(&stays, Topic::Eviction), Some(Tense::Not), "{stays:?}");
+    assert_eq!(tense(&stays, Topic::Eviction), Some(StepTime::Not), "{stays:?}");
     assert!(stays.iter().any(|link| link.text.contains("for ever")), "{stays:?}");
 }
 
@@ -104,7 +104,7 @@ fn a_zone_that_stands_still_is_told_as_the_reason_why_nothing_happens() {
     sim.run(Span::from_secs(70));
     let story = of_node(&sim, "n06");
     let queue = story.iter().find(|link| link.topic == Topic::Queue).expect("it waits");
-    assert_eq!(queue.tense, Tense::Not, "{story:?}");
+    assert_eq!(queue.tense, StepTime::Not, "{story:?}");
     assert!(queue.text.contains("PartialDisruption (4 of 6 not ready)"), "{}", queue.text);
     for number in 0..12 {
         sim.fail(&format!("n{number:02}"));
@@ -112,7 +112,7 @@ fn a_zone_that_stands_still_is_told_as_the_reason_why_nothing_happens() {
     sim.run(Span::from_secs(70));
     let story = of_node(&sim, "n06");
     let queue = story.iter().find(|link| link.topic == Topic::Queue).expect("it waits");
-    assert!(queue.tense == Tense::Not && queue.text.contains("every zone"), "{story:?}");
+    assert!(queue.tense == StepTime::Not && queue.text.contains("every zone"), "{story:?}");
 }
 
 #[test]
@@ -123,12 +123,12 @@ fn in_legacy_mode_the_mark_takes_the_place_of_the_taint() {
     sim.fail("n00");
     sim.run(Span::from_secs(70));
     let story = of_node(&sim, "n00");
-    assert_eq!(tense(&story, Topic::NodeEviction), Some(Tense::Ahead), "{story:?}");
+    assert_eq!(tense(&story, Topic::NodeEviction), Some(StepTime::Ahead), "{story:?}");
     assert_eq!(tense(&story, Topic::NoExecute), None, "{story:?}");
-    assert_eq!(tense(&story, Topic::Eviction), Some(Tense::Ahead), "{story:?}");
+    assert_eq!(tense(&story, Topic::Eviction), Some(StepTime::Ahead), "{story:?}");
     sim.run(Span::from_secs(330));
     let story = of_node(&sim, "n00");
-    assert_eq!(tense(&story, Topic::NodeEviction), Some(Tense::Past), "{story:?}");
+    assert_eq!(tense(&story, Topic::NodeEviction), Some(StepTime::Past), "{story:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod terminal;
 
 use kordon::{
     clock::Clock,
-    executor::Executor,
+    executor::EffectExecutor,
     run::{self, Session, tty::Tty},
 };
 use portable_pty::CommandBuilder;
@@ -157,7 +157,7 @@ fn show_dashboard() {
         let clock = Clock::new(story.now, 1.0);
         // The watches have nothing more to say, and are not over.
         let (_open, feeds) = tokio::sync::mpsc::channel(1);
-        let link = Executor::Recorder.start();
+        let link = EffectExecutor::Recorder.start();
         let session = Session {
             app: story.app,
             feeds,

@@ -17,7 +17,7 @@ const LAYERS: [&str; 16] = [
     "k8s",
     "demo",
     "forecast",
-    "conduct",
+    "operation",
     "plan",
     "placement",
     "engine",
@@ -27,7 +27,7 @@ const LAYERS: [&str; 16] = [
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 7] = ["forecast", "conduct", "plan", "placement", "engine", "cluster", "time"];
+const PURE: [&str; 7] = ["forecast", "operation", "plan", "placement", "engine", "cluster", "time"];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use kordon::{
     clock::Clock,
-    demo::api::{Api, Options},
+    demo::api::{Api, ApiOptions},
     k8s::connect::{ConnectError, ConnectOptions, connect},
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -149,7 +149,7 @@ impl Server {
         let behind = plain.local_addr().expect("bound");
         let url = format!("https://{}", secure.local_addr().expect("bound"));
         let stop = CancellationToken::new();
-        let api = Api::new(Clock::system(), Options::default());
+        let api = Api::new(Clock::system(), ApiOptions::default());
         let stopped = stop.clone();
         tokio::spawn(async move { api.serve(plain, stopped).await });
         let acceptor = TlsAcceptor::from(Arc::new(config));

@@ -11,7 +11,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use kordon::k8s::{
     connect::{self, ConnectOptions, Connection},
-    decode::{self, Decoder, Line, lease::Leases, node::Nodes, pod::Pods},
+    decode::{self, Decoder, StreamLine, lease::LeaseDecoder, node::NodeDecoder, pod::PodDecoder},
 };
 use kube::client::Body;
 
@@ -70,10 +70,10 @@ pub fn run(server: &str) {
     runtime.block_on(async {
         let options = ConnectOptions { server: Some(server.to_owned()), ..ConnectOptions::default() };
         let connection = connect::connect(&options).await.expect("the server answers");
-        list(&connection, "nodes", "/api/v1/nodes", Nodes::default()).await;
+        list(&connection, "nodes", "/api/v1/nodes", NodeDecoder::default()).await;
         let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-        list(&connection, "leases", leases, Leases::default()).await;
-        list(&connection, "pods", "/api/v1/pods", Pods::default()).await;
+        list(&connection, "leases", leases, LeaseDecoder::default()).await;
+        list(&connection, "pods", "/api/v1/pods", PodDecoder::default()).await;
     });
     let mut end = String::new();
     std::io::stdin().read_line(&mut end).expect("the end of the input");
@@ -98,13 +98,15 @@ async fn list(connection: &Connection, kind: &str, path: &str, mut decoder: impl
             begun.extend_from_slice(&rest[..end]);
             rest = &rest[end + 1..];
             match decode::line(&mut decoder, &begun, true) {
-                Line::Object { change, .. } => {
+                StreamLine::Object { change, .. } => {
                     std::hint::black_box(change);
                     objects += 1;
                 }
-                Line::Bookmark { list_ends: true, .. } => return println!("{kind} {objects} {bytes}"),
-                Line::Bookmark { .. } => {}
-                broken @ (Line::Error(_) | Line::Bad(_) | Line::Broken(_)) => panic!("{broken:?}"),
+                StreamLine::Bookmark { list_ends: true, .. } => return println!("{kind} {objects} {bytes}"),
+                StreamLine::Bookmark { .. } => {}
+                broken @ (StreamLine::Error(_) | StreamLine::Bad(_) | StreamLine::Broken(_)) => {
+                    panic!("{broken:?}")
+                }
             }
             begun.clear();
         }

@@ -6,15 +6,15 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_input::InputRequest;
 
 use super::{
-    listing::Step,
-    preview::{Switch, Verb},
-    screen::{Pane, Screen, Typing},
+    listing::Movement,
+    preview::{PlanKind, PlanOption},
+    screen::{InputTarget, Pane, Screen},
 };
 
 /// Something that the user can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    Move(Step),
+pub enum UserAction {
+    Move(Movement),
     /// Focus the pane with this digit, from 1.
     Focus(usize),
     NextPane,
@@ -35,9 +35,9 @@ pub enum Action {
     /// Mark every row that is shown, or where all are, none.
     MarkAll,
     /// Open a plan for what is marked or selected.
-    Plan(Verb),
+    Plan(PlanKind),
     /// Turn an option of the open plan.
-    Turn(Switch),
+    Turn(PlanOption),
     Redraw,
     Suspend,
     Quit,
@@ -56,7 +56,7 @@ pub enum Action {
     DropPalette,
     PreviousCandidate,
     /// What can only be typed, for it takes an argument or must not happen by a slip.
-    Typed(Typed),
+    Typed(TypedCommand),
     /// Carry the open plan out.
     CarryOut,
     /// While a question stands over everything.
@@ -76,7 +76,7 @@ pub enum Action {
 
 /// A command that is typed, with or without an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Typed {
+pub enum TypedCommand {
     Enforce,
     DryRun,
     Reason,
@@ -96,21 +96,21 @@ pub struct Command {
     pub keys: &'static [Chord],
     /// What may be typed behind it, as `[LIFETIME]`; none where it is no typed command.
     pub takes: Option<&'static str>,
-    pub place: Place,
+    pub place: KeyContext,
     pub danger: Danger,
-    pub action: Action,
+    pub action: UserAction,
 }
 
 /// Where a command applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum KeyContext {
     Everywhere,
     /// While one of these panes has the focus.
     In(&'static [Pane]),
     /// While anything is typed: of the commands for everywhere, only chords with Ctrl apply then.
     Typing,
     /// While this is typed.
-    TypingOf(Typing),
+    TypingOf(InputTarget),
 }
 
 /// What can go wrong by it.
@@ -151,9 +151,9 @@ const fn view(
     doc: &'static str,
     hint: &'static str,
     keys: &'static [Chord],
-    action: Action,
+    action: UserAction,
 ) -> Command {
-    let (place, danger) = (Place::Everywhere, Danger::Harmless);
+    let (place, danger) = (KeyContext::Everywhere, Danger::Harmless);
     Command { name, doc, hint, keys, takes: None, place, danger, action }
 }
 
@@ -162,9 +162,9 @@ const fn typing(
     doc: &'static str,
     hint: &'static str,
     keys: &'static [Chord],
-    action: Action,
+    action: UserAction,
 ) -> Command {
-    Command { place: Place::Typing, ..view(name, doc, hint, keys, action) }
+    Command { place: KeyContext::Typing, ..view(name, doc, hint, keys, action) }
 }
 
 /// A command that opens a plan; its name is its hint.
@@ -173,14 +173,19 @@ const fn plan(
     name: &'static str,
     doc: &'static str,
     keys: &'static [Chord],
-    verb: Verb,
+    verb: PlanKind,
 ) -> Command {
-    Command { place: Place::In(panes), ..view(name, doc, name, keys, Action::Plan(verb)) }
+    Command { place: KeyContext::In(panes), ..view(name, doc, name, keys, UserAction::Plan(verb)) }
 }
 
 /// A command that turns an option of a plan.
-const fn option(name: &'static str, doc: &'static str, keys: &'static [Chord], switch: Switch) -> Command {
-    Command { place: Place::In(&[Pane::Plan]), ..view(name, doc, "", keys, Action::Turn(switch)) }
+const fn option(
+    name: &'static str,
+    doc: &'static str,
+    keys: &'static [Chord],
+    switch: PlanOption,
+) -> Command {
+    Command { place: KeyContext::In(&[Pane::Plan]), ..view(name, doc, "", keys, UserAction::Turn(switch)) }
 }
 
 const fn words(
@@ -188,9 +193,9 @@ const fn words(
     doc: &'static str,
     hint: &'static str,
     keys: &'static [Chord],
-    action: Action,
+    action: UserAction,
 ) -> Command {
-    Command { place: Place::TypingOf(Typing::Words), ..typing(name, doc, hint, keys, action) }
+    Command { place: KeyContext::TypingOf(InputTarget::Words), ..typing(name, doc, hint, keys, action) }
 }
 
 const fn palette(
@@ -198,9 +203,9 @@ const fn palette(
     doc: &'static str,
     hint: &'static str,
     keys: &'static [Chord],
-    action: Action,
+    action: UserAction,
 ) -> Command {
-    Command { place: Place::TypingOf(Typing::Palette), ..typing(name, doc, hint, keys, action) }
+    Command { place: KeyContext::TypingOf(InputTarget::Palette), ..typing(name, doc, hint, keys, action) }
 }
 
 const fn consent(
@@ -208,69 +213,107 @@ const fn consent(
     doc: &'static str,
     hint: &'static str,
     keys: &'static [Chord],
-    action: Action,
+    action: UserAction,
 ) -> Command {
-    Command { place: Place::TypingOf(Typing::Consent), ..typing(name, doc, hint, keys, action) }
+    Command { place: KeyContext::TypingOf(InputTarget::Consent), ..typing(name, doc, hint, keys, action) }
 }
 
 /// A command that has no key.
-const fn typed_only(name: &'static str, takes: &'static str, doc: &'static str, what: Typed) -> Command {
-    Command { takes: Some(takes), ..view(name, doc, "", &[], Action::Typed(what)) }
+const fn typed_only(
+    name: &'static str,
+    takes: &'static str,
+    doc: &'static str,
+    what: TypedCommand,
+) -> Command {
+    Command { takes: Some(takes), ..view(name, doc, "", &[], UserAction::Typed(what)) }
 }
 
 /// Every command, in the order of help and docs.
 pub const COMMANDS: &[Command] = &[
-    view("down", "Select the next row.", "", &[key(KeyCode::Down), char('j')], Action::Move(Step::Down)),
-    view("up", "Select the row before.", "", &[key(KeyCode::Up), char('k')], Action::Move(Step::Up)),
-    view("page-down", "Go down a page.", "", &[key(KeyCode::PageDown)], Action::Move(Step::PageDown)),
-    view("page-up", "Go up a page.", "", &[key(KeyCode::PageUp)], Action::Move(Step::PageUp)),
-    view("first", "Go to the first row.", "", &[char('g'), key(KeyCode::Home)], Action::Move(Step::First)),
-    view("last", "Go to the last row.", "", &[char('G'), key(KeyCode::End)], Action::Move(Step::Last)),
-    view("next-pane", "Focus the next pane.", "pane", &[key(KeyCode::Tab)], Action::NextPane),
-    view("previous-pane", "Focus the pane before.", "", &[key(KeyCode::BackTab)], Action::PreviousPane),
-    view("zones", "Focus the zones.", "", &[char('1')], Action::Focus(1)),
-    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], Action::Focus(2)),
-    view("evictions", "Focus the evictions.", "", &[char('3')], Action::Focus(3)),
-    view("journal", "Focus the journal.", "", &[char('4')], Action::Focus(4)),
-    view("forecast", "Focus the forecast.", "", &[char('5')], Action::Focus(5)),
+    view(
+        "down",
+        "Select the next row.",
+        "",
+        &[key(KeyCode::Down), char('j')],
+        UserAction::Move(Movement::Down),
+    ),
+    view("up", "Select the row before.", "", &[key(KeyCode::Up), char('k')], UserAction::Move(Movement::Up)),
+    view("page-down", "Go down a page.", "", &[key(KeyCode::PageDown)], UserAction::Move(Movement::PageDown)),
+    view("page-up", "Go up a page.", "", &[key(KeyCode::PageUp)], UserAction::Move(Movement::PageUp)),
+    view(
+        "first",
+        "Go to the first row.",
+        "",
+        &[char('g'), key(KeyCode::Home)],
+        UserAction::Move(Movement::First),
+    ),
+    view(
+        "last",
+        "Go to the last row.",
+        "",
+        &[char('G'), key(KeyCode::End)],
+        UserAction::Move(Movement::Last),
+    ),
+    view("next-pane", "Focus the next pane.", "pane", &[key(KeyCode::Tab)], UserAction::NextPane),
+    view("previous-pane", "Focus the pane before.", "", &[key(KeyCode::BackTab)], UserAction::PreviousPane),
+    view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
+    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)),
+    view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
+    view("journal", "Focus the journal.", "", &[char('4')], UserAction::Focus(4)),
+    view("forecast", "Focus the forecast.", "", &[char('5')], UserAction::Focus(5)),
     Command {
-        place: Place::In(&[Pane::Zones]),
-        ..view("filter-zone", "Show only the nodes of the selected zone.", "its nodes", ENTER, Action::Enter)
+        place: KeyContext::In(&[Pane::Zones]),
+        ..view(
+            "filter-zone",
+            "Show only the nodes of the selected zone.",
+            "its nodes",
+            ENTER,
+            UserAction::Enter,
+        )
     },
     Command {
-        place: Place::In(&[Pane::Nodes]),
-        ..view("pods", "Show the pods of the selected node.", "pods", ENTER, Action::Enter)
+        place: KeyContext::In(&[Pane::Nodes]),
+        ..view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter)
     },
     Command {
-        place: Place::In(&[Pane::Forecast]),
+        place: KeyContext::In(&[Pane::Forecast]),
         ..view(
             "node-foreseen",
             "Show the node of the selected row and its pods.",
             "node",
             ENTER,
-            Action::Enter,
+            UserAction::Enter,
         )
     },
     Command {
-        place: Place::In(&[Pane::Evictions]),
-        ..view("node-of-pod", "Show the node of the selected pod and its pods.", "node", ENTER, Action::Enter)
+        place: KeyContext::In(&[Pane::Evictions]),
+        ..view(
+            "node-of-pod",
+            "Show the node of the selected pod and its pods.",
+            "node",
+            ENTER,
+            UserAction::Enter,
+        )
     },
     Command {
-        place: Place::In(&[Pane::Pods]),
-        ..view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, Action::Detail)
+        place: KeyContext::In(&[Pane::Pods]),
+        ..view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail)
     },
     Command {
-        place: Place::In(&[Pane::Plan]),
-        ..view("edit-words", "Go back to typing the taints or labels.", "", ENTER, Action::Enter)
+        place: KeyContext::In(&[Pane::Plan]),
+        ..view("edit-words", "Go back to typing the taints or labels.", "", ENTER, UserAction::Enter)
     },
-    Command { place: Place::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], Action::Mark) },
-    Command { place: Place::In(MARKED), ..view("mark-all", MARK_ALL, "", &[char('M')], Action::MarkAll) },
+    Command { place: KeyContext::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], UserAction::Mark) },
+    Command {
+        place: KeyContext::In(MARKED),
+        ..view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll)
+    },
     plan(
         NODES,
         "cordon",
         "Plan to cordon the marked nodes, or the selected one.",
         &[char('c')],
-        Verb::Cordon,
+        PlanKind::Cordon,
     ),
     Command {
         hint: "",
@@ -279,11 +322,23 @@ pub const COMMANDS: &[Command] = &[
             "uncordon",
             "Plan to uncordon the marked nodes, or the selected one.",
             &[char('u')],
-            Verb::Uncordon,
+            PlanKind::Uncordon,
         )
     },
-    plan(NODES, "drain", "Plan to drain the marked nodes, or the selected one.", &[char('r')], Verb::Drain),
-    plan(NODES, "taint", "Plan to taint the marked nodes, or the selected one.", &[char('t')], Verb::Taint),
+    plan(
+        NODES,
+        "drain",
+        "Plan to drain the marked nodes, or the selected one.",
+        &[char('r')],
+        PlanKind::Drain,
+    ),
+    plan(
+        NODES,
+        "taint",
+        "Plan to taint the marked nodes, or the selected one.",
+        &[char('t')],
+        PlanKind::Taint,
+    ),
     Command {
         hint: "",
         ..plan(
@@ -291,7 +346,7 @@ pub const COMMANDS: &[Command] = &[
             "labels",
             "Plan to label the marked nodes, or the selected one.",
             &[char('l')],
-            Verb::Label,
+            PlanKind::Label,
         )
     },
     plan(
@@ -299,75 +354,86 @@ pub const COMMANDS: &[Command] = &[
         "what-if",
         "Tell what follows if these nodes, or their zones, fall silent.",
         &[char('x')],
-        Verb::Failure,
+        PlanKind::Failure,
     ),
-    plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], Verb::Evict),
+    plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], PlanKind::Evict),
     Command {
-        place: Place::In(PODS),
+        place: KeyContext::In(PODS),
         ..view(
             "delete",
             "Plan to delete the marked pods, or the selected one.",
             "delete",
             &[key(KeyCode::Delete)],
-            Action::Plan(Verb::Delete),
+            UserAction::Plan(PlanKind::Delete),
         )
     },
     option(
         "ignore-daemonsets",
         "Drain: leave the pods of DaemonSets alone.",
         &[char('D')],
-        Switch::IgnoreDaemonsets,
+        PlanOption::IgnoreDaemonsets,
     ),
     option(
         "delete-emptydir-data",
         "Drain: let emptyDir data be lost.",
         &[char('E')],
-        Switch::DeleteEmptydirData,
+        PlanOption::DeleteEmptydirData,
     ),
-    option("force", "Drain: take pods too that nobody brings back.", &[char('F')], Switch::Force),
+    option("force", "Drain: take pods too that nobody brings back.", &[char('F')], PlanOption::Force),
     option(
         "disable-eviction",
         "Drain: delete pods, so that budgets are not asked.",
         &[char('B')],
-        Switch::DisableEviction,
+        PlanOption::DisableEviction,
     ),
-    option("grace-period", "Go on to another grace period for the pods.", &[char('P')], Switch::Grace),
-    option("parallel", "Drain: go on to another number of nodes at a time.", &[char('N')], Switch::Parallel),
+    option("grace-period", "Go on to another grace period for the pods.", &[char('P')], PlanOption::Grace),
+    option(
+        "parallel",
+        "Drain: go on to another number of nodes at a time.",
+        &[char('N')],
+        PlanOption::Parallel,
+    ),
     option(
         "overwrite",
         "Taints, labels: let those that are there be changed.",
         &[char('O')],
-        Switch::Overwrite,
+        PlanOption::Overwrite,
     ),
     option(
         "whole-zones",
         "What if: let the whole zones of the nodes fail.",
         &[char('Z')],
-        Switch::WholeZones,
+        PlanOption::WholeZones,
     ),
     Command {
-        place: Place::In(&[Pane::Plan]),
+        place: KeyContext::In(&[Pane::Plan]),
         danger: Danger::Writes,
         ..view(
             "carry-out",
             "Carry the plan out, after a confirmation; in enforce only.",
             "carry out",
             &[char('A')],
-            Action::CarryOut,
+            UserAction::CarryOut,
         )
     },
     Command {
-        place: Place::In(&[Pane::Progress]),
-        ..view("pause", "Pause what is carried out, or let it go on.", "pause", &[char('p')], Action::Pause)
+        place: KeyContext::In(&[Pane::Progress]),
+        ..view(
+            "pause",
+            "Pause what is carried out, or let it go on.",
+            "pause",
+            &[char('p')],
+            UserAction::Pause,
+        )
     },
     Command {
-        place: Place::In(&[Pane::Progress]),
+        place: KeyContext::In(&[Pane::Progress]),
         ..view(
             "cancel",
             "Begin nothing more of it, after a confirmation.",
             "cancel",
             &[char('C')],
-            Action::Cancel,
+            UserAction::Cancel,
         )
     },
     view(
@@ -375,7 +441,7 @@ pub const COMMANDS: &[Command] = &[
         "Show what is being carried out; once more, the one before it.",
         "",
         &[char('o')],
-        Action::Progress,
+        UserAction::Progress,
     ),
     Command {
         danger: Danger::Writes,
@@ -384,7 +450,7 @@ pub const COMMANDS: &[Command] = &[
             "Put back what the last undertaking changed on nodes, or the one that was cut off, after a confirmation.",
             "",
             &[char('U')],
-            Action::Undo,
+            UserAction::Undo,
         )
     },
     Command {
@@ -394,152 +460,188 @@ pub const COMMANDS: &[Command] = &[
             "Go on with the drain that was cut off, after a confirmation.",
             "",
             &[char('R')],
-            Action::Resume,
+            UserAction::Resume,
         )
     },
-    view("dismiss", "Leave the drain that was cut off as it is.", "", &[char('X')], Action::Dismiss),
+    view("dismiss", "Leave the drain that was cut off as it is.", "", &[char('X')], UserAction::Dismiss),
     Command {
         danger: Danger::Unlocks,
         ..typed_only(
             "enforce",
             "[LIFETIME]",
             "Let plans be carried out, for 15m or as long as is said; then it is dry-run again.",
-            Typed::Enforce,
+            TypedCommand::Enforce,
         )
     },
-    typed_only("dry-run", "", "Let nothing be begun any more that writes.", Typed::DryRun),
+    typed_only("dry-run", "", "Let nothing be begun any more that writes.", TypedCommand::DryRun),
     typed_only(
         "reason",
         "[WORDS]",
         "Say why the next plans are carried out, for others to read on the nodes and in the journal.",
-        Typed::Reason,
+        TypedCommand::Reason,
     ),
     typed_only(
         "until",
         "[SPAN]",
         "Say for how long the next cordons are meant to stand, for others to read.",
-        Typed::Until,
+        TypedCommand::Until,
     ),
-    typed_only("within", "[SPAN]", "Say how long all of the next plan may take.", Typed::Within),
-    view("palette", "Type a command, or find one by words.", "command", &[char(':')], Action::Palette),
+    typed_only("within", "[SPAN]", "Say how long all of the next plan may take.", TypedCommand::Within),
+    view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
     view(
         "detail",
         "Show everything about the selected node or pod, why it stands as it does first.",
         "why",
         &[char('d')],
-        Action::Detail,
+        UserAction::Detail,
     ),
     view(
         "back",
         "Go back: close help, clear the filter, leave a detail, a plan or a progress, drop the marks, leave a node, end the zoom.",
         "back",
         &[key(KeyCode::Esc)],
-        Action::Back,
+        UserAction::Back,
     ),
     view(
         "filter",
         "Filter the focused pane: words, `zone:a`, `ready:no`, `!word`.",
         "filter",
         &[char('/')],
-        Action::Filter,
+        UserAction::Filter,
     ),
-    view("sort", "Sort the focused pane by the next column.", "sort", &[char('s')], Action::NextSort),
-    view("sort-direction", "Turn the order around.", "", &[char('S')], Action::FlipSort),
+    view("sort", "Sort the focused pane by the next column.", "sort", &[char('s')], UserAction::NextSort),
+    view("sort-direction", "Turn the order around.", "", &[char('S')], UserAction::FlipSort),
     view(
         "zoom",
         "Give the focused pane the whole screen, or take it back.",
         "zoom",
         &[char('z')],
-        Action::Zoom,
+        UserAction::Zoom,
     ),
-    view("wide", "Show more columns, or fewer.", "wide", &[char('w')], Action::Wide),
-    view("freeze", "Hold the picture still, or let it go on.", "freeze", &[char('f')], Action::Freeze),
-    view("theme", "Change to the next theme.", "theme", &[char('T')], Action::Theme),
-    view("help", "Show this help, or close it.", "help", &[char('?')], Action::Help),
-    view("redraw", "Draw the whole screen anew.", "", &[ctrl('l')], Action::Redraw),
+    view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
+    view("freeze", "Hold the picture still, or let it go on.", "freeze", &[char('f')], UserAction::Freeze),
+    view("theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
+    view("help", "Show this help, or close it.", "help", &[char('?')], UserAction::Help),
+    view("redraw", "Draw the whole screen anew.", "", &[ctrl('l')], UserAction::Redraw),
     Command {
         danger: Danger::Leaves,
-        ..view("suspend", "Suspend the program; `fg` brings it back.", "", &[ctrl('z')], Action::Suspend)
+        ..view("suspend", "Suspend the program; `fg` brings it back.", "", &[ctrl('z')], UserAction::Suspend)
     },
     Command {
         danger: Danger::Leaves,
-        ..view("quit", "Leave.", "quit", &[char('q'), ctrl('c')], Action::Quit)
+        ..view("quit", "Leave.", "quit", &[char('q'), ctrl('c')], UserAction::Quit)
     },
     Command {
-        place: Place::TypingOf(Typing::Filter),
-        ..typing("keep-filter", "Keep the filter and go back to the list.", "keep", ENTER, Action::KeepFilter)
+        place: KeyContext::TypingOf(InputTarget::Filter),
+        ..typing(
+            "keep-filter",
+            "Keep the filter and go back to the list.",
+            "keep",
+            ENTER,
+            UserAction::KeepFilter,
+        )
     },
     Command {
-        place: Place::TypingOf(Typing::Filter),
-        ..typing("drop-filter", "Clear the filter and go back to the list.", "clear", ESC, Action::DropFilter)
+        place: KeyContext::TypingOf(InputTarget::Filter),
+        ..typing(
+            "drop-filter",
+            "Clear the filter and go back to the list.",
+            "clear",
+            ESC,
+            UserAction::DropFilter,
+        )
     },
-    words("complete", "Complete the word as proposed.", "complete", &[key(KeyCode::Tab)], Action::Complete),
+    words(
+        "complete",
+        "Complete the word as proposed.",
+        "complete",
+        &[key(KeyCode::Tab)],
+        UserAction::Complete,
+    ),
     words(
         "next-proposal",
         "Go on to the next proposal.",
         "next",
         &[key(KeyCode::Down)],
-        Action::NextCandidate,
+        UserAction::NextCandidate,
     ),
-    words("keep-words", "Keep what was typed and go to the plan.", "to the plan", ENTER, Action::KeepWords),
-    words("drop-words", "Go back to where the plan was opened.", "back", ESC, Action::DropWords),
-    palette("run", "Run the chosen command.", "run", ENTER, Action::RunPalette),
-    palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], Action::Complete),
-    palette("next-command", "Choose the next command.", "next", &[key(KeyCode::Down)], Action::NextCandidate),
+    words(
+        "keep-words",
+        "Keep what was typed and go to the plan.",
+        "to the plan",
+        ENTER,
+        UserAction::KeepWords,
+    ),
+    words("drop-words", "Go back to where the plan was opened.", "back", ESC, UserAction::DropWords),
+    palette("run", "Run the chosen command.", "run", ENTER, UserAction::RunPalette),
+    palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
+    palette(
+        "next-command",
+        "Choose the next command.",
+        "next",
+        &[key(KeyCode::Down)],
+        UserAction::NextCandidate,
+    ),
     palette(
         "previous-command",
         "Choose the command before.",
         "",
         &[key(KeyCode::Up)],
-        Action::PreviousCandidate,
+        UserAction::PreviousCandidate,
     ),
-    palette("close", "Close the line.", "close", ESC, Action::DropPalette),
-    consent("answer", "Give the chosen answer, or the one that was typed.", "answer", ENTER, Action::Consent),
-    consent("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], Action::NextChoice),
-    consent("decline", "Leave it.", "leave it", ESC, Action::Decline),
+    palette("close", "Close the line.", "close", ESC, UserAction::DropPalette),
+    consent(
+        "answer",
+        "Give the chosen answer, or the one that was typed.",
+        "answer",
+        ENTER,
+        UserAction::Consent,
+    ),
+    consent("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::NextChoice),
+    consent("decline", "Leave it.", "leave it", ESC, UserAction::Decline),
     typing(
         "delete-word",
         "Delete the word before the cursor.",
         "",
         &[ctrl('w')],
-        Action::Edit(InputRequest::DeletePrevWord),
+        UserAction::Edit(InputRequest::DeletePrevWord),
     ),
     typing(
         "delete-line",
         "Delete everything typed.",
         "",
         &[ctrl('u')],
-        Action::Edit(InputRequest::DeleteLine),
+        UserAction::Edit(InputRequest::DeleteLine),
     ),
     typing(
         "delete-left",
         "Delete the character before the cursor.",
         "",
         &[key(KeyCode::Backspace)],
-        Action::Edit(InputRequest::DeletePrevChar),
+        UserAction::Edit(InputRequest::DeletePrevChar),
     ),
     typing(
         "delete-right",
         "Delete the character under the cursor.",
         "",
         &[key(KeyCode::Delete)],
-        Action::Edit(InputRequest::DeleteNextChar),
+        UserAction::Edit(InputRequest::DeleteNextChar),
     ),
-    typing("left", "Go left.", "", &[key(KeyCode::Left)], Action::Edit(InputRequest::GoToPrevChar)),
-    typing("right", "Go right.", "", &[key(KeyCode::Right)], Action::Edit(InputRequest::GoToNextChar)),
+    typing("left", "Go left.", "", &[key(KeyCode::Left)], UserAction::Edit(InputRequest::GoToPrevChar)),
+    typing("right", "Go right.", "", &[key(KeyCode::Right)], UserAction::Edit(InputRequest::GoToNextChar)),
     typing(
         "line-start",
         "Go to the start.",
         "",
         &[key(KeyCode::Home), ctrl('a')],
-        Action::Edit(InputRequest::GoToStart),
+        UserAction::Edit(InputRequest::GoToStart),
     ),
     typing(
         "line-end",
         "Go to the end.",
         "",
         &[key(KeyCode::End), ctrl('e')],
-        Action::Edit(InputRequest::GoToEnd),
+        UserAction::Edit(InputRequest::GoToEnd),
     ),
 ];
 
@@ -570,23 +672,23 @@ impl Command {
 }
 
 /// What a key asks for, in the place where the user is.
-pub fn action(key: KeyEvent, screen: &Screen) -> Option<Action> {
+pub fn action(key: KeyEvent, screen: &Screen) -> Option<UserAction> {
     asked(key, screen.focus, screen.typing())
 }
 
-fn asked(key: KeyEvent, focus: Pane, typing: Option<Typing>) -> Option<Action> {
+fn asked(key: KeyEvent, focus: Pane, typing: Option<InputTarget>) -> Option<UserAction> {
     let chord = Chord::from(key);
     let applies = |command: &&Command| {
         command.keys.contains(&chord)
-            && (command.place.is_here(focus, typing) || command.place == Place::Everywhere && chord.ctrl)
+            && (command.place.is_here(focus, typing) || command.place == KeyContext::Everywhere && chord.ctrl)
     };
     let command = COMMANDS.iter().find(applies);
     command.map(|command| command.action).or_else(|| typing.and_then(|_| typed(chord)))
 }
 
-impl Place {
+impl KeyContext {
     /// Whether the user is there; while something is typed, there is no other place.
-    pub fn is_here(self, focus: Pane, typing: Option<Typing>) -> bool {
+    pub fn is_here(self, focus: Pane, typing: Option<InputTarget>) -> bool {
         match self {
             Self::Everywhere => typing.is_none(),
             Self::In(panes) => typing.is_none() && panes.contains(&focus),
@@ -597,10 +699,10 @@ impl Place {
 }
 
 /// A character that goes into what is typed.
-fn typed(chord: Chord) -> Option<Action> {
+fn typed(chord: Chord) -> Option<UserAction> {
     match chord {
         Chord { code: KeyCode::Char(letter), ctrl: false } => {
-            Some(Action::Edit(InputRequest::InsertChar(letter)))
+            Some(UserAction::Edit(InputRequest::InsertChar(letter)))
         }
         _ => None,
     }
@@ -653,7 +755,7 @@ impl fmt::Display for Chord {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for KeyContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Everywhere => f.write_str("everywhere"),
@@ -665,10 +767,10 @@ impl fmt::Display for Place {
                 Ok(())
             }
             Self::Typing => f.write_str("while anything is typed"),
-            Self::TypingOf(Typing::Filter) => f.write_str("while a filter is typed"),
-            Self::TypingOf(Typing::Words) => f.write_str("while taints or labels are typed"),
-            Self::TypingOf(Typing::Palette) => f.write_str("while a command is typed"),
-            Self::TypingOf(Typing::Consent) => f.write_str("while a question is asked"),
+            Self::TypingOf(InputTarget::Filter) => f.write_str("while a filter is typed"),
+            Self::TypingOf(InputTarget::Words) => f.write_str("while taints or labels are typed"),
+            Self::TypingOf(InputTarget::Palette) => f.write_str("while a command is typed"),
+            Self::TypingOf(InputTarget::Consent) => f.write_str("while a question is asked"),
         }
     }
 }
@@ -680,14 +782,16 @@ mod tests {
     /// Whether one key could mean both there.
     fn meet(a: &Command, b: &Command, chord: &Chord) -> bool {
         match (a.place, b.place) {
-            (Place::TypingOf(a), Place::TypingOf(b)) => a == b,
-            (Place::Typing | Place::TypingOf(_), Place::Typing | Place::TypingOf(_)) => true,
-            (Place::Typing | Place::TypingOf(_), Place::In(_))
-            | (Place::In(_), Place::Typing | Place::TypingOf(_)) => false,
-            (Place::Typing | Place::TypingOf(_), Place::Everywhere)
-            | (Place::Everywhere, Place::Typing | Place::TypingOf(_)) => chord.ctrl,
-            (Place::Everywhere, _) | (_, Place::Everywhere) => true,
-            (Place::In(a), Place::In(b)) => a.iter().any(|pane| b.contains(pane)),
+            (KeyContext::TypingOf(a), KeyContext::TypingOf(b)) => a == b,
+            (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::Typing | KeyContext::TypingOf(_)) => {
+                true
+            }
+            (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::In(_))
+            | (KeyContext::In(_), KeyContext::Typing | KeyContext::TypingOf(_)) => false,
+            (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::Everywhere)
+            | (KeyContext::Everywhere, KeyContext::Typing | KeyContext::TypingOf(_)) => chord.ctrl,
+            (KeyContext::Everywhere, _) | (_, KeyContext::Everywhere) => true,
+            (KeyContext::In(a), KeyContext::In(b)) => a.iter().any(|pane| b.contains(pane)),
         }
     }
 
@@ -706,11 +810,11 @@ mod tests {
     #[test]
     fn every_key_of_the_table_reaches_its_action() {
         for command in COMMANDS {
-            let places: Vec<(Pane, Option<Typing>)> = match command.place {
-                Place::Everywhere => vec![(Pane::Journal, None)],
-                Place::In(panes) => panes.iter().map(|pane| (*pane, None)).collect(),
-                Place::Typing => Typing::ALL.map(|what| (Pane::Plan, Some(what))).into(),
-                Place::TypingOf(what) => vec![(Pane::Plan, Some(what))],
+            let places: Vec<(Pane, Option<InputTarget>)> = match command.place {
+                KeyContext::Everywhere => vec![(Pane::Journal, None)],
+                KeyContext::In(panes) => panes.iter().map(|pane| (*pane, None)).collect(),
+                KeyContext::Typing => InputTarget::ALL.map(|what| (Pane::Plan, Some(what))).into(),
+                KeyContext::TypingOf(what) => vec![(Pane::Plan, Some(what))],
             };
             assert!(command.keys.is_empty() == command.takes.is_some(), "{}", command.name);
             assert!(command.doc.ends_with('.'), "{}", command.name);
@@ -727,11 +831,11 @@ mod tests {
     #[test]
     fn letters_are_typed_into_the_filter_and_not_obeyed() {
         let pressed =
-            |code, modifiers| asked(KeyEvent::new(code, modifiers), Pane::Nodes, Some(Typing::Filter));
-        let insert = |letter| Some(Action::Edit(InputRequest::InsertChar(letter)));
+            |code, modifiers| asked(KeyEvent::new(code, modifiers), Pane::Nodes, Some(InputTarget::Filter));
+        let insert = |letter| Some(UserAction::Edit(InputRequest::InsertChar(letter)));
         assert_eq!(pressed(KeyCode::Char('q'), KeyModifiers::NONE), insert('q'));
         assert_eq!(pressed(KeyCode::Char('Q'), KeyModifiers::SHIFT), insert('Q'));
-        assert_eq!(pressed(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Action::Quit));
+        assert_eq!(pressed(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(UserAction::Quit));
         assert_eq!(pressed(KeyCode::F(5), KeyModifiers::NONE), None);
     }
 
@@ -740,7 +844,10 @@ mod tests {
         for (code, modifiers) in
             [(KeyCode::BackTab, KeyModifiers::SHIFT), (KeyCode::Tab, KeyModifiers::SHIFT)]
         {
-            assert_eq!(asked(KeyEvent::new(code, modifiers), Pane::Nodes, None), Some(Action::PreviousPane));
+            assert_eq!(
+                asked(KeyEvent::new(code, modifiers), Pane::Nodes, None),
+                Some(UserAction::PreviousPane)
+            );
         }
     }
 

@@ -7,13 +7,13 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, TaintOwner, TolerationOperator},
-    forecast::story::{Link, Teller},
+    forecast::story::{Explainer, Step},
     time::Timestamp,
 };
 
 /// What a detail is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum DetailSubject {
     Node(NodeName),
     Pod(Key),
 }
@@ -21,8 +21,8 @@ pub enum Subject {
 /// The detail that is open.
 #[derive(Clone, Debug)]
 pub struct Detail {
-    pub subject: Subject,
-    pub rows: Vec<Row>,
+    pub subject: DetailSubject,
+    pub rows: Vec<DetailRow>,
     /// Places in `rows`.
     pub list: Listing<usize>,
     /// The pane from which it was opened.
@@ -31,11 +31,11 @@ pub struct Detail {
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Row {
+pub enum DetailRow {
     /// The title of what follows.
     Section(&'static str),
     /// A link of the story.
-    Link(Link),
+    Link(Step),
     /// Something that it has or is.
     Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
 }
@@ -49,19 +49,19 @@ pub enum Tone {
 }
 
 impl Detail {
-    pub fn new(subject: Subject, from: Pane) -> Self {
+    pub fn new(subject: DetailSubject, from: Pane) -> Self {
         Self { subject, rows: Vec::new(), list: Listing::default(), from }
     }
 
     /// Tells everything anew. A subject that is gone keeps what was last known of it.
-    pub fn fill(&mut self, cluster: &Cluster, teller: Option<Teller<'_>>, filter: &Filter) {
+    pub fn fill(&mut self, cluster: &Cluster, teller: Option<Explainer<'_>>, filter: &Filter) {
         let rows = match &self.subject {
-            Subject::Node(name) => cluster.node(name).map(|node| of_node(node, teller)),
-            Subject::Pod(key) => cluster.pod(key).map(|pod| of_pod(pod, cluster, teller)),
+            DetailSubject::Node(name) => cluster.node(name).map(|node| of_node(node, teller)),
+            DetailSubject::Pod(key) => cluster.pod(key).map(|pod| of_pod(pod, cluster, teller)),
         };
         self.rows = rows.unwrap_or_else(|| std::mem::take(&mut self.rows));
         let shown = |place: &usize| {
-            matches!(self.rows[*place], Row::Section(_)) || filter.matches(&self.rows[*place])
+            matches!(self.rows[*place], DetailRow::Section(_)) || filter.matches(&self.rows[*place])
         };
         self.list.replace((0..self.rows.len()).filter(shown).collect());
     }
@@ -69,26 +69,27 @@ impl Detail {
     /// Whether the cluster still has it.
     pub fn is_there(&self, cluster: &Cluster) -> bool {
         match &self.subject {
-            Subject::Node(name) => cluster.node(name).is_some(),
-            Subject::Pod(key) => cluster.pod(key).is_some(),
+            DetailSubject::Node(name) => cluster.node(name).is_some(),
+            DetailSubject::Pod(key) => cluster.pod(key).is_some(),
         }
     }
 }
 
-fn story(links: Option<Vec<Link>>) -> impl Iterator<Item = Row> {
-    std::iter::once(Row::Section("why")).chain(links.unwrap_or_default().into_iter().map(Row::Link))
+fn story(links: Option<Vec<Step>>) -> impl Iterator<Item = DetailRow> {
+    std::iter::once(DetailRow::Section("why"))
+        .chain(links.unwrap_or_default().into_iter().map(DetailRow::Link))
 }
 
-fn fact(name: &str, text: impl Into<String>) -> Row {
-    Row::Fact { name: name.into(), at: None, text: text.into(), tone: Tone::Plain }
+fn fact(name: &str, text: impl Into<String>) -> DetailRow {
+    DetailRow::Fact { name: name.into(), at: None, text: text.into(), tone: Tone::Plain }
 }
 
-fn of_node(node: &Node, teller: Option<Teller<'_>>) -> Vec<Row> {
-    let mut rows: Vec<Row> = story(teller.map(|teller| teller.node(node))).collect();
-    rows.push(Row::Section("conditions"));
+fn of_node(node: &Node, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
+    let mut rows: Vec<DetailRow> = story(teller.map(|teller| teller.node(node))).collect();
+    rows.push(DetailRow::Section("conditions"));
     rows.extend(node.conditions.iter().map(|condition| {
         let good = if condition.kind == *"Ready" { ConditionStatus::True } else { ConditionStatus::False };
-        Row::Fact {
+        DetailRow::Fact {
             name: condition.kind.to_string(),
             at: condition.last_transition,
             text: [condition.status.as_str(), &condition.reason, &condition.message]
@@ -100,11 +101,11 @@ fn of_node(node: &Node, teller: Option<Teller<'_>>) -> Vec<Row> {
         }
     }));
     if !node.taints.is_empty() {
-        rows.push(Row::Section("taints"));
+        rows.push(DetailRow::Section("taints"));
     }
     rows.extend(node.taints.iter().map(|taint| {
         let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
-        Row::Fact {
+        DetailRow::Fact {
             name: taint.effect.as_str().into(),
             at: taint.time_added,
             text: match TaintOwner::of(taint) {
@@ -114,28 +115,28 @@ fn of_node(node: &Node, teller: Option<Teller<'_>>) -> Vec<Row> {
             tone: Tone::Plain,
         }
     }));
-    rows.push(Row::Section("node"));
+    rows.push(DetailRow::Section("node"));
     rows.extend([
         fact("zone", node.zone().to_string()),
         fact("cordoned", if node.unschedulable { "yes: no new pods" } else { "no" }),
         fact("address", node.address.to_string()),
         fact("kubelet", node.kubelet_version.to_string()),
         fact("kernel", node.kernel_version.to_string()),
-        Row::Fact {
+        DetailRow::Fact {
             name: "created".into(),
             at: Some(node.created),
             text: format!("uid {}", node.uid),
             tone: Tone::Plain,
         },
     ]);
-    rows.push(Row::Section("labels"));
+    rows.push(DetailRow::Section("labels"));
     rows.extend(node.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
     rows
 }
 
-fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Teller<'_>>) -> Vec<Row> {
-    let mut rows: Vec<Row> = story(teller.map(|teller| teller.pod(pod))).collect();
-    rows.push(Row::Section("pod"));
+fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
+    let mut rows: Vec<DetailRow> = story(teller.map(|teller| teller.pod(pod))).collect();
+    rows.push(DetailRow::Section("pod"));
     let owner = pod.owner.as_ref().map_or_else(
         || {
             if pod.mirror {
@@ -155,19 +156,19 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Teller<'_>>) -> Vec<Row> 
         ),
         fact("grace", pod.grace.to_string()),
         fact("priority", pod.priority.to_string()),
-        Row::Fact {
+        DetailRow::Fact {
             name: "created".into(),
             at: Some(pod.created),
             text: format!("uid {}", pod.uid),
             tone: Tone::Plain,
         },
     ]);
-    rows.push(Row::Section("budgets"));
-    let budgets: Vec<Row> = cluster
+    rows.push(DetailRow::Section("budgets"));
+    let budgets: Vec<DetailRow> = cluster
         .budgets_of(pod)
         .map(|budget| {
             let status = &budget.status;
-            Row::Fact {
+            DetailRow::Fact {
                 name: budget.key.name.to_string(),
                 at: None,
                 text: format!(
@@ -185,7 +186,7 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Teller<'_>>) -> Vec<Row> 
         rows.push(fact("", "none covers it"));
     }
     rows.extend(budgets);
-    rows.push(Row::Section("tolerations"));
+    rows.push(DetailRow::Section("tolerations"));
     rows.extend(pod.tolerations.iter().map(|toleration| {
         let key = if toleration.key.is_empty() { "every taint" } else { &toleration.key };
         let value = match toleration.operator {
@@ -199,12 +200,12 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Teller<'_>>) -> Vec<Row> 
         };
         fact("", format!("{key}{value}{effect} {span}"))
     }));
-    rows.push(Row::Section("labels"));
+    rows.push(DetailRow::Section("labels"));
     rows.extend(pod.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
     rows
 }
 
-impl Filterable for Row {
+impl Filterable for DetailRow {
     fn field(&self, key: &str) -> Option<String> {
         match (self, key) {
             (Self::Link(link), "topic") => Some(link.topic.as_str().into()),

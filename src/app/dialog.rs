@@ -4,9 +4,9 @@ use tui_input::{Input, InputRequest};
 
 use crate::{
     cluster::NodeName,
-    conduct::{Breach, Guards, Orders, Waivers, drift::Drift},
-    journal::Past,
-    plan::{Action, Permission, Plan, Step, undo::Kept},
+    journal::JournaledOperation,
+    operation::{Breach, Guards, OperationOptions, Overrides, drift::Drift},
+    plan::{Action, Permission, Plan, PlanStep, undo::NotUndone},
 };
 
 /// The question. Nothing but the word that is asked for, or the choice that is not the first, is a yes.
@@ -14,8 +14,8 @@ use crate::{
 pub struct Dialog {
     /// Told to whatever is found out for it, so that answers to an earlier question are known as such.
     pub number: u64,
-    pub about: About,
-    pub stage: Stage,
+    pub about: DialogSubject,
+    pub stage: DialogStage,
     /// The choice that Enter gives; the first one changes nothing.
     pub chosen: usize,
     /// The word as far as it was typed.
@@ -26,9 +26,9 @@ pub struct Dialog {
 
 /// What it is about.
 #[derive(Clone, Debug)]
-pub enum About {
-    Apply(Box<Apply>),
-    Undo(Box<PutBack>),
+pub enum DialogSubject {
+    Apply(Box<ApplyRequest>),
+    Undo(Box<UndoRequest>),
     /// To cancel this undertaking.
     Cancel(String),
     /// To leave while something is carried out.
@@ -37,11 +37,11 @@ pub enum About {
 
 /// A plan that is about to be carried out.
 #[derive(Clone, Debug)]
-pub struct Apply {
+pub struct ApplyRequest {
     pub action: Action,
-    pub orders: Orders,
+    pub orders: OperationOptions,
     /// The undertaking that it goes on with; none for a new one.
-    pub resumes: Option<Past>,
+    pub resumes: Option<JournaledOperation>,
     /// As it is shown and agreed to; none until it has been worked out.
     pub plan: Option<Box<Plan>>,
     /// What has changed since it was agreed to first.
@@ -52,31 +52,31 @@ pub struct Apply {
     /// Nodes that somebody else is at work on, and who.
     pub taken: Vec<(NodeName, String)>,
     /// What agreeing waives.
-    pub waivers: Waivers,
+    pub waivers: Overrides,
 }
 
 /// What is about to be put back.
 #[derive(Clone, Debug)]
-pub struct PutBack {
+pub struct UndoRequest {
     /// The undertaking that is undone; none until it has been found.
-    pub past: Option<Past>,
-    pub steps: Vec<Step>,
-    pub kept: Vec<Kept>,
+    pub past: Option<JournaledOperation>,
+    pub steps: Vec<PlanStep>,
+    pub kept: Vec<NotUndone>,
 }
 
 /// How far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum DialogStage {
     /// Something is found out for it.
-    Waits(Wait),
-    Asks(Asked),
+    Waits(DialogWait),
+    Asks(Prompt),
     /// It cannot be, and why.
     Refused(Vec<String>),
 }
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum DialogWait {
     Journal,
     Plan,
     Permissions,
@@ -88,7 +88,7 @@ pub enum Wait {
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Prompt {
     /// One of these.
     Choice(&'static [&'static str]),
     /// These very words.
@@ -97,30 +97,30 @@ pub enum Asked {
 
 /// What was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum DialogReply {
     No,
     /// The choice with this place, or the words.
     Yes(usize),
 }
 
 impl Dialog {
-    pub fn new(number: u64, about: About, stage: Stage) -> Self {
+    pub fn new(number: u64, about: DialogSubject, stage: DialogStage) -> Self {
         Self { number, about, stage, chosen: 0, input: Input::default(), fault: None }
     }
 
     /// Goes on to another stage; what was typed for the last one is forgotten.
-    pub fn go_on(&mut self, stage: Stage) {
+    pub fn go_on(&mut self, stage: DialogStage) {
         (self.stage, self.chosen, self.fault) = (stage, 0, None);
         self.input = Input::default();
     }
 
     /// Whether it can still be left.
     pub fn can_be_left(&self) -> bool {
-        self.stage != Stage::Waits(Wait::Beginning)
+        self.stage != DialogStage::Waits(DialogWait::Beginning)
     }
 
     pub fn next_choice(&mut self, by: isize) {
-        if let Stage::Asks(Asked::Choice(choices)) = &self.stage {
+        if let DialogStage::Asks(Prompt::Choice(choices)) = &self.stage {
             self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(choices.len()) % choices.len();
         }
     }
@@ -128,13 +128,13 @@ impl Dialog {
     /// Types into its line; where there is none, arrows go through the choices, and their first letters choose.
     pub fn edit(&mut self, request: InputRequest) {
         match (&self.stage, request) {
-            (Stage::Asks(Asked::Words(_)), request) => {
+            (DialogStage::Asks(Prompt::Words(_)), request) => {
                 self.input.handle(request);
                 self.fault = None;
             }
             (_, InputRequest::GoToPrevChar) => self.next_choice(-1),
             (_, InputRequest::GoToNextChar) => self.next_choice(1),
-            (Stage::Asks(Asked::Choice(choices)), InputRequest::InsertChar(letter)) => {
+            (DialogStage::Asks(Prompt::Choice(choices)), InputRequest::InsertChar(letter)) => {
                 let begins = |choice: &&str| choice.to_lowercase().starts_with(letter.to_ascii_lowercase());
                 self.chosen = choices.iter().position(begins).unwrap_or(self.chosen);
             }
@@ -143,14 +143,16 @@ impl Dialog {
     }
 
     /// What Enter says; none where it says nothing yet.
-    pub fn reply(&mut self) -> Option<Reply> {
+    pub fn reply(&mut self) -> Option<DialogReply> {
         match &self.stage {
-            Stage::Waits(_) => None,
-            Stage::Refused(_) => Some(Reply::No),
-            Stage::Asks(Asked::Choice(_)) if self.chosen == 0 => Some(Reply::No),
-            Stage::Asks(Asked::Choice(_)) => Some(Reply::Yes(self.chosen)),
-            Stage::Asks(Asked::Words(words)) if self.input.value().trim() == words => Some(Reply::Yes(1)),
-            Stage::Asks(Asked::Words(_)) => {
+            DialogStage::Waits(_) => None,
+            DialogStage::Refused(_) => Some(DialogReply::No),
+            DialogStage::Asks(Prompt::Choice(_)) if self.chosen == 0 => Some(DialogReply::No),
+            DialogStage::Asks(Prompt::Choice(_)) => Some(DialogReply::Yes(self.chosen)),
+            DialogStage::Asks(Prompt::Words(words)) if self.input.value().trim() == words => {
+                Some(DialogReply::Yes(1))
+            }
+            DialogStage::Asks(Prompt::Words(_)) => {
                 self.fault = Some("that is not what is to be typed; Esc leaves it".into());
                 None
             }
@@ -158,15 +160,15 @@ impl Dialog {
     }
 
     /// The plan that it is about, where it is.
-    pub fn apply(&mut self) -> Option<&mut Apply> {
+    pub fn apply(&mut self) -> Option<&mut ApplyRequest> {
         match &mut self.about {
-            About::Apply(apply) => Some(apply),
-            About::Undo(_) | About::Cancel(_) | About::Quit => None,
+            DialogSubject::Apply(apply) => Some(apply),
+            DialogSubject::Undo(_) | DialogSubject::Cancel(_) | DialogSubject::Quit => None,
         }
     }
 }
 
-impl PutBack {
+impl UndoRequest {
     pub const NOTHING: Self = Self { past: None, steps: Vec::new(), kept: Vec::new() };
 
     /// What it takes.
@@ -185,10 +187,12 @@ impl PutBack {
 }
 
 /// The node that a step writes to.
-fn node_of(step: &Step) -> Option<&NodeName> {
+fn node_of(step: &PlanStep) -> Option<&NodeName> {
     match step {
-        Step::Cordon { node, .. } | Step::SetTaints { node, .. } | Step::SetLabels { node, .. } => Some(node),
-        Step::Evict { .. } | Step::Delete { .. } => None,
+        PlanStep::Cordon { node, .. }
+        | PlanStep::SetTaints { node, .. }
+        | PlanStep::SetLabels { node, .. } => Some(node),
+        PlanStep::Evict { .. } | PlanStep::Delete { .. } => None,
     }
 }
 
@@ -196,32 +200,32 @@ fn node_of(step: &Step) -> Option<&NodeName> {
 mod tests {
     use super::*;
 
-    fn asks(asked: Asked) -> Dialog {
-        Dialog::new(1, About::Quit, Stage::Asks(asked))
+    fn asks(asked: Prompt) -> Dialog {
+        Dialog::new(1, DialogSubject::Quit, DialogStage::Asks(asked))
     }
 
     #[test]
     fn enter_alone_is_never_a_yes() {
-        assert_eq!(asks(Asked::Choice(&["Cancel", "Drain"])).reply(), Some(Reply::No));
-        let mut dialog = asks(Asked::Words("prod".into()));
+        assert_eq!(asks(Prompt::Choice(&["Cancel", "Drain"])).reply(), Some(DialogReply::No));
+        let mut dialog = asks(Prompt::Words("prod".into()));
         assert_eq!(dialog.reply(), None);
         assert!(dialog.fault.is_some());
-        assert_eq!(Dialog::new(1, About::Quit, Stage::Waits(Wait::Plan)).reply(), None);
+        assert_eq!(Dialog::new(1, DialogSubject::Quit, DialogStage::Waits(DialogWait::Plan)).reply(), None);
     }
 
     #[test]
     fn choices_are_reached_by_arrows_and_first_letters_and_words_by_typing_them_whole() {
-        let mut dialog = asks(Asked::Choice(&["Cancel", "Drain"]));
+        let mut dialog = asks(Prompt::Choice(&["Cancel", "Drain"]));
         dialog.edit(InputRequest::GoToNextChar);
-        assert_eq!(dialog.reply(), Some(Reply::Yes(1)));
+        assert_eq!(dialog.reply(), Some(DialogReply::Yes(1)));
         dialog.edit(InputRequest::InsertChar('c'));
-        assert_eq!(dialog.reply(), Some(Reply::No));
-        let mut dialog = asks(Asked::Words("prod".into()));
+        assert_eq!(dialog.reply(), Some(DialogReply::No));
+        let mut dialog = asks(Prompt::Words("prod".into()));
         for letter in "pro".chars() {
             dialog.edit(InputRequest::InsertChar(letter));
         }
         assert_eq!(dialog.reply(), None);
         dialog.edit(InputRequest::InsertChar('d'));
-        assert_eq!(dialog.reply(), Some(Reply::Yes(1)));
+        assert_eq!(dialog.reply(), Some(DialogReply::Yes(1)));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    engine::Sight,
+    engine::WatchHealth,
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     time::{Span, Timestamp},
 };
@@ -77,7 +77,7 @@ impl Feeds {
 
     /// Whether nodes and leases are seen as they are now; `before` is the last answer, which holds while a
     /// watch begins anew. What may not be listed has never been seen, since `begun`.
-    pub fn sight(&self, before: Sight, begun: Timestamp) -> Sight {
+    pub fn sight(&self, before: WatchHealth, begun: Timestamp) -> WatchHealth {
         let mut unsettled = false;
         let mut blind = None;
         for kind in [FeedKind::Nodes, FeedKind::Leases] {
@@ -94,10 +94,12 @@ impl Feeds {
         }
         match (blind, before) {
             // The first word about a gap holds until the gap is over: a second failure does not shorten it.
-            (Some(since), Sight::Blind { since: first }) => Sight::Blind { since: since.min(first) },
-            (Some(since), Sight::Clear) => Sight::Blind { since },
+            (Some(since), WatchHealth::Blind { since: first }) => {
+                WatchHealth::Blind { since: since.min(first) }
+            }
+            (Some(since), WatchHealth::Clear) => WatchHealth::Blind { since },
             (None, before) if unsettled => before,
-            (None, _) => Sight::Clear,
+            (None, _) => WatchHealth::Clear,
         }
     }
 }
@@ -124,19 +126,22 @@ mod tests {
     #[test]
     fn a_broken_watch_blinds_until_it_is_live_again() {
         let since = Timestamp::from_secs(1090);
-        let blind = Sight::Blind { since };
+        let blind = WatchHealth::Blind { since };
         let listing = || FeedState::Listing { received: 5, expected: None };
-        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN), Sight::Clear);
-        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(Sight::Clear, BEGUN), blind);
+        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN), WatchHealth::Clear);
+        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(WatchHealth::Clear, BEGUN), blind);
         assert_eq!(feeds(broken(1095), FeedState::Live, 1099).sight(blind, BEGUN), blind, "one gap");
         assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(blind, BEGUN), blind, "not yet");
-        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(Sight::Clear, BEGUN), Sight::Clear);
+        assert_eq!(
+            feeds(listing(), FeedState::Live, 1099).sight(WatchHealth::Clear, BEGUN),
+            WatchHealth::Clear
+        );
     }
 
     #[test]
     fn leases_that_may_not_be_read_blind_from_the_beginning() {
         let forbidden = FeedState::Forbidden { error: "no".into() };
-        let sight = feeds(FeedState::Live, forbidden, 1099).sight(Sight::Clear, BEGUN);
-        assert_eq!(sight, Sight::Blind { since: BEGUN });
+        let sight = feeds(FeedState::Live, forbidden, 1099).sight(WatchHealth::Clear, BEGUN);
+        assert_eq!(sight, WatchHealth::Blind { since: BEGUN });
     }
 }

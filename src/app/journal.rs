@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::{
-    engine::{Effect, Event, Level, Notice, Outcome, Why, Write},
+    engine::{Effect, Notice, Outcome, RecordedEvent, Severity, Why, Write},
     time::{Span, Timestamp},
 };
 
@@ -18,19 +18,19 @@ const NEIGHBOURS: usize = 6;
 
 /// The entries, newest last.
 #[derive(Clone, Debug, Default)]
-pub struct Journal {
-    entries: VecDeque<Entry>,
+pub struct SessionJournal {
+    entries: VecDeque<JournalEntry>,
     /// How many entries have gone: the number of the oldest one kept.
     gone: usize,
 }
 
 /// One thing that happened, as often as it did.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// When it first happened, and when last.
     pub at: Timestamp,
     pub last: Timestamp,
-    pub level: Level,
+    pub level: Severity,
     /// The object it is about, in kubectl's notation; empty where it is about none.
     pub subject: String,
     /// How many further objects the same happened to.
@@ -41,14 +41,14 @@ pub struct Entry {
     pub times: usize,
 }
 
-impl Entry {
-    pub fn new(at: Timestamp, level: Level, subject: &str, text: &str, why: Why) -> Self {
+impl JournalEntry {
+    pub fn new(at: Timestamp, level: Severity, subject: &str, text: &str, why: Why) -> Self {
         Self { at, last: at, level, subject: subject.into(), others: 0, text: text.into(), why, times: 1 }
     }
 }
 
-impl Journal {
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {
+impl SessionJournal {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &JournalEntry> + ExactSizeIterator {
         self.entries.iter()
     }
 
@@ -61,17 +61,17 @@ impl Journal {
     }
 
     /// The entries with their numbers, which they keep.
-    pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (usize, &Entry)> + ExactSizeIterator {
+    pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (usize, &JournalEntry)> + ExactSizeIterator {
         self.entries.iter().enumerate().map(|(place, entry)| (self.gone + place, entry))
     }
 
     /// The entry with this number; none where it has gone.
-    pub fn entry(&self, number: usize) -> Option<&Entry> {
+    pub fn entry(&self, number: usize) -> Option<&JournalEntry> {
         self.entries.get(number.checked_sub(self.gone)?)
     }
 
     /// Adds an entry, or counts it on one that says the same.
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, entry: JournalEntry) {
         let same = self.entries.iter_mut().rev().take(NEIGHBOURS).find(|known| folds(known, &entry));
         if let Some(known) = same {
             known.last = entry.at;
@@ -91,29 +91,29 @@ impl Journal {
 
     pub fn notice(&mut self, notice: Notice) {
         let (subject, text) = subject_of(&notice.text);
-        self.add(Entry::new(notice.at, notice.level, &subject, &text, notice.why));
+        self.add(JournalEntry::new(notice.at, notice.level, &subject, &text, notice.why));
     }
 
     /// Something that went wrong outside of the engine, with a thing of ours (`watch/pods`) or with none.
     pub fn trouble(&mut self, now: Timestamp, subject: &str, text: &str) {
-        self.add(Entry::new(now, Level::Warning, subject, text, Why::default()));
+        self.add(JournalEntry::new(now, Severity::Warning, subject, text, Why::default()));
     }
 
     /// What came of an effect. A recorded event is left out: it only repeats in words what another effect does.
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, now: Timestamp) {
         let summary = match (&effect.write, outcome) {
             (Write::RecordEvent(_), Outcome::Recorded | Outcome::Done) => return,
-            (Write::RecordEvent(Event { reason, .. }), _) => format!("event {reason}"),
+            (Write::RecordEvent(RecordedEvent { reason, .. }), _) => format!("event {reason}"),
             (write, _) => write.summary(),
         };
         let (level, text) = match outcome {
-            Outcome::Done => (Level::Info, summary),
-            Outcome::Recorded => (Level::Info, format!("would {summary}")),
-            Outcome::Conflict => (Level::Info, format!("{summary}: conflict, the object is newer")),
-            Outcome::Gone => (Level::Info, format!("{summary}: the object is gone")),
-            Outcome::Failed(error) => (Level::Error, format!("{summary}: failed: {error}")),
+            Outcome::Done => (Severity::Info, summary),
+            Outcome::Recorded => (Severity::Info, format!("would {summary}")),
+            Outcome::Conflict => (Severity::Info, format!("{summary}: conflict, the object is newer")),
+            Outcome::Gone => (Severity::Info, format!("{summary}: the object is gone")),
+            Outcome::Failed(error) => (Severity::Error, format!("{summary}: failed: {error}")),
         };
-        self.add(Entry::new(now, level, &effect.write.object(), &text, effect.why.clone()));
+        self.add(JournalEntry::new(now, level, &effect.write.object(), &text, effect.why.clone()));
     }
 }
 
@@ -131,7 +131,7 @@ fn subject_of(text: &str) -> (String, String) {
     named("node", "node ", text).or_else(eviction).unwrap_or_else(|| (String::new(), text.to_owned()))
 }
 
-fn folds(known: &Entry, new: &Entry) -> bool {
+fn folds(known: &JournalEntry, new: &JournalEntry) -> bool {
     let soon = new.at.since(known.last) <= JOINS;
     let same_kind = || kind(&known.subject) == kind(&new.subject) && known.times == 1;
     known.level == new.level
@@ -148,12 +148,12 @@ fn kind(subject: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn entry(secs: i64, subject: &str, text: &str) -> Entry {
-        Entry::new(Timestamp::from_secs(secs), Level::Info, subject, text, Why::default())
+    fn entry(secs: i64, subject: &str, text: &str) -> JournalEntry {
+        JournalEntry::new(Timestamp::from_secs(secs), Severity::Info, subject, text, Why::default())
     }
 
-    fn told(entries: impl IntoIterator<Item = Entry>) -> Vec<(String, usize, usize)> {
-        let mut journal = Journal::default();
+    fn told(entries: impl IntoIterator<Item = JournalEntry>) -> Vec<(String, usize, usize)> {
+        let mut journal = SessionJournal::default();
         entries.into_iter().for_each(|entry| journal.add(entry));
         journal.entries().map(|entry| (entry.subject.clone(), entry.others, entry.times)).collect()
     }
@@ -179,12 +179,16 @@ mod tests {
 
     #[test]
     fn notices_of_many_nodes_at_once_are_one_entry() {
-        let mut journal = Journal::default();
+        let mut journal = SessionJournal::default();
         for text in
             ["node a is silent", "node b is silent", "eviction of pod x/y cancelled", "zone z is Normal"]
         {
-            let notice =
-                Notice { at: Timestamp::EPOCH, level: Level::Info, text: text.into(), why: Why::default() };
+            let notice = Notice {
+                at: Timestamp::EPOCH,
+                level: Severity::Info,
+                text: text.into(),
+                why: Why::default(),
+            };
             journal.notice(notice);
         }
         let told: Vec<_> =
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_oldest_entries_go_first() {
-        let mut journal = Journal::default();
+        let mut journal = SessionJournal::default();
         for n in 0..=CAPACITY {
             journal.add(entry(10 * n as i64, "", &n.to_string()));
         }

@@ -19,7 +19,7 @@ impl<K> Default for Listing<K> {
 
 /// A move among the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Movement {
     Up,
     Down,
     PageUp,
@@ -70,14 +70,14 @@ impl<K: PartialEq> Listing<K> {
         self.settle();
     }
 
-    pub fn step(&mut self, step: Step) {
+    pub fn step(&mut self, step: Movement) {
         self.selected = match step {
-            Step::Up => self.selected.saturating_sub(1),
-            Step::Down => self.selected + 1,
-            Step::PageUp => self.selected.saturating_sub(self.page),
-            Step::PageDown => self.selected + self.page,
-            Step::First => 0,
-            Step::Last => self.keys.len(),
+            Movement::Up => self.selected.saturating_sub(1),
+            Movement::Down => self.selected + 1,
+            Movement::PageUp => self.selected.saturating_sub(self.page),
+            Movement::PageDown => self.selected + self.page,
+            Movement::First => 0,
+            Movement::Last => self.keys.len(),
         };
         self.settle();
     }
@@ -122,19 +122,19 @@ mod tests {
     #[test]
     fn moves_stop_at_both_ends_and_scroll_no_more_than_needed() {
         let mut list = listing(10, 4);
-        list.step(Step::Up);
+        list.step(Movement::Up);
         assert_eq!((list.place(), list.first_shown(4)), (0, 0));
         for _ in 0..4 {
-            list.step(Step::Down);
+            list.step(Movement::Down);
         }
         assert_eq!((list.place(), list.first_shown(4)), (4, 1));
-        list.step(Step::PageDown);
-        list.step(Step::PageDown);
+        list.step(Movement::PageDown);
+        list.step(Movement::PageDown);
         assert_eq!((list.place(), list.first_shown(4)), (9, 6));
-        list.step(Step::Up);
+        list.step(Movement::Up);
         assert_eq!((list.place(), list.first_shown(4)), (8, 6), "the page stays");
-        list.step(Step::First);
-        list.step(Step::Last);
+        list.step(Movement::First);
+        list.step(Movement::Last);
         assert_eq!(list.selected(), Some(&9));
     }
 
@@ -143,21 +143,21 @@ mod tests {
         let mut list = listing(5, 5);
         list.replace(vec![4, 3, 2, 1, 0]);
         assert_eq!(list.selected(), Some(&4), "at the top: whatever comes first");
-        list.step(Step::Down);
+        list.step(Movement::Down);
         list.replace(vec![0, 1, 2, 3, 4]);
         assert_eq!((list.place(), list.selected()), (3, Some(&3)));
         list.replace(vec![0]);
         assert_eq!(list.selected(), Some(&0), "its row is gone");
         list.replace(vec![]);
         assert_eq!(list.selected(), None);
-        list.step(Step::Down);
+        list.step(Movement::Down);
         assert_eq!((list.place(), list.first_shown(5)), (0, 0));
     }
 
     #[test]
     fn a_page_larger_than_the_list_shows_it_from_the_top() {
         let mut list = listing(10, 4);
-        list.step(Step::Last);
+        list.step(Movement::Last);
         list.shown(20);
         assert_eq!(list.first_shown(20), 0);
         assert_eq!(list.first_shown(0), 9, "no room at all is no panic");

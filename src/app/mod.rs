@@ -3,16 +3,16 @@
 //! The loop (`run`) feeds it: [`App::hear`] takes what the watches say, [`App::outcome`] what came of effects,
 //! [`App::wake`] time, [`update()`] what the user asks for. Nothing in here waits, reads a clock or draws.
 
-pub mod acts;
-pub mod attention;
+pub mod operations;
+pub mod watchlist;
 pub mod commands;
 pub mod completion;
 pub mod detail;
 pub mod dialog;
-pub mod facts;
+pub mod options;
 pub mod feeds;
 pub mod filter;
-pub mod ground;
+pub mod snapshot_cache;
 pub mod heartbeats;
 pub mod journal;
 pub mod listing;
@@ -21,34 +21,34 @@ pub mod palette;
 pub mod preview;
 pub mod progress;
 pub mod screen;
-pub mod spare;
+pub mod headroom;
 pub mod update;
 pub mod views;
 
 use std::collections::{BTreeMap, VecDeque};
 
-pub use acts::Acts;
-pub use attention::{Attention, Census};
-pub use commands::{Action, Command};
-pub use detail::{Detail, Subject};
-pub use facts::{Duty, Facts, Mode, Options, ThemeName};
+pub use commands::{Command, UserAction};
+pub use detail::{Detail, DetailSubject};
 pub use feeds::Feeds;
 pub use filter::Filter;
-pub use ground::Ground;
+pub use headroom::{HeadroomJob, HeadroomSnapshot};
 pub use heartbeats::Heartbeats;
-pub use journal::{Entry, Journal};
-pub use listing::{Listing, Step};
+pub use journal::{JournalEntry, SessionJournal};
+pub use listing::{Listing, Movement};
+pub use operations::Operations;
+pub use options::{AppOptions, ConnectionInfo, ControllerRole, Mode, ThemeName};
 pub use order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
 pub use preview::Preview;
 pub use screen::{Pane, Screen};
-pub use spare::{Spare, Survey};
-pub use update::{Request, update};
-pub use views::{EvictionRow, EvictionState, Lead, NodeDue, Revision, Views, What};
+pub use snapshot_cache::SnapshotCache;
+pub use update::{Reaction, update};
+pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
+pub use watchlist::{NodeWatchlist, ReadinessCounts};
 
 use crate::{
     cluster::{Applied, Change, Cluster},
-    engine::{Effect, EffectId, Engine, Outcome, Settings, Sight},
-    forecast::{Forecast, story::Teller},
+    engine::{Effect, EffectId, Engine, Outcome, Settings, WatchHealth},
+    forecast::{Forecast, story::Explainer},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     time::{Span, Timestamp},
 };
@@ -59,19 +59,19 @@ pub const HORIZON: Span = Span::from_secs(600);
 /// The dashboard's state. One task owns it; panes get a reference.
 #[derive(Debug)]
 pub struct App {
-    pub facts: Facts,
+    pub facts: ConnectionInfo,
     /// The controller's settings, with the origin of each.
     pub settings: Settings,
     pub mode: Mode,
-    pub duty: Duty,
+    pub duty: ControllerRole,
     pub screen: Screen,
-    pub acts: Acts,
+    pub acts: Operations,
     /// What is known now.
     pub live: Knowledge,
     /// What was known when the user froze the screen, and when that was.
     pub frozen: Option<(Timestamp, Box<Knowledge>)>,
-    ground: Ground,
-    sight: Sight,
+    ground: SnapshotCache,
+    sight: WatchHealth,
     begun: Timestamp,
     /// Effects that nobody has taken yet.
     outbox: VecDeque<Effect>,
@@ -87,11 +87,11 @@ pub struct Knowledge {
     pub engine: Option<Engine>,
     pub feeds: Feeds,
     pub heartbeats: Heartbeats,
-    pub journal: Journal,
+    pub journal: SessionJournal,
     pub forecast: Option<Forecast>,
-    pub attention: Attention,
+    pub attention: NodeWatchlist,
     /// What the cluster could lose when that was last worked out.
-    pub spare: Option<Spare>,
+    pub spare: Option<HeadroomSnapshot>,
     /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
     nodes_changed: u64,
     /// Counts changes of anything that plans are worked out over; signs of life are not among it.
@@ -102,9 +102,9 @@ pub struct Knowledge {
 
 impl Knowledge {
     /// What stories of nodes and pods are told from; none before the engine has begun.
-    pub fn teller(&self, now: Timestamp) -> Option<Teller<'_>> {
+    pub fn teller(&self, now: Timestamp) -> Option<Explainer<'_>> {
         let Self { cluster, engine, forecast, feeds, .. } = self;
-        Some(Teller {
+        Some(Explainer {
             engine: engine.as_ref()?,
             cluster,
             forecast: forecast.as_ref(),
@@ -136,19 +136,19 @@ impl Knowledge {
 }
 
 impl App {
-    pub fn new(options: Options, now: Timestamp) -> Self {
-        let Options { facts, settings, mode, duty, themes } = options;
+    pub fn new(options: AppOptions, now: Timestamp) -> Self {
+        let AppOptions { facts, settings, mode, duty, themes } = options;
         Self {
             facts,
             settings,
             mode,
             duty,
             screen: Screen::new(themes),
-            acts: Acts::default(),
+            acts: Operations::default(),
             live: Knowledge::default(),
             frozen: None,
-            ground: Ground::default(),
-            sight: Sight::Clear,
+            ground: SnapshotCache::default(),
+            sight: WatchHealth::Clear,
             begun: now,
             outbox: VecDeque::new(),
             under_way: BTreeMap::new(),
@@ -224,7 +224,7 @@ impl App {
     }
 
     /// What is kept for plans, where no plan is open any more, or it is too far behind. It is large: letting it go takes a while.
-    pub fn outworn_ground(&mut self) -> Option<Ground> {
+    pub fn outworn_ground(&mut self) -> Option<SnapshotCache> {
         let unneeded = self.screen.preview.is_none() && self.ground.is_kept();
         (unneeded || self.ground.is_outworn()).then(|| std::mem::take(&mut self.ground))
     }
@@ -291,11 +291,15 @@ impl App {
         }
         let settings = self.settings.clone();
         let mut engine = match self.duty {
-            Duty::Shadow if leader => Engine::attach(settings, &self.live.cluster, feeds.ahead(), now),
-            Duty::Shadow => return,
-            Duty::Controller => Engine::start(settings.as_controller(), &self.live.cluster, now, now),
+            ControllerRole::Shadow if leader => {
+                Engine::attach(settings, &self.live.cluster, feeds.ahead(), now)
+            }
+            ControllerRole::Shadow => return,
+            ControllerRole::Controller => {
+                Engine::start(settings.as_controller(), &self.live.cluster, now, now)
+            }
         };
-        if self.sight != Sight::Clear {
+        if self.sight != WatchHealth::Clear {
             engine.handle_sight(&self.live.cluster, self.sight, now);
         }
         self.live.engine = Some(engine);

@@ -3,14 +3,14 @@
 use super::{
     App, Knowledge,
     filter::{Filter, Filterable},
-    journal::Entry,
+    journal::JournalEntry,
     screen::Pane,
     views::{EvictionRow, Revision},
 };
 use crate::{
     cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
-    engine::{Known, Stage, ZoneView},
-    forecast::{Coming, Row},
+    engine::{Certainty, NodeStage, ZoneView},
+    forecast::{ForecastRow, NodeForecast},
     time::Timestamp,
 };
 
@@ -85,7 +85,7 @@ columns! {
 /// order, and nothing is sorted. A key that only moves never sorts; nor do signs of life, of which there are hundreds a
 /// second.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Basis<C> {
+pub struct SortBasis<C> {
     sort: Sort<C>,
     filter: Filter,
     revision: Revision,
@@ -93,7 +93,7 @@ pub struct Basis<C> {
     taken: Option<Timestamp>,
 }
 
-impl Basis<NodeColumn> {
+impl SortBasis<NodeColumn> {
     fn of(shown: &Knowledge, sort: Sort<NodeColumn>, filter: &Filter) -> Self {
         let Revision { nodes, dues, .. } = shown.views.revision;
         let restless = match sort.column {
@@ -125,7 +125,7 @@ impl Basis<NodeColumn> {
     }
 }
 
-impl Basis<EvictionColumn> {
+impl SortBasis<EvictionColumn> {
     fn of(shown: &Knowledge, sort: Sort<EvictionColumn>, filter: &Filter) -> Self {
         let revision = Revision { evictions: shown.views.revision.evictions, ..Revision::default() };
         Self { sort, filter: filter.clone(), revision, taken: None }
@@ -140,14 +140,15 @@ impl App {
         let shown = self.frozen.as_ref().map_or(&self.live, |(_, knowledge)| knowledge);
         let teller = shown.teller(now);
         let screen = &mut self.screen;
-        let basis = Basis::<NodeColumn>::of(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
+        let basis = SortBasis::<NodeColumn>::of(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
         if screen.nodes.arranged.as_ref() != Some(&basis) {
             screen.nodes.list.replace(nodes(shown, &basis.filter, basis.sort));
             screen.nodes.arranged = Some(basis);
         }
         let filter = screen.filter(Pane::Zones).clone();
         screen.zones.list.replace(zones(shown, &filter, screen.zones.sort));
-        let basis = Basis::<EvictionColumn>::of(shown, screen.evictions.sort, screen.filter(Pane::Evictions));
+        let basis =
+            SortBasis::<EvictionColumn>::of(shown, screen.evictions.sort, screen.filter(Pane::Evictions));
         if screen.evictions.arranged.as_ref() != Some(&basis) {
             screen.evictions.list.replace(evictions(shown, &basis.filter, basis.sort));
             screen.evictions.arranged = Some(basis);
@@ -234,10 +235,10 @@ fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
         }
         NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
         NodeColumn::Stage => Rank::Number(match health().map(|health| health.stage) {
-            Some(Stage::Tainted | Stage::Evicted) => 0,
-            Some(Stage::Requested) => 1,
-            Some(Stage::Queued) => 2,
-            Some(Stage::Well) | None => 3,
+            Some(NodeStage::Tainted | NodeStage::Evicted) => 0,
+            Some(NodeStage::Requested) => 1,
+            Some(NodeStage::Queued) => 2,
+            Some(NodeStage::Well) | None => 3,
         }),
         NodeColumn::Pods => Rank::Number(-i64::try_from(load().pods).unwrap_or(i64::MAX)),
         NodeColumn::Cpu => share(load().requested.cpu_milli, node.allocatable.cpu_milli),
@@ -380,15 +381,15 @@ impl Filterable for NodeRow<'_> {
     }
 }
 
-impl Filterable for Row {
+impl Filterable for ForecastRow {
     fn field(&self, key: &str) -> Option<String> {
         match key {
             "node" => Some(self.node.to_string()),
             "what" => Some(
                 match self.coming {
-                    Coming::Unknown => "unknown",
-                    Coming::NoExecute(_) => "taint noexecute",
-                    Coming::Deletions(_) => "evicted",
+                    NodeForecast::Unknown => "unknown",
+                    NodeForecast::NoExecute(_) => "taint noexecute",
+                    NodeForecast::Deletions(_) => "evicted",
                 }
                 .into(),
             ),
@@ -398,7 +399,7 @@ impl Filterable for Row {
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
         found(&self.node);
-        if let Coming::NoExecute(key) = &self.coming {
+        if let NodeForecast::NoExecute(key) = &self.coming {
             found(key);
         }
     }
@@ -433,7 +434,7 @@ impl Filterable for EvictionOf<'_> {
             "node" => Some(self.row.node.to_string()),
             "state" => Some(
                 match self.row.state {
-                    State::Due { known: Known::Seen, .. } => "due",
+                    State::Due { known: Certainty::Seen, .. } => "due",
                     State::Due { .. } => "due estimated",
                     State::Foreseen { .. } => "foreseen",
                     State::Never => "never",
@@ -480,7 +481,7 @@ impl Filterable for PodRow<'_> {
     }
 }
 
-impl Filterable for Entry {
+impl Filterable for JournalEntry {
     fn field(&self, key: &str) -> Option<String> {
         match key {
             "level" => Some(format!("{:?}", self.level)),
@@ -499,8 +500,8 @@ impl Filterable for Entry {
 mod tests {
     use super::*;
     use crate::{
-        app::{Duty, Facts, Mode, Options},
-        cluster::{Change, Event, Lease, Version},
+        app::{AppOptions, ConnectionInfo, ControllerRole, Mode},
+        cluster::{Change, Lease, ObjectEvent, Version},
         engine::{ServerVersion, Settings},
         k8s::feed::FeedEvent,
     };
@@ -516,16 +517,18 @@ mod tests {
 
     fn app() -> App {
         let settings = Settings::defaults(ServerVersion::new(1, 33));
-        let (facts, themes) = (Facts::default(), Vec::new());
-        let mut app =
-            App::new(Options { facts, settings, mode: Mode::DryRun, duty: Duty::Controller, themes }, NOW);
-        let mut changes = vec![Change::Node(Event::ListBegun), Change::Lease(Event::ListBegun)];
+        let (facts, themes) = (ConnectionInfo::default(), Vec::new());
+        let mut app = App::new(
+            AppOptions { facts, settings, mode: Mode::DryRun, duty: ControllerRole::Controller, themes },
+            NOW,
+        );
+        let mut changes = vec![Change::Node(ObjectEvent::ListBegun), Change::Lease(ObjectEvent::ListBegun)];
         for name in ["a", "b", "c"] {
-            changes.push(Change::Node(Event::Listed(node(name, 1))));
+            changes.push(Change::Node(ObjectEvent::Listed(node(name, 1))));
             let lease = Lease { node: name.into(), renewed: Some(NOW), ..Lease::default() };
-            changes.push(Change::Lease(Event::Listed(lease)));
+            changes.push(Change::Lease(ObjectEvent::Listed(lease)));
         }
-        changes.extend([Change::Node(Event::ListDone), Change::Lease(Event::ListDone)]);
+        changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListDone)]);
         app.hear(FeedEvent::Changes(changes), NOW);
         app
     }
@@ -533,7 +536,7 @@ mod tests {
     /// The order after the change and a refresh, and whether anything was sorted for it.
     fn after(app: &mut App, change: Node) -> (Vec<String>, bool) {
         let before = app.screen.nodes.arranged.clone();
-        app.hear(FeedEvent::Changes(vec![Change::Node(Event::Applied(change))]), NOW);
+        app.hear(FeedEvent::Changes(vec![Change::Node(ObjectEvent::Applied(change))]), NOW);
         app.refresh(NOW);
         let names = app.screen.nodes.list.keys().iter().map(ToString::to_string).collect();
         (names, app.screen.nodes.arranged != before)

@@ -3,7 +3,7 @@
 use tui_input::{Input, InputRequest};
 
 use super::{
-    commands::{COMMANDS, Command, Danger, Place},
+    commands::{COMMANDS, Command, Danger, KeyContext},
     screen::Pane,
 };
 
@@ -108,7 +108,7 @@ fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found: Vec<(u8, &'static Command)> = COMMANDS
         .iter()
-        .filter(|command| !matches!(command.place, Place::Typing | Place::TypingOf(_)))
+        .filter(|command| !matches!(command.place, KeyContext::Typing | KeyContext::TypingOf(_)))
         .filter(|command| command.name != "palette")
         .filter_map(|command| Some((rank(command, &text, &words, focus)?, command)))
         .collect();
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn every_command_that_is_not_part_of_typing_is_found_by_its_name() {
         for command in COMMANDS {
-            let is_typing = matches!(command.place, Place::Typing | Place::TypingOf(_));
+            let is_typing = matches!(command.place, KeyContext::Typing | KeyContext::TypingOf(_));
             let expected = if is_typing || command.name == "palette" { None } else { Some(command.name) };
             let found = typed(command.name).found.first().map(|found| found.name);
             assert_eq!(found.filter(|found| *found == command.name), expected, "{}", command.name);

@@ -1,6 +1,6 @@
 //! The plan that is open: what is asked about, and what would come of it. Nothing is written by it.
 //!
-//! A plan over many nodes takes a while: it is worked out elsewhere ([`App::next_plan`], [`Job::work`],
+//! A plan over many nodes takes a while: it is worked out elsewhere ([`App::next_plan`], [`PreviewJob::work`],
 //! [`App::planned`]), and until it has come, what was known before stays.
 
 use std::collections::BTreeSet;
@@ -11,18 +11,18 @@ use super::{
     App,
     completion::{Vocabulary, completed},
     filter::{Filter, Filterable},
-    ground::Lent,
     listing::Listing,
     screen::Pane,
+    snapshot_cache::SnapshotLease,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, ZoneKey},
-    engine::{Engine, Footing, ServerVersion},
+    engine::{Confidence, Engine, ServerVersion},
     forecast::{self, Assumptions, Forecast, Successor},
     placement::Snapshot,
     plan::{
-        Account, Action, DrainOptions, Flag, NodeChange, Placing, Plan, PodPlan, Receiver, RemovalOptions,
-        Retry, Step, TaintEdits, Verdict, label::LabelEdits,
+        Action, DrainFlag, DrainOptions, NodeChange, PlacingEnvironment, Plan, PlanStep, PodPlan, Receiver,
+        RemovalOptions, Retry, RunTrace, TaintEdits, Verdict, label::LabelEdits,
     },
     time::{Span, Timestamp},
 };
@@ -36,7 +36,7 @@ const MOST_LOOKS: usize = 1_000_000;
 
 /// What can be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum PlanKind {
     Cordon,
     Uncordon,
     Drain,
@@ -50,7 +50,7 @@ pub enum Verb {
 
 /// An option of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
+pub enum PlanOption {
     Force,
     IgnoreDaemonsets,
     DeleteEmptydirData,
@@ -65,16 +65,16 @@ pub enum Switch {
 
 /// What it is asked about.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Subjects {
+pub enum Targets {
     Nodes(Vec<NodeName>),
     Pods(Vec<Key>),
 }
 
 /// Everything that a plan is asked for by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
-    pub verb: Verb,
-    pub subjects: Subjects,
+pub struct PlanRequest {
+    pub verb: PlanKind,
+    pub subjects: Targets,
     /// Of a drain.
     pub drain: DrainOptions,
     /// Of an eviction or a deletion.
@@ -89,22 +89,22 @@ pub struct Wish {
 /// The plan that is open.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    pub wish: Wish,
+    pub wish: PlanRequest,
     /// The pane from which it was opened.
     pub from: Pane,
     /// What came of it, as far as it has been worked out.
-    pub done: Option<Done>,
+    pub done: Option<PreviewResult>,
     /// Places in the rows of what came of it.
     pub list: Listing<usize>,
     /// The line in which taints or labels are typed; none where nothing is.
-    pub line: Option<Line>,
+    pub line: Option<EditLine>,
     /// The filter by which the list was made; none after the rows have changed.
     arranged: Option<Filter>,
 }
 
 /// The line in which taints or labels are typed.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct EditLine {
     pub input: Input,
     /// Whether keys go into it.
     pub open: bool,
@@ -117,10 +117,10 @@ pub struct Line {
 
 /// What was worked out, and of what.
 #[derive(Clone, Debug)]
-pub struct Done {
-    pub wish: Wish,
-    pub what: Worked,
-    pub rows: Vec<Row>,
+pub struct PreviewResult {
+    pub wish: PlanRequest,
+    pub what: PreviewOutcome,
+    pub rows: Vec<PreviewRow>,
     basis: Basis,
     /// What the job was lent, on its way back.
     ground: Option<Snapshot>,
@@ -128,30 +128,30 @@ pub struct Done {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub enum Worked {
+pub enum PreviewOutcome {
     Plan(Box<Plan>),
-    Failure(Box<Failure>),
+    Failure(Box<FailureImpact>),
     /// Nothing, and why.
     Nothing(String),
 }
 
 /// What the failure of nodes leads to, beyond what comes anyway.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct FailureImpact {
     pub nodes: BTreeSet<NodeName>,
     pub zones: BTreeSet<ZoneKey>,
     pub forecast: Forecast,
-    pub totals: forecast::Totals,
+    pub totals: forecast::ForecastTotals,
     /// Pods of theirs that run and stay.
     pub staying: Vec<(Key, NodeName)>,
     /// What comes after the pods that go, and what was weighed; none where there are too many to work it out again and
     /// again.
-    pub succession: Option<(Vec<Successor>, Account)>,
+    pub succession: Option<(Vec<Successor>, RunTrace)>,
 }
 
 /// One line of it: a place in a list of the plan or of the failure's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum PreviewRow {
     Section(&'static str),
     Warning(usize),
     Node(usize),
@@ -188,29 +188,29 @@ struct Basis {
 
 /// A plan to be worked out, with copies of all that it takes.
 #[derive(Debug)]
-pub struct Job {
-    wish: Wish,
+pub struct PreviewJob {
+    wish: PlanRequest,
     cluster: Cluster,
     engine: Option<Engine>,
     ahead: Span,
     version: ServerVersion,
     basis: Basis,
-    ground: Lent,
+    ground: SnapshotLease,
     now: Timestamp,
 }
 
 impl App {
     /// What the open plan is to be worked out from anew: it is not of the present wish, or the cluster has changed.
-    pub fn next_plan(&mut self, now: Timestamp) -> Option<Job> {
+    pub fn next_plan(&mut self, now: Timestamp) -> Option<PreviewJob> {
         let (wish, basis) = self.plan_is_due()?;
         let wish = wish.clone();
         // What is kept follows the present, and is of no use to who looks at the past.
         let asks = wish.verb.asks_for_places() && self.frozen.is_none();
-        let ground = if asks { self.ground.lend() } else { Lent::default() };
+        let ground = if asks { self.ground.lend() } else { SnapshotLease::default() };
         let shown = self.shown();
-        Some(Job {
+        Some(PreviewJob {
             cluster: shown.cluster.clone(),
-            engine: shown.engine.clone().filter(|_| wish.verb == Verb::Failure),
+            engine: shown.engine.clone().filter(|_| wish.verb == PlanKind::Failure),
             ahead: shown.feeds.ahead(),
             version: self.settings.version,
             basis,
@@ -221,10 +221,10 @@ impl App {
     }
 
     /// The wish that is behind, and what it is to be worked out over.
-    fn plan_is_due(&self) -> Option<(&Wish, Basis)> {
+    fn plan_is_due(&self) -> Option<(&PlanRequest, Basis)> {
         let preview = self.screen.preview.as_ref()?;
         let shown = self.shown();
-        let is_failure = preview.wish.verb == Verb::Failure;
+        let is_failure = preview.wish.verb == PlanKind::Failure;
         let basis = Basis { changes: shown.planned_over, taken: is_failure.then_some(shown.views.taken) };
         let known =
             preview.done.as_ref().is_some_and(|done| done.wish == preview.wish && done.basis == basis);
@@ -238,7 +238,7 @@ impl App {
 
     /// Takes in what came of a job, unless something else is wished for by now. Gives back what it replaces, which
     /// may be large.
-    pub fn planned(&mut self, mut done: Done, now: Timestamp) -> Option<Done> {
+    pub fn planned(&mut self, mut done: PreviewResult, now: Timestamp) -> Option<PreviewResult> {
         if let Some(snapshot) = done.ground.take() {
             done.ground = self.ground.put_back(snapshot);
         }
@@ -257,22 +257,22 @@ impl App {
     pub fn plan_failed(&mut self) {
         let basis = self.plan_is_due().map(|(_, basis)| basis);
         if let (Some(preview), Some(basis)) = (&mut self.screen.preview, basis) {
-            let what = Worked::Nothing("working it out failed: this is a fault of kordon".into());
+            let what = PreviewOutcome::Nothing("working it out failed: this is a fault of kordon".into());
             let wish = preview.wish.clone();
-            preview.done = Some(Done { wish, what, rows: Vec::new(), basis, ground: None });
+            preview.done = Some(PreviewResult { wish, what, rows: Vec::new(), basis, ground: None });
             preview.arranged = None;
         }
     }
 }
 
 impl Preview {
-    pub fn new(wish: Wish, from: Pane, cluster: &Cluster) -> Self {
+    pub fn new(wish: PlanRequest, from: Pane, cluster: &Cluster) -> Self {
         let words = match (&wish.subjects, wish.verb) {
-            (Subjects::Nodes(nodes), Verb::Taint) => Some(Vocabulary::of_taints(cluster, nodes)),
-            (Subjects::Nodes(nodes), Verb::Label) => Some(Vocabulary::of_labels(cluster, nodes)),
+            (Targets::Nodes(nodes), PlanKind::Taint) => Some(Vocabulary::of_taints(cluster, nodes)),
+            (Targets::Nodes(nodes), PlanKind::Label) => Some(Vocabulary::of_labels(cluster, nodes)),
             _ => None,
         };
-        let line = words.map(|words| Line {
+        let line = words.map(|words| EditLine {
             input: Input::default(),
             open: true,
             candidates: words.candidates(""),
@@ -293,7 +293,7 @@ impl Preview {
     }
 
     /// The row at a place of the list.
-    pub fn row(&self, place: usize) -> Option<Row> {
+    pub fn row(&self, place: usize) -> Option<PreviewRow> {
         let done = self.done.as_ref()?;
         self.list.keys().get(place).and_then(|row| done.rows.get(*row)).copied()
     }
@@ -301,13 +301,17 @@ impl Preview {
     /// The pod that the selected row is about.
     pub fn selected_pod(&self) -> Option<&Key> {
         match (self.row(self.list.place())?, &self.done.as_ref()?.what) {
-            (Row::Pod(place) | Row::Help(place, _), Worked::Plan(plan)) => {
+            (PreviewRow::Pod(place) | PreviewRow::Help(place, _), PreviewOutcome::Plan(plan)) => {
                 plan.pods.get(place).map(|pod| &pod.pod)
             }
-            (Row::Arrival(place), Worked::Plan(plan)) => plan.arrivals.get(place).map(|pod| &pod.pod),
-            (Row::Moment(place), Worked::Plan(plan)) => plan.timeline.get(place)?.what.pod(),
-            (Row::Stays(place), Worked::Failure(failure)) => failure.staying.get(place).map(|(pod, _)| pod),
-            (Row::Successor(place) | Row::Help(place, _), Worked::Failure(failure)) => {
+            (PreviewRow::Arrival(place), PreviewOutcome::Plan(plan)) => {
+                plan.arrivals.get(place).map(|pod| &pod.pod)
+            }
+            (PreviewRow::Moment(place), PreviewOutcome::Plan(plan)) => plan.timeline.get(place)?.what.pod(),
+            (PreviewRow::Stays(place), PreviewOutcome::Failure(failure)) => {
+                failure.staying.get(place).map(|(pod, _)| pod)
+            }
+            (PreviewRow::Successor(place) | PreviewRow::Help(place, _), PreviewOutcome::Failure(failure)) => {
                 failure.successor(place).map(|successor| &successor.of)
             }
             _ => None,
@@ -315,21 +319,21 @@ impl Preview {
     }
 
     /// Turns an option, where the plan has it.
-    pub fn turn(&mut self, switch: Switch) {
+    pub fn turn(&mut self, switch: PlanOption) {
         if !self.wish.verb.switches().contains(&switch) {
             return;
         }
-        let Wish { drain, removal, overwrite, whole_zones, .. } = &mut self.wish;
+        let PlanRequest { drain, removal, overwrite, whole_zones, .. } = &mut self.wish;
         match switch {
-            Switch::Force => drain.force = !drain.force,
-            Switch::IgnoreDaemonsets => drain.ignore_daemonsets = !drain.ignore_daemonsets,
-            Switch::DeleteEmptydirData => drain.delete_emptydir_data = !drain.delete_emptydir_data,
-            Switch::DisableEviction => drain.disable_eviction = !drain.disable_eviction,
-            Switch::Grace => {
+            PlanOption::Force => drain.force = !drain.force,
+            PlanOption::IgnoreDaemonsets => drain.ignore_daemonsets = !drain.ignore_daemonsets,
+            PlanOption::DeleteEmptydirData => drain.delete_emptydir_data = !drain.delete_emptydir_data,
+            PlanOption::DisableEviction => drain.disable_eviction = !drain.disable_eviction,
+            PlanOption::Grace => {
                 drain.grace = next_grace(drain.grace);
                 removal.grace = next_grace(removal.grace);
             }
-            Switch::Parallel => {
+            PlanOption::Parallel => {
                 drain.parallel = match drain.parallel {
                     0 | 1 => 2,
                     2 => 5,
@@ -337,8 +341,8 @@ impl Preview {
                     _ => 1,
                 }
             }
-            Switch::Overwrite => *overwrite = !*overwrite,
-            Switch::WholeZones => *whole_zones = !*whole_zones,
+            PlanOption::Overwrite => *overwrite = !*overwrite,
+            PlanOption::WholeZones => *whole_zones = !*whole_zones,
         }
     }
 
@@ -376,7 +380,7 @@ impl Preview {
             return;
         }
         let rows = self.done.as_ref().map_or(&[][..], |done| &done.rows);
-        let passes = |row: Row| match &self.done {
+        let passes = |row: PreviewRow| match &self.done {
             Some(done) => filter.is_empty() || filter.matches(&Told { what: &done.what, row }),
             None => false,
         };
@@ -385,7 +389,7 @@ impl Preview {
         let mut title = None;
         for (place, row) in rows.iter().enumerate() {
             match row {
-                Row::Section(_) => title = Some(place),
+                PreviewRow::Section(_) => title = Some(place),
                 row if passes(*row) => kept.extend(title.take().into_iter().chain([place])),
                 _ => {}
             }
@@ -408,7 +412,7 @@ fn next_grace(grace: Option<Span>) -> Option<Span> {
     }
 }
 
-impl Verb {
+impl PlanKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Cordon => "cordon",
@@ -431,38 +435,38 @@ impl Verb {
     }
 
     /// The options that it has.
-    pub const fn switches(self) -> &'static [Switch] {
+    pub const fn switches(self) -> &'static [PlanOption] {
         match self {
             Self::Cordon | Self::Uncordon => &[],
             Self::Drain => &[
-                Switch::IgnoreDaemonsets,
-                Switch::DeleteEmptydirData,
-                Switch::Force,
-                Switch::DisableEviction,
-                Switch::Grace,
-                Switch::Parallel,
+                PlanOption::IgnoreDaemonsets,
+                PlanOption::DeleteEmptydirData,
+                PlanOption::Force,
+                PlanOption::DisableEviction,
+                PlanOption::Grace,
+                PlanOption::Parallel,
             ],
-            Self::Taint | Self::Label => &[Switch::Overwrite],
-            Self::Evict | Self::Delete => &[Switch::Grace],
-            Self::Failure => &[Switch::WholeZones],
+            Self::Taint | Self::Label => &[PlanOption::Overwrite],
+            Self::Evict | Self::Delete => &[PlanOption::Grace],
+            Self::Failure => &[PlanOption::WholeZones],
         }
     }
 }
 
-impl Switch {
+impl PlanOption {
     /// The flag that it stands for, where a plan may ask for it.
-    pub const fn flag(self) -> Option<Flag> {
+    pub const fn flag(self) -> Option<DrainFlag> {
         match self {
-            Self::Force => Some(Flag::Force),
-            Self::IgnoreDaemonsets => Some(Flag::IgnoreDaemonsets),
-            Self::DeleteEmptydirData => Some(Flag::DeleteEmptydirData),
+            Self::Force => Some(DrainFlag::Force),
+            Self::IgnoreDaemonsets => Some(DrainFlag::IgnoreDaemonsets),
+            Self::DeleteEmptydirData => Some(DrainFlag::DeleteEmptydirData),
             Self::DisableEviction | Self::Grace | Self::Parallel | Self::Overwrite | Self::WholeZones => None,
         }
     }
 }
 
-impl Wish {
-    pub fn new(verb: Verb, subjects: Subjects) -> Self {
+impl PlanRequest {
+    pub fn new(verb: PlanKind, subjects: Targets) -> Self {
         Self {
             verb,
             subjects,
@@ -478,75 +482,77 @@ impl Wish {
     /// The action that is asked for; none for a failure, which is nobody's action.
     fn action(&self) -> Result<Option<Action>, String> {
         let nodes = || match &self.subjects {
-            Subjects::Nodes(nodes) => nodes.clone(),
-            Subjects::Pods(_) => Vec::new(),
+            Targets::Nodes(nodes) => nodes.clone(),
+            Targets::Pods(_) => Vec::new(),
         };
         let pods = || match &self.subjects {
-            Subjects::Pods(pods) => pods.clone(),
-            Subjects::Nodes(_) => Vec::new(),
+            Targets::Pods(pods) => pods.clone(),
+            Targets::Nodes(_) => Vec::new(),
         };
         let words = self.words.split_whitespace();
         Ok(Some(match self.verb {
-            Verb::Cordon => Action::Cordon { nodes: nodes() },
-            Verb::Uncordon => Action::Uncordon { nodes: nodes() },
-            Verb::Drain => Action::Drain { nodes: nodes(), options: self.drain.clone() },
-            Verb::Taint => {
+            PlanKind::Cordon => Action::Cordon { nodes: nodes() },
+            PlanKind::Uncordon => Action::Uncordon { nodes: nodes() },
+            PlanKind::Drain => Action::Drain { nodes: nodes(), options: self.drain.clone() },
+            PlanKind::Taint => {
                 let edits = TaintEdits::parse(words, self.overwrite).map_err(|error| error.to_string())?;
                 Action::Taint { nodes: nodes(), edits }
             }
-            Verb::Label => {
+            PlanKind::Label => {
                 let edits = LabelEdits::parse(words, self.overwrite).map_err(|error| error.to_string())?;
                 Action::Label { nodes: nodes(), edits }
             }
-            Verb::Evict => Action::Evict { pods: pods(), options: self.removal },
-            Verb::Delete => Action::Delete { pods: pods(), options: self.removal },
-            Verb::Failure => return Ok(None),
+            PlanKind::Evict => Action::Evict { pods: pods(), options: self.removal },
+            PlanKind::Delete => Action::Delete { pods: pods(), options: self.removal },
+            PlanKind::Failure => return Ok(None),
         }))
     }
 }
 
-impl Job {
+impl PreviewJob {
     /// Works the plan out.
-    pub fn work(mut self) -> Done {
+    pub fn work(mut self) -> PreviewResult {
         let asks = self.wish.verb.asks_for_places();
         let ground = std::mem::take(&mut self.ground);
         let ground = asks.then(|| ground.of(&self.cluster, self.version));
         let what = match self.wish.action() {
-            Err(text) => Worked::Nothing(text),
+            Err(text) => PreviewOutcome::Nothing(text),
             Ok(Some(action)) => self.plan(action, ground.as_ref()),
             Ok(None) => self.failure(ground.as_ref()),
         };
         let rows = match &what {
-            Worked::Plan(plan) => rows_of_plan(plan),
-            Worked::Failure(failure) => rows_of_failure(failure),
-            Worked::Nothing(_) => Vec::new(),
+            PreviewOutcome::Plan(plan) => rows_of_plan(plan),
+            PreviewOutcome::Failure(failure) => rows_of_failure(failure),
+            PreviewOutcome::Nothing(_) => Vec::new(),
         };
-        Done { wish: self.wish, what, rows, basis: self.basis, ground }
+        PreviewResult { wish: self.wish, what, rows, basis: self.basis, ground }
     }
 
-    fn plan(&self, action: Action, ground: Option<&Snapshot>) -> Worked {
+    fn plan(&self, action: Action, ground: Option<&Snapshot>) -> PreviewOutcome {
         let (cluster, now) = (&self.cluster, self.now);
         let plan = Plan::over(action, cluster, ground.cloned(), self.version, now);
         match plan {
-            Ok(plan) => Worked::Plan(Box::new(plan)),
-            Err(error) => Worked::Nothing(error.to_string()),
+            Ok(plan) => PreviewOutcome::Plan(Box::new(plan)),
+            Err(error) => PreviewOutcome::Nothing(error.to_string()),
         }
     }
 
-    fn failure(&self, ground: Option<&Snapshot>) -> Worked {
+    fn failure(&self, ground: Option<&Snapshot>) -> PreviewOutcome {
         let (cluster, now) = (&self.cluster, self.now);
         let Some(engine) = &self.engine else {
-            return Worked::Nothing(
+            return PreviewOutcome::Nothing(
                 "nothing can be foretold before nodes and leases have been listed".into(),
             );
         };
         match engine.footing(now) {
-            Footing::Firm => {}
-            Footing::Blind { .. } => {
-                return Worked::Nothing("nodes and leases are not seen: nothing can be foretold".into());
+            Confidence::Firm => {}
+            Confidence::Blind { .. } => {
+                return PreviewOutcome::Nothing(
+                    "nodes and leases are not seen: nothing can be foretold".into(),
+                );
             }
-            Footing::NoController { .. } => {
-                return Worked::Nothing(
+            Confidence::NoController { .. } => {
+                return PreviewOutcome::Nothing(
                     "no controller manager leads: nothing would happen until one does".into(),
                 );
             }
@@ -559,18 +565,29 @@ impl Job {
         let mut forecast = under(&assumptions);
         let staying = forecast.staying(cluster, &nodes);
         forecast.leave_out(&under(&Assumptions::default()), &nodes);
-        let mut totals = forecast::Totals::default();
+        let mut totals = forecast::ForecastTotals::default();
         forecast.steps.iter().for_each(|step| totals.add(&step.what));
         let looks = totals.deleted.saturating_mul(cluster.nodes().len());
         let succession = ground.filter(|_| looks <= MOST_LOOKS).map(|snapshot| {
-            forecast.succession(&assumptions, cluster, Placing::new(cluster, snapshot.clone(), now))
+            forecast.succession(
+                &assumptions,
+                cluster,
+                PlacingEnvironment::new(cluster, snapshot.clone(), now),
+            )
         });
-        Worked::Failure(Box::new(Failure { nodes, zones, forecast, totals, staying, succession }))
+        PreviewOutcome::Failure(Box::new(FailureImpact {
+            nodes,
+            zones,
+            forecast,
+            totals,
+            staying,
+            succession,
+        }))
     }
 
     /// The nodes that fail, and the zones that do as a whole.
     fn failing(&self) -> (BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
-        let Subjects::Nodes(named) = &self.wish.subjects else { return Default::default() };
+        let Targets::Nodes(named) = &self.wish.subjects else { return Default::default() };
         let there = named.iter().filter_map(|name| self.cluster.node(name));
         if !self.wish.whole_zones {
             return (there.map(|node| node.name.clone()).collect(), BTreeSet::new());
@@ -581,28 +598,29 @@ impl Job {
     }
 }
 
-fn rows_of_plan(plan: &Plan) -> Vec<Row> {
+fn rows_of_plan(plan: &Plan) -> Vec<PreviewRow> {
     let mut rows = Vec::new();
     let mut section = |title, found| add_section(&mut rows, title, found);
-    section("warnings", (0..plan.warnings.len()).map(Row::Warning).collect());
+    section("warnings", (0..plan.warnings.len()).map(PreviewRow::Warning).collect());
     // That the one node of a drain is cordoned goes without saying.
     let drains = matches!(plan.action, Action::Drain { .. });
     let told = !drains || plan.nodes.len() > 1;
-    section("nodes", (0..plan.nodes.len()).filter(|_| told).map(Row::Node).collect());
+    section("nodes", (0..plan.nodes.len()).filter(|_| told).map(PreviewRow::Node).collect());
     let mut pods: Vec<usize> = (0..plan.pods.len()).collect();
     pods.sort_by_key(|place| urgency(&plan.pods[*place]));
-    section("pods", pods.iter().copied().map(Row::Pod).collect());
-    let helps =
-        |pod: &usize| (0..plan.pods[*pod].help().len()).map(|help| Row::Help(*pod, help)).collect::<Vec<_>>();
+    section("pods", pods.iter().copied().map(PreviewRow::Pod).collect());
+    let helps = |pod: &usize| {
+        (0..plan.pods[*pod].help().len()).map(|help| PreviewRow::Help(*pod, help)).collect::<Vec<_>>()
+    };
     section("what would help who stays Pending", pods.iter().flat_map(helps).collect());
-    section("land here from Pending", (0..plan.arrivals.len()).map(Row::Arrival).collect());
-    section("nodes that receive pods", (0..plan.receivers.len()).map(Row::Receiver).collect());
-    section("budgets", (0..plan.budgets.len()).map(Row::Budget).collect());
-    let kubectl = plan.command.as_ref().map(|_| Row::Kubectl);
-    section("commands", kubectl.into_iter().chain([Row::Kordon]).collect());
-    section("timeline", (0..plan.timeline.len()).map(Row::Moment).collect());
-    section("API calls", (0..plan.steps.len()).map(Row::Call).collect());
-    section("taken for granted", (0..plan.assumptions.len()).map(Row::Assumption).collect());
+    section("land here from Pending", (0..plan.arrivals.len()).map(PreviewRow::Arrival).collect());
+    section("nodes that receive pods", (0..plan.receivers.len()).map(PreviewRow::Receiver).collect());
+    section("budgets", (0..plan.budgets.len()).map(PreviewRow::Budget).collect());
+    let kubectl = plan.command.as_ref().map(|_| PreviewRow::Kubectl);
+    section("commands", kubectl.into_iter().chain([PreviewRow::Kordon]).collect());
+    section("timeline", (0..plan.timeline.len()).map(PreviewRow::Moment).collect());
+    section("API calls", (0..plan.steps.len()).map(PreviewRow::Call).collect());
+    section("taken for granted", (0..plan.assumptions.len()).map(PreviewRow::Assumption).collect());
     rows
 }
 
@@ -621,45 +639,50 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
     (class, pod.leaves.likely.unwrap_or(Timestamp::MAX))
 }
 
-fn rows_of_failure(failure: &Failure) -> Vec<Row> {
+fn rows_of_failure(failure: &FailureImpact) -> Vec<PreviewRow> {
     let mut rows = Vec::new();
     let mut section = |title, found| add_section(&mut rows, title, found);
-    section("what comes", (0..failure.forecast.steps.len()).map(Row::Coming).collect());
-    section("by chance", (0..failure.forecast.chances.len()).map(Row::Chance).collect());
-    section("stay", (0..failure.staying.len()).map(Row::Stays).collect());
+    section("what comes", (0..failure.forecast.steps.len()).map(PreviewRow::Coming).collect());
+    section("by chance", (0..failure.forecast.chances.len()).map(PreviewRow::Chance).collect());
+    section("stay", (0..failure.staying.len()).map(PreviewRow::Stays).collect());
     match &failure.succession {
         Some((successors, account)) => {
-            section("what comes after them", (0..successors.len()).map(Row::Successor).collect());
+            section("what comes after them", (0..successors.len()).map(PreviewRow::Successor).collect());
             let helps = successors.iter().enumerate().flat_map(|(place, successor)| {
-                (0..successor.help(account).len()).map(move |help| Row::Help(place, help))
+                (0..successor.help(account).len()).map(move |help| PreviewRow::Help(place, help))
             });
             section("what would help who stays Pending", helps.collect());
-            section("nodes that receive pods", (0..account.receivers.len()).map(Row::Receiver).collect());
+            section(
+                "nodes that receive pods",
+                (0..account.receivers.len()).map(PreviewRow::Receiver).collect(),
+            );
         }
-        None => section("what comes after them", vec![Row::TooMany]),
+        None => section("what comes after them", vec![PreviewRow::TooMany]),
     }
-    section("commands", vec![Row::Kordon]);
+    section("commands", vec![PreviewRow::Kordon]);
     rows
 }
 
 /// A title and what is under it, where there is anything.
-fn add_section(rows: &mut Vec<Row>, title: &'static str, found: Vec<Row>) {
+fn add_section(rows: &mut Vec<PreviewRow>, title: &'static str, found: Vec<PreviewRow>) {
     if !found.is_empty() {
-        rows.push(Row::Section(title));
+        rows.push(PreviewRow::Section(title));
         rows.extend(found);
     }
 }
 
 /// A row with what it is a place in.
 struct Told<'a> {
-    what: &'a Worked,
-    row: Row,
+    what: &'a PreviewOutcome,
+    row: PreviewRow,
 }
 
 impl Told<'_> {
     fn pod(&self) -> Option<&PodPlan> {
         match (self.row, self.what) {
-            (Row::Pod(place) | Row::Help(place, _), Worked::Plan(plan)) => plan.pods.get(place),
+            (PreviewRow::Pod(place) | PreviewRow::Help(place, _), PreviewOutcome::Plan(plan)) => {
+                plan.pods.get(place)
+            }
             _ => None,
         }
     }
@@ -680,23 +703,23 @@ impl Filterable for Told<'_> {
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
         match self.what {
-            Worked::Plan(plan) => texts_of_plan(plan, self.row, found),
-            Worked::Failure(failure) => texts_of_failure(failure, self.row, found),
-            Worked::Nothing(_) => {}
+            PreviewOutcome::Plan(plan) => texts_of_plan(plan, self.row, found),
+            PreviewOutcome::Failure(failure) => texts_of_failure(failure, self.row, found),
+            PreviewOutcome::Nothing(_) => {}
         }
     }
 }
 
-fn texts_of_plan(plan: &Plan, row: Row, found: &mut dyn FnMut(&str)) {
+fn texts_of_plan(plan: &Plan, row: PreviewRow, found: &mut dyn FnMut(&str)) {
     match row {
-        Row::Warning(place) => found(&plan.warnings[place].to_string()),
-        Row::Node(place) => {
+        PreviewRow::Warning(place) => found(&plan.warnings[place].to_string()),
+        PreviewRow::Node(place) => {
             found(&plan.nodes[place].node);
             if let NodeChange::Refused { text } = &plan.nodes[place].change {
                 found(text);
             }
         }
-        Row::Pod(place) => {
+        PreviewRow::Pod(place) => {
             let pod = &plan.pods[place];
             found(&pod.pod.to_string());
             pod.node.iter().for_each(|node| found(node));
@@ -704,36 +727,36 @@ fn texts_of_plan(plan: &Plan, row: Row, found: &mut dyn FnMut(&str)) {
             found(&pod.verdict.because());
             pod.minds().iter().for_each(|mind| found(mind));
         }
-        Row::Help(pod, help) => {
+        PreviewRow::Help(pod, help) => {
             found(&plan.pods[pod].pod.to_string());
             plan.pods[pod].help().get(help).into_iter().for_each(|help| found(help));
         }
-        Row::Arrival(place) => {
+        PreviewRow::Arrival(place) => {
             found(&plan.arrivals[place].pod.to_string());
             found(&plan.arrivals[place].node);
         }
-        Row::Receiver(place) => found(&plan.receivers[place].node),
-        Row::Moment(place) => {
+        PreviewRow::Receiver(place) => found(&plan.receivers[place].node),
+        PreviewRow::Moment(place) => {
             let (subject, word, rest) = plan.timeline[place].what.told();
             [&*subject, word, &*rest].into_iter().for_each(found);
         }
-        Row::Budget(place) => found(&plan.budgets[place].budget.to_string()),
-        Row::Kubectl => plan.command.iter().for_each(|command| found(command)),
-        Row::Kordon => plan.action.kordon().iter().for_each(|command| found(command)),
-        Row::Call(place) => found(&call(&plan.steps[place])),
-        Row::Assumption(place) => found(plan.assumptions[place]),
-        Row::Section(_)
-        | Row::Coming(_)
-        | Row::Chance(_)
-        | Row::Stays(_)
-        | Row::Successor(_)
-        | Row::TooMany => {}
+        PreviewRow::Budget(place) => found(&plan.budgets[place].budget.to_string()),
+        PreviewRow::Kubectl => plan.command.iter().for_each(|command| found(command)),
+        PreviewRow::Kordon => plan.action.kordon().iter().for_each(|command| found(command)),
+        PreviewRow::Call(place) => found(&call(&plan.steps[place])),
+        PreviewRow::Assumption(place) => found(plan.assumptions[place]),
+        PreviewRow::Section(_)
+        | PreviewRow::Coming(_)
+        | PreviewRow::Chance(_)
+        | PreviewRow::Stays(_)
+        | PreviewRow::Successor(_)
+        | PreviewRow::TooMany => {}
     }
 }
 
-fn texts_of_failure(failure: &Failure, row: Row, found: &mut dyn FnMut(&str)) {
+fn texts_of_failure(failure: &FailureImpact, row: PreviewRow, found: &mut dyn FnMut(&str)) {
     match row {
-        Row::Coming(place) => {
+        PreviewRow::Coming(place) => {
             let step = &failure.forecast.steps[place];
             found(step.what.node());
             if let Some(pod) = pod_of(&step.what) {
@@ -741,13 +764,13 @@ fn texts_of_failure(failure: &Failure, row: Row, found: &mut dyn FnMut(&str)) {
             }
             found(&step.why.to_string());
         }
-        Row::Stays(place) => {
+        PreviewRow::Stays(place) => {
             let (pod, node) = &failure.staying[place];
             found(&pod.to_string());
             found(node);
         }
-        Row::Kordon => found(&failure.kordon()),
-        Row::Successor(place) => {
+        PreviewRow::Kordon => found(&failure.kordon()),
+        PreviewRow::Successor(place) => {
             if let Some(successor) = failure.successor(place) {
                 found(&successor.of.to_string());
                 found(&successor.from);
@@ -755,43 +778,45 @@ fn texts_of_failure(failure: &Failure, row: Row, found: &mut dyn FnMut(&str)) {
                 successor.fate.why().into_iter().for_each(&mut *found);
             }
         }
-        Row::Help(place, help) => {
+        PreviewRow::Help(place, help) => {
             failure.successor(place).into_iter().for_each(|successor| found(&successor.of.to_string()));
             failure.help(place).get(help).into_iter().for_each(|help| found(help));
         }
-        Row::Receiver(place) => {
+        PreviewRow::Receiver(place) => {
             failure.receivers().get(place).into_iter().for_each(|receiver| found(&receiver.node));
         }
-        Row::Section(_)
-        | Row::TooMany
-        | Row::Warning(_)
-        | Row::Node(_)
-        | Row::Pod(_)
-        | Row::Arrival(_)
-        | Row::Budget(_)
-        | Row::Moment(_)
-        | Row::Kubectl
-        | Row::Call(_)
-        | Row::Assumption(_)
-        | Row::Chance(_) => {}
+        PreviewRow::Section(_)
+        | PreviewRow::TooMany
+        | PreviewRow::Warning(_)
+        | PreviewRow::Node(_)
+        | PreviewRow::Pod(_)
+        | PreviewRow::Arrival(_)
+        | PreviewRow::Budget(_)
+        | PreviewRow::Moment(_)
+        | PreviewRow::Kubectl
+        | PreviewRow::Call(_)
+        | PreviewRow::Assumption(_)
+        | PreviewRow::Chance(_) => {}
     }
 }
 
 /// The pod that something happens to.
-pub const fn pod_of(what: &forecast::What) -> Option<&Key> {
+pub const fn pod_of(what: &forecast::ForecastKind) -> Option<&Key> {
     match what {
-        forecast::What::Deleted { pod, .. } | forecast::What::Removed { pod, .. } => Some(pod),
-        forecast::What::Unknown { .. } | forecast::What::NoExecute { .. } => None,
+        forecast::ForecastKind::Deleted { pod, .. } | forecast::ForecastKind::Removed { pod, .. } => {
+            Some(pod)
+        }
+        forecast::ForecastKind::Unknown { .. } | forecast::ForecastKind::NoExecute { .. } => None,
     }
 }
 
 /// An API call in one line.
-pub fn call(step: &Step) -> String {
+pub fn call(step: &PlanStep) -> String {
     let call = step.call();
     format!("{} {} {}", call.method, call.path, call.body)
 }
 
-impl Failure {
+impl FailureImpact {
     /// What comes after a pod that goes.
     pub fn successor(&self, place: usize) -> Option<&Successor> {
         self.succession.as_ref()?.0.get(place)
@@ -800,7 +825,7 @@ impl Failure {
     /// What would help it, where it stays Pending.
     pub fn help(&self, place: usize) -> Vec<String> {
         let help =
-            |(successors, account): &(Vec<Successor>, Account)| Some(successors.get(place)?.help(account));
+            |(successors, account): &(Vec<Successor>, RunTrace)| Some(successors.get(place)?.help(account));
         self.succession.as_ref().and_then(help).unwrap_or_default()
     }
 

@@ -1,14 +1,14 @@
 //! The rows of what is being carried out: nodes, pods that are still there, those that are done with, what was said.
 
 use super::{
-    acts::Undertaking,
     filter::{Filter, Filterable},
     listing::Listing,
+    operations::OperationEntry,
     screen::Pane,
 };
 use crate::{
     cluster::Key,
-    conduct::{PodRow, PodStage, Report},
+    operation::{OperationProgress, PodProgress, PodProgressStage},
 };
 
 /// The undertaking that is shown.
@@ -18,12 +18,12 @@ pub struct Progress {
     pub plan: String,
     /// The pane from which it was opened.
     pub from: Pane,
-    pub list: Listing<Row>,
+    pub list: Listing<ProgressRow>,
 }
 
 /// One line of it: a place in a list of its report, or the number of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum ProgressRow {
     Section(&'static str),
     Node(usize),
     Pod(usize),
@@ -36,26 +36,26 @@ impl Progress {
     }
 
     /// The row at a place of the list.
-    pub fn row(&self, place: usize) -> Option<Row> {
+    pub fn row(&self, place: usize) -> Option<ProgressRow> {
         self.list.keys().get(place).copied()
     }
 
     /// The pod that the selected row is about.
-    pub fn selected_pod<'a>(&self, report: &'a Report) -> Option<&'a Key> {
+    pub fn selected_pod<'a>(&self, report: &'a OperationProgress) -> Option<&'a Key> {
         match self.row(self.list.place())? {
-            Row::Pod(place) => report.pods.get(place).map(|row| &row.pod),
-            Row::Section(_) | Row::Node(_) | Row::Notice(_) => None,
+            ProgressRow::Pod(place) => report.pods.get(place).map(|row| &row.pod),
+            ProgressRow::Section(_) | ProgressRow::Node(_) | ProgressRow::Notice(_) => None,
         }
     }
 
     /// Takes in how far it is.
-    pub fn arrange(&mut self, undertaking: &Undertaking, filter: &Filter) {
-        let passes = |row: Row| filter.is_empty() || filter.matches(&Told { undertaking, row });
+    pub fn arrange(&mut self, undertaking: &OperationEntry, filter: &Filter) {
+        let passes = |row: ProgressRow| filter.is_empty() || filter.matches(&Told { undertaking, row });
         let mut kept = Vec::new();
         for (title, rows) in sections(undertaking) {
-            let rows: Vec<Row> = rows.into_iter().filter(|row| passes(*row)).collect();
+            let rows: Vec<ProgressRow> = rows.into_iter().filter(|row| passes(*row)).collect();
             if !rows.is_empty() {
-                kept.push(Row::Section(title));
+                kept.push(ProgressRow::Section(title));
                 kept.extend(rows);
             }
         }
@@ -63,49 +63,52 @@ impl Progress {
     }
 }
 
-fn sections(undertaking: &Undertaking) -> [(&'static str, Vec<Row>); 4] {
+fn sections(undertaking: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 4] {
     let report = &undertaking.report;
     let mut pods: Vec<usize> = (0..report.pods.len()).collect();
     // What is waited for first; what ended badly before what is well.
     pods.sort_by_key(|place| urgency(&report.pods[*place]));
-    let over = |place: &usize| matches!(report.pods[*place].stage, PodStage::Over(_));
+    let over = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Over(_));
     let (over, there): (Vec<usize>, Vec<usize>) = pods.into_iter().partition(over);
-    let rows = |places: Vec<usize>| places.into_iter().map(Row::Pod).collect();
-    let said = (0..undertaking.notices.len()).rev().map(|place| Row::Notice(undertaking.gone + place));
+    let rows = |places: Vec<usize>| places.into_iter().map(ProgressRow::Pod).collect();
+    let said =
+        (0..undertaking.notices.len()).rev().map(|place| ProgressRow::Notice(undertaking.gone + place));
     [
-        ("nodes", (0..report.nodes.len()).map(Row::Node).collect()),
+        ("nodes", (0..report.nodes.len()).map(ProgressRow::Node).collect()),
         ("pods under way", rows(there)),
         ("pods done with", rows(over)),
         ("what was said", said.collect()),
     ]
 }
 
-fn urgency(row: &PodRow) -> u8 {
+fn urgency(row: &PodProgress) -> u8 {
     match &row.stage {
-        PodStage::Held { .. } => 0,
-        PodStage::Leaving { .. } => 1,
-        PodStage::Asked => 2,
-        PodStage::Waits => 3,
-        PodStage::Over(end) => 4 + u8::from(end.is_well()) + u8::from(end.word() == "stays"),
+        PodProgressStage::Held { .. } => 0,
+        PodProgressStage::Leaving { .. } => 1,
+        PodProgressStage::Asked => 2,
+        PodProgressStage::Waits => 3,
+        PodProgressStage::Over(end) => 4 + u8::from(end.is_well()) + u8::from(end.word() == "stays"),
     }
 }
 
 /// A row with what it is a place in.
 struct Told<'a> {
-    undertaking: &'a Undertaking,
-    row: Row,
+    undertaking: &'a OperationEntry,
+    row: ProgressRow,
 }
 
 impl Filterable for Told<'_> {
     fn field(&self, key: &str) -> Option<String> {
         let report = &self.undertaking.report;
         match (self.row, key) {
-            (Row::Pod(place), "pod" | "name") => Some(report.pods[place].pod.name.to_string()),
-            (Row::Pod(place), "ns" | "namespace") => Some(report.pods[place].pod.namespace.to_string()),
-            (Row::Pod(place), "node") => report.pods[place].node.as_ref().map(ToString::to_string),
-            (Row::Pod(place), "stage") => Some(report.pods[place].stage.word().into()),
-            (Row::Node(place), "node" | "name") => Some(report.nodes[place].node.to_string()),
-            (Row::Node(place), "stage") => Some(report.nodes[place].stage.word().into()),
+            (ProgressRow::Pod(place), "pod" | "name") => Some(report.pods[place].pod.name.to_string()),
+            (ProgressRow::Pod(place), "ns" | "namespace") => {
+                Some(report.pods[place].pod.namespace.to_string())
+            }
+            (ProgressRow::Pod(place), "node") => report.pods[place].node.as_ref().map(ToString::to_string),
+            (ProgressRow::Pod(place), "stage") => Some(report.pods[place].stage.word().into()),
+            (ProgressRow::Node(place), "node" | "name") => Some(report.nodes[place].node.to_string()),
+            (ProgressRow::Node(place), "stage") => Some(report.nodes[place].stage.word().into()),
             _ => None,
         }
     }
@@ -113,17 +116,17 @@ impl Filterable for Told<'_> {
     fn texts(&self, found: &mut dyn FnMut(&str)) {
         let report = &self.undertaking.report;
         match self.row {
-            Row::Section(_) => {}
-            Row::Node(place) => {
+            ProgressRow::Section(_) => {}
+            ProgressRow::Node(place) => {
                 found(&report.nodes[place].node);
                 found(&report.nodes[place].stage.to_string());
             }
-            Row::Pod(place) => {
+            ProgressRow::Pod(place) => {
                 found(&report.pods[place].pod.to_string());
                 report.pods[place].node.iter().for_each(|node| found(node));
                 found(&report.pods[place].stage.to_string());
             }
-            Row::Notice(number) => {
+            ProgressRow::Notice(number) => {
                 if let Some(notice) = self.undertaking.notice(number) {
                     found(&notice.subject);
                     found(&notice.text);

@@ -7,10 +7,10 @@ use tui_input::Input;
 use super::{
     detail::Detail,
     dialog::Dialog,
-    facts::ThemeName,
     filter::Filter,
-    listing::{Listing, Step},
-    order::{Basis, EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn},
+    listing::{Listing, Movement},
+    options::ThemeName,
+    order::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     palette::Palette,
     preview::Preview,
     progress::Progress,
@@ -73,7 +73,7 @@ impl Pane {
 
 /// What is being typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Typing {
+pub enum InputTarget {
     Filter,
     /// The taints or labels of a plan.
     Words,
@@ -83,7 +83,7 @@ pub enum Typing {
     Consent,
 }
 
-impl Typing {
+impl InputTarget {
     pub const ALL: [Self; 4] = [Self::Filter, Self::Words, Self::Palette, Self::Consent];
 }
 
@@ -121,10 +121,10 @@ pub struct Screen {
     /// The filter that is being typed.
     pub input: Option<Input>,
     pub filters: BTreeMap<Pane, Filter>,
-    pub zones: Table<ZoneKey, ZoneColumn>,
-    pub nodes: Table<NodeName, NodeColumn>,
-    pub pods: Table<Key, PodColumn>,
-    pub evictions: Table<Key, EvictionColumn>,
+    pub zones: SortedList<ZoneKey, ZoneColumn>,
+    pub nodes: SortedList<NodeName, NodeColumn>,
+    pub pods: SortedList<Key, PodColumn>,
+    pub evictions: SortedList<Key, EvictionColumn>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
     pub forecast: ForecastRows,
@@ -135,7 +135,7 @@ pub struct Screen {
 /// What is coming, as rows.
 #[derive(Clone, Debug, Default)]
 pub struct ForecastRows {
-    pub rows: Vec<forecast::Row>,
+    pub rows: Vec<forecast::ForecastRow>,
     /// Places in `rows`.
     pub list: Listing<usize>,
     /// When the forecast was made, up to when it has come true, and the filter, as the rows were made.
@@ -143,28 +143,28 @@ pub struct ForecastRows {
 }
 
 impl ForecastRows {
-    pub fn replace(&mut self, rows: Option<Vec<forecast::Row>>, filter: &Filter) {
+    pub fn replace(&mut self, rows: Option<Vec<forecast::ForecastRow>>, filter: &Filter) {
         self.rows = rows.unwrap_or_default();
         let passing = |row: &usize| filter.matches(&self.rows[*row]);
         self.list.replace((0..self.rows.len()).filter(passing).collect());
     }
 
     /// The row at a place of the list.
-    pub fn row(&self, place: usize) -> Option<&forecast::Row> {
+    pub fn row(&self, place: usize) -> Option<&forecast::ForecastRow> {
         self.list.keys().get(place).and_then(|row| self.rows.get(*row))
     }
 }
 
 /// A list and the column it is sorted by.
 #[derive(Clone, Debug)]
-pub struct Table<K, C> {
+pub struct SortedList<K, C> {
     pub list: Listing<K>,
     pub sort: Sort<C>,
     /// What the list was last put in order by.
-    pub(super) arranged: Option<Basis<C>>,
+    pub(super) arranged: Option<SortBasis<C>>,
 }
 
-impl<K, C: Default> Default for Table<K, C> {
+impl<K, C: Default> Default for SortedList<K, C> {
     fn default() -> Self {
         Self { list: Listing::default(), sort: Sort::default(), arranged: None }
     }
@@ -219,18 +219,18 @@ impl Screen {
     }
 
     /// Where keys are typed as text; none where they are commands.
-    pub fn typing(&self) -> Option<Typing> {
+    pub fn typing(&self) -> Option<InputTarget> {
         if self.dialog.is_some() {
-            return Some(Typing::Consent);
+            return Some(InputTarget::Consent);
         }
         if self.palette.is_some() {
-            return Some(Typing::Palette);
+            return Some(InputTarget::Palette);
         }
         if self.input.is_some() {
-            return Some(Typing::Filter);
+            return Some(InputTarget::Filter);
         }
         let types = self.focus == Pane::Plan && self.preview.as_ref().is_some_and(Preview::is_typing);
-        (types && self.help.is_none()).then_some(Typing::Words)
+        (types && self.help.is_none()).then_some(InputTarget::Words)
     }
 
     /// Goes back from the pods of a node to the nodes.
@@ -258,7 +258,7 @@ impl Screen {
         self.filters.get(&pane).unwrap_or(NONE)
     }
 
-    pub fn step(&mut self, step: Step) {
+    pub fn step(&mut self, step: Movement) {
         match self.focus {
             Pane::Zones => self.zones.list.step(step),
             Pane::Nodes => self.nodes.list.step(step),

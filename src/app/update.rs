@@ -6,14 +6,14 @@ use tui_input::{Input, InputRequest};
 
 use super::{
     App, Knowledge,
-    commands::Action,
-    detail::{Detail, Subject},
+    commands::UserAction,
+    detail::{Detail, DetailSubject},
     filter::Filter,
-    listing::Step,
+    listing::Movement,
     order::zone_word,
     palette::Palette,
-    preview::{Preview, Subjects, Switch, Verb, Wish},
-    screen::{Pane, Typing},
+    preview::{PlanKind, PlanOption, PlanRequest, Preview, Targets},
+    screen::{InputTarget, Pane},
 };
 use crate::{
     cluster::{Key, NodeName},
@@ -22,7 +22,7 @@ use crate::{
 
 /// What an action asks of the loop.
 #[derive(Debug)]
-pub enum Request {
+pub enum Reaction {
     /// Draw.
     Draw,
     /// Draw, and let go of what was frozen where nobody has to wait for it: that may be another 150,000 pods.
@@ -34,97 +34,97 @@ pub enum Request {
 }
 
 /// Does what the user asked for.
-pub fn update(app: &mut App, action: Action, now: Timestamp) -> Request {
+pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     app.screen.remark = None;
     obey(app, action, now)
 }
 
-fn obey(app: &mut App, action: Action, now: Timestamp) -> Request {
+fn obey(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     match action {
-        Action::Quit => return app.quit(),
-        Action::Suspend if app.acts.running().next().is_some() => {
+        UserAction::Quit => return app.quit(),
+        UserAction::Suspend if app.acts.running().next().is_some() => {
             app.screen.remark = Some("not while something is carried out: it would stand still".into());
         }
-        Action::Suspend => return Request::Suspend,
-        Action::Redraw => return Request::Repaint,
-        Action::Move(step) => move_by(app, step),
-        Action::Focus(digit) => focus(app, digit),
-        Action::NextPane => turn(app, 1),
-        Action::PreviousPane => turn(app, -1),
-        Action::Zoom => app.screen.zoomed = !app.screen.zoomed,
-        Action::NextSort => app.screen.next_sort(),
-        Action::FlipSort => app.screen.flip_sort(),
-        Action::Filter => begin_filter(app),
-        Action::Edit(request) => edit(app, request),
-        Action::KeepFilter => app.screen.input = None,
-        Action::DropFilter => drop_filter(app),
-        Action::Enter => enter(app),
-        Action::Detail => open_detail(app),
-        Action::Back => back(app),
-        Action::Wide => app.screen.wide = !app.screen.wide,
-        Action::Freeze => {
+        UserAction::Suspend => return Reaction::Suspend,
+        UserAction::Redraw => return Reaction::Repaint,
+        UserAction::Move(step) => move_by(app, step),
+        UserAction::Focus(digit) => focus(app, digit),
+        UserAction::NextPane => turn(app, 1),
+        UserAction::PreviousPane => turn(app, -1),
+        UserAction::Zoom => app.screen.zoomed = !app.screen.zoomed,
+        UserAction::NextSort => app.screen.next_sort(),
+        UserAction::FlipSort => app.screen.flip_sort(),
+        UserAction::Filter => begin_filter(app),
+        UserAction::Edit(request) => edit(app, request),
+        UserAction::KeepFilter => app.screen.input = None,
+        UserAction::DropFilter => drop_filter(app),
+        UserAction::Enter => enter(app),
+        UserAction::Detail => open_detail(app),
+        UserAction::Back => back(app),
+        UserAction::Wide => app.screen.wide = !app.screen.wide,
+        UserAction::Freeze => {
             let before = freeze(app, now);
             app.arrange(now);
-            return before.map_or(Request::Draw, Request::Thaw);
+            return before.map_or(Reaction::Draw, Reaction::Thaw);
         }
-        Action::Theme => app.screen.next_theme(),
-        Action::Mark => mark(app),
-        Action::MarkAll => mark_all(app),
-        Action::Plan(verb) => open_plan(app, verb),
-        Action::Turn(switch) => turn_option(app, switch),
-        Action::Complete => match &mut app.screen.palette {
+        UserAction::Theme => app.screen.next_theme(),
+        UserAction::Mark => mark(app),
+        UserAction::MarkAll => mark_all(app),
+        UserAction::Plan(verb) => open_plan(app, verb),
+        UserAction::Turn(switch) => turn_option(app, switch),
+        UserAction::Complete => match &mut app.screen.palette {
             Some(palette) => palette.complete(),
             None => with_preview(app, Preview::complete),
         },
-        Action::NextCandidate => match &mut app.screen.palette {
+        UserAction::NextCandidate => match &mut app.screen.palette {
             Some(palette) => palette.turn(1),
             None => with_preview(app, Preview::next_candidate),
         },
-        Action::PreviousCandidate => app.screen.palette.iter_mut().for_each(|palette| palette.turn(-1)),
-        Action::Palette => {
+        UserAction::PreviousCandidate => app.screen.palette.iter_mut().for_each(|palette| palette.turn(-1)),
+        UserAction::Palette => {
             app.screen.help = None;
             app.screen.palette = Some(Palette::new(app.screen.focus));
         }
-        Action::RunPalette => return run_palette(app, now),
-        Action::DropPalette => app.screen.palette = None,
-        Action::Typed(typed) => {
+        UserAction::RunPalette => return run_palette(app, now),
+        UserAction::DropPalette => app.screen.palette = None,
+        UserAction::Typed(typed) => {
             if let Err(fault) = app.heed(typed, "", now) {
                 app.screen.remark = Some(fault);
             }
         }
-        Action::CarryOut => app.carry_out(now),
-        Action::Consent => {
+        UserAction::CarryOut => app.carry_out(now),
+        UserAction::Consent => {
             let request = app.consent(now);
-            if !matches!(request, Request::Draw) {
+            if !matches!(request, Reaction::Draw) {
                 return request;
             }
         }
-        Action::Decline => app.decline(),
-        Action::NextChoice => app.screen.dialog.iter_mut().for_each(|dialog| dialog.next_choice(1)),
-        Action::Progress => app.open_progress(),
-        Action::Pause => app.pause(now),
-        Action::Cancel => app.ask_to_cancel(),
-        Action::Undo => app.undo(),
-        Action::Resume => app.resume(now),
-        Action::Dismiss => app.dismiss(),
-        Action::KeepWords => with_preview(app, |preview| set_typing(preview, false)),
-        Action::DropWords => back(app),
-        Action::Help => app.screen.help = if app.screen.help.is_some() { None } else { Some(0) },
+        UserAction::Decline => app.decline(),
+        UserAction::NextChoice => app.screen.dialog.iter_mut().for_each(|dialog| dialog.next_choice(1)),
+        UserAction::Progress => app.open_progress(),
+        UserAction::Pause => app.pause(now),
+        UserAction::Cancel => app.ask_to_cancel(),
+        UserAction::Undo => app.undo(),
+        UserAction::Resume => app.resume(now),
+        UserAction::Dismiss => app.dismiss(),
+        UserAction::KeepWords => with_preview(app, |preview| set_typing(preview, false)),
+        UserAction::DropWords => back(app),
+        UserAction::Help => app.screen.help = if app.screen.help.is_some() { None } else { Some(0) },
     }
     app.screen.settle_focus();
     app.arrange(now);
-    Request::Draw
+    Reaction::Draw
 }
 
-fn move_by(app: &mut App, step: Step) {
+fn move_by(app: &mut App, step: Movement) {
     let Some(scrolled) = &mut app.screen.help else { return app.screen.step(step) };
     *scrolled = match step {
-        Step::Up => scrolled.saturating_sub(1),
-        Step::Down => *scrolled + 1,
-        Step::PageUp => scrolled.saturating_sub(10),
-        Step::PageDown => *scrolled + 10,
-        Step::First => 0,
-        Step::Last => super::commands::COMMANDS.len(),
+        Movement::Up => scrolled.saturating_sub(1),
+        Movement::Down => *scrolled + 1,
+        Movement::PageUp => scrolled.saturating_sub(10),
+        Movement::PageDown => *scrolled + 10,
+        Movement::First => 0,
+        Movement::Last => super::commands::COMMANDS.len(),
     }
     .min(super::commands::COMMANDS.len());
 }
@@ -150,10 +150,10 @@ fn begin_filter(app: &mut App) {
 
 fn edit(app: &mut App, request: InputRequest) {
     match app.screen.typing() {
-        Some(Typing::Filter) => edit_filter(app, request),
-        Some(Typing::Words) => with_preview(app, |preview| preview.edit(request)),
-        Some(Typing::Palette) => app.screen.palette.iter_mut().for_each(|palette| palette.edit(request)),
-        Some(Typing::Consent) => app.screen.dialog.iter_mut().for_each(|dialog| dialog.edit(request)),
+        Some(InputTarget::Filter) => edit_filter(app, request),
+        Some(InputTarget::Words) => with_preview(app, |preview| preview.edit(request)),
+        Some(InputTarget::Palette) => app.screen.palette.iter_mut().for_each(|palette| palette.edit(request)),
+        Some(InputTarget::Consent) => app.screen.dialog.iter_mut().for_each(|dialog| dialog.edit(request)),
         None => {}
     }
 }
@@ -209,16 +209,16 @@ fn enter(app: &mut App) {
 }
 
 /// Runs what was typed; where that cannot be, the line stays with what is wrong about it.
-fn run_palette(app: &mut App, now: Timestamp) -> Request {
-    let Some(palette) = &mut app.screen.palette else { return Request::Draw };
+fn run_palette(app: &mut App, now: Timestamp) -> Reaction {
+    let Some(palette) = &mut app.screen.palette else { return Reaction::Draw };
     let (command, argument) = match palette.entered() {
         Ok(entered) => entered,
         Err(fault) => {
             palette.fault = Some(fault);
-            return Request::Draw;
+            return Reaction::Draw;
         }
     };
-    let Action::Typed(typed) = command.action else {
+    let UserAction::Typed(typed) = command.action else {
         app.screen.palette = None;
         return obey(app, command.action, now);
     };
@@ -226,28 +226,28 @@ fn run_palette(app: &mut App, now: Timestamp) -> Request {
         (Err(fault), Some(palette)) => palette.fault = Some(fault),
         (Ok(()) | Err(_), _) => app.screen.palette = None,
     }
-    Request::Draw
+    Reaction::Draw
 }
 
 fn open_detail(app: &mut App) {
     let screen = &mut app.screen;
     let subject = match screen.focus {
-        Pane::Nodes => screen.nodes.list.selected().cloned().map(Subject::Node),
-        Pane::Pods => screen.pods.list.selected().cloned().map(Subject::Pod),
-        Pane::Evictions => screen.evictions.list.selected().cloned().map(Subject::Pod),
+        Pane::Nodes => screen.nodes.list.selected().cloned().map(DetailSubject::Node),
+        Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
+        Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Forecast => {
             let row = screen.forecast.row(screen.forecast.list.place());
-            row.map(|row| Subject::Node(row.node.clone()))
+            row.map(|row| DetailSubject::Node(row.node.clone()))
         }
         Pane::Plan => {
             let pod = screen.preview.as_ref().and_then(Preview::selected_pod);
-            pod.cloned().map(Subject::Pod)
+            pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Progress => {
             let undertaking = screen.progress.as_ref().and_then(|shown| app.acts.undertaking(&shown.plan));
             let shown = screen.progress.as_ref().zip(undertaking);
             let pod = shown.and_then(|(shown, undertaking)| shown.selected_pod(&undertaking.report));
-            pod.cloned().map(Subject::Pod)
+            pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Zones | Pane::Detail | Pane::Journal => None,
     };
@@ -271,7 +271,7 @@ fn go_inside(app: &mut App, node: NodeName) {
     screen.uncover();
     screen.focus = Pane::Pods;
     screen.filters.remove(&Pane::Pods);
-    screen.pods.list.step(Step::First);
+    screen.pods.list.step(Movement::First);
 }
 
 /// One step back. Of several things that lie over each other, the one on top goes.
@@ -323,7 +323,7 @@ fn mark(app: &mut App) {
         | Pane::Journal
         | Pane::Forecast => return,
     }
-    screen.step(Step::Down);
+    screen.step(Movement::Down);
 }
 
 fn mark_all(app: &mut App) {
@@ -358,21 +358,24 @@ fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {
 }
 
 /// Opens a plan for what is meant; does nothing where nothing is.
-fn open_plan(app: &mut App, verb: Verb) {
+fn open_plan(app: &mut App, verb: PlanKind) {
     let subjects = match verb {
-        Verb::Evict | Verb::Delete => Subjects::Pods(pods_meant(app)),
-        Verb::Cordon | Verb::Uncordon | Verb::Drain | Verb::Taint | Verb::Label | Verb::Failure => {
-            Subjects::Nodes(nodes_meant(app))
-        }
+        PlanKind::Evict | PlanKind::Delete => Targets::Pods(pods_meant(app)),
+        PlanKind::Cordon
+        | PlanKind::Uncordon
+        | PlanKind::Drain
+        | PlanKind::Taint
+        | PlanKind::Label
+        | PlanKind::Failure => Targets::Nodes(nodes_meant(app)),
     };
     let nobody = match &subjects {
-        Subjects::Nodes(nodes) => nodes.is_empty(),
-        Subjects::Pods(pods) => pods.is_empty(),
+        Targets::Nodes(nodes) => nodes.is_empty(),
+        Targets::Pods(pods) => pods.is_empty(),
     };
     if nobody {
         return;
     }
-    let mut wish = Wish::new(verb, subjects);
+    let mut wish = PlanRequest::new(verb, subjects);
     wish.drain = app.screen.drain.clone();
     wish.whole_zones = app.screen.focus == Pane::Zones;
     let preview = Preview::new(wish, app.screen.focus, &app.shown().cluster);
@@ -394,8 +397,8 @@ fn nodes_meant(app: &App) -> Vec<NodeName> {
         Pane::Nodes => screen.nodes.list.selected().cloned().into_iter().collect(),
         Pane::Pods => screen.inside.clone().into_iter().collect(),
         Pane::Detail => match screen.detail.as_ref().map(|detail| &detail.subject) {
-            Some(Subject::Node(node)) => vec![node.clone()],
-            Some(Subject::Pod(_)) | None => Vec::new(),
+            Some(DetailSubject::Node(node)) => vec![node.clone()],
+            Some(DetailSubject::Pod(_)) | None => Vec::new(),
         },
         Pane::Zones => {
             let Some(zone) = screen.zones.list.selected() else { return Vec::new() };
@@ -418,8 +421,8 @@ fn pods_meant(app: &App) -> Vec<Key> {
         Pane::Pods => screen.pods.list.selected().cloned().into_iter().collect(),
         Pane::Evictions => screen.evictions.list.selected().cloned().into_iter().collect(),
         Pane::Detail => match screen.detail.as_ref().map(|detail| &detail.subject) {
-            Some(Subject::Pod(pod)) => vec![pod.clone()],
-            Some(Subject::Node(_)) | None => Vec::new(),
+            Some(DetailSubject::Pod(pod)) => vec![pod.clone()],
+            Some(DetailSubject::Node(_)) | None => Vec::new(),
         },
         Pane::Zones | Pane::Nodes | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => {
             Vec::new()
@@ -427,10 +430,10 @@ fn pods_meant(app: &App) -> Vec<Key> {
     }
 }
 
-fn turn_option(app: &mut App, switch: Switch) {
+fn turn_option(app: &mut App, switch: PlanOption) {
     let Some(preview) = &mut app.screen.preview else { return };
     preview.turn(switch);
-    if preview.wish.verb == Verb::Drain {
+    if preview.wish.verb == PlanKind::Drain {
         app.screen.drain = preview.wish.drain.clone();
     }
 }

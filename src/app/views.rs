@@ -8,7 +8,7 @@ use std::{
 use super::Knowledge;
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, LeaderLease, Name, Node, NodeName, Pod},
-    engine::{Cause, Due, Engine, Footing, Known, NodeHealth, Stage, Why, ZoneView},
+    engine::{Cause, Certainty, Confidence, Due, Engine, NodeStage, NodeView, Why, ZoneView},
     forecast,
     k8s::feed::{FeedKind, FeedState},
     time::{Span, Timestamp},
@@ -22,11 +22,11 @@ const REMEMBERED: Span = Span::from_secs(120);
 pub struct Views {
     pub taken: Timestamp,
     /// None until the engine has begun.
-    pub footing: Option<Footing>,
+    pub footing: Option<Confidence>,
     pub zones: Vec<ZoneView>,
     pub evictions: BTreeMap<Key, EvictionRow>,
     /// What comes next to a node, where anything does.
-    pub dues: BTreeMap<NodeName, NodeDue>,
+    pub dues: BTreeMap<NodeName, NextEvent>,
     pub revision: Revision,
 }
 
@@ -41,7 +41,7 @@ pub struct Revision {
 
 /// What is known of who the controller is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Lead<'a> {
+pub enum Leadership<'a> {
     /// Somebody holds the Lease kube-system/kube-controller-manager.
     Held(&'a LeaderLease),
     /// The Lease is there, and nobody holds it.
@@ -54,7 +54,7 @@ pub enum Lead<'a> {
     NotHeard,
 }
 
-impl Lead<'_> {
+impl Leadership<'_> {
     /// Whether nothing tells of a controller, nor that there is none: predictions then take one for granted.
     pub fn is_assumed(self) -> bool {
         match self {
@@ -76,7 +76,7 @@ pub struct EvictionRow {
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionState {
     /// Its node has the taint, the time runs.
-    Due { at: Timestamp, known: Known },
+    Due { at: Timestamp, known: Certainty },
     /// Its node has no taint yet; the forecast says when this one falls due.
     Foreseen { at: Timestamp },
     /// Tolerated without a limit.
@@ -89,10 +89,10 @@ pub enum EvictionState {
 
 /// What comes next to a node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NodeDue {
+pub struct NextEvent {
     /// None where it waits for something that has no time.
     pub at: Option<Timestamp>,
-    pub what: What,
+    pub what: NextEventKind,
     /// Whether the time is an estimate.
     pub estimated: bool,
     pub why: Why,
@@ -100,7 +100,7 @@ pub struct NodeDue {
 
 /// What can come next to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum NextEventKind {
     /// Its conditions become Unknown.
     Unknown,
     /// It gets its NoExecute taint.
@@ -158,18 +158,18 @@ impl Knowledge {
     }
 
     /// What is known of who the controller is.
-    pub fn lead(&self) -> Lead<'_> {
+    pub fn lead(&self) -> Leadership<'_> {
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
-            (Some(lease), _) if lease.holder.is_empty() => Lead::Released,
-            (Some(lease), _) => Lead::Held(lease),
-            (None, Some(FeedState::Forbidden { .. })) => Lead::Forbidden,
-            (None, Some(FeedState::Live)) => Lead::NoLease,
-            (None, _) => Lead::NotHeard,
+            (Some(lease), _) if lease.holder.is_empty() => Leadership::Released,
+            (Some(lease), _) => Leadership::Held(lease),
+            (None, Some(FeedState::Forbidden { .. })) => Leadership::Forbidden,
+            (None, Some(FeedState::Live)) => Leadership::NoLease,
+            (None, _) => Leadership::NotHeard,
         }
     }
 
     /// What the controller believes of a node; none before there is an engine and a pass has seen the node.
-    pub fn health(&self, node: &Node) -> Option<NodeHealth> {
+    pub fn health(&self, node: &Node) -> Option<NodeView> {
         self.engine.as_ref()?.health(node)
     }
 
@@ -182,7 +182,8 @@ impl Knowledge {
     fn pending(&self, engine: &Engine, now: Timestamp) -> BTreeMap<Key, EvictionRow> {
         let mut rows = BTreeMap::new();
         for step in self.forecast.iter().flat_map(|forecast| &forecast.steps) {
-            if let forecast::What::Deleted { pod, node } | forecast::What::Removed { pod, node } = &step.what
+            if let forecast::ForecastKind::Deleted { pod, node }
+            | forecast::ForecastKind::Removed { pod, node } = &step.what
                 && step.at > now
                 && self.cluster.pod(pod).is_some()
             {
@@ -260,36 +261,36 @@ fn remember_cancelled(
 impl Knowledge {
     /// What comes next to each node: what the forecast says, else the first of its evictions, else what its silence
     /// leads to.
-    fn dues(&self, engine: &Engine, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NodeDue> {
+    fn dues(&self, engine: &Engine, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NextEvent> {
         let mut dues = self.foreseen_dues(now);
         add_evictions(views, &mut dues);
-        let firm = views.footing == Some(Footing::Firm);
+        let firm = views.footing == Some(Confidence::Firm);
         for node in self.attention.unwell().iter().filter_map(|name| self.cluster.node(name)) {
             let Some(health) = engine.health(node) else { continue };
             let (at, what) = match health.stage {
-                Stage::Well if firm && self.is_going_silent(engine, node, now) => {
-                    (Some(health.expires()), What::Unknown)
+                NodeStage::Well if firm && self.is_going_silent(engine, node, now) => {
+                    (Some(health.expires()), NextEventKind::Unknown)
                 }
-                Stage::Queued | Stage::Requested => (None, What::Taint),
-                Stage::Well | Stage::Tainted | Stage::Evicted => continue,
+                NodeStage::Queued | NodeStage::Requested => (None, NextEventKind::Taint),
+                NodeStage::Well | NodeStage::Tainted | NodeStage::Evicted => continue,
             };
             let why = engine.why_silent(&node.name).unwrap_or_default();
-            let estimated = health.known != Known::Seen;
-            dues.entry(node.name.clone()).or_insert(NodeDue { at, what, estimated, why });
+            let estimated = health.known != Certainty::Seen;
+            dues.entry(node.name.clone()).or_insert(NextEvent { at, what, estimated, why });
         }
         dues
     }
 
-    fn foreseen_dues(&self, now: Timestamp) -> BTreeMap<NodeName, NodeDue> {
+    fn foreseen_dues(&self, now: Timestamp) -> BTreeMap<NodeName, NextEvent> {
         let mut dues = BTreeMap::new();
         for step in self.forecast.iter().flat_map(|forecast| &forecast.steps).filter(|step| step.at > now) {
             let what = match &step.what {
-                forecast::What::Unknown { .. } => What::Unknown,
-                forecast::What::NoExecute { .. } => What::Taint,
-                forecast::What::Deleted { .. } | forecast::What::Removed { .. } => continue,
+                forecast::ForecastKind::Unknown { .. } => NextEventKind::Unknown,
+                forecast::ForecastKind::NoExecute { .. } => NextEventKind::Taint,
+                forecast::ForecastKind::Deleted { .. } | forecast::ForecastKind::Removed { .. } => continue,
             };
             let node = step.what.node();
-            dues.entry(node.clone()).or_insert_with(|| NodeDue {
+            dues.entry(node.clone()).or_insert_with(|| NextEvent {
                 at: Some(step.at),
                 what,
                 estimated: self.is_estimated(node, &step.why),
@@ -307,29 +308,29 @@ impl Knowledge {
     fn is_estimated(&self, node: &NodeName, why: &Why) -> bool {
         let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
         let health = || self.health(self.cluster.node(node)?);
-        waits || health().is_some_and(|health| health.known != Known::Seen)
+        waits || health().is_some_and(|health| health.known != Certainty::Seen)
     }
 }
 
 /// The first eviction of each node that nothing else comes to, and how many there are.
-fn add_evictions(views: &Views, dues: &mut BTreeMap<NodeName, NodeDue>) {
+fn add_evictions(views: &Views, dues: &mut BTreeMap<NodeName, NextEvent>) {
     let taken: BTreeSet<NodeName> = dues.keys().cloned().collect();
     for row in views.evictions.values() {
         let EvictionState::Due { at, known } = row.state else { continue };
         if taken.contains(&row.node) {
             continue;
         }
-        let due = dues.entry(row.node.clone()).or_insert_with(|| NodeDue {
+        let due = dues.entry(row.node.clone()).or_insert_with(|| NextEvent {
             at: None,
-            what: What::Evict(0),
+            what: NextEventKind::Evict(0),
             estimated: false,
             why: Why::default(),
         });
-        if let What::Evict(pods) = &mut due.what {
+        if let NextEventKind::Evict(pods) = &mut due.what {
             *pods += 1;
         }
         if due.at.is_none_or(|first| at < first) {
-            (due.at, due.estimated, due.why) = (Some(at), known != Known::Seen, row.why.clone());
+            (due.at, due.estimated, due.why) = (Some(at), known != Certainty::Seen, row.why.clone());
         }
     }
 }

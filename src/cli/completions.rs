@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use super::{Failure, definition, exit};
+use super::{CliError, definition, exit};
 
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
@@ -11,7 +11,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-pub fn print(args: &CompletionsArgs) -> Result<(), Failure> {
+pub fn print(args: &CompletionsArgs) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut definition(), "kordon", &mut script);
     exit::print(&script)

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::{Failure, span};
+use super::{CliError, span};
 use crate::k8s::connect::ConnectOptions;
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -83,11 +83,11 @@ impl ConnectionArgs {
     }
 
     /// Refuses connection flags where they would be without meaning.
-    pub fn refuse(&self, because: &str) -> Result<(), Failure> {
+    pub fn refuse(&self, because: &str) -> Result<(), CliError> {
         if *self == Self::default() {
             return Ok(());
         }
-        Err(Failure::Usage(format!(
+        Err(CliError::Usage(format!(
             "{because}: leave out --context, --server and the other connection flags"
         )))
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{
-    Failure,
+    CliError,
     connection::ConnectionArgs,
     settings::SettingsArgs,
     show::{self, ShowArgs},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock::Clock,
     engine::{Origin, Settings},
-    executor::site::Site,
+    executor::write_context::WriteContext,
     k8s::{
         connect::{self, Connection},
         settings,
@@ -26,12 +26,12 @@ pub struct DashboardArgs {
     settings: SettingsArgs,
 }
 
-pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let connection = connect::connect(&connection.options()).await?;
     // Before the watches begin: beside the list of all pods of a large cluster, this answer would take seconds.
     let (settings, notes) = settings_of(&connection, &args.settings).await;
     let clock = Clock::system();
-    let site = Site::of(&connection, clock);
+    let site = WriteContext::of(&connection, clock);
     show::show(args.show, &connection, settings, notes, clock, site).await
 }
 

@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Failure, exit,
+    CliError, exit,
     settings::SettingsArgs,
     show::{self, ShowArgs},
 };
@@ -25,10 +25,10 @@ use crate::{
         world::{self, Scheduling, World},
     },
     engine::{ServerVersion, Settings},
-    executor::site::Site,
+    executor::write_context::WriteContext,
     journal::Journal,
     k8s::connect::Connection,
-    run::{controller::Controller, scheduler::Scheduler},
+    run::{controller::Controller, scheduler::PlacementScheduler},
 };
 
 /// The embedded cluster's name, where others have a context.
@@ -71,7 +71,7 @@ pub struct DemoArgs {
     settings: SettingsArgs,
 }
 
-pub async fn run(args: DemoArgs) -> Result<(), Failure> {
+pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let cluster = EmbeddedCluster::start(&args).await?;
     if let Some(address) = cluster.address {
         exit::print(format!("kubectl --server http://{address} get nodes\n").as_bytes())?;
@@ -95,20 +95,20 @@ struct EmbeddedCluster {
 }
 
 impl EmbeddedCluster {
-    async fn start(args: &DemoArgs) -> Result<Self, Failure> {
+    async fn start(args: &DemoArgs) -> Result<Self, CliError> {
         let clock = Clock::new(Clock::system().now(), args.speed);
-        let api = Api::new(clock, api::Options { seed: args.seed, ..api::Options::default() });
+        let api = Api::new(clock, api::ApiOptions { seed: args.seed, ..api::ApiOptions::default() });
         let cancel = CancellationToken::new();
         let tasks = TaskTracker::new();
         let mut address = None;
         if let Some(wanted) = args.listen {
-            let failed = |error| Failure::Io { doing: format!("listening on {wanted}"), error };
+            let failed = |error| CliError::Io { doing: format!("listening on {wanted}"), error };
             let listener = TcpListener::bind(wanted).await.map_err(failed)?;
             address = Some(listener.local_addr().map_err(failed)?);
             let (api, stop) = (api.clone(), cancel.clone());
             tasks.spawn(async move { api.serve(listener, stop).await });
         }
-        let inhabitants = world::Options {
+        let inhabitants = world::WorldOptions {
             scenario: args.scenario,
             nodes: args.nodes,
             pods: args.pods,
@@ -126,7 +126,7 @@ impl EmbeddedCluster {
             };
             tasks.spawn(controller.run(cancel.clone()));
         }
-        let scheduler = Scheduler {
+        let scheduler = PlacementScheduler {
             connection: Connection::embedded(api.client_as("system:kordon-scheduler"), NAME),
             clock,
         };
@@ -138,11 +138,11 @@ impl EmbeddedCluster {
     }
 
     /// The dashboard on it, as on any cluster: the shadow of the controller beside it.
-    async fn show(&self, args: DemoArgs) -> Result<(), Failure> {
+    async fn show(&self, args: DemoArgs) -> Result<(), CliError> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
         let journal = Journal::within(&self.folder, NAME);
-        let site = Site::with(&connection, journal, self.clock);
+        let site = WriteContext::with(&connection, journal, self.clock);
         show::show(args.show, &connection, settings, Vec::new(), self.clock, Ok(site)).await
     }
 
@@ -163,8 +163,8 @@ fn settings(args: &DemoArgs) -> Settings {
 }
 
 /// Waits until the process is told to end.
-async fn told_to_end() -> Result<(), Failure> {
-    let failed = |error| Failure::Io { doing: "waiting for Ctrl-C".into(), error };
+async fn told_to_end() -> Result<(), CliError> {
+    let failed = |error| CliError::Io { doing: "waiting for Ctrl-C".into(), error };
     let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(failed),

@@ -5,10 +5,10 @@ use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
 use clap::error::ErrorKind;
 
 use crate::{
-    conduct::End,
-    executor::{guards::GuardsError, site::SiteError},
+    executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
     k8s::connect::ConnectError,
+    operation::OperationEnd,
     plan::Prospect,
     run::RunError,
     time::Span,
@@ -56,7 +56,7 @@ impl From<Exit> for ExitCode {
 
 /// Why the program ends without having done what it was asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum CliError {
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
@@ -83,14 +83,14 @@ pub enum Failure {
     #[error("nothing was written, for it could not be asked what is permitted: {0}")]
     Unasked(String),
     #[error(transparent)]
-    Site(#[from] SiteError),
+    Site(#[from] WriteContextError),
     #[error(transparent)]
     Guards(#[from] GuardsError),
     #[error("not confirmed: nothing was written")]
     Declined,
     /// It was carried out and reported; it did not come to its end.
     #[error("{}: {text}", end.as_str())]
-    Ended { end: End, text: String },
+    Ended { end: OperationEnd, text: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("{doing}")]
@@ -102,7 +102,7 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl CliError {
     pub const fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
@@ -116,20 +116,22 @@ impl Failure {
             },
             Self::Guarded(_) => Exit::Guarded,
             Self::NotAllowed(_) => Exit::NotAllowed,
-            Self::Site(SiteError::AtWork(_)) => Exit::Marked,
-            Self::Site(SiteError::NotThere { .. } | SiteError::Journal(_) | SiteError::Write(_)) => {
-                Exit::Failed
-            }
-            Self::Site(SiteError::Over(_)) | Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
+            Self::Site(WriteContextError::AtWork(_)) => Exit::Marked,
+            Self::Site(
+                WriteContextError::NotThere { .. }
+                | WriteContextError::Journal(_)
+                | WriteContextError::Write(_),
+            ) => Exit::Failed,
+            Self::Site(WriteContextError::Over(_)) | Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
             Self::Guards(GuardsError::Io { .. }) => Exit::Failed,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {
-                End::Done | End::Recorded => Exit::Done,
-                End::Partly => Exit::Partly,
-                End::TimedOut => Exit::TimedOut,
-                End::Forbidden => Exit::NotAllowed,
-                End::Marked => Exit::Marked,
-                End::Cancelled => Exit::Interrupted,
+                OperationEnd::Done | OperationEnd::Recorded => Exit::Done,
+                OperationEnd::Partly => Exit::Partly,
+                OperationEnd::TimedOut => Exit::TimedOut,
+                OperationEnd::Forbidden => Exit::NotAllowed,
+                OperationEnd::Marked => Exit::Marked,
+                OperationEnd::Cancelled => Exit::Interrupted,
             },
             Self::Unasked(_) | Self::Journal(_) => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::Io { .. } => Exit::Failed,
@@ -138,10 +140,10 @@ impl Failure {
 }
 
 /// Writes to standard output.
-pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+pub fn print(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
-    written.map_err(|error| Failure::Io { doing: "writing to standard output".into(), error })
+    written.map_err(|error| CliError::Io { doing: "writing to standard output".into(), error })
 }
 
 /// Says what is wrong with the arguments, or what was asked for with `--help` and `--version`.
@@ -155,8 +157,8 @@ pub fn of_parse(error: &clap::Error) -> ExitCode {
 }
 
 /// Says why the program ends.
-pub fn of_failure(failure: &Failure) -> ExitCode {
-    if let Failure::Io { error, .. } = failure
+pub fn of_failure(failure: &CliError) -> ExitCode {
+    if let CliError::Io { error, .. } = failure
         && error.kind() == std::io::ErrorKind::BrokenPipe
     {
         // Whoever read our output has seen enough, as in `kordon status | head`.
@@ -192,7 +194,7 @@ mod tests {
     #[test]
     fn a_failure_tells_its_causes_once_and_nothing_reaches_the_terminal_raw() {
         let error = std::io::Error::other("no \x1b[2Jspace");
-        let failure = Failure::Io { doing: "writing".into(), error };
+        let failure = CliError::Io { doing: "writing".into(), error };
         assert_eq!(chain(&failure), "writing: no ␛[2Jspace");
     }
 }

@@ -5,16 +5,16 @@ use std::{fs::OpenOptions, path::Path, sync::Mutex};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt};
 
-use super::Failure;
+use super::CliError;
 
 /// Begins the log, appending to the file; without a file there is none.
-pub fn begin(file: Option<&Path>) -> Result<(), Failure> {
+pub fn begin(file: Option<&Path>) -> Result<(), CliError> {
     let Some(path) = file else { return Ok(()) };
     let file = OpenOptions::new()
         .create(true)
         .append(true)
         .open(path)
-        .map_err(|error| Failure::Io { doing: format!("opening the log {}", path.display()), error })?;
+        .map_err(|error| CliError::Io { doing: format!("opening the log {}", path.display()), error })?;
     let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
     // A second log can only be begun by a program that has one already: that one stays.
     let _ =

@@ -27,10 +27,10 @@ use clap::{
     ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
 };
 
-pub use exit::{Exit, Failure};
+pub use exit::{CliError, Exit};
 
 use connection::ConnectionArgs;
-use plan::Wish;
+use plan::PlanCommand;
 
 /// Terminal dashboard for Kubernetes node lifecycle, with the node lifecycle controller inside.
 ///
@@ -124,7 +124,7 @@ fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, S
     Some((format!("--{}", arg.get_long()?), subcommand.to_owned()))
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command {
         Some(Command::Completions(args)) => return completions::print(&args),
         Some(Command::Man) => return man::print(),
@@ -134,14 +134,14 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::Io { doing: "starting the program's threads".into(), error })?;
+        .map_err(|error| CliError::Io { doing: "starting the program's threads".into(), error })?;
     let done = runtime.block_on(dispatch(cli));
     // Watches and requests under way have nothing left to say.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
 
-async fn dispatch(cli: Cli) -> Result<(), Failure> {
+async fn dispatch(cli: Cli) -> Result<(), CliError> {
     let Cli { command, dashboard, connection, log: _ } = cli;
     match command {
         None => dashboard::run(dashboard, connection).await,
@@ -150,12 +150,14 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Some(Command::Forecast(args)) => forecast::run(args, connection).await,
         Some(Command::Plan(args)) => plan::run(args, connection).await,
         Some(Command::Drain(args)) => act::drain(args, connection).await,
-        Some(Command::Cordon(args)) => act::act(Wish::Cordon(args.what), args.how, connection).await,
-        Some(Command::Uncordon(args)) => act::act(Wish::Uncordon(args.what), args.how, connection).await,
-        Some(Command::Taint(args)) => act::act(Wish::Taint(args.what), args.how, connection).await,
-        Some(Command::Label(args)) => act::act(Wish::Label(args.what), args.how, connection).await,
-        Some(Command::Evict(args)) => act::act(Wish::Evict(args.what), args.how, connection).await,
-        Some(Command::Delete(args)) => act::act(Wish::Delete(args.what), args.how, connection).await,
+        Some(Command::Cordon(args)) => act::act(PlanCommand::Cordon(args.what), args.how, connection).await,
+        Some(Command::Uncordon(args)) => {
+            act::act(PlanCommand::Uncordon(args.what), args.how, connection).await
+        }
+        Some(Command::Taint(args)) => act::act(PlanCommand::Taint(args.what), args.how, connection).await,
+        Some(Command::Label(args)) => act::act(PlanCommand::Label(args.what), args.how, connection).await,
+        Some(Command::Evict(args)) => act::act(PlanCommand::Evict(args.what), args.how, connection).await,
+        Some(Command::Delete(args)) => act::act(PlanCommand::Delete(args.what), args.how, connection).await,
         Some(Command::Undo(args)) => act::undo(args, connection).await,
         Some(Command::Journal(args)) => act::journal(args, connection).await,
         Some(Command::Demo(args)) => {

@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Failure, connection::ConnectionArgs, dashboard::settings_of, exit, settings::SettingsArgs, show::facts,
+    CliError, connection::ConnectionArgs, dashboard::settings_of, exit, settings::SettingsArgs, show::facts,
     span,
 };
 use crate::{
-    app::{self, App, Duty, HORIZON, Mode},
+    app::{self, App, ControllerRole, HORIZON, Mode},
     clock::Clock,
-    executor::Executor,
+    executor::EffectExecutor,
     forecast::Forecast,
     k8s::{
         connect::{self, Connection},
@@ -46,7 +46,7 @@ pub enum Output {
 
 impl Output {
     /// Prints a report: as its fields, or as the table that people read.
-    pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+    pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T) -> String) -> Result<(), CliError> {
         let text = match self {
             Self::Table => table(report),
             Self::Json => {
@@ -63,7 +63,7 @@ const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods
 
 /// What is to be known, and how long that may take.
 #[derive(Debug)]
-pub struct Question<'a> {
+pub struct OneShotQuery<'a> {
     /// What has to be in before the answer is given.
     pub wanted: &'a [FeedKind],
     pub no_pods: bool,
@@ -74,20 +74,20 @@ pub struct Question<'a> {
 }
 
 impl OnceArgs {
-    fn question(&self, no_pods: bool) -> Question<'_> {
+    fn question(&self, no_pods: bool) -> OneShotQuery<'_> {
         let Self { timeout, ref settings, .. } = *self;
-        Question { wanted: &WANTED, no_pods, timeout, settings, flag: "--timeout" }
+        OneShotQuery { wanted: &WANTED, no_pods, timeout, settings, flag: "--timeout" }
     }
 }
 
 /// What is known once everything has been listed, or as much of it as came in time.
-pub struct Asked {
+pub struct OneShot {
     pub app: App,
     pub at: Timestamp,
     /// The namespace that was asked for, else the context's.
     pub namespace: String,
     /// What did not come in time, as the failure to end with after the answer.
-    late: Option<Failure>,
+    late: Option<CliError>,
     pub connection: Connection,
     /// What the watches go on to say; they end with this.
     pub feeds: mpsc::Receiver<FeedEvent>,
@@ -95,9 +95,9 @@ pub struct Asked {
     _ends_with_us: DropGuard,
 }
 
-impl Asked {
+impl OneShot {
     /// Connects, waits until the engine has begun and everything that may be listed has been.
-    pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, Failure> {
+    pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, CliError> {
         Self::answer(&args.question(no_pods), connection).await
     }
 
@@ -106,15 +106,15 @@ impl Asked {
         args: &OnceArgs,
         wanted: &[FeedKind],
         connection: ConnectionArgs,
-    ) -> Result<Self, Failure> {
-        Self::answer(&Question { wanted, ..args.question(false) }, connection).await
+    ) -> Result<Self, CliError> {
+        Self::answer(&OneShotQuery { wanted, ..args.question(false) }, connection).await
     }
 
     /// The same for what else a command has to know.
-    pub async fn answer(question: &Question<'_>, connection: ConnectionArgs) -> Result<Self, Failure> {
-        let Question { wanted, no_pods, timeout, settings, flag } = *question;
+    pub async fn answer(question: &OneShotQuery<'_>, connection: ConnectionArgs) -> Result<Self, CliError> {
+        let OneShotQuery { wanted, no_pods, timeout, settings, flag } = *question;
         let clock = Clock::system();
-        let late = |missing: &str| Failure::TooSlow { waited: timeout, missing: missing.into(), flag };
+        let late = |missing: &str| CliError::TooSlow { waited: timeout, missing: missing.into(), flag };
         // One patience for everything: a credential plugin, the first answer, the lists.
         let mut patience = pin!(clock.sleep(timeout));
         let options = connection.options();
@@ -126,18 +126,19 @@ impl Asked {
             settings = settings_of(&connection, settings) => settings,
             () = &mut patience => return Err(late("the controller's settings")),
         };
-        let (mode, duty, themes) = (Mode::ReadOnly, Duty::Shadow, Vec::new());
-        let options = app::Options { facts: facts(&connection), settings, mode, duty, themes };
+        let (mode, duty, themes) = (Mode::ReadOnly, ControllerRole::Shadow, Vec::new());
+        let options = app::AppOptions { facts: facts(&connection), settings, mode, duty, themes };
         let cancel = CancellationToken::new();
         let _ends_with_us = cancel.clone().drop_guard();
-        let mut session = Session::begin(&connection, options, no_pods, Executor::Recorder, clock, cancel);
+        let mut session =
+            Session::begin(&connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
         tokio::select! {
             _ = session.unattended(|app| is_whole(app, wanted) || nodes_forbidden(app).is_some()) => {}
             () = patience => {}
         }
         let Session { app, feeds, .. } = session;
         if let Some(error) = nodes_forbidden(&app) {
-            return Err(Failure::NodesForbidden(error.to_owned()));
+            return Err(CliError::NodesForbidden(error.to_owned()));
         }
         let late = (!is_whole(&app, wanted)).then(|| late(&missing(&app, wanted)));
         let at = clock.now();
@@ -151,7 +152,7 @@ impl Asked {
     }
 
     /// Fails where not everything came in time.
-    pub fn in_time(&mut self) -> Result<(), Failure> {
+    pub fn in_time(&mut self) -> Result<(), CliError> {
         self.late.take().map_or(Ok(()), Err)
     }
 
@@ -176,7 +177,7 @@ impl Asked {
     }
 
     /// Ends the command after its answer was printed.
-    pub fn done(self) -> Result<(), Failure> {
+    pub fn done(self) -> Result<(), CliError> {
         self.late.map_or(Ok(()), Err)
     }
 }

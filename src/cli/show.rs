@@ -7,12 +7,12 @@ use clap::{Args, builder::PossibleValuesParser};
 use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, keys, span};
+use super::{CliError, keys, span};
 use crate::{
-    app::{self, Duty, Facts, Mode, ThemeName},
+    app::{self, ConnectionInfo, ControllerRole, Mode, ThemeName},
     clock::Clock,
     engine::Settings,
-    executor::{Executor, site::Site},
+    executor::{EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::connect::Connection,
     run::{self, Session},
@@ -66,20 +66,21 @@ pub async fn show(
     settings: Settings,
     notes: Vec<String>,
     clock: Clock,
-    site: Result<Site, JournalError>,
-) -> Result<(), Failure> {
+    site: Result<WriteContext, JournalError>,
+) -> Result<(), CliError> {
     let themes = themes(&args);
     let theme = themes[0];
-    let options = app::Options {
+    let options = app::AppOptions {
         facts: facts(connection),
         settings,
         mode: if args.read_only { Mode::ReadOnly } else { Mode::DryRun },
-        duty: Duty::Shadow,
+        duty: ControllerRole::Shadow,
         themes,
     };
     let cancel = CancellationToken::new();
     let _ends_with_us = cancel.clone().drop_guard();
-    let mut session = Session::begin(connection, options, args.no_pods, Executor::Recorder, clock, cancel);
+    let mut session =
+        Session::begin(connection, options, args.no_pods, EffectExecutor::Recorder, clock, cancel);
     match site {
         Ok(site) => session.site = Some(site),
         Err(error) => session.app.acts.locked = Some(error.to_string()),
@@ -97,8 +98,8 @@ pub async fn show(
 }
 
 /// Where we are connected, and as whom.
-pub fn facts(connection: &Connection) -> Facts {
-    Facts {
+pub fn facts(connection: &Connection) -> ConnectionInfo {
+    ConnectionInfo {
         context: connection.context.clone(),
         server: connection.server.clone(),
         identity: Some(connection.identity.to_string()).filter(|user| !user.is_empty()),

@@ -6,18 +6,18 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
-    Failure,
+    CliError,
     columns::section,
     connection::ConnectionArgs,
-    once::{Asked, OnceArgs},
+    once::{OnceArgs, OneShot},
     plan::{self, PlacementReport},
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     engine::ServerVersion,
-    forecast::story::Link,
+    forecast::story::Step,
     placement::Snapshot,
-    plan::{Judgement, Landing, Placing, Surroundings, placing},
+    plan::{Environment, Landing, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
     ui::text,
 };
@@ -88,10 +88,12 @@ struct LinkReport {
     text: String,
 }
 
-pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut asked = match &args.subject {
-        Subject::Pod { placement: true, .. } => Asked::ask_for(&args.once, &plan::WANTED, connection).await?,
-        Subject::Pod { .. } | Subject::Node { .. } => Asked::ask(&args.once, connection, false).await?,
+        Subject::Pod { placement: true, .. } => {
+            OneShot::ask_for(&args.once, &plan::WANTED, connection).await?
+        }
+        Subject::Pod { .. } | Subject::Node { .. } => OneShot::ask(&args.once, connection, false).await?,
     };
     asked.foresee();
     let report = report(&asked, &args.subject)?;
@@ -99,21 +101,21 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), Failur
     asked.done()
 }
 
-fn report(asked: &Asked, subject: &Subject) -> Result<Report, Failure> {
+fn report(asked: &OneShot, subject: &Subject) -> Result<Report, CliError> {
     let Some(teller) = asked.app.live.teller(asked.at) else {
-        return Err(Failure::NotFound("the engine".into()));
+        return Err(CliError::NotFound("the engine".into()));
     };
     let cluster = teller.cluster;
     let (kind, namespace, name, links, placement) = match subject {
         Subject::Node { name } => {
             let node = cluster.node(&NodeName::from(name.as_str()));
-            let node = node.ok_or_else(|| Failure::NotFound(format!("node {name}")))?;
+            let node = node.ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
             ("node", None, name, teller.node(node), None)
         }
         Subject::Pod { name, placement } => {
             let namespace = asked.namespace.clone();
             let pod = cluster.pod(&Key::new(&namespace, name));
-            let pod = pod.ok_or_else(|| Failure::NotFound(format!("pod {namespace}/{name}")))?;
+            let pod = pod.ok_or_else(|| CliError::NotFound(format!("pod {namespace}/{name}")))?;
             let version = asked.app.settings.version;
             let placement = placement.then(|| placed(cluster, pod, version, asked.at));
             ("pod", Some(namespace), name, teller.pod(pod), placement)
@@ -137,12 +139,12 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     if let Some(node) = &pod.node {
         snapshot.remove(&pod.key, node);
     }
-    let reasons = snapshot.refusals(&placing::replacement(pod, cluster));
-    let mut placing = Placing::new(cluster, snapshot, now);
+    let reasons = snapshot.refusals(&placing_environment::replacement(pod, cluster));
+    let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
     let landing = placing.land(pod, &BTreeSet::new());
     let judgement = placing.account().judgements.remove(&pod.key).map(Arc::unwrap_or_clone);
     // Of the nodes that refuse it all is told, even where others would do.
-    let judgement = Judgement { reasons, ..judgement.unwrap_or_default() };
+    let judgement = PlacementTrace { reasons, ..judgement.unwrap_or_default() };
     let (landing, node, why) = match landing {
         Landing::Node { node, why } => ("node", Some(node), Some(why)),
         Landing::Somewhere => ("somewhere", None, None),
@@ -157,7 +159,7 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
 }
 
 impl LinkReport {
-    fn new(link: Link, now: Timestamp) -> Self {
+    fn new(link: Step, now: Timestamp) -> Self {
         Self {
             topic: link.topic.as_str(),
             tense: link.tense.as_str(),
@@ -240,5 +242,5 @@ fn placement_table(out: &mut String, placement: &PlacedReport) {
     section(out, ["WOULD HELP"], weighed.help.iter().map(|help| [help.clone()]).collect());
     let but_for = weighed.not_modelled.iter().map(|word| [plan::not_modelled_words(word)]);
     section(out, ["HOLDS BUT FOR"], but_for.collect());
-    let _ = writeln!(out, "\ntaken for granted: {}", placing::GRANTED);
+    let _ = writeln!(out, "\ntaken for granted: {}", placing_environment::GRANTED);
 }

@@ -6,7 +6,7 @@ use super::{
     labels::Selector,
     names::{Key, Name, Uid},
     pod::Pod,
-    table::{Record, Version},
+    table::{TableObject, Version},
 };
 use crate::time::Timestamp;
 
@@ -34,7 +34,7 @@ impl Budget {
     }
 }
 
-impl Record for Budget {
+impl TableObject for Budget {
     type Key = Key;
     fn key(&self) -> Key {
         self.key.clone()

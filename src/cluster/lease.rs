@@ -2,7 +2,7 @@
 
 use super::{
     names::{Name, NodeName},
-    table::{Record, Version},
+    table::{TableObject, Version},
 };
 use crate::time::{Span, Timestamp};
 
@@ -17,7 +17,7 @@ pub struct Lease {
     pub duration: Option<Span>,
 }
 
-impl Record for Lease {
+impl TableObject for Lease {
     type Key = NodeName;
     fn key(&self) -> NodeName {
         self.node.clone()

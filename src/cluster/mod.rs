@@ -7,7 +7,7 @@ pub mod budget;
 pub mod cow_map;
 pub mod labels;
 pub mod lease;
-pub mod mark;
+pub mod claim;
 pub mod names;
 pub mod node;
 pub mod pod;
@@ -24,9 +24,9 @@ pub mod workload;
 use std::sync::Arc;
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
+pub use claim::{CordonNote, DrainClaim};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
-pub use mark::{CordonNote, DrainMark};
 pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
 pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use pod::{LocalStorage, Owner, Phase, Pod, PodReady, Termination};
@@ -34,29 +34,29 @@ pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
 pub use service::Service;
 pub use storage::{AccessModes, Claim, CsiNode, Extent, StorageClass, Volume};
-pub use table::{Delta, Event, Record, Table, Version};
+pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
-pub use workload::{NamespaceRecord, OwnerKind, PriorityClass, Workload, WorkloadKind};
+pub use workload::{NamespaceObject, OwnerKind, PriorityClass, Workload, WorkloadKind};
 
 use cow_map::CowMap;
 
 /// What a watch told us.
 #[derive(Clone, Debug)]
 pub enum Change {
-    Node(Event<Node>),
-    Lease(Event<Lease>),
-    Pod(Event<Pod>),
-    Budget(Event<Budget>),
+    Node(ObjectEvent<Node>),
+    Lease(ObjectEvent<Lease>),
+    Pod(ObjectEvent<Pod>),
+    Budget(ObjectEvent<Budget>),
     /// The kind says which of the six watches it came from: each lists for itself.
-    Workload(WorkloadKind, Event<Workload>),
-    PriorityClass(Event<PriorityClass>),
-    Namespace(Event<NamespaceRecord>),
-    Service(Event<Service>),
-    Claim(Event<Claim>),
-    Volume(Event<Volume>),
-    StorageClass(Event<StorageClass>),
-    CsiNode(Event<CsiNode>),
+    Workload(WorkloadKind, ObjectEvent<Workload>),
+    PriorityClass(ObjectEvent<PriorityClass>),
+    Namespace(ObjectEvent<NamespaceObject>),
+    Service(ObjectEvent<Service>),
+    Claim(ObjectEvent<Claim>),
+    Volume(ObjectEvent<Volume>),
+    StorageClass(ObjectEvent<StorageClass>),
+    CsiNode(ObjectEvent<CsiNode>),
     /// The controller manager's Lease; none where there is none.
     Leader(Option<LeaderLease>),
 }
@@ -82,7 +82,7 @@ pub struct Cluster {
     budgets: Table<Budget>,
     workloads: [Table<Workload>; WorkloadKind::ALL.len()],
     priority_classes: Table<PriorityClass>,
-    namespaces: Table<NamespaceRecord>,
+    namespaces: Table<NamespaceObject>,
     services: Table<Service>,
     claims: Table<Claim>,
     volumes: Table<Volume>,
@@ -96,12 +96,12 @@ pub struct Cluster {
     /// Pods whose deletion has begun.
     terminating: CowMap<Key, ()>,
     /// What the pods of a node add up to.
-    loads: CowMap<NodeName, Load>,
+    loads: CowMap<NodeName, NodeLoad>,
 }
 
 /// What the pods of one node add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct NodeLoad {
     /// Pods bound to the node, finished ones included.
     pub pods: usize,
     /// Requests of those that have not finished, as the scheduler counts them.
@@ -109,7 +109,7 @@ pub struct Load {
     pub terminating: usize,
 }
 
-impl Load {
+impl NodeLoad {
     fn add(&mut self, pod: &Pod) {
         self.pods += 1;
         self.terminating += usize::from(pod.termination.is_some());
@@ -152,7 +152,7 @@ impl Cluster {
         &self.priority_classes
     }
 
-    pub fn namespaces(&self) -> &Table<NamespaceRecord> {
+    pub fn namespaces(&self) -> &Table<NamespaceObject> {
         &self.namespaces
     }
 
@@ -230,7 +230,7 @@ impl Cluster {
     }
 
     /// What the pods of a node add up to.
-    pub fn load(&self, node: &NodeName) -> Load {
+    pub fn load(&self, node: &NodeName) -> NodeLoad {
         self.loads.get(node).copied().unwrap_or_default()
     }
 
@@ -262,7 +262,7 @@ impl Cluster {
         }
     }
 
-    fn apply_pod(&mut self, event: Event<Pod>, applied: &mut Vec<Applied>) {
+    fn apply_pod(&mut self, event: ObjectEvent<Pod>, applied: &mut Vec<Applied>) {
         let Self { pods, by_node, by_owner, terminating, loads, .. } = self;
         pods.apply(event, |delta| {
             let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
@@ -309,10 +309,10 @@ fn unindex(pod: &Pod, by_node: &mut Index<NodeName>, by_owner: &mut Index<Uid>) 
 }
 
 /// Counts a pod on its node, as it is instead of as it was.
-fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, Load>) {
+fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, NodeLoad>) {
     let (old_node, new_node) = (old.and_then(|pod| pod.node.as_ref()), new.and_then(|pod| pod.node.as_ref()));
     if let (Some(node), Some(pod)) = (new_node, new) {
-        loads.entry(node.clone(), Load::default).add(pod);
+        loads.entry(node.clone(), NodeLoad::default).add(pod);
     }
     if let (Some(node), Some(pod)) = (old_node, old) {
         let load = loads.get_mut(node).expect("a bound pod has been counted");
@@ -334,7 +334,7 @@ fn keys_of<'a, O: Ord + Clone>(index: &'a Index<O>, of: &O) -> impl Iterator<Ite
 }
 
 /// The rows of a table in one namespace, by name.
-fn in_namespace<'a, T: Record<Key = Key> + PartialEq>(
+fn in_namespace<'a, T: TableObject<Key = Key> + PartialEq>(
     table: &'a Table<T>,
     namespace: &Namespace,
     key: impl Fn(&T) -> &Key,

@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use super::{
+    claim::{CordonNote, DrainClaim},
     labels::Labels,
-    mark::{CordonNote, DrainMark},
     names::{Name, NodeName, Uid},
     resources::Resources,
-    table::{Record, Version},
+    table::{TableObject, Version},
     taint::Taint,
 };
 use crate::time::Timestamp;
@@ -43,7 +43,7 @@ pub struct Node {
     /// Who cordoned it, where kordon did.
     pub cordon_note: Option<Arc<CordonNote>>,
     /// Who is draining it, where kordon is.
-    pub drain_mark: Option<Arc<DrainMark>>,
+    pub drain_mark: Option<Arc<DrainClaim>>,
 }
 
 impl Node {
@@ -88,7 +88,7 @@ impl Node {
     }
 }
 
-impl Record for Node {
+impl TableObject for Node {
     type Key = NodeName;
     fn key(&self) -> NodeName {
         self.name.clone()

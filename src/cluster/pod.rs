@@ -8,7 +8,7 @@ use super::{
     node::{Condition, ConditionStatus},
     resources::Resources,
     scheduling::SchedulingSpec,
-    table::{Record, Version},
+    table::{TableObject, Version},
     taint::Toleration,
     workload::OwnerKind,
 };
@@ -66,7 +66,7 @@ impl Pod {
     }
 }
 
-impl Record for Pod {
+impl TableObject for Pod {
     type Key = Key;
     fn key(&self) -> Key {
         self.key.clone()

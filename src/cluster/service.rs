@@ -3,7 +3,7 @@
 use super::{
     labels::Labels,
     names::{Key, Name},
-    table::{Record, Version},
+    table::{TableObject, Version},
 };
 
 /// A Service, by the pods that it selects: pods without spread constraints of their own are spread by it.
@@ -21,7 +21,7 @@ impl Service {
     }
 }
 
-impl Record for Service {
+impl TableObject for Service {
     type Key = Key;
     fn key(&self) -> Key {
         self.key.clone()

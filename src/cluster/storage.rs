@@ -5,7 +5,7 @@ use super::{
     names::{Key, Name, NodeName, Uid},
     pod::Owner,
     scheduling::NodeTerm,
-    table::{Record, Version},
+    table::{TableObject, Version},
 };
 
 /// A PersistentVolumeClaim, cut down to what decides over placement.
@@ -122,7 +122,7 @@ pub struct CsiNode {
     pub limits: Box<[(Name, i64)]>,
 }
 
-impl Record for Claim {
+impl TableObject for Claim {
     type Key = Key;
     fn key(&self) -> Key {
         self.key.clone()
@@ -132,7 +132,7 @@ impl Record for Claim {
     }
 }
 
-impl Record for Volume {
+impl TableObject for Volume {
     type Key = Name;
     fn key(&self) -> Name {
         self.name.clone()
@@ -142,7 +142,7 @@ impl Record for Volume {
     }
 }
 
-impl Record for StorageClass {
+impl TableObject for StorageClass {
     type Key = Name;
     fn key(&self) -> Name {
         self.name.clone()
@@ -152,7 +152,7 @@ impl Record for StorageClass {
     }
 }
 
-impl Record for CsiNode {
+impl TableObject for CsiNode {
     type Key = NodeName;
     fn key(&self) -> NodeName {
         self.name.clone()

@@ -15,7 +15,7 @@ impl Version {
 }
 
 /// An object that a [`Table`] can hold.
-pub trait Record {
+pub trait TableObject {
     type Key: Ord + Clone + fmt::Debug;
     fn key(&self) -> Self::Key;
     fn version(&self) -> Version;
@@ -23,8 +23,8 @@ pub trait Record {
 
 /// What a watch told of one kind.
 #[derive(Clone, Debug)]
-pub enum Event<T: Record> {
-    /// A list begins. What is known stays until [`Event::ListDone`].
+pub enum ObjectEvent<T: TableObject> {
+    /// A list begins. What is known stays until [`ObjectEvent::ListDone`].
     ListBegun,
     /// An object of the list.
     Listed(T),
@@ -52,7 +52,7 @@ impl<T> Clone for Delta<T> {
 
 /// All objects of one kind, in order of their keys. Copies are cheap.
 #[derive(Clone, Debug)]
-pub struct Table<T: Record> {
+pub struct Table<T: TableObject> {
     rows: CowMap<T::Key, Row<T>>,
     /// Counts the lists that began.
     epoch: u32,
@@ -72,13 +72,13 @@ impl<T> Clone for Row<T> {
     }
 }
 
-impl<T: Record> Default for Table<T> {
+impl<T: TableObject> Default for Table<T> {
     fn default() -> Self {
         Self { rows: CowMap::default(), epoch: 0, synced: false }
     }
 }
 
-impl<T: Record + PartialEq> Table<T> {
+impl<T: TableObject + PartialEq> Table<T> {
     pub fn get(&self, key: &T::Key) -> Option<&Arc<T>> {
         self.rows.get(key).map(|row| &row.object)
     }
@@ -109,16 +109,18 @@ impl<T: Record + PartialEq> Table<T> {
     /// Takes in what the watch told and tells `tell` of each object that changed by it.
     ///
     /// An object older than the known one is ignored: lists and side lists may overtake each other.
-    pub fn apply(&mut self, event: Event<T>, mut tell: impl FnMut(Delta<T>)) {
+    pub fn apply(&mut self, event: ObjectEvent<T>, mut tell: impl FnMut(Delta<T>)) {
         match event {
-            Event::ListBegun => self.epoch += 1,
-            Event::Listed(object) | Event::Applied(object) => self.put(object, self.epoch, &mut tell),
-            Event::Foretold(object) => self.put(object, self.epoch.saturating_sub(1), &mut tell),
-            Event::ListDone => {
+            ObjectEvent::ListBegun => self.epoch += 1,
+            ObjectEvent::Listed(object) | ObjectEvent::Applied(object) => {
+                self.put(object, self.epoch, &mut tell)
+            }
+            ObjectEvent::Foretold(object) => self.put(object, self.epoch.saturating_sub(1), &mut tell),
+            ObjectEvent::ListDone => {
                 self.synced = true;
                 self.sweep(&mut tell);
             }
-            Event::Deleted(key) => self.remove(&key, &mut tell),
+            ObjectEvent::Deleted(key) => self.remove(&key, &mut tell),
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     labels::{Labels, Selector},
     names::{Key, Name, Namespace, Uid},
     pod::Owner,
-    table::{Record, Version},
+    table::{TableObject, Version},
 };
 
 /// A workload kind that is watched.
@@ -84,7 +84,7 @@ pub struct Workload {
     pub replaces_only_failed: bool,
 }
 
-impl Record for Workload {
+impl TableObject for Workload {
     type Key = (WorkloadKind, Key);
     fn key(&self) -> Self::Key {
         (self.kind, self.key.clone())
@@ -105,7 +105,7 @@ pub struct PriorityClass {
     pub never_preempts: bool,
 }
 
-impl Record for PriorityClass {
+impl TableObject for PriorityClass {
     type Key = Name;
     fn key(&self) -> Name {
         self.name.clone()
@@ -117,7 +117,7 @@ impl Record for PriorityClass {
 
 /// A Namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NamespaceRecord {
+pub struct NamespaceObject {
     pub name: Namespace,
     pub version: Version,
     pub labels: Labels,
@@ -125,7 +125,7 @@ pub struct NamespaceRecord {
     pub terminating: bool,
 }
 
-impl Record for NamespaceRecord {
+impl TableObject for NamespaceObject {
     type Key = Namespace;
     fn key(&self) -> Namespace {
         self.name.clone()

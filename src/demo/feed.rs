@@ -24,18 +24,18 @@ pub struct Feed<K> {
     inboxes: Vec<Inbox<K>>,
 }
 
-type Inbox<K> = Box<dyn Fn(Change<K>) -> BoxFuture<'static, ()> + Send + Sync>;
+type Inbox<K> = Box<dyn Fn(FeedChange<K>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What a watch told.
 #[derive(Debug)]
-pub enum Change<K> {
+pub enum FeedChange<K> {
     /// Everything there is; what is not among it is gone.
     Listed(Vec<Arc<K>>),
     Applied(Arc<K>),
     Deleted(Arc<K>),
 }
 
-impl<K> Clone for Change<K> {
+impl<K> Clone for FeedChange<K> {
     fn clone(&self) -> Self {
         match self {
             Self::Listed(all) => Self::Listed(all.clone()),
@@ -58,7 +58,7 @@ where
     pub fn deliver<M: Send + 'static>(
         mut self,
         inbox: &mpsc::Sender<M>,
-        wrap: impl Fn(Change<K>) -> M + Send + Sync + 'static,
+        wrap: impl Fn(FeedChange<K>) -> M + Send + Sync + 'static,
     ) -> Self {
         let inbox = inbox.clone();
         self.inboxes.push(Box::new(move |change| {
@@ -95,9 +95,9 @@ where
                     listed.push(Arc::new(object));
                     continue;
                 }
-                Some(Ok(Event::InitDone)) => Change::Listed(std::mem::take(&mut listed)),
-                Some(Ok(Event::Apply(object))) => Change::Applied(Arc::new(object)),
-                Some(Ok(Event::Delete(object))) => Change::Deleted(Arc::new(object)),
+                Some(Ok(Event::InitDone)) => FeedChange::Listed(std::mem::take(&mut listed)),
+                Some(Ok(Event::Apply(object))) => FeedChange::Applied(Arc::new(object)),
+                Some(Ok(Event::Delete(object))) => FeedChange::Deleted(Arc::new(object)),
             };
             for inbox in &self.inboxes {
                 inbox(change.clone()).await;
@@ -111,7 +111,7 @@ where
 /// An agent notes what the API answered to its own write at once and does not wait for the watch, so that it never
 /// does a thing twice. An older version, arriving late, changes nothing.
 #[derive(Debug)]
-pub struct Known<K> {
+pub struct KnownObjects<K> {
     objects: BTreeMap<Key, Arc<K>>,
 }
 
@@ -129,7 +129,7 @@ impl<K: Object> Turn<K> {
     }
 }
 
-impl<K: Object> Known<K> {
+impl<K: Object> KnownObjects<K> {
     pub fn new() -> Self {
         Self { objects: BTreeMap::new() }
     }
@@ -159,11 +159,11 @@ impl<K: Object> Known<K> {
     }
 
     /// Takes in a change, and says what it means object by object.
-    pub fn absorb(&mut self, change: Change<K>) -> Vec<Turn<K>> {
+    pub fn absorb(&mut self, change: FeedChange<K>) -> Vec<Turn<K>> {
         match change {
-            Change::Applied(object) => self.note(object).into_iter().collect(),
-            Change::Deleted(object) => self.remove(&object).into_iter().collect(),
-            Change::Listed(all) => self.replace(all),
+            FeedChange::Applied(object) => self.note(object).into_iter().collect(),
+            FeedChange::Deleted(object) => self.remove(&object).into_iter().collect(),
+            FeedChange::Listed(all) => self.replace(all),
         }
     }
 
@@ -217,32 +217,32 @@ mod tests {
 
     #[test]
     fn an_older_version_that_arrives_late_changes_nothing() {
-        let mut known = Known::new();
+        let mut known = KnownObjects::new();
         assert!(known.note(pod("a", "u1", 5)).is_some());
-        assert!(known.absorb(Change::Applied(pod("a", "u1", 5))).is_empty());
-        assert!(known.absorb(Change::Applied(pod("a", "u1", 4))).is_empty());
-        assert_eq!(known.absorb(Change::Applied(pod("a", "u1", 6))).len(), 1);
+        assert!(known.absorb(FeedChange::Applied(pod("a", "u1", 5))).is_empty());
+        assert!(known.absorb(FeedChange::Applied(pod("a", "u1", 4))).is_empty());
+        assert_eq!(known.absorb(FeedChange::Applied(pod("a", "u1", 6))).len(), 1);
     }
 
     #[test]
     fn the_end_of_an_old_object_does_not_remove_the_new_one_of_its_name() {
-        let mut known = Known::new();
+        let mut known = KnownObjects::new();
         known.note(pod("a", "u1", 5));
         known.note(pod("a", "u2", 9));
-        assert!(known.absorb(Change::Deleted(pod("a", "u1", 8))).is_empty());
+        assert!(known.absorb(FeedChange::Deleted(pod("a", "u1", 8))).is_empty());
         assert_eq!(known.object(&key("a")).expect("still there").uid(), "u2");
-        assert_eq!(known.absorb(Change::Deleted(pod("a", "u2", 10))).len(), 1);
+        assert_eq!(known.absorb(FeedChange::Deleted(pod("a", "u2", 10))).len(), 1);
         assert!(known.object(&key("a")).is_none());
     }
 
     #[test]
     fn a_new_list_tells_what_came_changed_and_went() {
-        let mut known = Known::new();
+        let mut known = KnownObjects::new();
         for (name, revision) in [("same", 1), ("changed", 2), ("gone", 3)] {
             known.note(pod(name, name, revision));
         }
         let list = vec![pod("same", "same", 1), pod("changed", "changed", 8), pod("new", "new", 9)];
-        let turns = known.absorb(Change::Listed(list));
+        let turns = known.absorb(FeedChange::Listed(list));
         let told: Vec<(String, bool, bool)> =
             turns.iter().map(|t| (t.key().name, t.before.is_some(), t.after.is_some())).collect();
         assert_eq!(

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     chance::Chance,
-    kubelets::{self, Fate, Level},
+    kubelets::{self, LeaseLevel, NodeFault},
     objects::{Key, Object, Pod, WorkloadKind},
     seed::nodes::Machine,
     troubles::Troubles,
@@ -19,16 +19,16 @@ use crate::{clock::Clock, time::Span};
 
 /// Something that happens, so long after the beginning.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct ScriptStep {
     pub after: Span,
-    pub what: Happening,
+    pub what: DemoEvent,
 }
 
 /// What can happen.
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum DemoEvent {
     /// Something happens to a node by itself.
-    Fate(String, Fate),
+    Fate(String, NodeFault),
     /// An operator drains a node, reboots it with this kernel, and lets it work again.
     Upgrade { node: String, kernel: &'static str },
     /// A Deployment gets new pods, a few at a time, as by `kubectl rollout restart`.
@@ -41,35 +41,35 @@ const NEW_KERNEL: &str = "6.1.0-41-cloud-amd64";
 const PATIENCE: Span = Span::from_secs(180);
 
 /// A scenario's timeline.
-pub type Script = fn(&[Machine]) -> Vec<Step>;
+pub type Script = fn(&[Machine]) -> Vec<ScriptStep>;
 
-pub fn nothing(_: &[Machine]) -> Vec<Step> {
+pub fn nothing(_: &[Machine]) -> Vec<ScriptStep> {
     Vec::new()
 }
 
 /// The tour, for two hours: a rollout every 50 seconds, pressure that comes and goes, and every ten minutes a node that
 /// falls silent and comes back five minutes later.
-pub fn tour(machines: &[Machine]) -> Vec<Step> {
+pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let node = |turn: usize| workers.get(turn * 7 % workers.len().max(1));
     let mut steps = Vec::new();
     for (turn, (namespace, deployment)) in ROLLED_OUT.iter().cycle().take(144).enumerate() {
-        let what = Happening::Rollout { namespace, deployment };
-        steps.push(Step { after: secs(3 + 50 * turn as i64), what });
+        let what = DemoEvent::Rollout { namespace, deployment };
+        steps.push(ScriptStep { after: secs(3 + 50 * turn as i64), what });
     }
     for turn in 0..30 {
         let begin = 4 + 240 * turn as i64;
         let kind = ["DiskPressure", "PIDPressure", "MemoryPressure"][turn % 3];
         if let Some(node) = node(turn + 1) {
-            steps.push(fate(begin, node, Fate::Pressure(kind, Level::High)));
-            steps.push(fate(begin + 100, node, Fate::Pressure(kind, Level::Normal)));
+            steps.push(fate(begin, node, NodeFault::Pressure(kind, LeaseLevel::High)));
+            steps.push(fate(begin + 100, node, NodeFault::Pressure(kind, LeaseLevel::Normal)));
         }
     }
     for turn in 0..12 {
         let begin = 150 + 600 * turn as i64;
         if let Some(node) = node(turn + 4) {
-            steps.push(fate(begin, node, Fate::FallsSilent));
-            steps.push(fate(begin + 300, node, Fate::ComesBack));
+            steps.push(fate(begin, node, NodeFault::FallsSilent));
+            steps.push(fate(begin + 300, node, NodeFault::ComesBack));
         }
     }
     steps.sort_by_key(|step| step.after);
@@ -86,49 +86,50 @@ const ROLLED_OUT: [(&str, &str); 6] = [
     ("batch", "image-resize"),
 ];
 
-pub fn silent_node(machines: &[Machine]) -> Vec<Step> {
-    workers(machines).first().map(|node| fate(5, node, Fate::FallsSilent)).into_iter().collect()
+pub fn silent_node(machines: &[Machine]) -> Vec<ScriptStep> {
+    workers(machines).first().map(|node| fate(5, node, NodeFault::FallsSilent)).into_iter().collect()
 }
 
 /// One node comes and goes each minute and a half; another loses its container runtime for four minutes.
-pub fn flapping(machines: &[Machine]) -> Vec<Step> {
+pub fn flapping(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let [flaps, broken, ..] = workers.as_slice() else { return Vec::new() };
-    let mut steps = vec![fate(20, broken, Fate::LosesRuntime), fate(260, broken, Fate::RegainsRuntime)];
+    let mut steps =
+        vec![fate(20, broken, NodeFault::LosesRuntime), fate(260, broken, NodeFault::RegainsRuntime)];
     for round in 0..20 {
-        steps.push(fate(5 + 90 * round, flaps, Fate::FallsSilent));
-        steps.push(fate(70 + 90 * round, flaps, Fate::ComesBack));
+        steps.push(fate(5 + 90 * round, flaps, NodeFault::FallsSilent));
+        steps.push(fate(70 + 90 * round, flaps, NodeFault::ComesBack));
     }
     steps.sort_by_key(|step| step.after);
     steps
 }
 
-pub fn zone_outage(machines: &[Machine]) -> Vec<Step> {
+pub fn zone_outage(machines: &[Machine]) -> Vec<ScriptStep> {
     let zone = || machines.iter().filter(|machine| machine.zone == 1);
-    let fall = zone().map(|machine| fate(10, &machine.name, Fate::FallsSilent));
-    let rise = zone().map(|machine| fate(610, &machine.name, Fate::ComesBack));
+    let fall = zone().map(|machine| fate(10, &machine.name, NodeFault::FallsSilent));
+    let rise = zone().map(|machine| fate(610, &machine.name, NodeFault::ComesBack));
     fall.chain(rise).collect()
 }
 
 /// Two thirds of a large zone, a node every other second.
-pub fn partial_disruption(machines: &[Machine]) -> Vec<Step> {
+pub fn partial_disruption(machines: &[Machine]) -> Vec<ScriptStep> {
     let zone: Vec<_> =
         machines.iter().filter(|machine| machine.zone == 0 && !machine.is_control_plane()).collect();
     let lost = zone.iter().take(zone.len() * 2 / 3).zip(0..);
-    lost.map(|(machine, place)| fate(5 + 2 * place, &machine.name, Fate::FallsSilent)).collect()
+    lost.map(|(machine, place)| fate(5 + 2 * place, &machine.name, NodeFault::FallsSilent)).collect()
 }
 
-pub fn full_outage(machines: &[Machine]) -> Vec<Step> {
-    let fall = machines.iter().map(|machine| fate(10, &machine.name, Fate::FallsSilent));
+pub fn full_outage(machines: &[Machine]) -> Vec<ScriptStep> {
+    let fall = machines.iter().map(|machine| fate(10, &machine.name, NodeFault::FallsSilent));
     let rise = machines
         .iter()
         .zip(0..)
-        .map(|(machine, place)| fate(240 + place / 4, &machine.name, Fate::ComesBack));
+        .map(|(machine, place)| fate(240 + place / 4, &machine.name, NodeFault::ComesBack));
     fall.chain(rise).collect()
 }
 
-pub fn kernel_upgrade(machines: &[Machine]) -> Vec<Step> {
-    let upgrade = |node| Step { after: secs(5), what: Happening::Upgrade { node, kernel: NEW_KERNEL } };
+pub fn kernel_upgrade(machines: &[Machine]) -> Vec<ScriptStep> {
+    let upgrade = |node| ScriptStep { after: secs(5), what: DemoEvent::Upgrade { node, kernel: NEW_KERNEL } };
     workers(machines).into_iter().map(upgrade).collect()
 }
 
@@ -136,13 +137,14 @@ fn secs(secs: i64) -> Span {
     Span::from_secs(secs)
 }
 
-fn fate(after: i64, node: &str, fate: Fate) -> Step {
-    Step { after: secs(after), what: Happening::Fate(node.to_owned(), fate) }
+fn fate(after: i64, node: &str, fate: NodeFault) -> ScriptStep {
+    ScriptStep { after: secs(after), what: DemoEvent::Fate(node.to_owned(), fate) }
 }
 
 /// The nodes that run the users' pods and have no past of their own.
 fn workers(machines: &[Machine]) -> Vec<String> {
-    let is_well = |machine: &&Machine| !machine.is_control_plane() && machine.past == super::seed::Past::Well;
+    let is_well =
+        |machine: &&Machine| !machine.is_control_plane() && machine.past == super::seed::MachineHistory::Well;
     machines.iter().filter(is_well).map(|machine| machine.name.clone()).collect()
 }
 
@@ -152,12 +154,12 @@ pub struct Incidents {
     pub writer: Writer,
     pub chance: Chance,
     pub troubles: Troubles,
-    pub kubelets: mpsc::Sender<kubelets::Message>,
+    pub kubelets: mpsc::Sender<kubelets::KubeletMessage>,
 }
 
 impl Incidents {
     /// Plays a script, in its order; a step that takes time delays those after it.
-    pub async fn play(self, script: Vec<Step>, cancel: CancellationToken) {
+    pub async fn play(self, script: Vec<ScriptStep>, cancel: CancellationToken) {
         let begun = self.clock.now();
         for step in script {
             tokio::select! {
@@ -171,15 +173,15 @@ impl Incidents {
         }
     }
 
-    async fn happen(&self, what: Happening) {
+    async fn happen(&self, what: DemoEvent) {
         match what {
-            Happening::Fate(node, fate) => self.strike(node, fate).await,
-            Happening::Upgrade { node, kernel } => {
+            DemoEvent::Fate(node, fate) => self.strike(node, fate).await,
+            DemoEvent::Upgrade { node, kernel } => {
                 if let Err(refused) = self.upgrade(&node, kernel).await {
                     self.troubles.tell(format!("upgrade of {node}"), &refused);
                 }
             }
-            Happening::Rollout { namespace, deployment } => {
+            DemoEvent::Rollout { namespace, deployment } => {
                 match self.roll_out(namespace, deployment).await {
                     // A small cluster has not got every Deployment.
                     Ok(()) | Err(Refused::Gone) => {}
@@ -191,9 +193,9 @@ impl Incidents {
         }
     }
 
-    async fn strike(&self, node: String, fate: Fate) {
+    async fn strike(&self, node: String, fate: NodeFault) {
         // Kubelets that have stopped are past all fate.
-        let _ = self.kubelets.send(kubelets::Message::Fate(node, fate)).await;
+        let _ = self.kubelets.send(kubelets::KubeletMessage::Fate(node, fate)).await;
     }
 
     async fn upgrade(&self, node: &str, kernel: &str) -> Result<(), Refused> {
@@ -203,7 +205,7 @@ impl Incidents {
             self.clock.sleep(secs(3)).await;
         }
         self.delete_from(node).await?;
-        self.strike(node.to_owned(), Fate::Reboots { down: secs(15), kernel: kernel.to_owned() }).await;
+        self.strike(node.to_owned(), NodeFault::Reboots { down: secs(15), kernel: kernel.to_owned() }).await;
         self.clock.sleep(secs(25)).await;
         self.cordon(node, false).await?;
         self.clock.sleep(secs(5)).await;

@@ -2,7 +2,7 @@
 
 use super::{
     incidents::{self, Script},
-    seed::{Past, nodes::Machine},
+    seed::{MachineHistory, nodes::Machine},
 };
 use crate::time::Span;
 
@@ -20,7 +20,7 @@ pub struct Scenario {
     /// Pod changes a second that go on all the time, unless told otherwise.
     pub pod_changes_per_second: f64,
     /// What happened before the beginning.
-    pub(super) before: fn(&[Machine]) -> Vec<(usize, Past)>,
+    pub(super) before: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
     /// What happens afterwards.
     pub(super) script: Script,
 }
@@ -95,17 +95,17 @@ pub static SCENARIOS: &[Scenario] = &[
 
 /// One node was given up four minutes ago, one has been silent for 25 seconds and nobody knows yet,
 /// one has long been short of memory.
-fn the_night_so_far(machines: &[Machine]) -> Vec<(usize, Past)> {
+fn the_night_so_far(machines: &[Machine]) -> Vec<(usize, MachineHistory)> {
     let find = |pool: &str, zone: usize| machines.iter().position(|m| m.pool.name == pool && m.zone == zone);
     let mut pasts = Vec::new();
     if let Some(lost) = find("general", 1) {
-        pasts.push((lost, Past::UnknownFor(Span::from_secs(245))));
+        pasts.push((lost, MachineHistory::UnknownFor(Span::from_secs(245))));
     }
     if let Some(falling) = find("memory", 2) {
-        pasts.push((falling, Past::SilentFor(Span::from_secs(25))));
+        pasts.push((falling, MachineHistory::SilentFor(Span::from_secs(25))));
     }
     if let Some(short) = find("spot", 0) {
-        pasts.push((short, Past::MemoryPressureFor(Span::from_secs(1140))));
+        pasts.push((short, MachineHistory::MemoryPressureFor(Span::from_secs(1140))));
     }
     pasts
 }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    feed::{Change, Known, Turn},
+    feed::{FeedChange, KnownObjects, Turn},
     objects::{Key, Node, Object, Pod, cpu_milli, memory_kib},
     troubles::Troubles,
     writer::{Patch, Refused, Writer, path},
@@ -26,12 +26,12 @@ use crate::{
 };
 
 /// Binds pods, one after the other, the most important first.
-pub struct Scheduler {
+pub struct SimpleScheduler {
     clock: Clock,
     writer: Writer,
     troubles: Troubles,
-    nodes: Known<Node>,
-    pods: Known<Pod>,
+    nodes: KnownObjects<Node>,
+    pods: KnownObjects<Pod>,
     places: BTreeMap<String, Place>,
     /// Pods of each controller (by uid) on each node.
     siblings: BTreeMap<String, BTreeMap<String, usize>>,
@@ -48,9 +48,9 @@ pub struct Scheduler {
 
 /// What the scheduler hears.
 #[derive(Debug)]
-pub enum Message {
-    Nodes(Change<Node>),
-    Pods(Change<Pod>),
+pub enum SchedulerMessage {
+    Nodes(FeedChange<Node>),
+    Pods(FeedChange<Pod>),
 }
 
 /// What a node offers, and what its pods have taken of it.
@@ -77,14 +77,14 @@ const RETRY: Span = Span::from_secs(1);
 /// So many nodes with room are compared, no more.
 const COMPARED: usize = 100;
 
-impl Scheduler {
+impl SimpleScheduler {
     pub fn new(clock: Clock, writer: Writer, troubles: Troubles) -> Self {
         Self {
             clock,
             writer,
             troubles,
-            nodes: Known::new(),
-            pods: Known::new(),
+            nodes: KnownObjects::new(),
+            pods: KnownObjects::new(),
             places: BTreeMap::new(),
             siblings: BTreeMap::new(),
             queue: BTreeSet::new(),
@@ -95,7 +95,7 @@ impl Scheduler {
         }
     }
 
-    pub async fn run(mut self, mut inbox: mpsc::Receiver<Message>, cancel: CancellationToken) {
+    pub async fn run(mut self, mut inbox: mpsc::Receiver<SchedulerMessage>, cancel: CancellationToken) {
         loop {
             while let Ok(message) = inbox.try_recv() {
                 self.hear(message);
@@ -123,16 +123,16 @@ impl Scheduler {
         }
     }
 
-    fn hear(&mut self, message: Message) {
+    fn hear(&mut self, message: SchedulerMessage) {
         match message {
-            Message::Nodes(change) => {
-                self.listed.0 |= matches!(change, Change::Listed(_));
+            SchedulerMessage::Nodes(change) => {
+                self.listed.0 |= matches!(change, FeedChange::Listed(_));
                 for turn in self.nodes.absorb(change) {
                     self.on_node(&turn);
                 }
             }
-            Message::Pods(change) => {
-                self.listed.1 |= matches!(change, Change::Listed(_));
+            SchedulerMessage::Pods(change) => {
+                self.listed.1 |= matches!(change, FeedChange::Listed(_));
                 for turn in self.pods.absorb(change) {
                     self.on_pod(&turn);
                 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use super::kubelets::{Fate, Level};
+pub use super::kubelets::{LeaseLevel, NodeFault};
 use super::{
     api::{Api, kinds},
     chance::Chance,
@@ -15,8 +15,8 @@ use super::{
     kubelets::{self, Kubelets, Start},
     objects::WorkloadKind,
     scenario::{SCENARIOS, Scenario},
-    scheduler::{self, Scheduler},
-    seed::{Past, Seed, nodes::Machine},
+    scheduler::{self, SimpleScheduler},
+    seed::{MachineHistory, Seed, nodes::Machine},
     troubles::{Trouble, Troubles},
     workloads::{self, Workloads},
     writer::Writer,
@@ -29,12 +29,12 @@ const INBOX: usize = 1024;
 /// The inhabitants of one embedded cluster. They stop when the token they were started with is cancelled.
 pub struct World {
     tasks: TaskTracker,
-    kubelets: mpsc::Sender<kubelets::Message>,
+    kubelets: mpsc::Sender<kubelets::KubeletMessage>,
 }
 
 /// Which world.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct WorldOptions {
     pub scenario: &'static Scenario,
     /// How many nodes; None: as many as the scenario wants.
     pub nodes: Option<usize>,
@@ -57,7 +57,7 @@ pub enum Scheduling {
     IsElsewhere,
 }
 
-impl Default for Options {
+impl Default for WorldOptions {
     fn default() -> Self {
         Self {
             scenario: &SCENARIOS[0],
@@ -72,7 +72,7 @@ impl Default for Options {
 
 impl World {
     /// Fills an empty API and brings the cluster to life.
-    pub fn start(api: &Api, clock: Clock, options: &Options, cancel: CancellationToken) -> Self {
+    pub fn start(api: &Api, clock: Clock, options: &WorldOptions, cancel: CancellationToken) -> Self {
         let chance = Chance::new(options.seed);
         let epoch = clock.now();
         let nodes = options.nodes.unwrap_or(options.scenario.nodes);
@@ -91,26 +91,26 @@ impl World {
         let all = Workloads::new(clock, writer("workloads"), chance, troubles.clone());
         tasks.spawn(all.run(changes, cancel.clone()));
         let mut nodes = Feed::new()
-            .deliver(&kubelets, kubelets::Message::Nodes)
-            .deliver(&workloads, workloads::Message::Nodes);
+            .deliver(&kubelets, kubelets::KubeletMessage::Nodes)
+            .deliver(&workloads, workloads::WorkloadMessage::Nodes);
         let mut pods = Feed::new()
-            .deliver(&kubelets, kubelets::Message::Pods)
-            .deliver(&workloads, workloads::Message::Pods);
+            .deliver(&kubelets, kubelets::KubeletMessage::Pods)
+            .deliver(&workloads, workloads::WorkloadMessage::Pods);
         if options.scheduling == Scheduling::Own {
             let (scheduler, inbox) = mpsc::channel(INBOX);
-            let one = Scheduler::new(clock, writer("scheduler"), troubles.clone());
+            let one = SimpleScheduler::new(clock, writer("scheduler"), troubles.clone());
             tasks.spawn(one.run(inbox, cancel.clone()));
-            nodes = nodes.deliver(&scheduler, scheduler::Message::Nodes);
-            pods = pods.deliver(&scheduler, scheduler::Message::Pods);
+            nodes = nodes.deliver(&scheduler, scheduler::SchedulerMessage::Nodes);
+            pods = pods.deliver(&scheduler, scheduler::SchedulerMessage::Pods);
         }
         let client = writer("watches").client();
         tasks.spawn(nodes.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
         tasks.spawn(pods.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
-        let budgets = Feed::new().deliver(&workloads, workloads::Message::Budgets);
+        let budgets = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Budgets);
         tasks.spawn(budgets.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
         for kind in WorkloadKind::ALL {
-            let feed =
-                Feed::new().deliver(&workloads, move |change| workloads::Message::Workloads(kind, change));
+            let feed = Feed::new()
+                .deliver(&workloads, move |change| workloads::WorkloadMessage::Workloads(kind, change));
             tasks.spawn(feed.run(
                 kube::Api::all_with(client.clone(), &kind),
                 troubles.clone(),
@@ -134,9 +134,9 @@ impl World {
     }
 
     /// Lets something happen to a node, beside what the scenario has in store for it.
-    pub async fn strike(&self, node: &str, fate: Fate) {
+    pub async fn strike(&self, node: &str, fate: NodeFault) {
         // Kubelets that have stopped are past all fate.
-        let _ = self.kubelets.send(kubelets::Message::Fate(node.to_owned(), fate)).await;
+        let _ = self.kubelets.send(kubelets::KubeletMessage::Fate(node.to_owned(), fate)).await;
     }
 
     /// Waits until every agent has stopped.
@@ -148,12 +148,14 @@ impl World {
 /// A kubelet as its machine's past has left it.
 fn start(machine: &Machine, chance: Chance, now: Timestamp) -> Start {
     let renewed = match machine.past {
-        Past::Well | Past::MemoryPressureFor(_) => Some(machine.renewed(chance, now)),
-        Past::SilentFor(_) | Past::UnknownFor(_) => None,
+        MachineHistory::Well | MachineHistory::MemoryPressureFor(_) => Some(machine.renewed(chance, now)),
+        MachineHistory::SilentFor(_) | MachineHistory::UnknownFor(_) => None,
     };
     let pressures = match machine.past {
-        Past::MemoryPressureFor(_) => BTreeSet::from(["MemoryPressure"]),
-        Past::Well | Past::SilentFor(_) | Past::UnknownFor(_) => BTreeSet::new(),
+        MachineHistory::MemoryPressureFor(_) => BTreeSet::from(["MemoryPressure"]),
+        MachineHistory::Well | MachineHistory::SilentFor(_) | MachineHistory::UnknownFor(_) => {
+            BTreeSet::new()
+        }
     };
     Start { node: machine.name.clone(), renewed, reported: machine.reported(chance, now), pressures }
 }

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    health::Record,
+    health::NodeHealth,
     settings::Settings,
-    why::{Known, Sign},
+    why::{Certainty, HeartbeatSource},
     zone::{Zone, ZoneState},
 };
 use crate::{
@@ -34,11 +34,13 @@ impl Audit {
     pub fn on_unknown(
         &mut self,
         node: &NodeName,
-        record: &Record,
+        record: &NodeHealth,
         settings: &Settings,
         now: Timestamp,
     ) -> Option<String> {
-        if record.known != Known::Seen || !matches!(record.sign, Sign::Lease | Sign::Status) {
+        if record.known != Certainty::Seen
+            || !matches!(record.sign, HeartbeatSource::Lease | HeartbeatSource::Status)
+        {
             return None;
         }
         let (flag, grace) = record.grace_flag(settings);

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Engine,
     effect::{Deletion, Write},
-    outbox::{Matter, Outbox},
+    outbox::{EffectSubject, Outbox},
     view::{Due, PendingEviction},
-    why::{Cause, Known, Why},
+    why::{Cause, Certainty, Why},
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Name, Node, NodeName, Phase, Pod},
@@ -31,7 +31,7 @@ pub struct Collector {
     /// A pass; the others lie whole periods from it.
     beat: Timestamp,
     /// Whether the passes' times are seen or guessed.
-    known: Known,
+    known: Certainty,
     /// There is no pass before this.
     not_before: Timestamp,
     /// Names that pods are bound to and no node has.
@@ -68,7 +68,7 @@ impl Finished {
 
 impl Collector {
     /// A collector over what is there, one of whose passes is at `beat`.
-    pub fn new(cluster: &Cluster, beat: Timestamp, known: Known, now: Timestamp) -> Self {
+    pub fn new(cluster: &Cluster, beat: Timestamp, known: Certainty, now: Timestamp) -> Self {
         let mut collector = Self {
             beat,
             known,
@@ -104,7 +104,7 @@ impl Collector {
     pub fn on_pod(&mut self, cluster: &Cluster, delta: &Delta<Pod>, out: &mut Outbox) {
         let gone = delta.old.as_ref().filter(|_| delta.new.is_none());
         if let Some(pod) = gone {
-            out.settle(&Matter::PodCollected(pod.key.clone()));
+            out.settle(&EffectSubject::PodCollected(pod.key.clone()));
         }
         if let Some(pod) = &delta.old {
             self.forget_pod(pod);
@@ -219,7 +219,7 @@ impl Engine {
         &mut self,
         cluster: &Cluster,
         beat: Timestamp,
-        known: Known,
+        known: Certainty,
         now: Timestamp,
     ) {
         let runs = self.settings.controllers.value.pod_gc;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{
     Engine,
-    effect::Level,
-    outbox::Matter,
+    effect::Severity,
+    outbox::EffectSubject,
     why::{Cause, Why},
     zone::{self, Census, Disruption, ZoneState},
 };
@@ -33,14 +33,14 @@ impl Engine {
             Disruption::EntersFull => self.enter_full_disruption(cluster, now),
             Disruption::LeavesFull => {
                 let text = "a zone is up again: every node gets a fresh grace period".into();
-                self.out.notice(Level::Warning, text, Why::default(), now);
+                self.out.notice(Severity::Warning, text, Why::default(), now);
                 for node in cluster.nodes().iter() {
                     if let Some(record) = self.records.get_mut(&node.name) {
                         record.begin_anew(now);
                     }
                     if self.out.has_recorded_no_execute(&node.name) {
                         // A taint that the controller did not take off stays.
-                        self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
+                        self.out.settle(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
                     }
                 }
                 self.attention.on_upheaval();
@@ -54,7 +54,7 @@ impl Engine {
     /// Stops all evictions and takes off the NoExecute taints of every node, also those that somebody else put on.
     fn enter_full_disruption(&mut self, cluster: &Cluster, now: Timestamp) {
         let text = "every zone is fully disrupted: evictions stop and NoExecute taints come off".into();
-        self.out.notice(Level::Warning, text, Cause::AllZonesDown.into(), now);
+        self.out.notice(Severity::Warning, text, Cause::AllZonesDown.into(), now);
         for node in &self.in_order(cluster) {
             self.call_off(cluster, node, Cause::AllZonesDown, now);
         }
@@ -83,7 +83,7 @@ impl Engine {
                     let (down, size) = (zone.census.not_ready, zone.census.size());
                     let text =
                         format!("zone {key} is {state}: {down} of {size} not ready, evictions at {rate}/s");
-                    let level = if state == ZoneState::Normal { Level::Info } else { Level::Warning };
+                    let level = if state == ZoneState::Normal { Severity::Info } else { Severity::Warning };
                     self.out.notice(level, text, Why::default(), now);
                 }
             }

@@ -38,7 +38,7 @@ pub enum Write {
     /// Delete the pod. The node is empty where it never had one.
     DeletePod { pod: Key, uid: Uid, node: NodeName, deletion: Deletion },
     /// Record an event. Nothing depends on its outcome.
-    RecordEvent(Event),
+    RecordEvent(RecordedEvent),
 }
 
 impl Write {
@@ -111,7 +111,7 @@ pub struct UnknownCondition {
 
 /// An event that the controllers record.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct RecordedEvent {
     pub object: EventObject,
     /// Whether its type is Warning and not Normal.
     pub warning: bool,
@@ -156,14 +156,14 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
     pub at: Timestamp,
-    pub level: Level,
+    pub level: Severity,
     pub text: String,
     pub why: Why,
 }
 
 /// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum Severity {
     Info,
     Warning,
     Error,

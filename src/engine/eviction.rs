@@ -7,11 +7,11 @@ use std::{
 };
 
 use super::{
-    effect::{Deletion, Event, EventObject, Level, Write},
-    outbox::{Matter, Outbox},
-    settings::Rules,
+    effect::{Deletion, EventObject, RecordedEvent, Severity, Write},
+    outbox::{EffectSubject, Outbox},
+    settings::ControllerRules,
     view::{Due, PendingEviction},
-    why::{Cause, Known, Why},
+    why::{Cause, Certainty, Why},
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration},
@@ -21,7 +21,7 @@ use crate::{
 /// What taint eviction remembers.
 #[derive(Clone, Debug, Default)]
 pub struct Evictor {
-    manner: Manner,
+    manner: TimerSource,
     /// The NoExecute taints of the nodes that have any.
     tainted: BTreeMap<NodeName, Arc<[Taint]>>,
     /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer (12.36).
@@ -47,13 +47,13 @@ enum Timer {
 struct Running {
     created: Timestamp,
     fires: Timestamp,
-    known: Known,
+    known: Certainty,
     why: Why,
 }
 
 /// Whose timers these are.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Manner {
+pub enum TimerSource {
     /// Ours: they start when an event is processed, whatever the taint's timeAdded says.
     #[default]
     Controller,
@@ -64,7 +64,7 @@ pub enum Manner {
 
 /// How we came to know of a taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sighting {
+pub enum TaintSource {
     /// It was not there before: we saw it come.
     Live,
     /// It was there when we first looked.
@@ -87,7 +87,7 @@ pub enum Tolerance<'a> {
 }
 
 impl Evictor {
-    pub fn new(manner: Manner) -> Self {
+    pub fn new(manner: TimerSource) -> Self {
         Self { manner, ..Self::default() }
     }
 
@@ -96,7 +96,7 @@ impl Evictor {
         &mut self,
         cluster: &Cluster,
         delta: &Delta<Node>,
-        rules: &Rules,
+        rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
     ) {
@@ -109,7 +109,7 @@ impl Evictor {
             return;
         };
         let taints = no_execute(node);
-        let sighting = if delta.old.is_some() { Sighting::Live } else { Sighting::Found };
+        let sighting = if delta.old.is_some() { TaintSource::Live } else { TaintSource::Found };
         if delta.old.is_none() || before != taints {
             self.take_node(cluster, &node.name, taints, sighting, rules, out, now);
         }
@@ -122,8 +122,8 @@ impl Evictor {
         cluster: &Cluster,
         node: &NodeName,
         taints: Vec<Taint>,
-        sighting: Sighting,
-        rules: &Rules,
+        sighting: TaintSource,
+        rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
     ) {
@@ -148,7 +148,7 @@ impl Evictor {
     }
 
     /// Reacts to a pod that was added, changed or removed (upstream `PodUpdated`, `handlePodUpdate`).
-    pub fn on_pod(&mut self, delta: &Delta<Pod>, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+    pub fn on_pod(&mut self, delta: &Delta<Pod>, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
         match (&delta.old, &delta.new) {
             (Some(old), None) => self.cancel(&old.key, Cause::PodGone, rules, out, now),
             (old, Some(pod)) => {
@@ -162,14 +162,20 @@ impl Evictor {
                 let Some(taints) = pod.node.as_ref().and_then(|node| self.tainted.get(node)).cloned() else {
                     return;
                 };
-                self.decide(pod, &taints, Sighting::Found, rules, out, now);
+                self.decide(pod, &taints, TaintSource::Found, rules, out, now);
             }
             (None, None) => {}
         }
     }
 
     /// Deletes the pods whose time has come.
-    pub fn on_timeout(&mut self, cluster: &Cluster, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+    pub fn on_timeout(
+        &mut self,
+        cluster: &Cluster,
+        rules: &ControllerRules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
         while self.agenda.first().is_some_and(|(fires, _)| *fires <= now) {
             let Some((_, key)) = self.agenda.pop_first() else { return };
             let Some(Timer::Running(running)) = self.timers.remove(&key) else { continue };
@@ -196,12 +202,12 @@ impl Evictor {
         if let Some(Timer::Overdue(_)) = self.timers.get(pod) {
             self.timers.remove(pod);
         }
-        out.settle(&Matter::PodDeleted(pod.clone()));
+        out.settle(&EffectSubject::PodDeleted(pod.clone()));
     }
 
     /// The deletion was recorded and not done (dry-run): see [`Timer::Overdue`].
     pub fn on_recorded(&mut self, pod: &Key, at: Timestamp, why: Why) {
-        self.overdue(pod, Running { created: at, fires: at, known: Known::Seen, why });
+        self.overdue(pod, Running { created: at, fires: at, known: Certainty::Seen, why });
     }
 
     /// A deletion has been answered for: when it was due.
@@ -218,9 +224,9 @@ impl Evictor {
     }
 
     /// Takes every node's taints for found, as at the start of a controller.
-    pub fn take_all(&mut self, cluster: &Cluster, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+    pub fn take_all(&mut self, cluster: &Cluster, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
         for node in cluster.nodes().iter() {
-            self.take_node(cluster, &node.name, no_execute(node), Sighting::Found, rules, out, now);
+            self.take_node(cluster, &node.name, no_execute(node), TaintSource::Found, rules, out, now);
         }
     }
 
@@ -266,8 +272,8 @@ impl Evictor {
         &mut self,
         pod: &Pod,
         taints: &[Taint],
-        sighting: Sighting,
-        rules: &Rules,
+        sighting: TaintSource,
+        rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
     ) {
@@ -302,18 +308,24 @@ impl Evictor {
     }
 
     /// From when the toleration of a taint counts for a pod, and how well that is known.
-    fn beginning(&self, taint: &Taint, pod: &Pod, sighting: Sighting, now: Timestamp) -> (Timestamp, Known) {
-        let Manner::Shadow { ahead, began } = self.manner else { return (now, Known::Seen) };
+    fn beginning(
+        &self,
+        taint: &Taint,
+        pod: &Pod,
+        sighting: TaintSource,
+        now: Timestamp,
+    ) -> (Timestamp, Certainty) {
+        let TimerSource::Shadow { ahead, began } = self.manner else { return (now, Certainty::Seen) };
         let Some(added) = taint.time_added else {
-            return (now, if sighting == Sighting::Live { Known::Seen } else { Known::AtLatest });
+            return (now, if sighting == TaintSource::Live { Certainty::Seen } else { Certainty::AtLatest });
         };
         // A pod that came later than the taint, and a controller that began later still, count from their own time.
         let theirs = added.max(pod.created) - ahead;
         let since = began.map_or(theirs, |began| theirs.max(began)).min(now);
-        if sighting == Sighting::Live && now.since(since) < LIVE_LAG {
-            (now, Known::Seen)
+        if sighting == TaintSource::Live && now.since(since) < LIVE_LAG {
+            (now, Certainty::Seen)
         } else {
-            (since, Known::Estimated)
+            (since, Certainty::Estimated)
         }
     }
 
@@ -330,7 +342,7 @@ impl Evictor {
         cluster: &Cluster,
         key: &Key,
         running: Running,
-        rules: &Rules,
+        rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
     ) {
@@ -349,27 +361,34 @@ impl Evictor {
         if proposed {
             self.asked.insert(key.clone(), running.fires);
         }
-        if !proposed && out.is_recorded(&Matter::PodDeleted(key.clone())) {
+        if !proposed && out.is_recorded(&EffectSubject::PodDeleted(key.clone())) {
             self.overdue(key, running);
         }
     }
 
     /// Ends a timer and says so (7.7).
-    fn cancel(&mut self, pod: &Key, cause: Cause, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+    fn cancel(&mut self, pod: &Key, cause: Cause, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
         match self.timers.remove(pod) {
             Some(Timer::Running(running)) => {
                 self.agenda.remove(&(running.fires, pod.clone()));
                 let why = Why::from(cause);
                 record(pod, "Cancelling deletion of", &why, rules, out, now);
-                out.notice(Level::Info, format!("eviction of pod {pod} cancelled"), why, now);
+                out.notice(Severity::Info, format!("eviction of pod {pod} cancelled"), why, now);
             }
             Some(Timer::Overdue(_) | Timer::Tombstone) | None => {}
         }
-        out.settle(&Matter::PodDeleted(pod.clone()));
+        out.settle(&EffectSubject::PodDeleted(pod.clone()));
     }
 
     /// Ends a timer because another follows at once: upstream's event without our notice.
-    fn replace(&mut self, pod: &Key, cause: Cause, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+    fn replace(
+        &mut self,
+        pod: &Key,
+        cause: Cause,
+        rules: &ControllerRules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
         if let Some(Timer::Running(running)) = self.timers.remove(pod) {
             self.agenda.remove(&(running.fires, pod.clone()));
             record(pod, "Cancelling deletion of", &cause.into(), rules, out, now);
@@ -423,9 +442,9 @@ pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Toleran
     }
 }
 
-fn record(pod: &Key, what: &str, why: &Why, rules: &Rules, out: &mut Outbox, now: Timestamp) {
+fn record(pod: &Key, what: &str, why: &Why, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
     let event = || {
-        let event = Event {
+        let event = RecordedEvent {
             object: EventObject::Pod(pod.clone()),
             warning: false,
             reason: "TaintManagerEviction",

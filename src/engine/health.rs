@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     effect::UnknownCondition,
     settings::Settings,
-    why::{Cause, Known, Sign, Why},
+    why::{Cause, Certainty, HeartbeatSource, Why},
 };
 use crate::{
     cluster::{Condition, ConditionStatus, Labels, Lease, Node, READY, ZoneKey},
@@ -18,11 +18,11 @@ const VOUCHED: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressur
 
 /// The health record of a node. Once made it is kept, even when the node object goes.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct NodeHealth {
     /// When the last sign of life was *noticed*.
     pub probe: Timestamp,
-    pub sign: Sign,
-    pub known: Known,
+    pub sign: HeartbeatSource,
+    pub known: Certainty,
     /// When the last change of readiness was noticed.
     pub ready_transition: Timestamp,
     /// The status last seen, or last written by the controller.
@@ -41,7 +41,7 @@ pub struct Record {
 
 /// What a pass found out about a node.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct NodeAssessment {
     /// The status of Ready as the pass found it; made up as Unknown where there is none.
     pub observed: ConditionStatus,
     /// The status of Ready after the controller possibly rewrote it; none where there is none.
@@ -56,7 +56,7 @@ pub struct Verdict {
     pub why: Why,
 }
 
-impl Verdict {
+impl NodeAssessment {
     /// Whether nothing follows from the node's health.
     pub fn is_well(&self) -> bool {
         let ready = ConditionStatus::True;
@@ -64,21 +64,21 @@ impl Verdict {
     }
 }
 
-impl Record {
+impl NodeHealth {
     /// The record of a node that was never seen: one without a Ready condition has lived since its creation.
     pub fn first_seen(node: &Node, now: Timestamp) -> Self {
         match node.ready() {
-            Some(_) => Self::fresh(node, Sign::Begun, now),
-            None => Self::fresh(node, Sign::Created, node.created),
+            Some(_) => Self::fresh(node, HeartbeatSource::Begun, now),
+            None => Self::fresh(node, HeartbeatSource::Created, node.created),
         }
     }
 
     /// A record as of a sign of life noticed now.
-    fn fresh(node: &Node, sign: Sign, at: Timestamp) -> Self {
+    fn fresh(node: &Node, sign: HeartbeatSource, at: Timestamp) -> Self {
         Self {
             probe: at,
             sign,
-            known: Known::Seen,
+            known: Certainty::Seen,
             ready_transition: at,
             conditions: node.conditions.clone(),
             lease: None,
@@ -92,10 +92,11 @@ impl Record {
     /// A record as of a controller that has watched the node before we came: its probeTimestamp is taken from what
     /// the kubelet last wrote, `behind` being how far its clock is ahead of ours.
     pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, behind: Span, now: Timestamp) -> Self {
-        let mut record = Self::fresh(node, Sign::Created, node.created.min(now));
-        record.known = Known::Estimated;
-        let posted = node.ready().and_then(|ready| ready.last_heartbeat).map(|at| (at, Sign::Status));
-        let renewed = lease.and_then(|lease| lease.renewed).map(|at| (at, Sign::Lease));
+        let mut record = Self::fresh(node, HeartbeatSource::Created, node.created.min(now));
+        record.known = Certainty::Estimated;
+        let posted =
+            node.ready().and_then(|ready| ready.last_heartbeat).map(|at| (at, HeartbeatSource::Status));
+        let renewed = lease.and_then(|lease| lease.renewed).map(|at| (at, HeartbeatSource::Lease));
         for (at, sign) in posted.into_iter().chain(renewed) {
             record.see(sign, (at - behind).min(now));
         }
@@ -110,16 +111,16 @@ impl Record {
     pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, behind: Span, now: Timestamp) {
         let Some(lease) = lease else { return };
         if let Some(renewed) = lease.renewed
-            && self.see(Sign::Lease, (renewed - behind).min(now))
+            && self.see(HeartbeatSource::Lease, (renewed - behind).min(now))
         {
-            self.known = Known::Estimated;
+            self.known = Certainty::Estimated;
         }
         self.lease = Some(lease.clone());
     }
 
     /// Gives the node a whole grace period from now.
     pub fn begin_anew(&mut self, now: Timestamp) {
-        (self.probe, self.sign, self.known) = (now, Sign::Begun, Known::Seen);
+        (self.probe, self.sign, self.known) = (now, HeartbeatSource::Begun, Certainty::Seen);
         self.ready_transition = now;
     }
 
@@ -158,12 +159,12 @@ impl Record {
     /// Makes up for passes that left out a node which is taken for alive.
     pub fn keep_alive(&mut self, last_pass: Timestamp) {
         if self.assumed_alive {
-            self.see(Sign::Lease, last_pass);
+            self.see(HeartbeatSource::Lease, last_pass);
         }
     }
 
     /// Takes in a sign of life, unless a later one was seen. Tells whether it counts.
-    pub fn see(&mut self, sign: Sign, at: Timestamp) -> bool {
+    pub fn see(&mut self, sign: HeartbeatSource, at: Timestamp) -> bool {
         let later = at > self.probe;
         if later {
             (self.probe, self.sign) = (at, sign);
@@ -193,25 +194,25 @@ impl Record {
 ///
 /// A rewrite is taken for done: should it fail, give the record back what it was before.
 pub fn update(
-    record: &mut Record,
+    record: &mut NodeHealth,
     node: &Node,
     lease: Option<&Arc<Lease>>,
     settings: &Settings,
     now: Timestamp,
-) -> Verdict {
+) -> NodeAssessment {
     // What counts is the Lease saved before the status is looked at, which may drop it.
     let newer = lease.filter(|lease| is_newer(lease, record.lease.as_deref()));
     let is_posted = maintain(record, node, now);
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
-        (record.probe, record.sign, record.known) = (now, Sign::Lease, Known::Seen);
+        (record.probe, record.sign, record.known) = (now, HeartbeatSource::Lease, Certainty::Seen);
     }
     if record.assumed_alive {
-        record.see(Sign::Lease, now);
+        record.see(HeartbeatSource::Lease, now);
     }
     let ready = node.ready();
     let observed = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
-    let mut verdict = Verdict {
+    let mut verdict = NodeAssessment {
         observed,
         current: ready.map(|ready| ready.status),
         rewrite: None,
@@ -237,7 +238,7 @@ pub fn update(
 }
 
 /// Steps A and B: what the node's own status says. Tells whether it was posted anew.
-fn maintain(record: &mut Record, node: &Node, now: Timestamp) -> bool {
+fn maintain(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
     let Some(ready) = node.ready() else {
         record.conditions = node.conditions.clone();
         record.never_posted = true;
@@ -255,12 +256,12 @@ fn maintain(record: &mut Record, node: &Node, now: Timestamp) -> bool {
 }
 
 /// A status was posted: the record starts afresh, and forgets its Lease.
-fn renew(record: &mut Record, node: &Node, now: Timestamp, transition: Timestamp) {
-    *record = Record {
+fn renew(record: &mut NodeHealth, node: &Node, now: Timestamp, transition: Timestamp) {
+    *record = NodeHealth {
         ready_transition: transition,
         pods_to_retry: record.pods_to_retry,
         assumed_alive: record.assumed_alive,
-        ..Record::fresh(node, Sign::Status, now)
+        ..NodeHealth::fresh(node, HeartbeatSource::Status, now)
     };
 }
 
@@ -340,8 +341,13 @@ mod tests {
         Settings::defaults(ServerVersion::new(1, 36))
     }
 
-    fn run(record: &mut Option<Record>, node: &Node, lease: Option<&Arc<Lease>>, now: i64) -> Verdict {
-        let record = record.get_or_insert_with(|| Record::first_seen(node, at(now)));
+    fn run(
+        record: &mut Option<NodeHealth>,
+        node: &Node,
+        lease: Option<&Arc<Lease>>,
+        now: i64,
+    ) -> NodeAssessment {
+        let record = record.get_or_insert_with(|| NodeHealth::first_seen(node, at(now)));
         update(record, node, lease, &settings(), at(now))
     }
 
@@ -374,7 +380,7 @@ mod tests {
         run(&mut record, &node(Some(5)), Some(&lease(1)), 105);
         run(&mut record, &node(Some(5)), Some(&lease(1)), 110);
         let record = record.expect("made in the first pass");
-        assert_eq!((record.probe, record.sign), (at(110), Sign::Lease), "spec 12.3");
+        assert_eq!((record.probe, record.sign), (at(110), HeartbeatSource::Lease), "spec 12.3");
     }
 
     #[test]
@@ -409,9 +415,12 @@ mod tests {
 
     #[test]
     fn an_estimated_record_is_as_old_as_the_last_thing_the_kubelet_wrote() {
-        let record = Record::estimated(&node(Some(70)), Some(&lease(95)), Span::from_secs(3), at(100));
-        assert_eq!((record.probe, record.sign, record.known), (at(92), Sign::Lease, Known::Estimated));
-        let ahead = Record::estimated(&node(Some(70)), Some(&lease(500)), Span::ZERO, at(100));
+        let record = NodeHealth::estimated(&node(Some(70)), Some(&lease(95)), Span::from_secs(3), at(100));
+        assert_eq!(
+            (record.probe, record.sign, record.known),
+            (at(92), HeartbeatSource::Lease, Certainty::Estimated)
+        );
+        let ahead = NodeHealth::estimated(&node(Some(70)), Some(&lease(500)), Span::ZERO, at(100));
         assert_eq!(ahead.probe, at(100), "a clock that runs ahead does not lend time");
     }
 }

@@ -9,10 +9,10 @@ use std::{
 
 use super::{
     Engine,
-    effect::{Deletion, Event, EventObject, NODE_LOST, Write},
-    health::Record,
-    outbox::Matter,
-    queue::{Entry, Processed},
+    effect::{Deletion, EventObject, NODE_LOST, RecordedEvent, Write},
+    health::NodeHealth,
+    outbox::EffectSubject,
+    queue::{Processed, QueueEntry},
     settings::Profile,
     view::{Due, PendingEviction},
     why::{Cause, Why},
@@ -155,7 +155,7 @@ impl Engine {
     /// From when the eviction timeout of a node counts, and why; none where it does not.
     fn eviction_from(
         &self,
-        record: &Record,
+        record: &NodeHealth,
         node: &Node,
         ready: ConditionStatus,
     ) -> Option<(Timestamp, Why)> {
@@ -189,7 +189,7 @@ impl Engine {
     /// Begins the deletion rounds of nodes that wait, as far as the zones' limiters allow (upstream
     /// `doEvictionPass`). Whether the node is ready by now is not asked (12.16).
     pub(super) fn evict_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        let mut due: Vec<(Entry, ZoneKey, Cause)> = Vec::new();
+        let mut due: Vec<(QueueEntry, ZoneKey, Cause)> = Vec::new();
         for (key, zone) in &mut self.zones {
             let waiting = super::pass::queued(key, zone);
             zone.queue.process(&mut zone.limiter, now, |entry| {
@@ -209,7 +209,14 @@ impl Engine {
     }
 
     /// Deletes all pods of a node; it is taken for evicted unless one of them fails.
-    fn begin_round(&mut self, cluster: &Cluster, entry: &Entry, zone: &ZoneKey, why: &Why, now: Timestamp) {
+    fn begin_round(
+        &mut self,
+        cluster: &Cluster,
+        entry: &QueueEntry,
+        zone: &ZoneKey,
+        why: &Why,
+        now: Timestamp,
+    ) {
         self.legacy.set(&entry.node, EvictionStatus::Evicted);
         let pods: Vec<Arc<Pod>> = cluster.pods_on(&entry.node).cloned().collect();
         let asked = self.delete_pods(cluster, (&entry.node, &entry.uid), pods.iter(), why, now);
@@ -279,7 +286,7 @@ impl Engine {
         now: Timestamp,
     ) {
         let event = || {
-            let event = Event { object, warning: false, reason, message, source: "node-controller" };
+            let event = RecordedEvent { object, warning: false, reason, message, source: "node-controller" };
             (event, why.clone())
         };
         self.out.propose_event(event, now);
@@ -312,8 +319,8 @@ impl Engine {
     fn forget_round(&mut self, cluster: &Cluster, node: &NodeName) {
         self.legacy.rounds.remove(node);
         for pod in cluster.pods_on(node) {
-            self.out.settle(&Matter::PodDeleted(pod.key.clone()));
-            self.out.settle(&Matter::PodLost(pod.key.clone()));
+            self.out.settle(&EffectSubject::PodDeleted(pod.key.clone()));
+            self.out.settle(&EffectSubject::PodLost(pod.key.clone()));
         }
     }
 

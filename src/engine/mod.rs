@@ -3,9 +3,9 @@
 //! Follows `nodelifecycle.Controller` and the taint-eviction controller as spec/node-lifecycle.md sets them out;
 //! `docs/controller.md` maps function to function and lists the known differences.
 
-mod attention;
+mod pass_scope;
 mod audit;
-mod between;
+mod uncertain_taints;
 mod collector;
 mod disruption;
 pub mod effect;
@@ -29,18 +29,18 @@ use std::{
     sync::Arc,
 };
 
-pub use between::Chance;
 pub use effect::{
-    Deletion, Effect, EffectId, Event, EventObject, Level, NODE_LOST, Notice, Outcome, UnknownCondition,
-    Write,
+    Deletion, Effect, EffectId, EventObject, NODE_LOST, Notice, Outcome, RecordedEvent, Severity,
+    UnknownCondition, Write,
 };
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
 pub use legacy::EvictionStatus;
-pub use settings::{Controllers, Origin, Profile, Rules, ServerVersion, Setting, Settings};
+pub use settings::{ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings};
 pub use taints::{NOT_READY, UNREACHABLE};
-pub use view::{Deadline, Due, NodeHealth, PendingEviction, Stage, ZoneView};
-pub use why::{Cause, Known, Sign, Why};
+pub use uncertain_taints::UncertainTaints;
+pub use view::{Deadline, Due, NodeStage, NodeView, PendingEviction, ZoneView};
+pub use why::{Cause, Certainty, HeartbeatSource, Why};
 pub use zone::ZoneState;
 
 use crate::{
@@ -49,13 +49,13 @@ use crate::{
     },
     time::{Span, Timestamp},
 };
-use attention::Attention;
 use collector::Collector;
-use eviction::{Evictor, Manner};
-use health::Record;
+use eviction::{Evictor, TimerSource};
+use health::NodeHealth;
 use legacy::Legacy;
 use metrics::Metrics;
-use outbox::{Matter, Outbox};
+use outbox::{EffectSubject, Outbox};
+use pass_scope::PassScope;
 use shadow::Shadow;
 use zone::Zone;
 
@@ -83,9 +83,9 @@ const PASS_TAKES: Span = Span::from_millis(1);
 #[derive(Clone, Debug)]
 pub struct Engine {
     settings: Settings,
-    rules: Rules,
+    rules: ControllerRules,
     /// Health records by node; kept when the node object goes (spec/node-lifecycle.md 2.1).
-    records: BTreeMap<NodeName, Record>,
+    records: BTreeMap<NodeName, NodeHealth>,
     /// The nodes that passes have seen (upstream `knownNodeSet`).
     registered: BTreeSet<NodeName>,
     /// Whether nodes came, went or moved, or zones were dropped, since the last pass: only then is there something to
@@ -109,16 +109,16 @@ pub struct Engine {
     /// How many nodes of each zone are tainted just before its state next changes.
     tainted_between: BTreeMap<ZoneKey, usize>,
     /// What a forecast has left to chance.
-    chances: VecDeque<Chance>,
-    attention: Attention,
-    sight: Sight,
+    chances: VecDeque<UncertainTaints>,
+    attention: PassScope,
+    sight: WatchHealth,
     /// Whose shadow this is; none where the engine itself is the controller.
     shadow: Option<Shadow>,
 }
 
 /// Whether we see nodes and leases as they are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum WatchHealth {
     Clear,
     /// The watches have been silent or broken since then.
     Blind {
@@ -128,7 +128,7 @@ pub enum Sight {
 
 /// What the engine's word is worth now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Footing {
+pub enum Confidence {
     /// We see, and a controller acts (or kordon is the controller).
     Firm,
     /// We do not see: nothing can be known of what happened since then.
@@ -140,9 +140,9 @@ pub enum Footing {
 impl Engine {
     /// Begins as upstream does: every node gets a fresh grace period. The first pass is at `first_pass`.
     pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
-        let mut engine = Self::new(settings, first_pass, Manner::Controller, None);
+        let mut engine = Self::new(settings, first_pass, TimerSource::Controller, None);
         engine.register_all(cluster);
-        engine.begin_collecting(cluster, first_pass, Known::Seen, now);
+        engine.begin_collecting(cluster, first_pass, Certainty::Seen, now);
         for node in cluster.nodes().iter() {
             engine.reconcile(node, now);
         }
@@ -157,21 +157,21 @@ impl Engine {
     /// `ahead` is how far the API server's clock is ahead of ours.
     pub fn attach(settings: Settings, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
         let began = shadow::leader_began(cluster.leader(), ahead);
-        let manner = Manner::Shadow { ahead, began };
+        let manner = TimerSource::Shadow { ahead, began };
         let mut engine = Self::new(settings, now, manner, Some(Shadow::new(cluster, ahead)));
         engine.estimate(cluster, now);
         engine.register_all(cluster);
-        engine.begin_collecting(cluster, began.unwrap_or(now), Known::Estimated, now);
+        engine.begin_collecting(cluster, began.unwrap_or(now), Certainty::Estimated, now);
         if !engine.settings.controllers.value.node_lifecycle {
             let text = "the controller manager runs without its node lifecycle controller: no node is judged";
-            engine.out.notice(Level::Warning, text.into(), Why::default(), now);
+            engine.out.notice(Severity::Warning, text.into(), Why::default(), now);
         }
         engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
         engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
         engine
     }
 
-    fn new(settings: Settings, first_pass: Timestamp, manner: Manner, shadow: Option<Shadow>) -> Self {
+    fn new(settings: Settings, first_pass: Timestamp, manner: TimerSource, shadow: Option<Shadow>) -> Self {
         Self {
             rules: settings.rules(),
             settings,
@@ -191,8 +191,8 @@ impl Engine {
             order: Vec::new(),
             tainted_between: BTreeMap::new(),
             chances: VecDeque::new(),
-            attention: Attention::Everywhere,
-            sight: Sight::Clear,
+            attention: PassScope::Everywhere,
+            sight: WatchHealth::Clear,
             shadow,
         }
     }
@@ -232,7 +232,7 @@ impl Engine {
             Outcome::Failed(error) => {
                 let text =
                     format!("{}: could not {}: {error}", effect.write.object(), effect.write.summary());
-                self.out.notice(Level::Error, text, effect.why.clone(), now);
+                self.out.notice(Severity::Error, text, effect.why.clone(), now);
                 self.on_undone(cluster, &effect.write, now);
             }
         }
@@ -261,30 +261,31 @@ impl Engine {
                 // The tainting loop had its turn at this very moment, and comes again after the pass.
                 self.last_tainting = Some(now);
             }
-            if self.sight == Sight::Clear {
+            if self.sight == WatchHealth::Clear {
                 self.look_for_controller(now);
                 self.give_up_waiting(cluster, now);
             }
-            if self.footing(now) == Footing::Firm && self.settings.controllers.value.node_lifecycle {
+            if self.footing(now) == Confidence::Firm && self.settings.controllers.value.node_lifecycle {
                 self.monitor(cluster, now);
             }
         }
     }
 
     /// Takes in whether the watches of nodes and leases are up to date. While they are not, no node is judged.
-    pub fn handle_sight(&mut self, cluster: &Cluster, sight: Sight, now: Timestamp) {
+    pub fn handle_sight(&mut self, cluster: &Cluster, sight: WatchHealth, now: Timestamp) {
         let before = std::mem::replace(&mut self.sight, sight);
         match (before, sight) {
-            (Sight::Clear, Sight::Blind { .. }) => {
+            (WatchHealth::Clear, WatchHealth::Blind { .. }) => {
                 let text = "nodes and leases are not seen: no node is judged until they are".into();
-                self.out.notice(Level::Warning, text, Why::default(), now);
+                self.out.notice(Severity::Warning, text, Why::default(), now);
             }
-            (Sight::Blind { since }, Sight::Clear) => {
+            (WatchHealth::Blind { since }, WatchHealth::Clear) => {
                 let text = format!("nodes and leases are seen again after {}", now.since(since));
-                self.out.notice(Level::Info, text, Why::default(), now);
+                self.out.notice(Severity::Info, text, Why::default(), now);
                 self.catch_up(cluster, now);
             }
-            (Sight::Clear, Sight::Clear) | (Sight::Blind { .. }, Sight::Blind { .. }) => {}
+            (WatchHealth::Clear, WatchHealth::Clear)
+            | (WatchHealth::Blind { .. }, WatchHealth::Blind { .. }) => {}
         }
     }
 
@@ -309,18 +310,18 @@ impl Engine {
     }
 
     /// Whether predictions can be made at all.
-    pub fn footing(&self, now: Timestamp) -> Footing {
+    pub fn footing(&self, now: Timestamp) -> Confidence {
         match (self.sight, &self.shadow) {
-            (Sight::Blind { since }, _) => Footing::Blind { since },
-            (Sight::Clear, Some(shadow)) => shadow.footing(now),
-            (Sight::Clear, None) => Footing::Firm,
+            (WatchHealth::Blind { since }, _) => Confidence::Blind { since },
+            (WatchHealth::Clear, Some(shadow)) => shadow.footing(now),
+            (WatchHealth::Clear, None) => Confidence::Firm,
         }
     }
 
     /// What is believed of a node; none where no pass has seen it.
-    pub fn health(&self, node: &Node) -> Option<NodeHealth> {
+    pub fn health(&self, node: &Node) -> Option<NodeView> {
         let record = self.records.get(&node.name)?;
-        Some(NodeHealth {
+        Some(NodeView {
             probe: record.probe,
             sign: record.sign,
             known: record.known,
@@ -420,7 +421,7 @@ impl Engine {
             order: Vec::new(),
             tainted_between: BTreeMap::new(),
             chances: VecDeque::new(),
-            attention: Attention::Afresh,
+            attention: PassScope::Afresh,
             sight: self.sight,
             shadow: self.shadow.as_ref().map(Shadow::run_ahead),
         };
@@ -430,7 +431,7 @@ impl Engine {
     /// Takes these nodes for alive from now on, as if each pass saw a sign of life of them.
     pub fn assume_alive(&mut self, cluster: &Cluster, is_alive: impl Fn(&Node) -> bool) {
         for node in cluster.nodes().iter() {
-            let first_seen = || Record::first_seen(node, self.next_pass);
+            let first_seen = || NodeHealth::first_seen(node, self.next_pass);
             let record = self.records.entry(node.name.clone()).or_insert_with(first_seen);
             record.assumed_alive = is_alive(node);
         }
@@ -441,7 +442,7 @@ impl Engine {
     pub fn assume_life(&mut self, node: &NodeName, is_alive: bool, now: Timestamp) {
         let Some(record) = self.records.get_mut(node) else { return };
         if record.assumed_alive {
-            record.see(Sign::Lease, now);
+            record.see(HeartbeatSource::Lease, now);
         }
         record.assumed_alive = is_alive;
         self.attention.on_upheaval();
@@ -449,31 +450,31 @@ impl Engine {
 
     /// Whether timers and queues run at all: not while we are blind or nobody leads.
     fn acts(&self) -> bool {
-        self.sight == Sight::Clear && self.shadow.as_ref().is_none_or(Shadow::has_controller)
+        self.sight == WatchHealth::Clear && self.shadow.as_ref().is_none_or(Shadow::has_controller)
     }
 
-    fn stage(&self, node: &Node) -> Stage {
+    fn stage(&self, node: &Node) -> NodeStage {
         if self.rules.profile == Profile::Legacy {
             return match self.legacy.status(&node.name) {
-                EvictionStatus::Unmarked => Stage::Well,
-                EvictionStatus::ToBeEvicted => Stage::Queued,
-                EvictionStatus::Evicted => Stage::Evicted,
+                EvictionStatus::Unmarked => NodeStage::Well,
+                EvictionStatus::ToBeEvicted => NodeStage::Queued,
+                EvictionStatus::Evicted => NodeStage::Evicted,
             };
         }
         let Some((key, _)) = node.ready().and_then(|ready| taints::no_execute_keys(ready.status)) else {
-            return Stage::Well;
+            return NodeStage::Well;
         };
         if taints::has_no_execute(node, key) {
-            return Stage::Tainted;
+            return NodeStage::Tainted;
         }
-        let matter = Matter::Taints(node.name.clone(), TaintEffect::NoExecute);
+        let matter = EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute);
         let queued = self.zones.get(&node.zone()).is_some_and(|zone| zone.queue.is_waiting(&node.name));
         if self.out.is_busy(&matter) || self.out.is_recorded(&matter) {
-            Stage::Requested
+            NodeStage::Requested
         } else if queued {
-            Stage::Queued
+            NodeStage::Queued
         } else {
-            Stage::Well
+            NodeStage::Well
         }
     }
 
@@ -537,7 +538,7 @@ impl Engine {
     /// legacy mode it goes with the node. On a node that is, legacy mode calls off the node's eviction (12.41).
     fn on_bound(&mut self, cluster: &Cluster, pod: &Arc<Pod>, now: Timestamp) {
         let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return };
-        let Some(saved) = self.records.get(&node.name).and_then(Record::saved_ready) else { return };
+        let Some(saved) = self.records.get(&node.name).and_then(NodeHealth::saved_ready) else { return };
         if self.rules.profile == Profile::Legacy {
             self.evict_by_time(cluster, node, saved, std::iter::once(pod), now);
         }

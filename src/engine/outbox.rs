@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use super::{
-    effect::{Deletion, Effect, EffectId, Event, Level, Notice, Write},
+    effect::{Deletion, Effect, EffectId, Notice, RecordedEvent, Severity, Write},
     why::Why,
 };
 use crate::{
@@ -19,9 +19,9 @@ pub struct Outbox {
     notices: VecDeque<Notice>,
     in_flight: BTreeMap<EffectId, Effect>,
     /// What is in flight, by what it is about.
-    busy: BTreeMap<Matter, EffectId>,
+    busy: BTreeMap<EffectSubject, EffectId>,
     /// What was recorded and not carried out.
-    recorded: BTreeMap<Matter, Recorded>,
+    recorded: BTreeMap<EffectSubject, Recorded>,
     audience: Audience,
 }
 
@@ -46,7 +46,7 @@ enum Audience {
 
 /// What an effect is about. Two effects about one matter are the same request made twice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Matter {
+pub enum EffectSubject {
     Unknown(NodeName),
     Taints(NodeName, TaintEffect),
     Labels(NodeName),
@@ -57,7 +57,7 @@ pub enum Matter {
     PodCollected(Key),
 }
 
-impl Matter {
+impl EffectSubject {
     /// What a write is about; an event is about nothing that could be asked for twice.
     fn of(write: &Write) -> Option<Self> {
         Some(match write {
@@ -95,7 +95,7 @@ impl Outbox {
     /// was asked for by this call.
     pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
         let id = EffectId(self.last.0 + 1);
-        if let Some(matter) = Matter::of(&write) {
+        if let Some(matter) = EffectSubject::of(&write) {
             if self.recorded.get(&matter).is_some_and(|recorded| recorded.basis == basis(&write)) {
                 return false;
             }
@@ -111,14 +111,14 @@ impl Outbox {
     }
 
     /// Asks for an event to be recorded.
-    pub fn propose_event(&mut self, event: impl FnOnce() -> (Event, Why), now: Timestamp) {
+    pub fn propose_event(&mut self, event: impl FnOnce() -> (RecordedEvent, Why), now: Timestamp) {
         if self.tells_all() {
             let (event, why) = event();
             self.propose(Write::RecordEvent(event), why, now);
         }
     }
 
-    pub fn notice(&mut self, level: Level, text: String, why: Why, now: Timestamp) {
+    pub fn notice(&mut self, level: Severity, text: String, why: Why, now: Timestamp) {
         if self.tells_all() {
             self.notices.push_back(Notice { at: now, level, text, why });
         }
@@ -133,12 +133,12 @@ impl Outbox {
     /// Tells a doubt about the settings, where there is one.
     pub fn doubt(&mut self, doubt: Option<String>, now: Timestamp) {
         if let Some(text) = doubt {
-            self.notice(Level::Warning, text, Why::default(), now);
+            self.notice(Severity::Warning, text, Why::default(), now);
         }
     }
 
     /// Whether something about the matter is under way.
-    pub fn is_busy(&self, matter: &Matter) -> bool {
+    pub fn is_busy(&self, matter: &EffectSubject) -> bool {
         self.busy.contains_key(matter)
     }
 
@@ -149,23 +149,23 @@ impl Outbox {
 
     /// Whether a change of the node's NoExecute taints was recorded and not carried out.
     pub fn has_recorded_no_execute(&self, node: &NodeName) -> bool {
-        self.has_recorded() && self.is_recorded(&Matter::Taints(node.clone(), TaintEffect::NoExecute))
+        self.has_recorded() && self.is_recorded(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute))
     }
 
     /// Whether the matter was recorded and not carried out.
-    pub fn is_recorded(&self, matter: &Matter) -> bool {
+    pub fn is_recorded(&self, matter: &EffectSubject) -> bool {
         self.recorded.contains_key(matter)
     }
 
     /// The matter has been seen to happen, or has lost its reason.
-    pub fn settle(&mut self, matter: &Matter) {
+    pub fn settle(&mut self, matter: &EffectSubject) {
         self.recorded.remove(matter);
     }
 
     /// An effect has come back: hands over what it was. None where the id is not ours.
     pub fn returned(&mut self, id: EffectId) -> Option<Effect> {
         let effect = self.in_flight.remove(&id)?;
-        if let Some(matter) = Matter::of(&effect.write) {
+        if let Some(matter) = EffectSubject::of(&effect.write) {
             self.busy.remove(&matter);
         }
         Some(effect)
@@ -173,8 +173,8 @@ impl Outbox {
 
     /// Remembers that an effect was recorded only.
     pub fn record(&mut self, effect: &Effect) {
-        let Some(matter) = Matter::of(&effect.write) else { return };
-        let is_no_execute = matches!(matter, Matter::Taints(_, TaintEffect::NoExecute));
+        let Some(matter) = EffectSubject::of(&effect.write) else { return };
+        let is_no_execute = matches!(matter, EffectSubject::Taints(_, TaintEffect::NoExecute));
         let kept = is_no_execute.then(|| effect.clone());
         self.recorded.insert(matter, Recorded { basis: basis(&effect.write), effect: kept });
     }

@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Engine, TAINTING_PERIOD,
-    attention::{Attention, Unsettled},
-    effect::{Event, EventObject, Level, Write},
-    health::{self, Record, Verdict},
+    effect::{EventObject, RecordedEvent, Severity, Write},
+    health::{self, NodeAssessment, NodeHealth},
     legacy::EvictionStatus,
-    outbox::Matter,
+    outbox::EffectSubject,
+    pass_scope::{PassScope, UnsettledNodes},
     queue::Processed,
-    settings::{Profile, Rules},
+    settings::{ControllerRules, Profile},
     taints,
     why::{Cause, Why},
     zone::{self, Census, Zone, ZoneState},
@@ -41,10 +41,10 @@ impl Engine {
     fn survey(&mut self, cluster: &Cluster, now: Timestamp) -> Survey {
         let Self { attention, records, zones, out, settings, rules, legacy, shadow, .. } = self;
         let mut survey = Survey::default();
-        let is_ahead = !matches!(attention, Attention::Everywhere);
+        let is_ahead = !matches!(attention, PassScope::Everywhere);
         // How zones fare hangs on what the controller found, and that shows: we may find a node silent sooner.
         let counts_what_shows = shadow.is_some() && !is_ahead;
-        let mut judge = |node: &Arc<Node>, record: &mut Record, lease: Option<&Arc<Lease>>| {
+        let mut judge = |node: &Arc<Node>, record: &mut NodeHealth, lease: Option<&Arc<Lease>>| {
             let verdict = health::update(record, node, lease, settings, now);
             let excluded = is_excluded(node, rules);
             let zone = record.zone(node);
@@ -64,7 +64,7 @@ impl Engine {
                 survey.news.push((node.clone(), verdict));
             }
         };
-        if let Attention::Unsettled(unsettled) = attention {
+        if let PassScope::Unsettled(unsettled) = attention {
             unsettled.end_graces(cluster, rules, now);
             for name in &unsettled.nodes {
                 if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
@@ -93,11 +93,11 @@ impl Engine {
     }
 
     /// Finds out which nodes the passes to come can leave out. Only a forecast leaves out any.
-    fn settle(&mut self, cluster: &Cluster, news: &[(Arc<Node>, Verdict)], now: Timestamp) {
+    fn settle(&mut self, cluster: &Cluster, news: &[(Arc<Node>, NodeAssessment)], now: Timestamp) {
         let mut unsettled = match std::mem::take(&mut self.attention) {
-            Attention::Everywhere => return,
-            Attention::Afresh => Unsettled::default(),
-            Attention::Unsettled(unsettled) => {
+            PassScope::Everywhere => return,
+            PassScope::Afresh => UnsettledNodes::default(),
+            PassScope::Unsettled(unsettled) => {
                 self.wait_together(cluster, &unsettled, news, now);
                 unsettled
             }
@@ -113,11 +113,11 @@ impl Engine {
             let zone = (!is_excluded(node, &self.rules)).then(|| record.zone(node));
             unsettled.settle(node, zone, grace_ends);
         }
-        self.attention = Attention::Unsettled(unsettled);
+        self.attention = PassScope::Unsettled(unsettled);
     }
 
     /// Whether the next pass would find the same and ask for nothing, if nothing changes until then.
-    fn is_settled(&self, node: &Node, verdict: &Verdict) -> bool {
+    fn is_settled(&self, node: &Node, verdict: &NodeAssessment) -> bool {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
         let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
         if verdict.current != Some(ready) || verdict.pods_to_retry || (verdict.is_renewed && !is_alive()) {
@@ -130,7 +130,7 @@ impl Engine {
         match taints::no_execute_keys(ready) {
             None => taints::controllers_own(node).next().is_none(),
             Some((_, opposite)) => {
-                let requested = Matter::Taints(node.name.clone(), TaintEffect::NoExecute);
+                let requested = EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute);
                 !taints::has_no_execute(node, opposite) && !self.out.is_busy(&requested)
             }
         }
@@ -141,8 +141,8 @@ impl Engine {
     fn wait_together(
         &mut self,
         cluster: &Cluster,
-        unsettled: &Unsettled,
-        news: &[(Arc<Node>, Verdict)],
+        unsettled: &UnsettledNodes,
+        news: &[(Arc<Node>, NodeAssessment)],
         now: Timestamp,
     ) {
         let left_out = |name: &NodeName| !unsettled.nodes.contains(name) && cluster.node(name).is_some();
@@ -183,7 +183,7 @@ impl Engine {
             self.call_off(cluster, node, Cause::Registered, now);
         }
         for node in nodes {
-            self.records.entry(node.name.clone()).or_insert_with(|| Record::first_seen(node, now));
+            self.records.entry(node.name.clone()).or_insert_with(|| NodeHealth::first_seen(node, now));
         }
         if self.registered.len() == nodes.len() {
             return;
@@ -211,7 +211,7 @@ impl Engine {
     }
 
     /// What follows from a node's verdict (spec/node-lifecycle.md 3.6).
-    fn react(&mut self, cluster: &Cluster, node: &Node, verdict: &Verdict, now: Timestamp) {
+    fn react(&mut self, cluster: &Cluster, node: &Node, verdict: &NodeAssessment, now: Timestamp) {
         if let Some(conditions) = &verdict.rewrite {
             let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
             let write = Write::MarkUnknown { node: name, uid, version, conditions: conditions.clone() };
@@ -256,9 +256,9 @@ impl Engine {
 
     /// A shadow finds a node silent in every pass until the controller has said so: it tells once.
     fn notice_silent(&mut self, node: &Node, why: &Why, now: Timestamp) {
-        if self.out.tells_all() && !self.out.is_recorded(&Matter::Unknown(node.name.clone())) {
+        if self.out.tells_all() && !self.out.is_recorded(&EffectSubject::Unknown(node.name.clone())) {
             let text = format!("node {} is silent: its conditions become Unknown", node.name);
-            self.out.notice(Level::Warning, text, why.clone(), now);
+            self.out.notice(Severity::Warning, text, why.clone(), now);
         }
     }
 
@@ -324,7 +324,7 @@ impl Engine {
     fn foresaw_unknown(&self, node: &Node) -> bool {
         self.out.has_recorded()
             && node.is_ready()
-            && self.out.is_recorded(&Matter::Unknown(node.name.clone()))
+            && self.out.is_recorded(&EffectSubject::Unknown(node.name.clone()))
     }
 
     /// Calls off what is planned against a node, in either mode.
@@ -339,7 +339,7 @@ impl Engine {
     fn mark_reachable(&mut self, node: &Node, cause: Cause, now: Timestamp) {
         taints::remove_no_execute(node, cause.into(), &mut self.out, now);
         if self.out.has_recorded() {
-            self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
+            self.out.settle(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
         }
         if let Some(shadow) = &mut self.shadow {
             shadow.expect_nothing(&node.name);
@@ -393,7 +393,7 @@ impl Engine {
                     return Processed::Done;
                 }
                 let silent = records.get_mut(&entry.node).map_or_else(Why::default, |record| {
-                    if let Attention::Unsettled(unsettled) = attention {
+                    if let PassScope::Unsettled(unsettled) = attention {
                         record.keep_alive(unsettled.last_pass);
                     }
                     record.why(settings)
@@ -416,7 +416,7 @@ impl Engine {
 
     fn node_event(&mut self, node: &Node, reason: &'static str, text: &str, cause: Cause, now: Timestamp) {
         let event = || {
-            let event = Event {
+            let event = RecordedEvent {
                 object: EventObject::Node(node.name.clone(), node.uid.clone()),
                 warning: false,
                 reason,
@@ -434,16 +434,16 @@ impl Engine {
 struct Survey {
     census: BTreeMap<ZoneKey, Census>,
     /// The nodes from whose verdict something may follow, in the order of the pass.
-    news: Vec<(Arc<Node>, Verdict)>,
+    news: Vec<(Arc<Node>, NodeAssessment)>,
 }
 
 /// An event NodeNotReady, of a node or of a pod on one.
-fn not_ready(object: EventObject, warning: bool, message: String) -> Event {
-    Event { object, warning, reason: "NodeNotReady", message, source: "node-controller" }
+fn not_ready(object: EventObject, warning: bool, message: String) -> RecordedEvent {
+    RecordedEvent { object, warning, reason: "NodeNotReady", message, source: "node-controller" }
 }
 
 /// Whether zone statistics leave the node out (spec/node-lifecycle.md 3.8).
-pub(super) fn is_excluded(node: &Node, rules: &Rules) -> bool {
+pub(super) fn is_excluded(node: &Node, rules: &ControllerRules) -> bool {
     (rules.excludes_labelled && node.labels.contains_key("node.kubernetes.io/exclude-disruption"))
         || (rules.excludes_master_names && is_master_name(&node.name))
 }

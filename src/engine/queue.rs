@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     /// By time; among equals by arrival. Upstream's heap leaves the order of equals open.
-    waiting: BTreeMap<(Timestamp, u64), Entry>,
+    waiting: BTreeMap<(Timestamp, u64), QueueEntry>,
     places: BTreeMap<NodeName, (Timestamp, u64)>,
     known: BTreeSet<NodeName>,
     arrivals: u64,
@@ -24,7 +24,7 @@ pub struct Queue {
 
 /// A node that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct QueueEntry {
     pub node: NodeName,
     pub uid: Uid,
     pub added: Timestamp,
@@ -44,7 +44,7 @@ impl Queue {
         if !self.known.insert(node.clone()) {
             return false;
         }
-        self.push(Entry { node: node.clone(), uid: uid.clone(), added: now }, now);
+        self.push(QueueEntry { node: node.clone(), uid: uid.clone(), added: now }, now);
         true
     }
 
@@ -117,7 +117,7 @@ impl Queue {
     }
 
     /// The nodes that wait, in the order in which they would be processed.
-    pub fn waiting(&self) -> impl Iterator<Item = &Entry> {
+    pub fn waiting(&self) -> impl Iterator<Item = &QueueEntry> {
         self.waiting.values()
     }
 
@@ -133,7 +133,7 @@ impl Queue {
         &mut self,
         limiter: &mut Limiter,
         now: Timestamp,
-        mut act: impl FnMut(&Entry) -> Processed,
+        mut act: impl FnMut(&QueueEntry) -> Processed,
     ) {
         while let Some((&place, head)) = self.waiting.iter().next() {
             if !limiter.try_accept(now) || now < place.0 {
@@ -152,7 +152,7 @@ impl Queue {
         }
     }
 
-    fn push(&mut self, entry: Entry, at: Timestamp) {
+    fn push(&mut self, entry: QueueEntry, at: Timestamp) {
         self.arrivals += 1;
         self.places.insert(entry.node.clone(), (at, self.arrivals));
         self.waiting.insert((at, self.arrivals), entry);

@@ -241,12 +241,12 @@ impl Settings {
     }
 
     /// The rules of behaviour that changed between releases.
-    pub fn rules(&self) -> Rules {
+    pub fn rules(&self) -> ControllerRules {
         let Controllers { node_lifecycle, taint_eviction, .. } = self.controllers.value;
-        let rules = Rules::of(self.version);
+        let rules = ControllerRules::of(self.version);
         let legacy = self.version < TAINTS_ONLY && !self.enable_taint_manager.value;
         let separate = self.version >= ServerVersion::new(1, 29);
-        Rules {
+        ControllerRules {
             profile: if legacy { Profile::Legacy } else { Profile::Taint },
             evicts_by_taint: !legacy && if separate { taint_eviction } else { node_lifecycle },
             ..rules
@@ -276,7 +276,7 @@ impl<T> Setting<T> {
 
 /// What the controllers do differently from release to release (spec/node-lifecycle.md, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct ControllerRules {
     pub profile: Profile,
     /// Whether NoExecute taints evict pods at all.
     pub evicts_by_taint: bool,
@@ -298,7 +298,7 @@ pub struct Rules {
     pub taint_eviction_source: &'static str,
 }
 
-impl Rules {
+impl ControllerRules {
     pub fn of(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {

@@ -4,16 +4,16 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Engine, Footing, PASS_TAKES,
+    Confidence, Engine, PASS_TAKES,
     audit::Audit,
-    effect::Level,
-    eviction::{Evictor, Manner},
-    health::Record,
+    effect::Severity,
+    eviction::{Evictor, TimerSource},
+    health::NodeHealth,
     legacy::Legacy,
-    outbox::Matter,
+    outbox::EffectSubject,
     settings::Profile,
     taints::{self, NOT_READY, UNREACHABLE},
-    why::{Known, Why},
+    why::{Certainty, Why},
     zone::{Census, Zone, ZoneState},
 };
 use crate::{
@@ -70,15 +70,15 @@ impl Shadow {
     }
 
     /// Whether somebody leads. Where the Lease is not to be had, somebody is taken to.
-    pub fn footing(&self, now: Timestamp) -> Footing {
-        let Some(leader) = &self.leader else { return Footing::Firm };
-        let Some(renewed) = leader.renewed else { return Footing::Firm };
+    pub fn footing(&self, now: Timestamp) -> Confidence {
+        let Some(leader) = &self.leader else { return Confidence::Firm };
+        let Some(renewed) = leader.renewed else { return Confidence::Firm };
         let renewed = renewed - self.ahead;
         let ends = renewed.max(self.seen_since) + leader.duration.unwrap_or(LEASE_DURATION);
         if leader.holder.is_empty() || now > ends {
-            Footing::NoController { since: renewed }
+            Confidence::NoController { since: renewed }
         } else {
-            Footing::Firm
+            Confidence::Firm
         }
     }
 
@@ -121,7 +121,7 @@ impl Engine {
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
         let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
         for node in cluster.nodes().iter() {
-            let mut record = Record::estimated(node, cluster.lease(&node.name), ahead, now);
+            let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), ahead, now);
             if let Some(began) = began.filter(|began| *began > record.probe) {
                 record.begin_anew(began.min(now));
             }
@@ -161,7 +161,7 @@ impl Engine {
                 self.out.doubt(doubt, now);
                 record.adopt(new, now);
             }
-            self.out.settle(&Matter::Unknown(new.name.clone()));
+            self.out.settle(&EffectSubject::Unknown(new.name.clone()));
             self.follow_pass(now);
         }
         // A swap of one for the other is not rate-limited.
@@ -169,7 +169,7 @@ impl Engine {
         match (tainted(old), tainted(new)) {
             (false, true) => self.observe_taint(cluster, new, now),
             (true, false) => {
-                self.out.settle(&Matter::Taints(new.name.clone(), TaintEffect::NoExecute));
+                self.out.settle(&EffectSubject::Taints(new.name.clone(), TaintEffect::NoExecute));
                 self.follow_pass(now);
             }
             (true, true) | (false, false) => {}
@@ -190,7 +190,7 @@ impl Engine {
         let key = node.zone();
         self.observe_turn(cluster, &node.name, &key, now);
         let Some(shadow) = &mut self.shadow else { return };
-        self.out.settle(&Matter::Taints(node.name.clone(), TaintEffect::NoExecute));
+        self.out.settle(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
         let Some(zone) = self.zones.get_mut(&key) else { return };
         let doubt = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
         self.out.doubt(doubt, now);
@@ -241,7 +241,7 @@ impl Engine {
             return;
         };
         match self.rules.profile {
-            Profile::Taint => self.out.settle(&Matter::Taints(node.clone(), TaintEffect::NoExecute)),
+            Profile::Taint => self.out.settle(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute)),
             Profile::Legacy => self.take_round_back(cluster, node),
         }
         if let Some(zone) = self.zones.get_mut(&expected.zone) {
@@ -275,7 +275,7 @@ impl Engine {
         let began = leader_began(Some(lease), shadow.ahead).unwrap_or(now).min(now);
         let text =
             format!("{} leads now: it begins anew, every node gets a fresh grace period", lease.holder);
-        self.out.notice(Level::Warning, text, Why::default(), now);
+        self.out.notice(Severity::Warning, text, Why::default(), now);
         self.begin_anew(cluster, began, now);
     }
 
@@ -294,12 +294,12 @@ impl Engine {
         }
         self.registered.clear();
         self.roll_changed = true;
-        self.evictor = Evictor::new(Manner::Shadow { ahead, began: Some(began) });
+        self.evictor = Evictor::new(TimerSource::Shadow { ahead, began: Some(began) });
         self.legacy = Legacy::default();
         for node in cluster.nodes().iter() {
             self.legacy.register(&node.name);
         }
-        self.begin_collecting(cluster, began, Known::Estimated, now);
+        self.begin_collecting(cluster, began, Certainty::Estimated, now);
         self.evictor.take_all(cluster, &self.rules, &mut self.out, now);
         self.next_pass = now;
     }
@@ -308,19 +308,21 @@ impl Engine {
     pub(super) fn look_for_controller(&mut self, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let footing = shadow.footing(now);
-        let abandoned = matches!(footing, Footing::NoController { .. });
+        let abandoned = matches!(footing, Confidence::NoController { .. });
         if abandoned == std::mem::replace(&mut shadow.abandoned, abandoned) {
             return;
         }
         let (level, text) = match footing {
-            Footing::NoController { since } => {
+            Confidence::NoController { since } => {
                 let ago = now.since(since);
                 (
-                    Level::Warning,
+                    Severity::Warning,
                     format!("no controller manager has renewed its lease for {ago}: nothing will happen"),
                 )
             }
-            Footing::Firm | Footing::Blind { .. } => (Level::Info, "a controller manager leads again".into()),
+            Confidence::Firm | Confidence::Blind { .. } => {
+                (Severity::Info, "a controller manager leads again".into())
+            }
         };
         self.out.notice(level, text, Why::default(), now);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     legacy::EvictionStatus,
-    why::{Known, Sign, Why},
+    why::{Certainty, HeartbeatSource, Why},
     zone::ZoneState,
 };
 use crate::{
@@ -19,21 +19,21 @@ pub struct Deadline {
 
 /// What the controller believes of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NodeHealth {
+pub struct NodeView {
     /// When the last sign of life was noticed: upstream's probeTimestamp.
     pub probe: Timestamp,
-    pub sign: Sign,
-    pub known: Known,
+    pub sign: HeartbeatSource,
+    pub known: Certainty,
     /// The grace period in force: startup grace where the node has no Ready condition.
     pub grace: Span,
     pub zone: ZoneKey,
     /// Where the node stands on its way to the NoExecute taint, or in legacy mode to losing its pods.
-    pub stage: Stage,
+    pub stage: NodeStage,
     /// How far its eviction has come, in legacy mode.
     pub eviction: Option<EvictionStatus>,
 }
 
-impl NodeHealth {
+impl NodeView {
     /// From when a pass finds the node silent; it does so at the first one *after* this.
     pub fn expires(&self) -> Timestamp {
         self.probe + self.grace
@@ -42,7 +42,7 @@ impl NodeHealth {
 
 /// Where a node stands on its way to the NoExecute taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum NodeStage {
     /// Nothing is due.
     Well,
     /// Not ready, and waiting in its zone's queue for the taint (in legacy mode for the deletion of its pods).
@@ -101,7 +101,7 @@ impl PendingEviction {
 pub enum Due {
     At {
         at: Timestamp,
-        known: Known,
+        known: Certainty,
     },
     /// Its tolerations have no limit, or legacy mode spares it.
     Never,

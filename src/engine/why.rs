@@ -55,7 +55,7 @@ pub enum Cause {
     /// The node object is gone.
     NodeRemoved,
     /// The last sign of life that was noticed.
-    LastSeen { sign: Sign, at: Timestamp },
+    LastSeen { sign: HeartbeatSource, at: Timestamp },
     /// The grace period that a silent node gets.
     Grace { flag: &'static str, span: Span },
     /// The controller finds the grace period over and the node's conditions become Unknown.
@@ -77,7 +77,7 @@ pub enum Cause {
     /// Every zone is fully disrupted: the controller trusts itself less than the nodes.
     AllZonesDown,
     /// The NoExecute taint on the node, and how its beginning is known.
-    Tainted { key: Name, since: Timestamp, known: Known },
+    Tainted { key: Name, since: Timestamp, known: Certainty },
     /// No toleration of the pod tolerates this taint.
     NotTolerated { taint: Name },
     /// The toleration that gives the shortest time.
@@ -101,7 +101,7 @@ pub enum Cause {
     /// The pod garbage collector's next look.
     CollectorPass,
     /// The pod is bound to a node that has been missing for as long as orphans are given.
-    Orphaned { node: Name, known: Known },
+    Orphaned { node: Name, known: Certainty },
     /// Its node is not ready and marked as out of service.
     OutOfService,
     /// It was deleted before it was ever bound to a node.
@@ -112,7 +112,7 @@ pub enum Cause {
 
 /// What showed that a node lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum HeartbeatSource {
     /// Its Lease was renewed.
     Lease,
     /// It posted its status.
@@ -125,7 +125,7 @@ pub enum Sign {
 
 /// How well a time is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Known {
+pub enum Certainty {
     /// It was seen as it happened, or decided here.
     #[default]
     Seen,
@@ -143,10 +143,10 @@ impl fmt::Display for Cause {
             Self::NodeRemoved => write!(f, "node object removed"),
             Self::LastSeen { sign, at } => {
                 let what = match sign {
-                    Sign::Lease => "lease renewed",
-                    Sign::Status => "status posted",
-                    Sign::Created => "created",
-                    Sign::Begun => "watched since",
+                    HeartbeatSource::Lease => "lease renewed",
+                    HeartbeatSource::Status => "status posted",
+                    HeartbeatSource::Created => "created",
+                    HeartbeatSource::Begun => "watched since",
                 };
                 write!(f, "{what} {}", at.utc().format("%H:%M:%S"))
             }
@@ -162,9 +162,9 @@ impl fmt::Display for Cause {
             Self::AllZonesDown => write!(f, "all zones fully disrupted: evictions stopped"),
             Self::Tainted { key, since, known } => {
                 let about = match known {
-                    Known::Seen => "since",
-                    Known::Estimated => "since about",
-                    Known::AtLatest => "since before",
+                    Certainty::Seen => "since",
+                    Certainty::Estimated => "since about",
+                    Certainty::AtLatest => "since before",
                 };
                 write!(f, "{key}:NoExecute {about} {}", since.utc().format("%H:%M:%S"))
             }
@@ -180,7 +180,7 @@ impl fmt::Display for Cause {
             Self::OfDaemonSet => write!(f, "a DaemonSet's pods are spared"),
             Self::CollectorPass => write!(f, "pod garbage collector's pass"),
             Self::Orphaned { node, known } => {
-                let about = if *known == Known::Seen { "" } else { "about " };
+                let about = if *known == Certainty::Seen { "" } else { "about " };
                 write!(f, "node {node} missing for {about}40s or more")
             }
             Self::OutOfService => write!(f, "its node is not ready and out of service"),

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{cluster::Selector, conduct::Guards};
+use crate::{cluster::Selector, operation::Guards};
 
 /// Why there are no guard rails to go by. Nothing is written then: nobody knows what is forbidden.
 #[derive(Debug, thiserror::Error)]

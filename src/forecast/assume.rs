@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Run, carry_out::change_node};
 use crate::{
-    cluster::{Change, Condition, ConditionStatus, Event, NodeName, READY},
+    cluster::{Change, Condition, ConditionStatus, NodeName, ObjectEvent, READY},
     time::Timestamp,
 };
 
@@ -21,12 +21,12 @@ pub struct Assumptions {
 pub struct Incident {
     pub at: Timestamp,
     pub node: NodeName,
-    pub what: Happens,
+    pub what: IncidentKind,
 }
 
 /// What is assumed to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Happens {
+pub enum IncidentKind {
     /// The kubelet gives its last sign of life then. Where it is another moment of its ten seconds that it dies in,
     /// all that follows is so much sooner.
     Fails,
@@ -39,12 +39,12 @@ pub enum Happens {
 impl Assumptions {
     /// These nodes give their last sign of life at `at`.
     pub fn failing(nodes: impl IntoIterator<Item = NodeName>, at: Timestamp) -> Self {
-        let fails = |node| Incident { at, node, what: Happens::Fails };
+        let fails = |node| Incident { at, node, what: IncidentKind::Fails };
         Self { incidents: nodes.into_iter().map(fails).collect() }
     }
 }
 
-impl fmt::Display for Happens {
+impl fmt::Display for IncidentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Fails => "last sign of life",
@@ -60,8 +60,8 @@ impl Run {
         let Incident { node, what, .. } = incident;
         let now = self.now;
         match what {
-            Happens::Fails => self.engine.assume_life(node, false, now),
-            Happens::Recovers => {
+            IncidentKind::Fails => self.engine.assume_life(node, false, now),
+            IncidentKind::Recovers => {
                 self.engine.assume_life(node, true, now);
                 change_node(&mut self.cluster, node, &mut self.applied, |node| {
                     node.conditions =
@@ -69,9 +69,9 @@ impl Run {
                 });
                 self.end_terminating(node);
             }
-            Happens::Removed => {
-                self.cluster.apply(Change::Node(Event::Deleted(node.clone())), &mut self.applied);
-                self.cluster.apply(Change::Lease(Event::Deleted(node.clone())), &mut self.applied);
+            IncidentKind::Removed => {
+                self.cluster.apply(Change::Node(ObjectEvent::Deleted(node.clone())), &mut self.applied);
+                self.cluster.apply(Change::Lease(ObjectEvent::Deleted(node.clone())), &mut self.applied);
             }
         }
         self.hand_over();
@@ -86,7 +86,7 @@ impl Run {
             .map(|pod| pod.key.clone())
             .collect();
         for pod in ended {
-            self.cluster.apply(Change::Pod(Event::Deleted(pod)), &mut self.applied);
+            self.cluster.apply(Change::Pod(ObjectEvent::Deleted(pod)), &mut self.applied);
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{
-        Applied, Change, Cluster, ConditionStatus, Event, Key, Node, NodeName, Phase, Pod, PodReady, Taint,
-        Termination, Version,
+        Applied, Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady,
+        Taint, Termination, Version,
     },
     engine::{Deletion, NODE_LOST, Write, rewritten},
     time::{Span, Timestamp},
@@ -60,7 +60,7 @@ pub(super) fn change_node(
     let mut node = (**node).clone();
     change(&mut node);
     node.version = Version(node.version.0 + 1);
-    cluster.apply(Change::Node(Event::Applied(node)), applied);
+    cluster.apply(Change::Node(ObjectEvent::Applied(node)), applied);
 }
 
 fn change_pod(cluster: &mut Cluster, key: &Key, applied: &mut Vec<Applied>, change: impl FnOnce(&mut Pod)) {
@@ -68,7 +68,7 @@ fn change_pod(cluster: &mut Cluster, key: &Key, applied: &mut Vec<Applied>, chan
     let mut pod = (**pod).clone();
     change(&mut pod);
     pod.version = Version(pod.version.0 + 1);
-    cluster.apply(Change::Pod(Event::Applied(pod)), applied);
+    cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), applied);
 }
 
 /// A pod is marked as its deletion asks for. With a grace period, or a finalizer, it becomes Terminating and stays: the
@@ -96,7 +96,7 @@ fn delete_pod(
         });
     }
     if !stays {
-        cluster.apply(Change::Pod(Event::Deleted(key.clone())), applied);
+        cluster.apply(Change::Pod(ObjectEvent::Deleted(key.clone())), applied);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Forecast, Step, What};
+use super::{Forecast, ForecastKind, ForecastStep};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
@@ -10,7 +10,7 @@ impl Forecast {
     /// are failing already.
     pub fn leave_out(&mut self, anyway: &Self, failing: &BTreeSet<NodeName>) {
         let comes_anyway: BTreeSet<_> = anyway.steps.iter().map(|step| (step.at, &step.what)).collect();
-        let is_told = |step: &Step| {
+        let is_told = |step: &ForecastStep| {
             failing.contains(step.what.node()) || !comes_anyway.contains(&(step.at, &step.what))
         };
         self.steps.retain(is_told);
@@ -32,7 +32,7 @@ impl Forecast {
 }
 
 /// Where in the steps each node comes, in order of time.
-pub(super) fn by_node(steps: &[Step]) -> BTreeMap<NodeName, Vec<usize>> {
+pub(super) fn by_node(steps: &[ForecastStep]) -> BTreeMap<NodeName, Vec<usize>> {
     let mut places: BTreeMap<NodeName, Vec<usize>> = BTreeMap::new();
     for (place, step) in steps.iter().enumerate() {
         places.entry(step.what.node().clone()).or_default().push(place);
@@ -40,10 +40,10 @@ pub(super) fn by_node(steps: &[Step]) -> BTreeMap<NodeName, Vec<usize>> {
     places
 }
 
-fn deleted(step: &Step) -> Option<&Key> {
+fn deleted(step: &ForecastStep) -> Option<&Key> {
     match &step.what {
-        What::Deleted { pod, .. } | What::Removed { pod, .. } => Some(pod),
-        What::Unknown { .. } | What::NoExecute { .. } => None,
+        ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. } => Some(pod),
+        ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => None,
     }
 }
 
@@ -54,9 +54,10 @@ mod tests {
 
     #[test]
     fn what_comes_anyway_is_left_out_and_each_node_is_still_found() {
-        let step = |secs, what| Step { at: Timestamp::from_secs(secs), what, why: Why::default() };
-        let unknown = |node: &str| What::Unknown { node: node.into() };
-        let of = |steps: Vec<Step>| Forecast { by_node: by_node(&steps), steps, ..Forecast::default() };
+        let step = |secs, what| ForecastStep { at: Timestamp::from_secs(secs), what, why: Why::default() };
+        let unknown = |node: &str| ForecastKind::Unknown { node: node.into() };
+        let of =
+            |steps: Vec<ForecastStep>| Forecast { by_node: by_node(&steps), steps, ..Forecast::default() };
         let mut forecast = of(vec![
             step(1, unknown("a")),
             step(2, unknown("b")),

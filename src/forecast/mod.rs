@@ -7,16 +7,16 @@ mod outlook;
 pub mod story;
 mod succession;
 
-pub use assume::{Assumptions, Happens, Incident};
+pub use assume::{Assumptions, Incident, IncidentKind};
 pub use carry_out::carry_out;
-pub use outlook::{Coming, Row, Totals};
-pub use succession::{Fate, Successor};
+pub use outlook::{ForecastRow, ForecastTotals, NodeForecast};
+pub use succession::{Successor, SuccessorState};
 
 use std::collections::BTreeMap;
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
-    engine::{Chance, Deletion, Effect, Engine, Footing, Outcome, Why, Write, ZoneView},
+    engine::{Confidence, Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
 
@@ -27,9 +27,9 @@ pub struct Forecast {
     pub made: Timestamp,
     pub until: Timestamp,
     /// In order of time. Empty where nothing can be known (see [`Engine::footing`]).
-    pub steps: Vec<Step>,
+    pub steps: Vec<ForecastStep>,
     /// What upstream itself leaves to chance, in order of time: `steps` have none of these taints.
-    pub chances: Vec<Chance>,
+    pub chances: Vec<UncertainTaints>,
     /// The zones as they are at the end; empty where nothing can be known.
     pub zones: Vec<ZoneView>,
     /// Where in `steps` each node comes, in order of time.
@@ -38,15 +38,15 @@ pub struct Forecast {
 
 /// One thing that will happen.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ForecastStep {
     pub at: Timestamp,
-    pub what: What,
+    pub what: ForecastKind,
     pub why: Why,
 }
 
 /// What will happen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum ForecastKind {
     /// The node's conditions become Unknown.
     Unknown { node: NodeName },
     /// The node gets this NoExecute taint.
@@ -57,7 +57,7 @@ pub enum What {
     Removed { pod: Key, node: NodeName },
 }
 
-impl What {
+impl ForecastKind {
     pub const fn node(&self) -> &NodeName {
         match self {
             Self::Unknown { node }
@@ -86,7 +86,7 @@ impl Forecast {
         horizon: Span,
     ) -> Self {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
-        if engine.footing(now) == Footing::Firm {
+        if engine.footing(now) == Confidence::Firm {
             let mut run = Run::new(engine, cluster, ahead, now);
             run.to(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
@@ -97,13 +97,14 @@ impl Forecast {
     }
 
     /// What will happen to a node and its pods, in order of time.
-    pub fn of_node(&self, node: &NodeName) -> impl Iterator<Item = &Step> {
+    pub fn of_node(&self, node: &NodeName) -> impl Iterator<Item = &ForecastStep> {
         self.by_node.get(node).into_iter().flatten().map(|place| &self.steps[*place])
     }
 
     /// What happens next to the node itself (Unknown, NoExecute taint); none within the horizon.
-    pub fn next_of_node(&self, node: &NodeName) -> Option<&Step> {
-        self.of_node(node).find(|step| !matches!(step.what, What::Deleted { .. } | What::Removed { .. }))
+    pub fn next_of_node(&self, node: &NodeName) -> Option<&ForecastStep> {
+        self.of_node(node)
+            .find(|step| !matches!(step.what, ForecastKind::Deleted { .. } | ForecastKind::Removed { .. }))
     }
 }
 
@@ -146,7 +147,7 @@ impl Run {
         run
     }
 
-    fn to(&mut self, until: Timestamp, assumptions: &Assumptions, steps: &mut Vec<Step>) {
+    fn to(&mut self, until: Timestamp, assumptions: &Assumptions, steps: &mut Vec<ForecastStep>) {
         let mut incidents: Vec<&Incident> = assumptions.incidents.iter().collect();
         incidents.sort_by_key(|incident| incident.at);
         let mut incidents = incidents.into_iter().peekable();
@@ -182,26 +183,26 @@ impl Run {
     }
 
     /// What an effect means to those who watch the cluster; nothing where it goes without saying.
-    fn step(&self, effect: &Effect) -> Option<Step> {
+    fn step(&self, effect: &Effect) -> Option<ForecastStep> {
         let what = match &effect.write {
-            Write::MarkUnknown { node, .. } => What::Unknown { node: node.clone() },
+            Write::MarkUnknown { node, .. } => ForecastKind::Unknown { node: node.clone() },
             Write::SwapTaints { node, add, .. } => {
                 let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
                 self.cluster.node(node)?;
-                What::NoExecute { node: node.clone(), key: taint.key.clone() }
+                ForecastKind::NoExecute { node: node.clone(), key: taint.key.clone() }
             }
             Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
-                What::Removed { pod: pod.clone(), node: node.clone() }
+                ForecastKind::Removed { pod: pod.clone(), node: node.clone() }
             }
             Write::DeletePod { pod, node, .. } => {
                 self.cluster.pod(pod).filter(|pod| pod.termination.is_none())?;
-                What::Deleted { pod: pod.clone(), node: node.clone() }
+                ForecastKind::Deleted { pod: pod.clone(), node: node.clone() }
             }
             Write::SetLabels { .. }
             | Write::MarkPodLost { .. }
             | Write::MarkPodNotReady { .. }
             | Write::RecordEvent(_) => return None,
         };
-        Some(Step { at: self.now, what, why: effect.why.clone() })
+        Some(ForecastStep { at: self.now, what, why: effect.why.clone() })
     }
 }

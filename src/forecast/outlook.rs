@@ -1,6 +1,6 @@
 //! A forecast for people: one row for what happens to one node in one second, and how much of it when.
 
-use super::{Forecast, Step, What};
+use super::{Forecast, ForecastKind, ForecastStep};
 use crate::{
     cluster::{Name, NodeName},
     engine::Why,
@@ -9,17 +9,17 @@ use crate::{
 
 /// What happens to one node within one second.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ForecastRow {
     pub at: Timestamp,
     pub node: NodeName,
-    pub coming: Coming,
+    pub coming: NodeForecast,
     /// Why the first of it happens.
     pub why: Why,
 }
 
 /// What is coming to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Coming {
+pub enum NodeForecast {
     Unknown,
     /// The NoExecute taint with this key.
     NoExecute(Name),
@@ -29,18 +29,18 @@ pub enum Coming {
 
 /// How much of each is coming.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct ForecastTotals {
     pub unknown: usize,
     pub tainted: usize,
     pub deleted: usize,
 }
 
-impl Totals {
-    pub const fn add(&mut self, what: &What) {
+impl ForecastTotals {
+    pub const fn add(&mut self, what: &ForecastKind) {
         match what {
-            What::Unknown { .. } => self.unknown += 1,
-            What::NoExecute { .. } => self.tainted += 1,
-            What::Deleted { .. } | What::Removed { .. } => self.deleted += 1,
+            ForecastKind::Unknown { .. } => self.unknown += 1,
+            ForecastKind::NoExecute { .. } => self.tainted += 1,
+            ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => self.deleted += 1,
         }
     }
 
@@ -51,19 +51,19 @@ impl Totals {
 
 impl Forecast {
     /// What is still to come.
-    pub fn after(&self, now: Timestamp) -> &[Step] {
+    pub fn after(&self, now: Timestamp) -> &[ForecastStep] {
         &self.steps[self.steps.partition_point(|step| step.at <= now)..]
     }
 
-    pub fn totals(&self, now: Timestamp) -> Totals {
-        let mut totals = Totals::default();
+    pub fn totals(&self, now: Timestamp) -> ForecastTotals {
+        let mut totals = ForecastTotals::default();
         self.after(now).iter().for_each(|step| totals.add(&step.what));
         totals
     }
 
     /// What is still to come, in order of time; deletions on one node within one second are one row.
-    pub fn rows(&self, now: Timestamp) -> Vec<Row> {
-        let mut rows: Vec<Row> = Vec::new();
+    pub fn rows(&self, now: Timestamp) -> Vec<ForecastRow> {
+        let mut rows: Vec<ForecastRow> = Vec::new();
         // Where the rows of the present second begin.
         let mut second = 0;
         for step in self.after(now) {
@@ -71,28 +71,34 @@ impl Forecast {
                 second = rows.len();
             }
             let coming = match &step.what {
-                What::Unknown { .. } => Coming::Unknown,
-                What::NoExecute { key, .. } => Coming::NoExecute(key.clone()),
-                What::Deleted { node, .. } | What::Removed { node, .. } => {
-                    let same =
-                        |row: &&mut Row| row.node == *node && matches!(row.coming, Coming::Deletions(_));
+                ForecastKind::Unknown { .. } => NodeForecast::Unknown,
+                ForecastKind::NoExecute { key, .. } => NodeForecast::NoExecute(key.clone()),
+                ForecastKind::Deleted { node, .. } | ForecastKind::Removed { node, .. } => {
+                    let same = |row: &&mut ForecastRow| {
+                        row.node == *node && matches!(row.coming, NodeForecast::Deletions(_))
+                    };
                     if let Some(row) = rows[second..].iter_mut().find(same) {
-                        if let Coming::Deletions(pods) = &mut row.coming {
+                        if let NodeForecast::Deletions(pods) = &mut row.coming {
                             *pods += 1;
                         }
                         continue;
                     }
-                    Coming::Deletions(1)
+                    NodeForecast::Deletions(1)
                 }
             };
-            rows.push(Row { at: step.at, node: step.what.node().clone(), coming, why: step.why.clone() });
+            rows.push(ForecastRow {
+                at: step.at,
+                node: step.what.node().clone(),
+                coming,
+                why: step.why.clone(),
+            });
         }
         rows
     }
 
     /// How much happens in each of `cells` equal parts of the time from `now` to the forecast's end.
-    pub fn density(&self, now: Timestamp, cells: usize) -> Vec<Totals> {
-        let mut density = vec![Totals::default(); cells];
+    pub fn density(&self, now: Timestamp, cells: usize) -> Vec<ForecastTotals> {
+        let mut density = vec![ForecastTotals::default(); cells];
         let whole = self.until.since(now).as_nanos().max(1);
         for step in self.after(now) {
             let into = i128::from(step.at.since(now).as_nanos()) * cells as i128 / i128::from(whole);
@@ -117,8 +123,9 @@ mod tests {
 
     fn forecast() -> Forecast {
         let node = |name: &str| NodeName::from(name);
-        let deleted = |name: &str, on: &str| What::Deleted { pod: Key::new("d", name), node: node(on) };
-        let step = |millis, what| Step {
+        let deleted =
+            |name: &str, on: &str| ForecastKind::Deleted { pod: Key::new("d", name), node: node(on) };
+        let step = |millis, what| ForecastStep {
             at: Timestamp::EPOCH + Span::from_millis(millis),
             what,
             why: Why::default(),
@@ -126,8 +133,8 @@ mod tests {
         Forecast {
             until: Timestamp::EPOCH + Span::from_secs(10),
             steps: vec![
-                step(500, What::Unknown { node: node("a") }),
-                step(2000, What::NoExecute { node: node("a"), key: "k".into() }),
+                step(500, ForecastKind::Unknown { node: node("a") }),
+                step(2000, ForecastKind::NoExecute { node: node("a"), key: "k".into() }),
                 step(3000, deleted("p1", "a")),
                 step(3100, deleted("p2", "b")),
                 step(3900, deleted("p3", "a")),
@@ -148,10 +155,10 @@ mod tests {
         assert_eq!(
             rows,
             [
-                row("a", Coming::NoExecute("k".into())),
-                row("a", Coming::Deletions(2)),
-                row("b", Coming::Deletions(1)),
-                row("a", Coming::Deletions(1)),
+                row("a", NodeForecast::NoExecute("k".into())),
+                row("a", NodeForecast::Deletions(2)),
+                row("b", NodeForecast::Deletions(1)),
+                row("a", NodeForecast::Deletions(1)),
             ]
         );
     }
@@ -162,7 +169,10 @@ mod tests {
         let deleted: Vec<usize> = density.iter().map(|totals| totals.deleted).collect();
         assert_eq!(deleted, [0, 3, 1, 0, 0]);
         assert_eq!((density[0].unknown, density[1].tainted), (1, 1));
-        assert_eq!(forecast().totals(Timestamp::EPOCH), Totals { unknown: 1, tainted: 1, deleted: 4 });
+        assert_eq!(
+            forecast().totals(Timestamp::EPOCH),
+            ForecastTotals { unknown: 1, tainted: 1, deleted: 4 }
+        );
         assert_eq!(forecast().density(Timestamp::EPOCH, 0), []);
     }
 }

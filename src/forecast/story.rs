@@ -1,25 +1,25 @@
 //! The story of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
 //! not come and why, each with its time.
 
-use super::{Forecast, What, is_silent};
+use super::{Forecast, ForecastKind, is_silent};
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, TaintOwner,
         WorkloadKind,
     },
     engine::{
-        Cause, Due, Engine, EvictionStatus, Footing, Known, NodeHealth, Sign, Stage, UNREACHABLE, Why,
-        ZoneState, ZoneView,
+        Cause, Certainty, Confidence, Due, Engine, EvictionStatus, HeartbeatSource, NodeStage, NodeView,
+        UNREACHABLE, Why, ZoneState, ZoneView,
     },
     time::{Span, Timestamp},
 };
 
 /// One link of a story.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Link {
+pub struct Step {
     /// When it was, is or will be; none where it has no time.
     pub at: Option<Timestamp>,
-    pub tense: Tense,
+    pub tense: StepTime,
     /// Whether the time is an estimate, or hangs on chance.
     pub estimated: bool,
     pub topic: Topic,
@@ -29,7 +29,7 @@ pub struct Link {
 
 /// Whether something has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tense {
+pub enum StepTime {
     /// It has happened.
     Past,
     /// It is so now.
@@ -64,7 +64,7 @@ pub enum Topic {
     Termination,
 }
 
-impl Tense {
+impl StepTime {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Past => "past",
@@ -95,7 +95,7 @@ impl Topic {
 
 /// What stories are told from.
 #[derive(Clone, Copy, Debug)]
-pub struct Teller<'a> {
+pub struct Explainer<'a> {
     pub engine: &'a Engine,
     pub cluster: &'a Cluster,
     /// The newest forecast; without one, only what is due already is ahead.
@@ -105,16 +105,16 @@ pub struct Teller<'a> {
     pub now: Timestamp,
 }
 
-impl Teller<'_> {
+impl Explainer<'_> {
     /// The story of a node: last sign of life, grace, Unknown, NoSchedule, queue, NoExecute, evictions.
-    pub fn node(&self, node: &Node) -> Vec<Link> {
+    pub fn node(&self, node: &Node) -> Vec<Step> {
         let mut story = self.until_tainted(node);
         self.tell_evictions(node, &mut story);
         story
     }
 
     /// The story of a pod: that of its node, then its toleration and its eviction.
-    pub fn pod(&self, pod: &Pod) -> Vec<Link> {
+    pub fn pod(&self, pod: &Pod) -> Vec<Step> {
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
         let mut story = node.map_or_else(Vec::new, |node| self.until_tainted(node));
         if let Some(termination) = &pod.termination {
@@ -133,8 +133,8 @@ impl Teller<'_> {
                 let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
                 text += &format!("; held by {}", names.join(", "));
             }
-            let tense = if over { Tense::Holds } else { Tense::Ahead };
-            story.push(Link::new(tense, Topic::Termination, text).at(termination.deadline - self.ahead));
+            let tense = if over { StepTime::Holds } else { StepTime::Ahead };
+            story.push(Step::new(tense, Topic::Termination, text).at(termination.deadline - self.ahead));
             return story;
         }
         let Some(node) = node else {
@@ -142,18 +142,18 @@ impl Teller<'_> {
                 None => "not bound to a node: nothing evicts it".to_owned(),
                 Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
             };
-            story.push(Link::new(Tense::Not, Topic::Eviction, text));
+            story.push(Step::new(StepTime::Not, Topic::Eviction, text));
             return story;
         };
         self.tell_eviction(pod, node, &mut story);
         story
     }
 
-    fn until_tainted(&self, node: &Node) -> Vec<Link> {
+    fn until_tainted(&self, node: &Node) -> Vec<Step> {
         let mut story = Vec::new();
         self.tell_footing(&mut story);
         let Some(health) = self.engine.health(node) else {
-            story.push(Link::new(Tense::Ahead, Topic::Sign, "not seen by a monitor pass yet".into()));
+            story.push(Step::new(StepTime::Ahead, Topic::Sign, "not seen by a monitor pass yet".into()));
             return story;
         };
         self.tell_life(node, &health, &mut story);
@@ -167,36 +167,38 @@ impl Teller<'_> {
         story
     }
 
-    fn tell_footing(&self, story: &mut Vec<Link>) {
+    fn tell_footing(&self, story: &mut Vec<Step>) {
         let (since, text) = match self.engine.footing(self.now) {
-            Footing::Firm => return,
-            Footing::Blind { since } => {
+            Confidence::Firm => return,
+            Confidence::Blind { since } => {
                 (since, "nodes and leases are not seen: what has happened since is not known")
             }
-            Footing::NoController { since } => {
+            Confidence::NoController { since } => {
                 (since, "no controller manager renews its Lease: nothing happens until one does")
             }
         };
-        story.push(Link::new(Tense::Not, Topic::Footing, text.into()).at(since));
+        story.push(Step::new(StepTime::Not, Topic::Footing, text.into()).at(since));
     }
 
     fn is_firm(&self) -> bool {
-        self.engine.footing(self.now) == Footing::Firm
+        self.engine.footing(self.now) == Confidence::Firm
     }
 
     fn is_silent(&self, node: &Node) -> bool {
         is_silent(self.engine, self.cluster, node, self.ahead, self.now)
     }
 
-    fn tell_life(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+    fn tell_life(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
         let seen = match health.sign {
-            Sign::Lease => "last sign of life: its Lease was renewed",
-            Sign::Status => "last sign of life: its kubelet posted its status",
-            Sign::Created => "no sign of life yet: the node was created",
-            Sign::Begun => "no sign of life since the controller began or came back from full disruption",
+            HeartbeatSource::Lease => "last sign of life: its Lease was renewed",
+            HeartbeatSource::Status => "last sign of life: its kubelet posted its status",
+            HeartbeatSource::Created => "no sign of life yet: the node was created",
+            HeartbeatSource::Begun => {
+                "no sign of life since the controller began or came back from full disruption"
+            }
         };
-        let estimated = health.known != Known::Seen;
-        story.push(Link::new(Tense::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
+        let estimated = health.known != Certainty::Seen;
+        story.push(Step::new(StepTime::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
         let (grace, expires) = (health.grace, health.expires());
         let is_unknown = node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown);
@@ -205,20 +207,20 @@ impl Teller<'_> {
             return;
         }
         let link = if self.is_silent(node) {
-            let tense = if expires < self.now { Tense::Past } else { Tense::Ahead };
-            let over = if tense == Tense::Past { "is over" } else { "ends" };
-            Link::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
+            let tense = if expires < self.now { StepTime::Past } else { StepTime::Ahead };
+            let over = if tense == StepTime::Past { "is over" } else { "ends" };
+            Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
         } else {
             let text = format!("{flag} {grace} does not run out while it renews its Lease");
-            Link::new(Tense::Not, Topic::Grace, text)
+            Step::new(StepTime::Not, Topic::Grace, text)
         };
         story.push(link.at(expires).estimated(estimated));
     }
 
-    fn tell_ready(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+    fn tell_ready(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
         let Some(ready) = node.ready() else {
-            story.push(Link::new(
-                Tense::Holds,
+            story.push(Step::new(
+                StepTime::Holds,
                 Topic::Ready,
                 "its kubelet has never posted its status".into(),
             ));
@@ -238,43 +240,43 @@ impl Teller<'_> {
                 )
             }
         };
-        let tense = if ready.status == ConditionStatus::True { Tense::Holds } else { Tense::Past };
-        story.push(Link { at: since, ..Link::new(tense, Topic::Ready, text) });
+        let tense = if ready.status == ConditionStatus::True { StepTime::Holds } else { StepTime::Past };
+        story.push(Step { at: since, ..Step::new(tense, Topic::Ready, text) });
         if ready.status != ConditionStatus::Unknown {
             self.foretell_unknown(node, health, story);
         }
     }
 
-    fn foretell_unknown(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+    fn foretell_unknown(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
         if !self.is_silent(node) || !self.is_firm() {
             return;
         }
-        let foreseen = self.steps(node).find(|step| matches!(step.what, What::Unknown { .. }));
+        let foreseen = self.steps(node).find(|step| matches!(step.what, ForecastKind::Unknown { .. }));
         let at = foreseen.map_or(health.expires(), |step| step.at);
         let text = "the first monitor pass after that sets its conditions to Unknown";
-        let link = Link::new(Tense::Ahead, Topic::Ready, text.into());
-        story.push(link.at(at).estimated(health.known != Known::Seen));
+        let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
+        story.push(link.at(at).estimated(health.known != Certainty::Seen));
         let text = format!("{UNREACHABLE}:NoSchedule at once, no rate limits it");
-        story.push(Link::new(Tense::Ahead, Topic::NoSchedule, text).at(at));
+        story.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
     }
 
-    fn tell_no_schedule(&self, node: &Node, story: &mut Vec<Link>) {
+    fn tell_no_schedule(&self, node: &Node, story: &mut Vec<Step>) {
         let ours = |taint: &&Taint| {
             taint.effect == TaintEffect::NoSchedule && taint.key.starts_with("node.kubernetes.io/")
         };
         for taint in node.taints.iter().filter(ours) {
             let at = taint.time_added.map(|at| at - self.ahead);
             let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
-            story.push(Link { at, ..Link::new(Tense::Past, Topic::NoSchedule, text) });
+            story.push(Step { at, ..Step::new(StepTime::Past, Topic::NoSchedule, text) });
         }
     }
 
     /// Where the node waits, or will; and where its zone's rate is zero, why it waits in vain.
-    fn tell_queue(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+    fn tell_queue(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
         let concerned = match health.stage {
-            Stage::Queued | Stage::Requested => true,
-            Stage::Well => self.is_silent(node) || !node.is_ready(),
-            Stage::Tainted | Stage::Evicted => false,
+            NodeStage::Queued | NodeStage::Requested => true,
+            NodeStage::Well => self.is_silent(node) || !node.is_ready(),
+            NodeStage::Tainted | NodeStage::Evicted => false,
         };
         if !concerned || !self.is_firm() {
             return;
@@ -287,11 +289,11 @@ impl Teller<'_> {
         let (tense, at, text) = if all_down {
             let text = "every zone is fully disrupted: the controller doubts itself, takes its NoExecute taints \
                         off and evicts nobody";
-            (Tense::Not, None, text.to_owned())
+            (StepTime::Not, None, text.to_owned())
         } else if zone.rate == 0.0 {
-            (Tense::Not, None, format!("{rate}: no node's turn comes there"))
-        } else if health.stage == Stage::Well {
-            (Tense::Ahead, None, rate)
+            (StepTime::Not, None, format!("{rate}: no node's turn comes there"))
+        } else if health.stage == NodeStage::Well {
+            (StepTime::Ahead, None, rate)
         } else {
             let others = zone.queue.iter().filter(|waiting| **waiting != node.name).count();
             let company = match others {
@@ -299,49 +301,49 @@ impl Teller<'_> {
                 1 => "with 1 other, whose turn is first is chance".to_owned(),
                 others => format!("with {others} others, whose turn is first is chance"),
             };
-            (Tense::Holds, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
+            (StepTime::Holds, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
         };
-        story.push(Link { at, ..Link::new(tense, Topic::Queue, text) });
+        story.push(Step { at, ..Step::new(tense, Topic::Queue, text) });
     }
 
     /// Legacy mode knows no NoExecute taints of its own: a node's pods are deleted all at once.
-    fn tell_node_eviction(&self, node: &Node, status: EvictionStatus, story: &mut Vec<Link>) {
+    fn tell_node_eviction(&self, node: &Node, status: EvictionStatus, story: &mut Vec<Step>) {
         let timeout = self.engine.settings().pod_eviction_timeout.value;
         let (tense, text) = match status {
             EvictionStatus::Unmarked if node.is_ready() && !self.is_silent(node) => return,
             EvictionStatus::Unmarked => (
-                Tense::Ahead,
+                StepTime::Ahead,
                 format!("marked toBeEvicted once it was not ready for pod-eviction-timeout {timeout}"),
             ),
             EvictionStatus::ToBeEvicted => {
-                (Tense::Holds, "marked toBeEvicted: all its pods are deleted when its turn comes".into())
+                (StepTime::Holds, "marked toBeEvicted: all its pods are deleted when its turn comes".into())
             }
             EvictionStatus::Evicted => {
-                (Tense::Past, "marked evicted: its pods were deleted, and later ones are at once".into())
+                (StepTime::Past, "marked evicted: its pods were deleted, and later ones are at once".into())
             }
         };
-        story.push(Link::new(tense, Topic::NodeEviction, text));
+        story.push(Step::new(tense, Topic::NodeEviction, text));
     }
 
-    fn tell_no_execute(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
+    fn tell_no_execute(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
         for taint in node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute) {
             let at = taint.time_added.map(|at| at - self.ahead);
             let owner = TaintOwner::of(taint);
             let by = owner.map_or_else(|| "by somebody".to_owned(), |owner| format!("by {}", owner.name));
             let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
-            story.push(Link { at, ..Link::new(Tense::Past, Topic::NoExecute, text) });
+            story.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });
         }
         self.tell_chance(node, story);
-        let foreseen = self.steps(node).find(|step| matches!(step.what, What::NoExecute { .. }));
+        let foreseen = self.steps(node).find(|step| matches!(step.what, ForecastKind::NoExecute { .. }));
         let Some(step) = foreseen else { return self.tell_no_taint(node, health, story) };
-        let What::NoExecute { key, .. } = &step.what else { return };
-        let estimated = health.known != Known::Seen || is_by_chance(&step.why, self.engine, self.now);
+        let ForecastKind::NoExecute { key, .. } = &step.what else { return };
+        let estimated = health.known != Certainty::Seen || is_by_chance(&step.why, self.engine, self.now);
         let text = format!("{key}:NoExecute");
-        story.push(Link::new(Tense::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
+        story.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
     }
 
     /// Since 1.34 the taint may come in the very pass that finds the zone disrupted.
-    fn tell_chance(&self, node: &Node, story: &mut Vec<Link>) {
+    fn tell_chance(&self, node: &Node, story: &mut Vec<Step>) {
         let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.chances);
         for chance in chances.filter(|chance| chance.at > self.now && chance.among.contains(&node.name)) {
             let (most, among) = (chance.at_most, chance.among.len());
@@ -349,40 +351,43 @@ impl Teller<'_> {
                 "it may get its NoExecute taint in the pass that finds its zone disrupted: up to {most} of {among} waiting \
                  nodes do, by chance"
             );
-            story.push(Link::new(Tense::Ahead, Topic::NoExecute, text).at(chance.at).estimated(true));
+            story.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(chance.at).estimated(true));
         }
     }
 
     /// A node that is on its way to the taint, and does not get it while the forecast lasts.
-    fn tell_no_taint(&self, node: &Node, health: &NodeHealth, story: &mut Vec<Link>) {
-        let on_its_way = matches!(health.stage, Stage::Queued | Stage::Requested);
-        let told = story.iter().any(|link| link.topic == Topic::Queue && link.tense == Tense::Not);
+    fn tell_no_taint(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
+        let on_its_way = matches!(health.stage, NodeStage::Queued | NodeStage::Requested);
+        let told = story.iter().any(|link| link.topic == Topic::Queue && link.tense == StepTime::Not);
         let Some(forecast) = self.forecast.filter(|_| on_its_way && !told && self.is_firm()) else { return };
         if node.taints.iter().all(|taint| taint.effect != TaintEffect::NoExecute) {
             let text = "no NoExecute taint before then".to_owned();
-            story.push(Link::new(Tense::Not, Topic::NoExecute, text).at(forecast.until));
+            story.push(Step::new(StepTime::Not, Topic::NoExecute, text).at(forecast.until));
         }
     }
 
     /// What becomes of the node's pods, summed up.
-    fn tell_evictions(&self, node: &Node, story: &mut Vec<Link>) {
+    fn tell_evictions(&self, node: &Node, story: &mut Vec<Step>) {
         let pending = self.engine.evictions_on(self.cluster, node);
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
         let mut stay = 0;
         for eviction in &pending {
             match eviction.due {
-                Due::At { at, known } => due.push((at, known != Known::Seen)),
+                Due::At { at, known } => due.push((at, known != Certainty::Seen)),
                 Due::Never => stay += 1,
             }
         }
         let known: Vec<&Key> = pending.iter().map(|eviction| &eviction.pod).collect();
         due.extend(self.steps(node).filter_map(|step| match &step.what {
-            What::Deleted { pod, .. } | What::Removed { pod, .. } if !known.contains(&pod) => {
+            ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. }
+                if !known.contains(&pod) =>
+            {
                 Some((step.at, true))
             }
-            What::Deleted { .. } | What::Removed { .. } | What::Unknown { .. } | What::NoExecute { .. } => {
-                None
-            }
+            ForecastKind::Deleted { .. }
+            | ForecastKind::Removed { .. }
+            | ForecastKind::Unknown { .. }
+            | ForecastKind::NoExecute { .. } => None,
         }));
         due.sort_unstable();
         if let (Some(first), Some(last)) = (due.first(), due.last()) {
@@ -390,33 +395,36 @@ impl Teller<'_> {
                 1 => "1 pod is evicted".to_owned(),
                 pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
             };
-            story.push(Link::new(Tense::Ahead, Topic::Eviction, text).at(first.0).estimated(first.1));
+            story.push(Step::new(StepTime::Ahead, Topic::Eviction, text).at(first.0).estimated(first.1));
         }
         if stay > 0 {
             let text = format!("{} for ever", counted(stay, "pod tolerates this", "pods tolerate this"));
-            story.push(Link::new(Tense::Not, Topic::Eviction, text));
+            story.push(Step::new(StepTime::Not, Topic::Eviction, text));
         }
         let terminating = self.cluster.load(&node.name).terminating;
         if terminating > 0 {
             let text = format!("{} being deleted", counted(terminating, "pod is", "pods are"));
-            story.push(Link::new(Tense::Holds, Topic::Termination, text));
+            story.push(Step::new(StepTime::Holds, Topic::Termination, text));
         }
     }
 
-    fn tell_eviction(&self, pod: &Pod, node: &Node, story: &mut Vec<Link>) {
+    fn tell_eviction(&self, pod: &Pod, node: &Node, story: &mut Vec<Step>) {
         let foreseen = self.steps(node).find(|step| match &step.what {
-            What::Deleted { pod: deleted, .. } | What::Removed { pod: deleted, .. } => *deleted == pod.key,
-            What::Unknown { .. } | What::NoExecute { .. } => false,
+            ForecastKind::Deleted { pod: deleted, .. } | ForecastKind::Removed { pod: deleted, .. } => {
+                *deleted == pod.key
+            }
+            ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => false,
         });
         let pending =
             self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), foreseen) {
             (Some((Due::At { at, known }, why)), _) => {
-                story.extend(toleration(&why).map(|text| Link::new(Tense::Holds, Topic::Toleration, text)));
+                story
+                    .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
                 let overdue = at <= self.now;
                 let text = if overdue { "it should have been evicted by now" } else { "it is evicted" };
-                let link = Link::new(Tense::Ahead, Topic::Eviction, text.into());
-                story.push(link.at(at).estimated(known != Known::Seen));
+                let link = Step::new(StepTime::Ahead, Topic::Eviction, text.into());
+                story.push(link.at(at).estimated(known != Certainty::Seen));
             }
             (Some((Due::Never, _)), _) => {
                 let whose = match &pod.owner {
@@ -425,22 +433,22 @@ impl Teller<'_> {
                     }
                     Some(_) | None => "it tolerates its node's taints for ever: it stays",
                 };
-                story.push(Link::new(Tense::Not, Topic::Eviction, whose.into()));
+                story.push(Step::new(StepTime::Not, Topic::Eviction, whose.into()));
             }
             (None, Some(step)) => {
                 story.extend(
-                    toleration(&step.why).map(|text| Link::new(Tense::Ahead, Topic::Toleration, text)),
+                    toleration(&step.why).map(|text| Step::new(StepTime::Ahead, Topic::Toleration, text)),
                 );
-                let link = Link::new(Tense::Ahead, Topic::Eviction, "it is evicted".into());
+                let link = Step::new(StepTime::Ahead, Topic::Eviction, "it is evicted".into());
                 story.push(link.at(step.at).estimated(true));
             }
             (None, None) => story.push(self.not_evicted(node)),
         }
     }
 
-    fn not_evicted(&self, node: &Node) -> Link {
-        let taint_comes = self.steps(node).any(|step| matches!(step.what, What::NoExecute { .. }));
-        let link = |text: &str| Link::new(Tense::Not, Topic::Eviction, text.into());
+    fn not_evicted(&self, node: &Node) -> Step {
+        let taint_comes = self.steps(node).any(|step| matches!(step.what, ForecastKind::NoExecute { .. }));
+        let link = |text: &str| Step::new(StepTime::Not, Topic::Eviction, text.into());
         match self.forecast {
             Some(forecast) if taint_comes => {
                 link("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
@@ -450,7 +458,7 @@ impl Teller<'_> {
     }
 
     /// What is foreseen for the node from now on.
-    fn steps(&self, node: &Node) -> impl Iterator<Item = &super::Step> {
+    fn steps(&self, node: &Node) -> impl Iterator<Item = &super::ForecastStep> {
         let name: &NodeName = &node.name;
         let now = self.now;
         self.forecast
@@ -460,8 +468,8 @@ impl Teller<'_> {
     }
 }
 
-impl Link {
-    fn new(tense: Tense, topic: Topic, text: String) -> Self {
+impl Step {
+    fn new(tense: StepTime, topic: Topic, text: String) -> Self {
         Self { at: None, tense, estimated: false, topic, text }
     }
 

@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{Assumptions, Forecast, Happens, What};
+use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, Pod, Taint, TaintEffect},
-    plan::{Account, Departure, Landing, Surroundings, owner, owner::Return, rehouse},
+    plan::{Departure, Environment, Landing, RunTrace, owner, owner::Recreation, rehouse},
     time::Timestamp,
 };
 
@@ -18,12 +18,12 @@ pub struct Successor {
     pub of: Key,
     /// The node that the old one was on.
     pub from: NodeName,
-    pub fate: Fate,
+    pub fate: SuccessorState,
 }
 
 /// What becomes of a pod's place.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fate {
+pub enum SuccessorState {
     Replaced {
         at: Timestamp,
         landing: Landing,
@@ -36,7 +36,7 @@ pub enum Fate {
     Lost,
 }
 
-impl Fate {
+impl SuccessorState {
     /// A word for it, the same for ever.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -69,8 +69,9 @@ impl Fate {
 
 impl Successor {
     /// What would help, where it stays Pending.
-    pub fn help(&self, account: &Account) -> Vec<String> {
-        let is_pending = matches!(self.fate, Fate::Replaced { landing: Landing::Nowhere { .. }, .. });
+    pub fn help(&self, account: &RunTrace) -> Vec<String> {
+        let is_pending =
+            matches!(self.fate, SuccessorState::Replaced { landing: Landing::Nowhere { .. }, .. });
         let judgement = account.judgements.get(&self.of).filter(|_| is_pending);
         judgement.and_then(|judgement| Some(judgement.help.as_ref()?.words())).unwrap_or_default()
     }
@@ -84,12 +85,12 @@ impl Forecast {
     /// it was made under.
     ///
     /// A replacement on a node that fails later is not followed further.
-    pub fn succession<S: Surroundings>(
+    pub fn succession<S: Environment>(
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
         surroundings: S,
-    ) -> (Vec<Successor>, Account) {
+    ) -> (Vec<Successor>, RunTrace) {
         let departures = self.departures(assumptions, cluster, &surroundings);
         let alterations = self.alterations(assumptions, cluster);
         let (mut replaced, account) =
@@ -97,10 +98,15 @@ impl Forecast {
         let successor = |departure: &Departure| {
             let pod = &departure.pod;
             let fate = match (replaced.remove(&pod.key), owner::comes_back(cluster, pod)) {
-                (Some(new), _) => Fate::Replaced { at: new.created, landing: new.landing, ready: new.ready },
-                (None, Return::WhenGone(_)) if departure.gone.is_none() => Fate::Waits,
-                (None, Return::Never(_)) if !pod.is_finished() => Fate::Lost,
-                (None, Return::Never(_) | Return::AtOnce(_) | Return::WhenGone(_) | Return::Here) => {
+                (Some(new), _) => {
+                    SuccessorState::Replaced { at: new.created, landing: new.landing, ready: new.ready }
+                }
+                (None, Recreation::WhenGone(_)) if departure.gone.is_none() => SuccessorState::Waits,
+                (None, Recreation::Never(_)) if !pod.is_finished() => SuccessorState::Lost,
+                (
+                    None,
+                    Recreation::Never(_) | Recreation::AtOnce(_) | Recreation::WhenGone(_) | Recreation::Here,
+                ) => {
                     return None;
                 }
             };
@@ -109,7 +115,7 @@ impl Forecast {
         (departures.iter().filter_map(successor).collect(), account)
     }
 
-    fn departures<S: Surroundings>(
+    fn departures<S: Environment>(
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
@@ -119,9 +125,9 @@ impl Forecast {
         let mut places: BTreeMap<&Key, usize> = BTreeMap::new();
         for step in &self.steps {
             let (pod, removed) = match &step.what {
-                What::Deleted { pod, .. } => (pod, None),
-                What::Removed { pod, .. } => (pod, Some(step.at)),
-                What::Unknown { .. } | What::NoExecute { .. } => continue,
+                ForecastKind::Deleted { pod, .. } => (pod, None),
+                ForecastKind::Removed { pod, .. } => (pod, Some(step.at)),
+                ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => continue,
             };
             if let Some(place) = places.get(pod) {
                 let gone = &mut departures[*place].gone;
@@ -136,7 +142,7 @@ impl Forecast {
     }
 
     /// When a pod whose deletion begins is gone: when its kubelet has ended it, be that when it is back.
-    fn gone<S: Surroundings>(
+    fn gone<S: Environment>(
         &self,
         pod: &Pod,
         leaves: Timestamp,
@@ -144,13 +150,14 @@ impl Forecast {
         surroundings: &S,
     ) -> Option<Timestamp> {
         let node = pod.node.as_ref()?;
-        let silent =
-            self.of_node(node).any(|step| matches!(step.what, What::Unknown { .. }) && step.at <= leaves);
+        let silent = self
+            .of_node(node)
+            .any(|step| matches!(step.what, ForecastKind::Unknown { .. }) && step.at <= leaves);
         if !silent && let Some(takes) = surroundings.stop(pod, pod.grace).likely {
             return Some(leaves + takes);
         }
         let back = assumptions.incidents.iter().filter(|incident| {
-            incident.node == *node && incident.what == Happens::Recovers && incident.at >= leaves
+            incident.node == *node && incident.what == IncidentKind::Recovers && incident.at >= leaves
         });
         back.map(|incident| incident.at).min()
     }
@@ -158,16 +165,19 @@ impl Forecast {
     /// When nodes take no more pods: they are unreachable, or have gone.
     fn alterations(&self, assumptions: &Assumptions, cluster: &Cluster) -> Vec<(Timestamp, Arc<Node>)> {
         let silent = self.steps.iter().filter_map(|step| match &step.what {
-            What::Unknown { node } => Some((step.at, Arc::new(unreachable(cluster.node(node)?)))),
-            What::NoExecute { .. } | What::Deleted { .. } | What::Removed { .. } => None,
+            ForecastKind::Unknown { node } => Some((step.at, Arc::new(unreachable(cluster.node(node)?)))),
+            ForecastKind::NoExecute { .. } | ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => {
+                None
+            }
         });
-        let removed =
-            assumptions.incidents.iter().filter(|incident| incident.what == Happens::Removed).filter_map(
-                |incident| {
-                    let node = cluster.node(&incident.node)?;
-                    Some((incident.at, Arc::new(Node { unschedulable: true, ..(**node).clone() })))
-                },
-            );
+        let removed = assumptions
+            .incidents
+            .iter()
+            .filter(|incident| incident.what == IncidentKind::Removed)
+            .filter_map(|incident| {
+                let node = cluster.node(&incident.node)?;
+                Some((incident.at, Arc::new(Node { unschedulable: true, ..(**node).clone() })))
+            });
         silent.chain(removed).collect()
     }
 }

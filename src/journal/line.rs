@@ -4,28 +4,28 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Key, NodeName, Taint, TaintEffect, Uid},
-    conduct::{Errand, ErrandId, Outcome},
-    engine::Level,
+    engine::Severity,
+    operation::{Request, RequestId, RequestOutcome},
     plan::{
         DrainOptions, kubectl,
-        undo::{Back, NodeUndo},
+        undo::{NodeUndo, UndoStep},
     },
     time::{Span, Timestamp},
 };
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct JournalLine {
     pub at: Timestamp,
     /// The undertaking that it belongs to.
     pub plan: String,
-    pub what: What,
+    pub what: LineKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
-    Began(Box<Beginning>),
+pub enum LineKind {
+    Began(Box<OperationStart>),
     /// It was cut off, and somebody goes on with it.
     Resumed {
         by: String,
@@ -48,7 +48,7 @@ pub enum What {
         text: String,
     },
     Said {
-        level: Level,
+        level: Severity,
         subject: String,
         text: String,
     },
@@ -65,7 +65,7 @@ pub enum What {
 
 /// An undertaking as it began.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Beginning {
+pub struct OperationStart {
     pub by: String,
     pub why: String,
     pub until: Option<Timestamp>,
@@ -84,8 +84,8 @@ pub struct Beginning {
     pub overrides: Vec<String>,
 }
 
-impl What {
-    pub fn asked(errand: &Errand) -> Self {
+impl LineKind {
+    pub fn asked(errand: &Request) -> Self {
         let call = errand.task.call();
         let (method, path, body) =
             call.map(|call| (call.method.to_owned(), call.path, call.body)).unwrap_or_default();
@@ -101,12 +101,12 @@ impl What {
         }
     }
 
-    pub fn came(id: ErrandId, outcome: &Outcome) -> Self {
+    pub fn came(id: RequestId, outcome: &RequestOutcome) -> Self {
         Self::Came { id: id.0, outcome: outcome.word().into(), text: outcome.to_string() }
     }
 }
 
-impl Line {
+impl JournalLine {
     /// The line, with its end.
     pub fn to_text(&self) -> String {
         let mut value = self.what.to_value();
@@ -119,11 +119,11 @@ impl Line {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let at = Timestamp::parse(value["at"].as_str()?)?;
-        Some(Self { at, plan: text_of(&value, "plan")?, what: What::parse(&value)? })
+        Some(Self { at, plan: text_of(&value, "plan")?, what: LineKind::parse(&value)? })
     }
 }
 
-impl What {
+impl LineKind {
     fn to_value(&self) -> Value {
         match self {
             Self::Began(beginning) => beginning.to_value(),
@@ -145,7 +145,7 @@ impl What {
 
     fn parse(value: &Value) -> Option<Self> {
         Some(match value["what"].as_str()? {
-            "began" => Self::Began(Box::new(Beginning::parse(value)?)),
+            "began" => Self::Began(Box::new(OperationStart::parse(value)?)),
             "resumed" => Self::Resumed { by: text_of(value, "by")? },
             "asked" => Self::Asked {
                 id: value["id"].as_u64()?,
@@ -163,7 +163,7 @@ impl What {
                 text: text_of(value, "text")?,
             },
             "said" => Self::Said {
-                level: [Level::Info, Level::Warning, Level::Error]
+                level: [Severity::Info, Severity::Warning, Severity::Error]
                     .into_iter()
                     .find(|level| value["level"] == level_word(*level))?,
                 subject: text_of(value, "subject")?,
@@ -176,7 +176,7 @@ impl What {
     }
 }
 
-impl Beginning {
+impl OperationStart {
     fn to_value(&self) -> Value {
         let nodes: Vec<Value> =
             self.nodes.iter().map(|(name, uid)| json!({"name": name, "uid": uid})).collect();
@@ -216,11 +216,11 @@ fn text_of(value: &Value, field: &str) -> Option<String> {
     value[field].as_str().map(str::to_owned)
 }
 
-const fn level_word(level: Level) -> &'static str {
+const fn level_word(level: Severity) -> &'static str {
     match level {
-        Level::Info => "info",
-        Level::Warning => "warning",
-        Level::Error => "error",
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
     }
 }
 
@@ -258,14 +258,14 @@ fn parse_drain(value: &Value) -> Option<DrainOptions> {
 }
 
 fn undo_value(undo: &NodeUndo) -> Value {
-    let back = |back: &Back| match back {
-        Back::Uncordon => json!({"back": "uncordon"}),
-        Back::Cordon => json!({"back": "cordon"}),
-        Back::Taint { key, effect, was, left } => json!({
+    let back = |back: &UndoStep| match back {
+        UndoStep::Uncordon => json!({"back": "uncordon"}),
+        UndoStep::Cordon => json!({"back": "cordon"}),
+        UndoStep::Taint { key, effect, was, left } => json!({
             "back": "taint", "key": key, "effect": effect.as_str(),
             "was": was.as_ref().map(taint_value), "left": left.as_ref().map(taint_value),
         }),
-        Back::Label { key, was, left } => json!({"back": "label", "key": key, "was": was, "left": left}),
+        UndoStep::Label { key, was, left } => json!({"back": "label", "key": key, "was": was, "left": left}),
     };
     let backs: Vec<Value> = undo.backs.iter().map(back).collect();
     json!({"node": undo.node, "uid": undo.uid, "backs": backs})
@@ -275,15 +275,15 @@ fn parse_undo(value: &Value) -> Option<NodeUndo> {
     let back = |value: &Value| {
         let key = || value["key"].as_str().map(Into::into);
         Some(match value["back"].as_str()? {
-            "uncordon" => Back::Uncordon,
-            "cordon" => Back::Cordon,
-            "taint" => Back::Taint {
+            "uncordon" => UndoStep::Uncordon,
+            "cordon" => UndoStep::Cordon,
+            "taint" => UndoStep::Taint {
                 key: key()?,
                 effect: TaintEffect::parse(value["effect"].as_str()?),
                 was: parse_taint(&value["was"]),
                 left: parse_taint(&value["left"]),
             },
-            "label" => Back::Label {
+            "label" => UndoStep::Label {
                 key: key()?,
                 was: value["was"].as_str().map(Into::into),
                 left: value["left"].as_str().map(Into::into),
@@ -326,14 +326,14 @@ mod tests {
             parallel: 3,
             ..DrainOptions::default()
         };
-        let beginning = Beginning {
+        let beginning = OperationStart {
             by: "alice@desk".into(),
             action: "drain".into(),
             drain: Some(drain),
             nodes: vec![("n1".into(), "u1".into())],
             pods: vec![(Key::new("web", "p"), "u2".into())],
             overrides: vec!["max-nodes".into()],
-            ..Beginning::default()
+            ..OperationStart::default()
         };
         let taint =
             Taint { key: "a".into(), value: "1".into(), effect: TaintEffect::NoExecute, time_added: None };
@@ -341,12 +341,17 @@ mod tests {
             node: "n1".into(),
             uid: "u1".into(),
             backs: vec![
-                Back::Uncordon,
-                Back::Taint { key: "a".into(), effect: TaintEffect::NoExecute, was: None, left: Some(taint) },
-                Back::Label { key: "l".into(), was: Some("v".into()), left: None },
+                UndoStep::Uncordon,
+                UndoStep::Taint {
+                    key: "a".into(),
+                    effect: TaintEffect::NoExecute,
+                    was: None,
+                    left: Some(taint),
+                },
+                UndoStep::Label { key: "l".into(), was: Some("v".into()), left: None },
             ],
         };
-        let asked = What::Asked {
+        let asked = LineKind::Asked {
             id: 7,
             object: "node/n1".into(),
             task: "cordon".into(),
@@ -356,12 +361,12 @@ mod tests {
             body: json!({"a": 1}),
             undo: Some(undo),
         };
-        for what in [What::Began(Box::new(beginning)), asked] {
-            let line = Line { at: Timestamp::from_secs(1_800_000_000), plan: "p".into(), what };
+        for what in [LineKind::Began(Box::new(beginning)), asked] {
+            let line = JournalLine { at: Timestamp::from_secs(1_800_000_000), plan: "p".into(), what };
             let text = line.to_text();
             assert!(text.ends_with('\n') && text.trim_end().lines().count() == 1);
-            assert_eq!(Line::parse(text.as_bytes()), Some(line));
+            assert_eq!(JournalLine::parse(text.as_bytes()), Some(line));
         }
-        assert_eq!(Line::parse(b"{\"at\":\"2026-"), None);
+        assert_eq!(JournalLine::parse(b"{\"at\":\"2026-"), None);
     }
 }

@@ -17,8 +17,8 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub use line::{Beginning, Line, What};
-pub use unfinished::{Past, undertakings};
+pub use line::{JournalLine, LineKind, OperationStart};
+pub use unfinished::{JournaledOperation, undertakings};
 
 /// How large a file may grow before the next is begun.
 const LARGE: u64 = 8 << 20;
@@ -51,7 +51,7 @@ pub enum JournalError {
 
 /// Holds an undertaking for as long as the process lives: nobody else on this machine takes it up.
 #[derive(Debug)]
-pub struct Hold {
+pub struct OperationLockFile {
     file: File,
     path: PathBuf,
 }
@@ -87,7 +87,7 @@ impl Journal {
     ///
     /// # Errors
     /// The folder or file cannot be made or written to.
-    pub fn open(&self) -> Result<Writer, JournalError> {
+    pub fn open(&self) -> Result<JournalWriter, JournalError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -110,7 +110,7 @@ impl Journal {
                 pen = back;
             }
         });
-        Ok(Writer { lines })
+        Ok(JournalWriter { lines })
     }
 
     fn file(&self) -> io::Result<File> {
@@ -121,7 +121,7 @@ impl Journal {
     ///
     /// # Errors
     /// A file that is there cannot be read.
-    pub fn lines(&self) -> Result<Vec<Line>, JournalError> {
+    pub fn lines(&self) -> Result<Vec<JournalLine>, JournalError> {
         let mut lines = Vec::new();
         let files = (1..=KEPT).rev().map(|age| self.older(age)).chain([self.path()]);
         for path in files {
@@ -129,7 +129,7 @@ impl Journal {
                 Ok(file) => {
                     for text in BufReader::new(file).split(b'\n') {
                         let text = text.map_err(|error| JournalError::Io { path: path.clone(), error })?;
-                        lines.extend(Line::parse(&text));
+                        lines.extend(JournalLine::parse(&text));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -143,7 +143,7 @@ impl Journal {
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn cut_off(&self) -> Result<Vec<Past>, JournalError> {
+    pub fn cut_off(&self) -> Result<Vec<JournaledOperation>, JournalError> {
         let mut pasts = undertakings(&self.lines()?);
         pasts.retain(|past| past.is_unfinished() && matches!(self.hold(&past.plan), Ok(Some(_))));
         Ok(pasts)
@@ -153,7 +153,7 @@ impl Journal {
     ///
     /// # Errors
     /// The lock's file cannot be made.
-    pub fn hold(&self, plan: &str) -> Result<Option<Hold>, JournalError> {
+    pub fn hold(&self, plan: &str) -> Result<Option<OperationLockFile>, JournalError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -165,14 +165,14 @@ impl Journal {
         let file =
             options.create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Hold { file, path })),
+            Ok(()) => Ok(Some(OperationLockFile { file, path })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for OperationLockFile {
     fn drop(&mut self) {
         // A lock that stays behind holds nothing: the next who comes takes it.
         let _ = fs::remove_file(&self.path);
@@ -182,7 +182,7 @@ impl Drop for Hold {
 
 /// Writes lines. Copies write to the same file.
 #[derive(Clone, Debug)]
-pub struct Writer {
+pub struct JournalWriter {
     lines: mpsc::Sender<Entry>,
 }
 
@@ -192,12 +192,12 @@ struct Entry {
     done: oneshot::Sender<io::Result<()>>,
 }
 
-impl Writer {
+impl JournalWriter {
     /// Writes a line; it is on the disk when this returns.
     ///
     /// # Errors
     /// It could not be written.
-    pub async fn append(&self, line: Line) -> io::Result<()> {
+    pub async fn append(&self, line: JournalLine) -> io::Result<()> {
         let (done, written) = oneshot::channel();
         let entry = Entry { text: line.to_text(), done };
         let gone = || io::Error::other("the journal's writer has ended");
@@ -276,11 +276,11 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::{engine::Level, time::Timestamp};
+    use crate::{engine::Severity, time::Timestamp};
 
-    fn said(plan: &str, text: String) -> Line {
-        let what = What::Said { level: Level::Info, subject: String::new(), text };
-        Line { at: Timestamp::from_secs(1_800_000_000), plan: plan.into(), what }
+    fn said(plan: &str, text: String) -> JournalLine {
+        let what = LineKind::Said { level: Severity::Info, subject: String::new(), text };
+        JournalLine { at: Timestamp::from_secs(1_800_000_000), plan: plan.into(), what }
     }
 
     #[tokio::test]

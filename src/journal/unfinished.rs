@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Beginning, Line, What};
+use super::{JournalLine, LineKind, OperationStart};
 use crate::{
     cluster::NodeName,
-    conduct,
+    operation,
     plan::{Undo, undo::NodeUndo},
     time::Timestamp,
 };
 
 /// An undertaking as the journal tells of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
+pub struct JournaledOperation {
     pub plan: String,
     pub began: Timestamp,
     /// The last line of it.
     pub last: Timestamp,
-    pub beginning: Beginning,
+    pub beginning: OperationStart,
     /// How it ended; none where it was cut off, or is at work.
     pub ended: Option<String>,
     /// Whether what it changed was put back.
@@ -29,27 +29,27 @@ pub struct Past {
 }
 
 /// All undertakings that the lines tell of, oldest first.
-pub fn undertakings(lines: &[Line]) -> Vec<Past> {
-    let mut pasts: BTreeMap<&str, Past> = BTreeMap::new();
+pub fn undertakings(lines: &[JournalLine]) -> Vec<JournaledOperation> {
+    let mut pasts: BTreeMap<&str, JournaledOperation> = BTreeMap::new();
     let mut asked: BTreeMap<(&str, u64), (&str, Option<&NodeUndo>)> = BTreeMap::new();
     for line in lines {
-        if let What::Began(beginning) = &line.what {
-            let past = Past {
+        if let LineKind::Began(beginning) = &line.what {
+            let past = JournaledOperation {
                 plan: line.plan.clone(),
                 began: line.at,
                 beginning: (**beginning).clone(),
-                ..Past::default()
+                ..JournaledOperation::default()
             };
             pasts.insert(&line.plan, past);
         }
         let Some(past) = pasts.get_mut(line.plan.as_str()) else { continue };
         past.last = line.at;
         match &line.what {
-            What::Asked { id, object, undo, .. } => {
+            LineKind::Asked { id, object, undo, .. } => {
                 asked.insert((&line.plan, *id), (object, undo.as_ref()));
                 past.undos.extend(undo.clone());
             }
-            What::Came { id, outcome, .. } => {
+            LineKind::Came { id, outcome, .. } => {
                 let Some((object, undo)) = asked.remove(&(line.plan.as_str(), *id)) else { continue };
                 let is_done = outcome == "done";
                 if let Some(node) = object.strip_prefix("node/").filter(|_| is_done) {
@@ -64,21 +64,21 @@ pub fn undertakings(lines: &[Line]) -> Vec<Past> {
                 }
             }
             // Numbers begin anew: what was not answered before never will be.
-            What::Resumed { .. } => {
+            LineKind::Resumed { .. } => {
                 past.ended = None;
                 asked.retain(|(plan, _), _| *plan != line.plan);
             }
-            What::Ended { end, .. } => past.ended = Some(end.clone()),
-            What::Undone { .. } => past.undone = true,
-            What::Began(_) | What::Said { .. } => {}
+            LineKind::Ended { end, .. } => past.ended = Some(end.clone()),
+            LineKind::Undone { .. } => past.undone = true,
+            LineKind::Began(_) | LineKind::Said { .. } => {}
         }
     }
-    let mut pasts: Vec<Past> = pasts.into_values().collect();
+    let mut pasts: Vec<JournaledOperation> = pasts.into_values().collect();
     pasts.sort_by(|a, b| (a.began, &a.plan).cmp(&(b.began, &b.plan)));
     pasts
 }
 
-impl Past {
+impl JournaledOperation {
     /// Whether it is a drain that was cut off, or is at work still.
     pub fn is_unfinished(&self) -> bool {
         self.ended.is_none() && self.beginning.drain.is_some()
@@ -104,13 +104,16 @@ impl Past {
 
     /// The nodes that it may have cordoned.
     pub fn cordoned(&self) -> impl Iterator<Item = &NodeName> {
-        let cordons = |undo: &&NodeUndo| undo.backs.contains(&crate::plan::undo::Back::Uncordon);
+        let cordons = |undo: &&NodeUndo| undo.backs.contains(&crate::plan::undo::UndoStep::Uncordon);
         self.undos.iter().filter(cordons).map(|undo| &undo.node)
     }
 
     /// What whoever resumes it has to know.
-    pub fn to_resume(&self) -> conduct::Past {
-        conduct::Past { cordoned: self.claimed.clone(), pods: self.beginning.pods.iter().cloned().collect() }
+    pub fn to_resume(&self) -> operation::PriorRun {
+        operation::PriorRun {
+            cordoned: self.claimed.clone(),
+            pods: self.beginning.pods.iter().cloned().collect(),
+        }
     }
 }
 
@@ -119,20 +122,24 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::plan::{DrainOptions, undo::Back};
+    use crate::plan::{DrainOptions, undo::UndoStep};
 
-    fn line(what: What) -> Line {
-        Line { at: Timestamp::from_secs(1_800_000_000), plan: "p".into(), what }
+    fn line(what: LineKind) -> JournalLine {
+        JournalLine { at: Timestamp::from_secs(1_800_000_000), plan: "p".into(), what }
     }
 
-    fn began() -> Line {
+    fn began() -> JournalLine {
         let drain = Some(DrainOptions::default());
-        line(What::Began(Box::new(Beginning { action: "drain".into(), drain, ..Beginning::default() })))
+        line(LineKind::Began(Box::new(OperationStart {
+            action: "drain".into(),
+            drain,
+            ..OperationStart::default()
+        })))
     }
 
-    fn cordon(id: u64, node: &str) -> Line {
-        let undo = NodeUndo { node: node.into(), uid: "u".into(), backs: vec![Back::Uncordon] };
-        line(What::Asked {
+    fn cordon(id: u64, node: &str) -> JournalLine {
+        let undo = NodeUndo { node: node.into(), uid: "u".into(), backs: vec![UndoStep::Uncordon] };
+        line(LineKind::Asked {
             id,
             object: format!("node/{node}"),
             task: "cordon".into(),
@@ -144,17 +151,17 @@ mod tests {
         })
     }
 
-    fn came(id: u64, outcome: &str) -> Line {
-        line(What::Came { id, outcome: outcome.into(), text: String::new() })
+    fn came(id: u64, outcome: &str) -> JournalLine {
+        line(LineKind::Came { id, outcome: outcome.into(), text: String::new() })
     }
 
     #[test]
     fn a_drain_without_an_end_is_unfinished_and_one_that_was_resumed_may_be_again() {
         let mut lines = vec![began()];
         assert!(undertakings(&lines)[0].is_unfinished());
-        lines.push(line(What::Ended { end: "cancelled".into(), text: String::new() }));
+        lines.push(line(LineKind::Ended { end: "cancelled".into(), text: String::new() }));
         assert!(!undertakings(&lines)[0].is_unfinished());
-        lines.push(line(What::Resumed { by: "bob".into() }));
+        lines.push(line(LineKind::Resumed { by: "bob".into() }));
         assert!(undertakings(&lines)[0].is_unfinished());
     }
 

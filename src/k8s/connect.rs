@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::{
     error::{self, plain},
     exec::{Plugin, Token},
-    kubeconfig::{self, Surroundings, Target},
+    kubeconfig::{self, ClusterTarget, KubeEnvironment},
 };
 use crate::engine::ServerVersion;
 
@@ -130,8 +130,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Each variant of [`ConnectError`] is one thing that can be wrong, in words for the user.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
-    let Target { context, user, mut config } =
-        kubeconfig::target(options, &Surroundings::of_process()).await?;
+    let ClusterTarget { context, user, mut config } =
+        kubeconfig::target(options, &KubeEnvironment::of_process()).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
     let agent = concat!("kordon/", env!("CARGO_PKG_VERSION"));

@@ -19,7 +19,7 @@ use super::{
 
 /// What the process's environment says of clusters.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct KubeEnvironment {
     /// `KUBECONFIG`: a list of files.
     pub kubeconfig: Option<OsString>,
     pub home: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct Surroundings {
     pub in_cluster: bool,
 }
 
-impl Surroundings {
+impl KubeEnvironment {
     pub fn of_process() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
@@ -43,7 +43,7 @@ impl Surroundings {
 
 /// A cluster and a user, chosen and complete.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ClusterTarget {
     /// The context's name; `in-cluster` in a pod, empty where only `--server` was given.
     pub context: String,
     /// The kubeconfig's name for the user.
@@ -55,7 +55,10 @@ pub struct Target {
 ///
 /// # Errors
 /// Whatever is wrong with the files or the names, in words.
-pub async fn target(options: &ConnectOptions, surroundings: &Surroundings) -> Result<Target, ConnectError> {
+pub async fn target(
+    options: &ConnectOptions,
+    surroundings: &KubeEnvironment,
+) -> Result<ClusterTarget, ConnectError> {
     let (kubeconfig, looked) = read(options, surroundings)?;
     let names_nothing = kubeconfig.contexts.is_empty() && kubeconfig.clusters.is_empty();
     let asked = options.server.is_some() || options.context.is_some() || options.cluster.is_some();
@@ -68,11 +71,14 @@ pub async fn target(options: &ConnectOptions, surroundings: &Surroundings) -> Re
     let choice = Choice::of(&kubeconfig, options)?;
     let (context, user) = (choice.context_name.clone(), choice.user_name.clone());
     let config = choice.config(options, surroundings).await?;
-    Ok(Target { context, user, config })
+    Ok(ClusterTarget { context, user, config })
 }
 
 /// Reads and merges the files: the first to name something wins. Also says where it looked.
-fn read(options: &ConnectOptions, surroundings: &Surroundings) -> Result<(Kubeconfig, String), ConnectError> {
+fn read(
+    options: &ConnectOptions,
+    surroundings: &KubeEnvironment,
+) -> Result<(Kubeconfig, String), ConnectError> {
     if let Some(path) = &options.kubeconfig {
         if !path.exists() {
             return Err(ConnectError::MissingKubeconfig { path: path.clone() });
@@ -111,7 +117,10 @@ fn malformed(path: &Path, error: &KubeconfigError) -> ConnectError {
     ConnectError::BadKubeconfig { path: path.to_owned(), why }
 }
 
-fn in_cluster(options: &ConnectOptions, surroundings: &Surroundings) -> Result<Target, ConnectError> {
+fn in_cluster(
+    options: &ConnectOptions,
+    surroundings: &KubeEnvironment,
+) -> Result<ClusterTarget, ConnectError> {
     let mut config =
         Config::incluster().map_err(|error| ConnectError::InCluster { why: plain(&error.to_string()) })?;
     override_user(&mut config.auth_info, options)?;
@@ -119,7 +128,7 @@ fn in_cluster(options: &ConnectOptions, surroundings: &Surroundings) -> Result<T
     if let Some(namespace) = &options.namespace {
         config.default_namespace.clone_from(namespace);
     }
-    Ok(Target { context: "in-cluster".into(), user: "the pod's service account".into(), config })
+    Ok(ClusterTarget { context: "in-cluster".into(), user: "the pod's service account".into(), config })
 }
 
 /// What was chosen of a kubeconfig.
@@ -169,7 +178,7 @@ impl Choice {
     async fn config(
         mut self,
         options: &ConnectOptions,
-        surroundings: &Surroundings,
+        surroundings: &KubeEnvironment,
     ) -> Result<Config, ConnectError> {
         override_cluster(&mut self.cluster, options);
         override_user(&mut self.user, options)?;
@@ -318,7 +327,7 @@ contexts: [{name: b, context: {cluster: two, user: bob}}]
 
     struct Files {
         folder: tempfile::TempDir,
-        surroundings: Surroundings,
+        surroundings: KubeEnvironment,
     }
 
     fn files(texts: &[&str]) -> Files {
@@ -330,10 +339,10 @@ contexts: [{name: b, context: {cluster: two, user: bob}}]
         }
         paths.push(folder.path().join("missing"));
         let kubeconfig = Some(std::env::join_paths(&paths).expect("no colons"));
-        Files { folder, surroundings: Surroundings { kubeconfig, ..Surroundings::default() } }
+        Files { folder, surroundings: KubeEnvironment { kubeconfig, ..KubeEnvironment::default() } }
     }
 
-    async fn choose(files: &Files, options: ConnectOptions) -> Result<Target, ConnectError> {
+    async fn choose(files: &Files, options: ConnectOptions) -> Result<ClusterTarget, ConnectError> {
         target(&options, &files.surroundings).await
     }
 
@@ -377,8 +386,10 @@ contexts: [{name: b, context: {cluster: two, user: bob}}]
 
     #[tokio::test]
     async fn a_server_alone_needs_no_kubeconfig() {
-        let nowhere =
-            Files { folder: tempfile::tempdir().expect("a folder"), surroundings: Surroundings::default() };
+        let nowhere = Files {
+            folder: tempfile::tempdir().expect("a folder"),
+            surroundings: KubeEnvironment::default(),
+        };
         let options = ConnectOptions { server: some("http://127.0.0.1:1"), ..ConnectOptions::default() };
         let target = choose(&nowhere, options).await.expect("enough is known");
         assert_eq!(target.config.cluster_url.port_u16(), Some(1));

@@ -24,7 +24,7 @@ const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-controller-manager";
 
 /// Who wants to act, by the Lease kube-system/kube-controller-manager.
-pub struct Leadership {
+pub struct LeaderElector {
     leases: Api<Lease>,
     identity: String,
     clock: Clock,
@@ -34,7 +34,7 @@ pub struct Leadership {
     seen: Option<(LeaseSpec, Timestamp)>,
 }
 
-impl Leadership {
+impl LeaderElector {
     /// `identity` is what stands in the Lease while we hold it; no other process may have the same.
     pub fn new(client: Client, identity: String, clock: Clock) -> Self {
         Self { leases: Api::namespaced(client, NAMESPACE), identity, clock, seen: None }
@@ -163,11 +163,11 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             let clock = Clock::new(Timestamp::from_secs(1_800_000_000), 1.0);
-            Self { api: Demo::new(clock, api::Options::default()), clock }
+            Self { api: Demo::new(clock, api::ApiOptions::default()), clock }
         }
 
-        fn candidate(&self, identity: &str) -> Leadership {
-            Leadership::new(self.api.client(), identity.into(), self.clock)
+        fn candidate(&self, identity: &str) -> LeaderElector {
+            LeaderElector::new(self.api.client(), identity.into(), self.clock)
         }
 
         async fn spec(&self) -> LeaseSpec {

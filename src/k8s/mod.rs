@@ -3,7 +3,7 @@
 pub mod access;
 pub mod connect;
 pub mod decode;
-pub mod errands;
+pub mod requests;
 pub mod error;
 pub mod exec;
 pub mod feed;

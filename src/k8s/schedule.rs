@@ -3,7 +3,7 @@
 use kube::{Client, api::PostParams};
 use serde_json::json;
 
-use super::write::{Stop, delete, disruption_target, locked, patch_status, pods, send};
+use super::write::{WriteFailure, delete, disruption_target, locked, patch_status, pods, send};
 use crate::{
     cluster::{Key, NodeName, Uid},
     engine::Outcome,
@@ -49,6 +49,6 @@ pub async fn displace(client: &Client, victim: &Key, uid: &Uid, now: Timestamp) 
     told(delete(client, victim, uid, None).await)
 }
 
-fn told(done: Result<(), Stop>) -> Outcome {
+fn told(done: Result<(), WriteFailure>) -> Outcome {
     done.map_or_else(Outcome::from, |()| Outcome::Done)
 }

@@ -6,11 +6,11 @@
 use futures::{StreamExt, stream};
 use kube::Client;
 
-use super::errands::{Earnest, carry_out};
+use super::requests::{DryRun, carry_out};
 use crate::{
-    conduct::{Outcome, Task},
     engine::ServerVersion,
-    plan::Step,
+    operation::{RequestKind, RequestOutcome},
+    plan::PlanStep,
 };
 
 /// Questions under way at a time.
@@ -21,11 +21,15 @@ const MARKS_PODS: ServerVersion = ServerVersion::new(1, 26);
 
 /// Asks about each write once, without trying again; answers in the order of the writes. None: not asked, for on this
 /// release the question itself may write.
-pub async fn validate(client: &Client, steps: &[Step], version: ServerVersion) -> Vec<Option<Outcome>> {
-    let ask = |step: &Step| {
-        let asked = version != MARKS_PODS || !matches!(step, Step::Evict { .. });
-        let task = Task::Write(step.clone());
-        async move { if asked { Some(carry_out(client, &task, Earnest::DryRun).await) } else { None } }
+pub async fn validate(
+    client: &Client,
+    steps: &[PlanStep],
+    version: ServerVersion,
+) -> Vec<Option<RequestOutcome>> {
+    let ask = |step: &PlanStep| {
+        let asked = version != MARKS_PODS || !matches!(step, PlanStep::Evict { .. });
+        let task = RequestKind::Write(step.clone());
+        async move { if asked { Some(carry_out(client, &task, DryRun::DryRun).await) } else { None } }
     };
     stream::iter(steps.iter().map(ask)).buffered(AT_ONCE).collect().await
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::error::words;
 use crate::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
-    engine::{Deletion, Event, EventObject, NODE_LOST, Outcome, UnknownCondition, Write},
+    engine::{Deletion, EventObject, NODE_LOST, Outcome, RecordedEvent, UnknownCondition, Write},
     time::Timestamp,
 };
 
@@ -55,7 +55,7 @@ pub async fn carry_out(client: &Client, write: &Write, now: Timestamp) -> Outcom
 }
 
 /// Why a write was not done.
-pub(super) enum Stop {
+pub(super) enum WriteFailure {
     /// What was read no longer asks for it.
     Outdated,
     Refused(Box<kube::Error>),
@@ -63,21 +63,21 @@ pub(super) enum Stop {
     NoAnswer,
 }
 
-impl From<kube::Error> for Stop {
+impl From<kube::Error> for WriteFailure {
     fn from(error: kube::Error) -> Self {
         Self::Refused(Box::new(error))
     }
 }
 
-impl From<Stop> for Outcome {
-    fn from(stop: Stop) -> Self {
+impl From<WriteFailure> for Outcome {
+    fn from(stop: WriteFailure) -> Self {
         match stop {
-            Stop::Outdated => Self::Conflict,
-            Stop::NoAnswer => Self::Failed(format!(
+            WriteFailure::Outdated => Self::Conflict,
+            WriteFailure::NoAnswer => Self::Failed(format!(
                 "no answer within {} s; whether it was done the watch will show",
                 LONGEST.as_secs()
             )),
-            Stop::Refused(error) => match *error {
+            WriteFailure::Refused(error) => match *error {
                 kube::Error::Api(ref status) if status.code == 404 => Self::Gone,
                 kube::Error::Api(ref status) if status.code == 409 => Self::Conflict,
                 // How a patch finds that the object is another one by now.
@@ -98,7 +98,7 @@ async fn mark_unknown(
     uid: &Uid,
     version: Version,
     conditions: &[UnknownCondition],
-) -> Result<(), Stop> {
+) -> Result<(), WriteFailure> {
     let conditions: Vec<Value> = conditions
         .iter()
         .map(|condition| {
@@ -126,11 +126,11 @@ async fn swap_taints(
     add: &[Taint],
     remove: &[Taint],
     now: Timestamp,
-) -> Result<(), Stop> {
+) -> Result<(), WriteFailure> {
     let newest = send(client, nodes().get(node, &kube::api::GetParams::default())).await?;
     let of_meta = |field: &str| newest["metadata"][field].as_str().unwrap_or_default();
     if of_meta("uid") != &**uid || add.iter().any(|taint| !still_true(taint, &newest)) {
-        return Err(Stop::Outdated);
+        return Err(WriteFailure::Outdated);
     }
     let before = newest["spec"]["taints"].as_array().cloned().unwrap_or_default();
     let taints = swapped(before.clone(), add, remove, now);
@@ -179,7 +179,7 @@ async fn set_labels(
     uid: &Uid,
     version: Version,
     labels: &[(Name, Name)],
-) -> Result<(), Stop> {
+) -> Result<(), WriteFailure> {
     let mut metadata = locked(uid, Some(version));
     metadata["labels"] = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let patch = Patch::Merge(json!({"metadata": metadata}));
@@ -192,7 +192,7 @@ async fn mark_pod_not_ready(
     uid: &Uid,
     version: Version,
     now: Timestamp,
-) -> Result<(), Stop> {
+) -> Result<(), WriteFailure> {
     // Merged by type: reason and message stay.
     let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": now.to_time()});
     let patch = json!({"metadata": locked(uid, Some(version)), "status": {"conditions": [ready]}});
@@ -206,7 +206,7 @@ async fn mark_pod_lost(
     uid: &Uid,
     version: Version,
     node: &NodeName,
-) -> Result<(), Stop> {
+) -> Result<(), WriteFailure> {
     let message = format!("Node {node} which was running pod {} is unresponsive", pod.name);
     let status = json!({"reason": NODE_LOST, "message": message});
     patch_status(client, pod, locked(uid, Some(version)), status).await
@@ -220,7 +220,7 @@ async fn delete_pod(
     node: &NodeName,
     deletion: Deletion,
     now: Timestamp,
-) -> Result<(), Stop> {
+) -> Result<(), WriteFailure> {
     match deletion {
         Deletion::ByTaint { disruption_target: true } => {
             let text = "Taint manager: deleting due to NoExecute taint";
@@ -233,7 +233,7 @@ async fn delete_pod(
             if let Err(stop) = marked
                 && Outcome::from(stop) == Outcome::Conflict
             {
-                return Err(Stop::Outdated);
+                return Err(WriteFailure::Outdated);
             }
         }
         Deletion::Collected { fail: true, disruption_target: target } => {
@@ -251,7 +251,12 @@ async fn delete_pod(
 }
 
 /// Deletes a pod, with its own grace where no other is given.
-pub(super) async fn delete(client: &Client, pod: &Key, uid: &Uid, grace: Option<u32>) -> Result<(), Stop> {
+pub(super) async fn delete(
+    client: &Client,
+    pod: &Key,
+    uid: &Uid,
+    grace: Option<u32>,
+) -> Result<(), WriteFailure> {
     let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
     let params = DeleteParams {
         preconditions: Some(preconditions),
@@ -272,13 +277,13 @@ pub(super) async fn patch_status(
     pod: &Key,
     metadata: Value,
     status: Value,
-) -> Result<(), Stop> {
+) -> Result<(), WriteFailure> {
     let patch = json!({"metadata": metadata, "status": status});
     let request = pods(pod).patch_subresource("status", &pod.name, &as_us(), &Patch::Strategic(patch));
     send(client, request).await.map(drop)
 }
 
-async fn record(client: &Client, event: &Event, now: Timestamp) -> Result<(), Stop> {
+async fn record(client: &Client, event: &RecordedEvent, now: Timestamp) -> Result<(), WriteFailure> {
     let (namespace, name, about) = match &event.object {
         EventObject::Node(name, uid) => {
             ("default", &**name, json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}))
@@ -326,11 +331,11 @@ pub(super) fn pods(of: &Key) -> kube::core::Request {
 pub(super) async fn send(
     client: &Client,
     request: Result<Request<Vec<u8>>, kube::core::request::Error>,
-) -> Result<Value, Stop> {
+) -> Result<Value, WriteFailure> {
     let request = request.map_err(kube::Error::BuildRequest)?;
     match timeout(LONGEST, client.request(request)).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(Stop::NoAnswer),
+        Err(_) => Err(WriteFailure::NoAnswer),
     }
 }
 

@@ -9,13 +9,13 @@ pub(super) const ABSENT: u32 = u32::MAX;
 
 /// A column for each label that some pod's spec speaks of.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Columns {
-    by_key: BTreeMap<Name, Arc<Column>>,
+pub(super) struct LabelColumns {
+    by_key: BTreeMap<Name, Arc<LabelColumn>>,
 }
 
 /// One label over all nodes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Column {
+pub(super) struct LabelColumn {
     /// By node: the number of its value, or [`ABSENT`].
     pub of_node: Vec<u32>,
     /// The values by number.
@@ -23,13 +23,13 @@ pub(super) struct Column {
     numbers: BTreeMap<Name, u32>,
 }
 
-impl Columns {
+impl LabelColumns {
     /// Makes the column of a label, where there is none yet.
     pub fn ensure(&mut self, key: &Name, nodes: &[Option<Arc<Node>>]) {
         if self.by_key.contains_key(key) {
             return;
         }
-        let mut column = Column::default();
+        let mut column = LabelColumn::default();
         for (number, node) in nodes.iter().enumerate() {
             column.put(number, node.as_ref().and_then(|node| node.label(key)));
         }
@@ -37,7 +37,7 @@ impl Columns {
     }
 
     /// The column of a label, which has been ensured.
-    pub fn column(&self, key: &Name) -> &Arc<Column> {
+    pub fn column(&self, key: &Name) -> &Arc<LabelColumn> {
         self.by_key.get(key).expect("columns are made before they are asked for")
     }
 
@@ -52,7 +52,7 @@ impl Columns {
     }
 }
 
-impl Column {
+impl LabelColumn {
     /// The number of a value, where any node has it.
     pub fn number(&self, value: &Name) -> Option<u32> {
         self.numbers.get(value).copied()

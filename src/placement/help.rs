@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    room::Room,
-    shape::PodShape,
+    node_resources::NodeResources,
+    scheduling_request::SchedulingRequest,
     snapshot::{Snapshot, ZONE},
     storage::claims_volumes,
-    tether::Place,
+    volume_topology::VolumeReach,
 };
 use crate::cluster::{
     Name, NodeName, SchedulingSpec, Toleration, TolerationOperator, quantity,
@@ -22,7 +22,7 @@ pub struct Help {
     /// The node that would do but for its room, and lacks the least.
     pub nearest: Option<Shortage>,
     /// What a node must be that takes it; none where a node alone would not do, for it must be near other pods.
-    pub node: Option<Wanted>,
+    pub node: Option<RequiredNode>,
 }
 
 /// A constraint, and the nodes that would do without it.
@@ -80,9 +80,9 @@ impl Constraint {
     }
 
     /// The pod without the constraint; none where it has no such constraint.
-    fn lifted(self, shape: &PodShape) -> Option<PodShape> {
+    fn lifted(self, shape: &SchedulingRequest) -> Option<SchedulingRequest> {
         let spec = &shape.spec;
-        let with = |spec: SchedulingSpec| Some(PodShape { spec: Arc::new(spec), ..shape.clone() });
+        let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..shape.clone() });
         match self {
             Self::Cordon => Some(shape.tolerating(Some("node.kubernetes.io/unschedulable"))),
             Self::Taints => Some(shape.tolerating(None)),
@@ -120,7 +120,7 @@ pub struct Shortage {
 
 /// What a node must offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequiredNode {
     /// By resource, in its own unit (cpu in thousandths).
     pub room: Vec<(Name, i64)>,
     /// The labels that it must have, in words.
@@ -130,7 +130,7 @@ pub struct Wanted {
 impl Snapshot {
     /// What would help a pod that [`Snapshot::place`] found no node for. `closed` nodes are no help, whatever is
     /// changed about them.
-    pub fn help(&mut self, shape: &PodShape, closed: &dyn Fn(&NodeName) -> bool) -> Help {
+    pub fn help(&mut self, shape: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Help {
         let mut lifts: Vec<Lift> = Vec::new();
         for constraint in Constraint::ALL {
             let Some(lifted) = constraint.lifted(shape) else { continue };
@@ -149,10 +149,10 @@ impl Snapshot {
     }
 
     /// What a node must be, where its volumes are too; none where no new node would do.
-    fn wanted(&self, shape: &PodShape) -> Option<Wanted> {
+    fn wanted(&self, shape: &SchedulingRequest) -> Option<RequiredNode> {
         let mut wanted = wanted(&shape.spec)?;
         for tether in self.tethers(shape) {
-            let Place::Zones(zones) = tether.place else { return None };
+            let VolumeReach::Zones(zones) = tether.place else { return None };
             let zones: Vec<&str> = zones.iter().map(|zone| &**zone).collect();
             let label = format!("{ZONE}={}", zones.join("|"));
             if !wanted.labels.contains(&label) {
@@ -167,9 +167,9 @@ impl Snapshot {
     }
 
     /// Of the nodes that would do if the pod asked for nothing, the one that lacks the smallest share of it.
-    fn nearest(&mut self, shape: &PodShape, closed: &dyn Fn(&NodeName) -> bool) -> Option<Shortage> {
+    fn nearest(&mut self, shape: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Option<Shortage> {
         let weightless = SchedulingSpec { requests: Requests::default(), ..(*shape.spec).clone() };
-        let weightless = PodShape { spec: Arc::new(weightless), ..shape.clone() };
+        let weightless = SchedulingRequest { spec: Arc::new(weightless), ..shape.clone() };
         let mut nearest: Option<(f64, Shortage)> = None;
         for node in self.feasible(&weightless) {
             let Some(number) = self.number(&node).filter(|_| !closed(&node)) else { continue };
@@ -184,7 +184,7 @@ impl Snapshot {
     }
 }
 
-impl PodShape {
+impl SchedulingRequest {
     /// The same pod, tolerating this taint as well, or all of them.
     fn tolerating(&self, key: Option<&str>) -> Self {
         let taint = Toleration {
@@ -197,7 +197,7 @@ impl PodShape {
     }
 }
 
-fn lacks(room: &Room, requests: &Requests) -> Vec<(Name, i64)> {
+fn lacks(room: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
     let basic = [
         ("cpu", room.cpu_milli, requests.cpu_milli),
         ("memory", room.memory_bytes, requests.memory_bytes),
@@ -222,7 +222,7 @@ fn of(requests: &Requests, resource: &Name) -> i64 {
     }
 }
 
-fn wanted(spec: &SchedulingSpec) -> Option<Wanted> {
+fn wanted(spec: &SchedulingSpec) -> Option<RequiredNode> {
     if !spec.pod_affinity.required.is_empty() {
         return None;
     }
@@ -250,7 +250,7 @@ fn wanted(spec: &SchedulingSpec) -> Option<Wanted> {
     } else if spec.node_affinity.is_some() {
         labels.push("what one term of its node affinity asks for".into());
     }
-    Some(Wanted { room: room.collect(), labels })
+    Some(RequiredNode { room: room.collect(), labels })
 }
 
 impl fmt::Display for Lift {
@@ -276,7 +276,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for RequiredNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a new node would take it")?;
         if !self.room.is_empty() {

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, fmt};
 
 use super::{
     preemption::Preemption,
-    reason::{Reason, Refusal},
-    shape::{Obstacle, Reservation},
+    reason::{NodeRefusal, Reason},
+    scheduling_request::{Caveat, Obstacle},
 };
 use crate::cluster::NodeName;
 
 /// What the scheduler would make of a pod.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum SchedulingOutcome {
     Placed(Placement),
     Unschedulable(Unschedulable),
     /// The default scheduler does not try.
@@ -27,7 +27,7 @@ pub struct Placement {
     pub ranking: Vec<Scored>,
     /// How many nodes would do.
     pub feasible: usize,
-    pub reservations: Vec<Reservation>,
+    pub reservations: Vec<Caveat>,
 }
 
 impl Placement {
@@ -112,7 +112,7 @@ pub struct Unschedulable {
     /// How many nodes give each reason. Each node gives those of the first filter that refuses.
     pub reasons: BTreeMap<Reason, usize>,
     /// What each node has against it, by name.
-    pub refusals: Vec<(NodeName, Refusal)>,
+    pub refusals: Vec<(NodeName, NodeRefusal)>,
     pub preemption: Preemption,
-    pub reservations: Vec<Reservation>,
+    pub reservations: Vec<Caveat>,
 }

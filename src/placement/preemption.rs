@@ -3,9 +3,9 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
-    filter::{Filters, Imagine},
-    reason::{Reason, Refusal, Remedy},
-    room::Room,
+    filter::{Filters, Hypothesis},
+    node_resources::NodeResources,
+    reason::{NodeRefusal, Reason, Remedy},
     snapshot::Resident,
 };
 use crate::{
@@ -60,7 +60,7 @@ pub struct Displacement {
 }
 
 /// Looks for the node where making room hurts least.
-pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, Refusal)]) -> Preemption {
+pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Preemption {
     if filters.shape.spec.never_preempts {
         return Preemption::NotAllowed;
     }
@@ -99,7 +99,7 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, Refusal)]) ->
 }
 
 /// The node where room is being made already.
-fn waits_for(filters: &Filters<'_>, refusals: &[(u32, Refusal)]) -> Option<NodeName> {
+fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<NodeName> {
     let (snapshot, shape) = (filters.snapshot, filters.shape);
     let name = shape.nominated.as_ref()?;
     let node = snapshot.number(name)?;
@@ -155,7 +155,7 @@ impl Candidate {
         let mut room = snapshot.room(node).clone();
         for victim in &victims {
             room.remove(&victim.pod);
-            filters.imagine(victim, node, Imagine::Gone);
+            filters.imagine(victim, node, Hypothesis::Gone);
         }
         let verdict = filters.judge_in(node, &room);
         let mut candidate = Self { node, victims: Vec::new(), violations: 0 };
@@ -175,7 +175,7 @@ impl Candidate {
         // As it was, for the next node.
         let gone = |victim: &&&Resident| !put_back.iter().any(|back| std::ptr::eq(*back, **victim));
         for victim in victims.iter().filter(gone) {
-            filters.imagine(victim, node, Imagine::There);
+            filters.imagine(victim, node, Hypothesis::There);
         }
         verdict.map_err(|refusal| refusal.reasons.into_iter().map(Hindrance::Still).collect::<Vec<_>>())?;
         let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
@@ -185,13 +185,13 @@ impl Candidate {
     }
 
     /// Lets a victim stay if the newcomer still fits.
-    fn reprieve(&mut self, filters: &mut Filters<'_>, room: &mut Room, victim: &Resident) -> bool {
+    fn reprieve(&mut self, filters: &mut Filters<'_>, room: &mut NodeResources, victim: &Resident) -> bool {
         room.add(&victim.pod);
-        filters.imagine(victim, self.node, Imagine::There);
+        filters.imagine(victim, self.node, Hypothesis::There);
         let fits = filters.judge_in(self.node, room).is_ok();
         if !fits {
             room.remove(&victim.pod);
-            filters.imagine(victim, self.node, Imagine::Gone);
+            filters.imagine(victim, self.node, Hypothesis::Gone);
             self.victims.push(victim.pod.clone());
         }
         fits

@@ -107,7 +107,7 @@ impl fmt::Display for Reason {
 
 /// What one filter says against a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct NodeRefusal {
     /// At least one; several resources can lack at once.
     pub reasons: Vec<Reason>,
     /// Whether the node would do with fewer pods on it, perhaps.
@@ -123,7 +123,7 @@ pub enum Remedy {
     None,
 }
 
-impl Refusal {
+impl NodeRefusal {
     pub(super) fn curable(reason: Reason) -> Self {
         Self { reasons: vec![reason], remedy: Remedy::FewerPods }
     }

@@ -4,7 +4,7 @@ use crate::engine::ServerVersion;
 
 /// How the scheduler of one release judges (spec/placement-and-pressure.md 1.9). Patch releases do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct SchedulerRules {
     pub version: ServerVersion,
     pub balance: Balance,
     /// A spread score is rounded to the nearest; before, its fraction was cut off.
@@ -39,7 +39,7 @@ pub enum Balance {
     Difference,
 }
 
-impl Rules {
+impl SchedulerRules {
     pub fn of(version: ServerVersion) -> Self {
         let from = |minor| version >= ServerVersion::new(1, minor);
         Self {

@@ -6,19 +6,19 @@ use std::{
 };
 
 use super::{
-    columns::{Column, Columns},
-    crowds::Crowds,
-    demands::{Demands, Namespaces},
-    filter::{Filters, Volumes},
+    affinity_classes::{AffinityClasses, NamespaceLabels},
+    columns::{LabelColumn, LabelColumns},
+    filter::{Filters, PodVolumes},
     ids::{Ids, address_of_name},
     images::{Holders, Images},
-    outcome::{Outcome, Placement, Unschedulable},
+    node_resources::{NodeResources, ResourceUse},
+    outcome::{Placement, SchedulingOutcome, Unschedulable},
+    pod_classes::PodClasses,
     preemption,
-    reason::{Reason, Refusal},
-    room::{Load, Room},
-    rules::Rules,
+    reason::{NodeRefusal, Reason},
+    rules::SchedulerRules,
+    scheduling_request::{Caveat, SchedulingRequest},
     score,
-    shape::{PodShape, Reservation},
     storage::Storage,
 };
 use crate::{
@@ -34,26 +34,26 @@ use crate::{
 /// pods takes a fraction of a millisecond. Copies are cheap: what is large is shared until it is written to.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    rules: Rules,
+    rules: SchedulerRules,
     /// By number; none for a node that has gone.
     nodes: Arc<Vec<Option<Arc<Node>>>>,
     numbers: Arc<Ids<NodeName>>,
     /// By number: the node's place among all by name.
     places: Arc<Vec<u32>>,
     present: usize,
-    rooms: Vec<Room>,
+    rooms: Vec<NodeResources>,
     /// The pods of each node.
     residents: Vec<Arc<Vec<Resident>>>,
     /// Pods without a node for which room is being made on one.
     expected: BTreeMap<u32, Vec<Resident>>,
     /// Pods on nodes that are not known (yet).
     strays: BTreeMap<NodeName, Vec<Arc<Pod>>>,
-    crowds: Crowds,
-    demands: Demands,
-    columns: Columns,
+    crowds: PodClasses,
+    demands: AffinityClasses,
+    columns: LabelColumns,
     /// Looked up when a pod's images are first asked for, for all copies; anew when a node's have changed.
     images: Arc<OnceLock<Images>>,
-    namespaces: Arc<Namespaces>,
+    namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
 }
@@ -73,11 +73,11 @@ pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 impl Snapshot {
     /// Takes in all that the scheduler of this release reckons with: finished pods are left out.
     pub fn new(cluster: &Cluster, version: ServerVersion) -> Self {
-        Self::with_rules(cluster, Rules::of(version))
+        Self::with_rules(cluster, SchedulerRules::of(version))
     }
 
     /// The same by rules that differ from those of a release.
-    pub fn with_rules(cluster: &Cluster, rules: Rules) -> Self {
+    pub fn with_rules(cluster: &Cluster, rules: SchedulerRules) -> Self {
         let mut snapshot = Self::empty(rules);
         for node in cluster.nodes().iter() {
             snapshot.take_in_node(node.clone());
@@ -113,7 +113,7 @@ impl Snapshot {
         snapshot
     }
 
-    fn empty(rules: Rules) -> Self {
+    fn empty(rules: SchedulerRules) -> Self {
         Self {
             rules,
             nodes: Arc::default(),
@@ -124,9 +124,9 @@ impl Snapshot {
             residents: Vec::new(),
             expected: BTreeMap::new(),
             strays: BTreeMap::new(),
-            crowds: Crowds::default(),
-            demands: Demands::default(),
-            columns: Columns::default(),
+            crowds: PodClasses::default(),
+            demands: AffinityClasses::default(),
+            columns: LabelColumns::default(),
             images: Arc::default(),
             namespaces: Arc::default(),
             budgets: Arc::default(),
@@ -138,7 +138,7 @@ impl Snapshot {
     fn read_the_rest(&mut self, cluster: &Cluster) {
         let namespaces = cluster.namespaces().iter();
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
-        self.namespaces = Arc::new(Namespaces(labels.collect()));
+        self.namespaces = Arc::new(NamespaceLabels(labels.collect()));
         self.budgets = Arc::new(cluster.budgets().iter().cloned().collect());
         self.storage = Storage::of(cluster);
     }
@@ -146,9 +146,9 @@ impl Snapshot {
     /// Where the pod goes. The snapshot stays as it is; [`Snapshot::add`] puts the pod there.
     ///
     /// Takes `&mut self` for indexes that are made when they are first asked for.
-    pub fn place(&mut self, shape: &PodShape) -> Outcome {
+    pub fn place(&mut self, shape: &SchedulingRequest) -> SchedulingOutcome {
         if let Some(obstacle) = shape.obstacle() {
-            return Outcome::NotTried(obstacle);
+            return SchedulingOutcome::NotTried(obstacle);
         }
         self.prepare(shape);
         let mut filters = Filters::new(self, shape);
@@ -164,20 +164,20 @@ impl Snapshot {
             feasible = vec![nominated];
         }
         if feasible.is_empty() {
-            return Outcome::Unschedulable(self.explain(&mut filters));
+            return SchedulingOutcome::Unschedulable(self.explain(&mut filters));
         }
         let (best, ranking) = score::rank(&filters, &feasible);
         let mut reservations = filters.reservations();
         if feasible.len() > self.sampled() {
-            reservations.insert(Reservation::Sampled);
+            reservations.insert(Caveat::Sampled);
         }
         let reservations = reservations.into_iter().collect();
-        Outcome::Placed(Placement { best, ranking, feasible: feasible.len(), reservations })
+        SchedulingOutcome::Placed(Placement { best, ranking, feasible: feasible.len(), reservations })
     }
 
     /// The node that [`super::Placement::choice`] would name, without what else is worth knowing; none where no node
     /// would do, or the default scheduler does not try.
-    pub fn choose(&mut self, shape: &PodShape) -> Option<NodeName> {
+    pub fn choose(&mut self, shape: &SchedulingRequest) -> Option<NodeName> {
         if shape.obstacle().is_some() {
             return None;
         }
@@ -191,7 +191,7 @@ impl Snapshot {
     }
 
     /// How many nodes refuse the pod for each reason, whether or not others would do.
-    pub fn refusals(&mut self, shape: &PodShape) -> BTreeMap<Reason, usize> {
+    pub fn refusals(&mut self, shape: &SchedulingRequest) -> BTreeMap<Reason, usize> {
         self.prepare(shape);
         let mut filters = Filters::new(self, shape);
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
@@ -205,7 +205,7 @@ impl Snapshot {
     }
 
     /// What is taken of a node; none where there is no such node.
-    pub fn load(&self, node: &NodeName) -> Option<Load> {
+    pub fn load(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.room(self.number(node)?).load())
     }
 
@@ -215,7 +215,7 @@ impl Snapshot {
     }
 
     /// The nodes that would do, by name: what is left when scores are not trusted.
-    pub fn feasible(&mut self, shape: &PodShape) -> Vec<NodeName> {
+    pub fn feasible(&mut self, shape: &SchedulingRequest) -> Vec<NodeName> {
         self.prepare(shape);
         let mut filters = Filters::new(self, shape);
         let mut nodes: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
@@ -340,7 +340,7 @@ impl Snapshot {
         let number = u32::try_from(self.nodes.len()).expect("fewer nodes than that");
         Arc::make_mut(&mut self.numbers).insert(node.name.clone(), number);
         Arc::make_mut(&mut self.nodes).push(None);
-        self.rooms.push(Room::default());
+        self.rooms.push(NodeResources::default());
         self.residents.push(Arc::default());
         self.replace_node(number, Some(node));
     }
@@ -372,7 +372,7 @@ impl Snapshot {
     }
 
     /// Makes the indexes that a pod of this spec needs.
-    pub(super) fn prepare(&mut self, shape: &PodShape) {
+    pub(super) fn prepare(&mut self, shape: &SchedulingRequest) {
         let spec = &*shape.spec;
         let required = spec.node_affinity.iter().flatten();
         let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
@@ -381,7 +381,7 @@ impl Snapshot {
         let keys = keys.chain(expressions.map(|requirement| &requirement.key));
         let keys = keys.chain(spec.spread.iter().map(|spread| &spread.topology_key));
         self.ensure_columns(keys.chain(terms(spec).map(|term| &term.topology_key)));
-        let of_volumes = Volumes::keys(&self.storage, shape);
+        let of_volumes = PodVolumes::keys(&self.storage, shape);
         self.ensure_columns(of_volumes.iter());
     }
 
@@ -393,7 +393,7 @@ impl Snapshot {
 
     /// What every node has against the pod, and whether preemption would help.
     fn explain(&self, filters: &mut Filters<'_>) -> Unschedulable {
-        let mut refusals: Vec<(u32, Refusal)> = Vec::new();
+        let mut refusals: Vec<(u32, NodeRefusal)> = Vec::new();
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
             let Err(refusal) = filters.judge(node) else { continue };
@@ -408,7 +408,7 @@ impl Snapshot {
         let refusals = refusals.into_iter().map(named).collect();
         let mut reservations = filters.reservations();
         if self.grows_by_itself() {
-            reservations.insert(Reservation::NewNodes);
+            reservations.insert(Caveat::NewNodes);
         }
         Unschedulable { reasons, refusals, preemption, reservations: reservations.into_iter().collect() }
     }
@@ -431,7 +431,7 @@ impl Snapshot {
         (self.present * percent / 100).max(AT_LEAST)
     }
 
-    pub fn rules(&self) -> &Rules {
+    pub fn rules(&self) -> &SchedulerRules {
         &self.rules
     }
 
@@ -465,11 +465,11 @@ impl Snapshot {
         self.nodes[number as usize].as_ref().expect("only nodes that are present are asked for")
     }
 
-    pub(super) fn room(&self, node: u32) -> &Room {
+    pub(super) fn room(&self, node: u32) -> &NodeResources {
         &self.rooms[node as usize]
     }
 
-    pub(super) fn rooms(&self) -> &[Room] {
+    pub(super) fn rooms(&self) -> &[NodeResources] {
         &self.rooms
     }
 
@@ -481,15 +481,15 @@ impl Snapshot {
         self.expected.get(&node).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn crowds(&self) -> &Crowds {
+    pub(super) fn crowds(&self) -> &PodClasses {
         &self.crowds
     }
 
-    pub(super) fn demands(&self) -> &Demands {
+    pub(super) fn demands(&self) -> &AffinityClasses {
         &self.demands
     }
 
-    pub(super) fn namespaces(&self) -> &Namespaces {
+    pub(super) fn namespaces(&self) -> &NamespaceLabels {
         &self.namespaces
     }
 
@@ -501,7 +501,7 @@ impl Snapshot {
         &self.storage
     }
 
-    pub(super) fn column(&self, key: &Name) -> &Arc<Column> {
+    pub(super) fn column(&self, key: &Name) -> &Arc<LabelColumn> {
         self.columns.column(key)
     }
 

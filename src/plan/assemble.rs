@@ -6,17 +6,17 @@ use std::{
 };
 
 use super::{
-    BudgetPlan, Happening, Moment, NodeDrain, NodePlan, Plan, PodPlan, Totals, Window,
-    budget::State,
-    eviction::{self, Answer, Block, Free, Gate},
-    judgement::Receiver,
+    BudgetPlan, NodeDrain, NodePlan, Plan, PlanEvent, PlanMoment, PlanTotals, PodPlan, Window,
+    budget::BudgetState,
+    environment::{Bound, Environment, Landing, Quality},
+    eviction::{self, EvictionAnswer, EvictionBlock, EvictionDecision, FreeEviction},
     outlook,
-    owner::{self, Lost, Return},
-    rules::Rules,
-    simulation::{self, Course, End, Manner, PodCourse, Simulation, Undertaking},
-    surroundings::{Bound, Landing, Quality, Surroundings},
-    verdict::{Passage, Verdict},
-    warning::{self, OfPod},
+    owner::{self, NotRecreated, Recreation},
+    placement_trace::Receiver,
+    rules::EvictionRules,
+    simulation::{self, PodResult, RemovalMode, RunResult, Simulation, SimulationInput, TaskEnd},
+    verdict::{LeaveReason, Verdict},
+    warning::{self, PodWarning},
 };
 use crate::{
     cluster::{Cluster, Key, Pod},
@@ -26,26 +26,26 @@ use crate::{
 /// The runs of one undertaking, and what they are told by.
 pub(super) struct Assembly<'a, S> {
     cluster: &'a Cluster,
-    undertaking: &'a Undertaking,
-    rules: &'a Rules,
+    undertaking: &'a SimulationInput,
+    rules: &'a EvictionRules,
     surroundings: &'a S,
     now: Timestamp,
-    before: BTreeMap<Key, State>,
-    soonest: Course,
-    likely: Course,
-    latest: Course,
+    before: BTreeMap<Key, BudgetState>,
+    soonest: RunResult,
+    likely: RunResult,
+    latest: RunResult,
     /// The likely course if there were no time limit: verdicts come from it, for a limit says nothing of budgets.
-    patient: Course,
+    patient: RunResult,
     leaving: BTreeSet<Key>,
 }
 
-impl<'a, S: Surroundings> Assembly<'a, S> {
+impl<'a, S: Environment> Assembly<'a, S> {
     pub(super) fn new(
         cluster: &'a Cluster,
-        undertaking: &'a Undertaking,
-        rules: &'a Rules,
+        undertaking: &'a SimulationInput,
+        rules: &'a EvictionRules,
         surroundings: &'a S,
-        states: BTreeMap<Key, State>,
+        states: BTreeMap<Key, BudgetState>,
         now: Timestamp,
     ) -> Self {
         let simulation = Simulation::new(cluster, undertaking, &states, rules, now);
@@ -53,12 +53,12 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         let mut known = surroundings.clone();
         known.keep_to(likely.landings(), &likely.account);
         let patient = if undertaking.timeout.is_some() {
-            let patient = Undertaking { timeout: None, ..undertaking.clone() };
+            let patient = SimulationInput { timeout: None, ..undertaking.clone() };
             Simulation::new(cluster, &patient, &states, rules, now).run(known.clone(), Bound::Likely)
         } else {
             likely.clone()
         };
-        let goes = |course: &&PodCourse| course.granted.is_some();
+        let goes = |course: &&PodResult| course.granted.is_some();
         let leaving =
             patient.pods.iter().filter(|(_, course)| goes(course)).map(|(key, _)| key.clone()).collect();
         Self {
@@ -76,7 +76,7 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         }
     }
 
-    pub(super) fn manner(&self) -> Manner {
+    pub(super) fn manner(&self) -> RemovalMode {
         self.undertaking.manner
     }
 
@@ -87,9 +87,10 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
     /// The row of a pod that is tried.
     pub(super) fn pod(&self, pod: &Arc<Pod>) -> PodPlan {
         let mut plan = bare(pod, self.verdict(pod));
-        let when =
-            |course: &Course, of: fn(&PodCourse) -> Option<Timestamp>| course.pods.get(&pod.key).and_then(of);
-        let window = |of: fn(&PodCourse) -> Option<Timestamp>| Window {
+        let when = |course: &RunResult, of: fn(&PodResult) -> Option<Timestamp>| {
+            course.pods.get(&pod.key).and_then(of)
+        };
+        let window = |of: fn(&PodResult) -> Option<Timestamp>| Window {
             soonest: when(&self.soonest, of),
             likely: when(&self.likely, of),
             latest: when(&self.latest, of),
@@ -97,36 +98,36 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         plan.leaves = window(|course| course.granted);
         plan.gone = window(|course| course.gone);
         let gate = eviction::gate_at(self.cluster, pod, &self.before, self.rules);
-        plan.answer = Some(Answer::to(&gate, self.rules));
+        plan.answer = Some(EvictionAnswer::to(&gate, self.rules));
         let likely = self.likely.pods.get(&pod.key);
-        let is_late = likely.is_some_and(|course| course.end == Some(End::TimedOut));
+        let is_late = likely.is_some_and(|course| course.end == Some(TaskEnd::TimedOut));
         plan.times_out = if is_late { self.timed_out_at(&pod.key) } else { None };
         let replacement = likely.and_then(|course| course.replacement.as_ref());
         plan.landing = replacement.map(|replacement| replacement.landing.clone());
         plan.ready_again = replacement.and_then(|replacement| replacement.ready);
         plan.judgement = self.likely.account.judgements.get(&pod.key).cloned();
-        if let (Return::Here, Some(node), Some(_)) =
+        if let (Recreation::Here, Some(node), Some(_)) =
             (owner::comes_back(self.cluster, pod), &pod.node, plan.gone.likely)
         {
             plan.landing = Some(Landing::Node { node: node.clone(), why: "nowhere but here".into() });
         }
         plan.quality = self.quality(pod, &plan.verdict);
         plan.lost = lost(self.cluster, pod);
-        let unprotected = self.manner() == Manner::Delete
+        let unprotected = self.manner() == RemovalMode::Delete
             || eviction::budgets_of(self.cluster, pod, self.rules).next().is_none();
         plan.warnings = warning::of_pod(self.cluster, pod, &self.leaving, unprotected);
         if self.undertaking.grace == Some(Span::ZERO) && warning::has_identity(pod) {
-            plan.warnings.insert(OfPod::TwoOfAKind);
+            plan.warnings.insert(PodWarning::TwoOfAKind);
         }
-        let silent = |node: &_| !super::surroundings::has_living_kubelet(self.cluster, node);
+        let silent = |node: &_| !super::environment::has_living_kubelet(self.cluster, node);
         if pod.node.as_ref().is_some_and(silent) && plan.gone.likely.is_none() {
-            plan.warnings.insert(OfPod::KubeletSilent);
+            plan.warnings.insert(PodWarning::KubeletSilent);
         }
         plan
     }
 
     fn timed_out_at(&self, pod: &Key) -> Option<Timestamp> {
-        let gave_up = |moment: &&simulation::Moment| matches!(&moment.what, simulation::Happening::GaveUp { pod: of, end: End::TimedOut } if of == pod);
+        let gave_up = |moment: &&simulation::SimulationMoment| matches!(&moment.what, simulation::SimulationEvent::GaveUp { pod: of, end: TaskEnd::TimedOut } if of == pod);
         self.likely.moments.iter().find(gave_up).map(|moment| moment.at)
     }
 
@@ -134,7 +135,7 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         let Some(course) = self.patient.pods.get(&pod.key) else {
             return Verdict::Unknown { missing: "its turn never comes".into() };
         };
-        if pod.termination.is_some() && course.end != Some(End::Failed) {
+        if pod.termination.is_some() && course.end != Some(TaskEnd::Failed) {
             return Verdict::Leaving;
         }
         if course.granted.is_none() {
@@ -143,21 +144,23 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
                 None => Verdict::Unknown { missing: "its turn never comes".into() },
             };
         }
-        if let Some(budget) = course.block.as_ref().and_then(Block::budget) {
+        if let Some(budget) = course.block.as_ref().and_then(EvictionBlock::budget) {
             let (recoveries, behind) = (course.recoveries, course.behind.clone());
             return Verdict::LeavesAfter { budget: budget.clone(), recoveries, behind };
         }
         match &course.first {
-            _ if self.manner() == Manner::Delete => Verdict::Leaves(Passage::Deleted),
-            Some(Gate::Free(Free::NoBudget)) if !self.sees_budgets() => {
+            _ if self.manner() == RemovalMode::Delete => Verdict::Leaves(LeaveReason::Deleted),
+            Some(EvictionDecision::Free(FreeEviction::NoBudget)) if !self.sees_budgets() => {
                 Verdict::Unknown { missing: "budgets cannot be read".into() }
             }
-            Some(Gate::Costs { budget }) => {
+            Some(EvictionDecision::Costs { budget }) => {
                 let numbers = self.before.get(budget).map(|state| state.numbers).unwrap_or_default();
-                Verdict::Leaves(Passage::Within { budget: budget.clone(), numbers })
+                Verdict::Leaves(LeaveReason::Within { budget: budget.clone(), numbers })
             }
-            Some(Gate::Free(free)) => Verdict::Leaves(Passage::Free(*free)),
-            Some(Gate::Blocked(_)) | None => Verdict::Leaves(Passage::Free(Free::NoBudget)),
+            Some(EvictionDecision::Free(free)) => Verdict::Leaves(LeaveReason::Free(*free)),
+            Some(EvictionDecision::Blocked(_)) | None => {
+                Verdict::Leaves(LeaveReason::Free(FreeEviction::NoBudget))
+            }
         }
     }
 
@@ -209,7 +212,7 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         let protects = |budget: &Key, pod: &Pod| {
             eviction::budgets_of(self.cluster, pod, self.rules).any(|of| of.key == *budget)
         };
-        let plan = |(key, before): (&Key, &State)| BudgetPlan {
+        let plan = |(key, before): (&Key, &BudgetState)| BudgetPlan {
             budget: key.clone(),
             before: before.clone(),
             after: self.likely.budgets.get(key).unwrap_or(before).clone(),
@@ -218,24 +221,28 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
         self.before.iter().map(plan).collect()
     }
 
-    pub(super) fn timeline(&self, nodes: &[NodePlan]) -> Vec<Moment> {
+    pub(super) fn timeline(&self, nodes: &[NodePlan]) -> Vec<PlanMoment> {
         let node = |group: usize| nodes.get(group).map(|node| node.node.clone());
-        let tell = |moment: &simulation::Moment| {
+        let tell = |moment: &simulation::SimulationMoment| {
             let what = match &moment.what {
-                simulation::Happening::GroupStarts { group } => Happening::NodeStarts { node: node(*group)? },
-                simulation::Happening::GroupEnds { group } => Happening::NodeEnds { node: node(*group)? },
-                simulation::Happening::Leaves { pod } => Happening::Leaves { pod: pod.clone() },
-                simulation::Happening::Refused { pod, block } => {
-                    Happening::Refused { pod: pod.clone(), budget: block.budget().cloned() }
+                simulation::SimulationEvent::GroupStarts { group } => {
+                    PlanEvent::NodeStarts { node: node(*group)? }
                 }
-                simulation::Happening::Gone { pod } => Happening::Gone { pod: pod.clone() },
-                simulation::Happening::Replaced { of, landing } => {
-                    Happening::Replaced { of: of.clone(), landing: landing.clone() }
+                simulation::SimulationEvent::GroupEnds { group } => {
+                    PlanEvent::NodeEnds { node: node(*group)? }
                 }
-                simulation::Happening::Ready { of } => Happening::Ready { of: of.clone() },
-                simulation::Happening::GaveUp { pod, .. } => Happening::GaveUp { pod: pod.clone() },
+                simulation::SimulationEvent::Leaves { pod } => PlanEvent::Leaves { pod: pod.clone() },
+                simulation::SimulationEvent::Refused { pod, block } => {
+                    PlanEvent::Refused { pod: pod.clone(), budget: block.budget().cloned() }
+                }
+                simulation::SimulationEvent::Gone { pod } => PlanEvent::Gone { pod: pod.clone() },
+                simulation::SimulationEvent::Replaced { of, landing } => {
+                    PlanEvent::Replaced { of: of.clone(), landing: landing.clone() }
+                }
+                simulation::SimulationEvent::Ready { of } => PlanEvent::Ready { of: of.clone() },
+                simulation::SimulationEvent::GaveUp { pod, .. } => PlanEvent::GaveUp { pod: pod.clone() },
             };
-            Some(Moment { at: moment.at, what })
+            Some(PlanMoment { at: moment.at, what })
         };
         self.likely.moments.iter().filter_map(tell).collect()
     }
@@ -247,7 +254,7 @@ impl<'a, S: Surroundings> Assembly<'a, S> {
 
     /// When all groups have ended.
     pub(super) fn ends(&self) -> Window {
-        let end = |course: &Course| {
+        let end = |course: &RunResult| {
             let ends: Option<Vec<Timestamp>> = course.groups.iter().map(|group| group.ended).collect();
             ends.map(|ends| ends.into_iter().max().unwrap_or(self.now))
         };
@@ -265,7 +272,7 @@ pub(super) fn bare(pod: &Arc<Pod>, verdict: Verdict) -> PodPlan {
         verdict,
         lost: None,
         warnings: BTreeSet::new(),
-        answer: None::<Answer>,
+        answer: None::<EvictionAnswer>,
         leaves: Window::default(),
         gone: Window::default(),
         times_out: None,
@@ -277,11 +284,13 @@ pub(super) fn bare(pod: &Arc<Pod>, verdict: Verdict) -> PodPlan {
 }
 
 /// Why nobody brings a pod back that leaves; none where somebody does, or it has ended anyway.
-pub(super) fn lost(cluster: &Cluster, pod: &Pod) -> Option<Lost> {
+pub(super) fn lost(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
     match owner::comes_back(cluster, pod) {
-        Return::Never(Lost::Finished | Lost::ScaledDown) => None,
-        Return::Never(lost @ (Lost::NoOwner | Lost::OwnerGone)) => (!pod.is_finished()).then_some(lost),
-        Return::AtOnce(_) | Return::WhenGone(_) | Return::Here => None,
+        Recreation::Never(NotRecreated::Finished | NotRecreated::ScaledDown) => None,
+        Recreation::Never(lost @ (NotRecreated::NoOwner | NotRecreated::OwnerGone)) => {
+            (!pod.is_finished()).then_some(lost)
+        }
+        Recreation::AtOnce(_) | Recreation::WhenGone(_) | Recreation::Here => None,
     }
 }
 
@@ -307,7 +316,7 @@ pub(super) fn is_stuck(pod: &PodPlan) -> bool {
 
 /// Counts the pods of a plan.
 pub(super) fn count(plan: &mut Plan) {
-    let mut totals = Totals { pods: plan.pods.len(), ends: plan.totals.ends, ..Totals::default() };
+    let mut totals = PlanTotals { pods: plan.pods.len(), ends: plan.totals.ends, ..PlanTotals::default() };
     for pod in &plan.pods {
         if let Verdict::Refused { .. } = pod.verdict {
             totals.refused_pods += 1;

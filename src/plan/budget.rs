@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    owner::{self, Found},
-    rules::Rules,
+    owner::{self, OwnerLookup},
+    rules::EvictionRules,
 };
 use crate::{
     cluster::{
@@ -19,14 +19,14 @@ pub const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
 /// The four numbers of a budget's status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
+pub struct BudgetNumbers {
     pub expected: i32,
     pub desired: i32,
     pub healthy: i32,
     pub allowed: i32,
 }
 
-impl Numbers {
+impl BudgetNumbers {
     /// With `allowed` as it follows from the others (upstream `updatePdbStatus`).
     fn settled(mut self) -> Self {
         let spare = self.healthy.saturating_sub(self.desired).max(0);
@@ -46,7 +46,7 @@ impl Numbers {
 
 /// Why the disruption controller cannot work a budget out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unsynced {
+pub enum BudgetUnsynced {
     /// The owner's kind has no scale.
     NoScale { kind: Name },
     /// The pod's owner is gone.
@@ -55,7 +55,7 @@ pub enum Unsynced {
     ScaleUnknown { kind: Name },
 }
 
-impl std::fmt::Display for Unsynced {
+impl std::fmt::Display for BudgetUnsynced {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoScale { kind } => write!(f, "owners of kind {kind} have no scale"),
@@ -66,13 +66,13 @@ impl std::fmt::Display for Unsynced {
 }
 
 /// Whether the budget's selector means this pod. Unlike [`protects`], this is the controller's view.
-pub fn selects(budget: &Budget, pod: &Pod, rules: &Rules) -> bool {
+pub fn selects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
     let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
     budget.covers(pod) && (!is_empty || rules.empty_selector_selects)
 }
 
 /// Whether the eviction subresource asks this budget about this pod.
-pub fn protects(budget: &Budget, pod: &Pod, rules: &Rules) -> bool {
+pub fn protects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
     let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
     selects(budget, pod, rules) && (!is_empty || rules.empty_selector_protects)
 }
@@ -81,7 +81,7 @@ pub fn protects(budget: &Budget, pod: &Pod, rules: &Rules) -> bool {
 pub fn pods_of<'a>(
     cluster: &'a Cluster,
     budget: &'a Budget,
-    rules: &'a Rules,
+    rules: &'a EvictionRules,
 ) -> impl Iterator<Item = &'a Arc<Pod>> {
     cluster.pods_in(&budget.key.namespace).filter(|pod| selects(budget, pod, rules))
 }
@@ -93,9 +93,9 @@ pub fn pods_of<'a>(
 pub fn work_out(
     cluster: &Cluster,
     budget: &Budget,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
-) -> Result<Numbers, Unsynced> {
+) -> Result<BudgetNumbers, BudgetUnsynced> {
     let (expected, desired) = match (budget.max_unavailable, budget.min_available) {
         (Some(most), _) => {
             let scale = scale(cluster, budget, rules)?;
@@ -113,11 +113,16 @@ pub fn work_out(
     };
     let healthy = pods_of(cluster, budget, rules).filter(|pod| is_healthy(budget, pod, now)).count();
     let healthy = i32::try_from(healthy).unwrap_or(i32::MAX);
-    Ok(Numbers { expected, desired, healthy, allowed: 0 }.settled())
+    Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.settled())
 }
 
 /// The status that the disruption controller writes where it had `budget.status` before.
-pub fn synced_status(cluster: &Cluster, budget: &Budget, rules: &Rules, now: Timestamp) -> BudgetStatus {
+pub fn synced_status(
+    cluster: &Cluster,
+    budget: &Budget,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> BudgetStatus {
     let before = budget.status.clone();
     match work_out(cluster, budget, rules, now) {
         Ok(numbers) => BudgetStatus {
@@ -155,7 +160,7 @@ fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
 }
 
 /// The sum of the scales of the distinct controllers of a budget's pods.
-fn scale(cluster: &Cluster, budget: &Budget, rules: &Rules) -> Result<i32, Unsynced> {
+fn scale(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Result<i32, BudgetUnsynced> {
     let mut scales: BTreeMap<Uid, i32> = BTreeMap::new();
     for pod in pods_of(cluster, budget, rules) {
         if let Some((uid, replicas)) = scale_of(cluster, pod)? {
@@ -166,21 +171,21 @@ fn scale(cluster: &Cluster, budget: &Budget, rules: &Rules) -> Result<i32, Unsyn
 }
 
 /// Whose scale a pod counts into, and how much that is; none for a pod without a controller.
-fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, Unsynced> {
+fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUnsynced> {
     let Some(owner) = &pod.owner else { return Ok(None) };
-    let gone = || Unsynced::OwnerGone { pod: pod.key.clone() };
-    let unknown = || Unsynced::ScaleUnknown { kind: owner.kind.as_str().into() };
+    let gone = || BudgetUnsynced::OwnerGone { pod: pod.key.clone() };
+    let unknown = || BudgetUnsynced::ScaleUnknown { kind: owner.kind.as_str().into() };
     let kind = match &owner.kind {
         OwnerKind::Workload(WorkloadKind::Job | WorkloadKind::DaemonSet) | OwnerKind::Node => {
-            return Err(Unsynced::NoScale { kind: owner.kind.as_str().into() });
+            return Err(BudgetUnsynced::NoScale { kind: owner.kind.as_str().into() });
         }
         OwnerKind::Workload(kind) => *kind,
         OwnerKind::Other(_) => return Err(unknown()),
     };
     let direct = match owner::find(cluster, &pod.key.namespace, owner) {
-        Found::There(direct) => direct,
-        Found::Gone => return Err(gone()),
-        Found::Unknown => return Err(unknown()),
+        OwnerLookup::There(direct) => direct,
+        OwnerLookup::Gone => return Err(gone()),
+        OwnerLookup::Unknown => return Err(unknown()),
     };
     let deployment = direct
         .owner
@@ -190,8 +195,8 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, Unsynced
         })
         .map(|above| owner::find(cluster, &pod.key.namespace, above));
     let counts = match deployment {
-        Some(Found::There(deployment)) => deployment,
-        Some(Found::Gone | Found::Unknown) | None => direct,
+        Some(OwnerLookup::There(deployment)) => deployment,
+        Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => direct,
     };
     // What the API server fills in for a scale that is not given.
     Ok(Some((counts.uid.clone(), counts.replicas.unwrap_or(1))))
@@ -199,15 +204,15 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, Unsynced
 
 /// A budget as eviction finds it, now or later in a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct BudgetState {
     pub key: Key,
-    pub numbers: Numbers,
+    pub numbers: BudgetNumbers,
     /// The status speaks of an older spec: eviction answers "still being processed".
     pub stale: bool,
     pub sync_failure: Option<Name>,
     pub policy: UnhealthyPolicy,
     /// What the status says, where that is not what we work out; the smaller `allowed` counts.
-    pub disagrees: Option<Numbers>,
+    pub disagrees: Option<BudgetNumbers>,
     /// How many healthy pods there can be at most: scales, and pods without a controller. None where not known.
     pub most: Option<i32>,
     /// Neither minAvailable nor maxUnavailable is given: nothing may ever go.
@@ -216,22 +221,22 @@ pub struct State {
     pub promised: usize,
 }
 
-impl State {
-    pub fn new(cluster: &Cluster, budget: &Budget, rules: &Rules, now: Timestamp) -> Self {
-        let told = Numbers::of(&budget.status);
+impl BudgetState {
+    pub fn new(cluster: &Cluster, budget: &Budget, rules: &EvictionRules, now: Timestamp) -> Self {
+        let told = BudgetNumbers::of(&budget.status);
         let stale = budget.status.observed_generation < budget.generation;
         let (numbers, sync_failure, disagrees) = match work_out(cluster, budget, rules, now) {
             Ok(ours) => {
-                let numbers = Numbers { allowed: ours.allowed.min(told.allowed), ..ours };
+                let numbers = BudgetNumbers { allowed: ours.allowed.min(told.allowed), ..ours };
                 let numbers = if stale { ours } else { numbers };
                 let failed = budget.status.sync_failure.clone();
                 (numbers, failed, (!stale && ours != told).then_some(told))
             }
-            Err(Unsynced::ScaleUnknown { .. }) => (told, budget.status.sync_failure.clone(), None),
+            Err(BudgetUnsynced::ScaleUnknown { .. }) => (told, budget.status.sync_failure.clone(), None),
             Err(error) => {
                 let failed = budget.status.sync_failure.clone().unwrap_or_else(|| error.to_string().into());
                 let disagrees = (told.allowed > 0).then_some(told);
-                (Numbers { allowed: 0, ..told }, Some(failed), disagrees)
+                (BudgetNumbers { allowed: 0, ..told }, Some(failed), disagrees)
             }
         };
         Self {
@@ -259,20 +264,20 @@ impl State {
 pub fn states<'a>(
     cluster: &Cluster,
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
-) -> BTreeMap<Key, State> {
+) -> BTreeMap<Key, BudgetState> {
     let mut states = BTreeMap::new();
     for pod in pods {
         for budget in cluster.budgets_of(pod).filter(|budget| selects(budget, pod, rules)) {
-            states.entry(budget.key.clone()).or_insert_with(|| State::new(cluster, budget, rules, now));
+            states.entry(budget.key.clone()).or_insert_with(|| BudgetState::new(cluster, budget, rules, now));
         }
     }
     states
 }
 
 /// How many healthy pods a budget can ever have: the scales of its owners, and unmanaged pods that have not ended.
-fn most_healthy(cluster: &Cluster, budget: &Budget, rules: &Rules) -> Option<i32> {
+fn most_healthy(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Option<i32> {
     let bare = pods_of(cluster, budget, rules)
         .filter(|pod| pod.owner.is_none() && !pod.is_finished() && pod.termination.is_none());
     let bare = i32::try_from(bare.count()).unwrap_or(i32::MAX);

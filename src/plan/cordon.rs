@@ -3,10 +3,11 @@
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
-    Action, Arrival, NodeChange, NodePlan, Plan, PlanError, nodes_named, permission,
-    rules::Rules,
-    step::Step,
-    surroundings::{Landing, Surroundings},
+    Action, Arrival, NodeChange, NodePlan, Plan, PlanError,
+    environment::{Environment, Landing},
+    nodes_named, permission,
+    rules::EvictionRules,
+    step::PlanStep,
     warning,
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CordonChange {
     Cordon,
     Uncordon,
 }
@@ -25,25 +26,25 @@ pub(super) fn cordon(
     action: &Action,
     cluster: &Cluster,
     names: &[NodeName],
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
-    let mut plan = plan(action, &nodes, Way::Cordon, rules, now);
+    let mut plan = plan(action, &nodes, CordonChange::Cordon, rules, now);
     plan.warnings.splice(0..0, warning::of_closing(cluster, &nodes));
     Ok(plan)
 }
 
-pub(super) fn uncordon<S: Surroundings>(
+pub(super) fn uncordon<S: Environment>(
     action: &Action,
     cluster: &Cluster,
     names: &[NodeName],
     surroundings: &S,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
-    let mut plan = plan(action, &nodes, Way::Uncordon, rules, now);
+    let mut plan = plan(action, &nodes, CordonChange::Uncordon, rules, now);
     let mut surroundings = surroundings.clone();
     plan.arrivals = arrivals(cluster, &nodes, &mut surroundings);
     plan.receivers = surroundings.account().receivers;
@@ -51,7 +52,13 @@ pub(super) fn uncordon<S: Surroundings>(
     Ok(plan)
 }
 
-fn plan(action: &Action, nodes: &[Arc<Node>], way: Way, rules: &Rules, now: Timestamp) -> Plan {
+fn plan(
+    action: &Action,
+    nodes: &[Arc<Node>],
+    way: CordonChange,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan::blank(action, rules, now);
     for node in nodes {
         let (change, step) = change(node, way);
@@ -65,7 +72,7 @@ fn plan(action: &Action, nodes: &[Arc<Node>], way: Way, rules: &Rules, now: Time
 
 /// Who waits for a place and finds one on these nodes once they are open: the most important first, then who was
 /// there first.
-fn arrivals<S: Surroundings>(cluster: &Cluster, nodes: &[Arc<Node>], surroundings: &mut S) -> Vec<Arrival> {
+fn arrivals<S: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], surroundings: &mut S) -> Vec<Arrival> {
     for node in nodes.iter().filter(|node| node.unschedulable) {
         surroundings.alter(Arc::new(opened(node)));
     }
@@ -91,12 +98,12 @@ fn opened(node: &Node) -> Node {
 }
 
 /// What is written to a node; nothing where it is so already.
-pub(super) fn change(node: &Arc<Node>, way: Way) -> (NodeChange, Option<Step>) {
-    let on = way == Way::Cordon;
+pub(super) fn change(node: &Arc<Node>, way: CordonChange) -> (NodeChange, Option<PlanStep>) {
+    let on = way == CordonChange::Cordon;
     if node.unschedulable == on {
         return (NodeChange::None, None);
     }
-    let step = Step::Cordon { node: node.name.clone(), uid: node.uid.clone(), on };
+    let step = PlanStep::Cordon { node: node.name.clone(), uid: node.uid.clone(), on };
     let change = if on { NodeChange::Cordon } else { NodeChange::Uncordon };
     (change, Some(step))
 }

@@ -9,16 +9,17 @@ use std::{
 use super::{
     Action, NodeDrain, NodePlan, Plan, PlanError, PodPlan, RemovalOptions, Window,
     assemble::{self, Assembly},
-    budget::{self, State},
-    cordon, eviction,
-    eviction::{Free, Gate},
+    budget::{self, BudgetState},
+    cordon,
+    environment::{self, Environment, Landing},
+    eviction,
+    eviction::{EvictionDecision, FreeEviction},
     filter::{self, Screening, Skip},
     nodes_named,
-    placing::GRANTED,
-    rules::Rules,
-    simulation::{Group, Manner, Retry, Undertaking},
-    step::Step,
-    surroundings::{self, Landing, Surroundings},
+    placing_environment::GRANTED,
+    rules::EvictionRules,
+    simulation::{RemovalGroup, RemovalMode, Retry, SimulationInput},
+    step::PlanStep,
     verdict::Verdict,
     warning::{self, Warning},
 };
@@ -52,18 +53,18 @@ pub struct DrainOptions {
 }
 
 impl DrainOptions {
-    const fn manner(&self) -> Manner {
-        if self.disable_eviction { Manner::Delete } else { Manner::Evict }
+    const fn manner(&self) -> RemovalMode {
+        if self.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict }
     }
 }
 
-pub(super) fn plan<S: Surroundings>(
+pub(super) fn plan<S: Environment>(
     action: &Action,
     cluster: &Cluster,
     names: &[NodeName],
     options: &DrainOptions,
     surroundings: &S,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
@@ -79,13 +80,13 @@ pub(super) fn plan<S: Surroundings>(
             }
             screenings.insert(pod.key.clone(), screening);
         }
-        groups.push(Group { pods: taken });
+        groups.push(RemovalGroup { pods: taken });
     }
     let states = budget::states(cluster, groups.iter().flat_map(|group| &group.pods), rules, now);
     for group in &mut groups {
         sort_for_leaving(cluster, &mut group.pods, surroundings, &states, rules);
     }
-    let undertaking = Undertaking {
+    let undertaking = SimulationInput {
         groups,
         manner: options.manner(),
         grace: options.grace,
@@ -98,7 +99,7 @@ pub(super) fn plan<S: Surroundings>(
     let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, states, now);
     let mut plan = Plan::blank(action, rules, now);
     for node in &nodes {
-        plan.steps.extend(cordon::change(node, cordon::Way::Cordon).1);
+        plan.steps.extend(cordon::change(node, cordon::CordonChange::Cordon).1);
     }
     for (place, node) in nodes.iter().enumerate() {
         let tried = undertaking.groups[place].pods.iter();
@@ -116,7 +117,7 @@ pub(super) fn plan<S: Surroundings>(
             plan.needs.extend(screenings[&pod.key].needs());
         }
         let drain = assembly.node(place, !refused.is_empty(), refusals, &pods);
-        let change = cordon::change(node, cordon::Way::Cordon).0;
+        let change = cordon::change(node, cordon::CordonChange::Cordon).0;
         plan.steps.extend(pods.iter().filter_map(|pod| removal(pod, options.manner(), options.grace)));
         plan.warnings.extend(of_node(cluster, &node.name, &drain, &pods));
         plan.pods.extend(pods);
@@ -135,7 +136,7 @@ pub(super) fn plan<S: Surroundings>(
 
 /// Whether the flag that a refused pod needs would leave it alone rather than let it go.
 fn would_be_skipped(screening: &Screening) -> bool {
-    screening.refusals == [filter::Refusal::DaemonSet]
+    screening.refusals == [filter::DrainRefusal::DaemonSet]
 }
 
 /// What is told of a pod that is not tried.
@@ -152,7 +153,11 @@ fn refuse(pod: &mut PodPlan, screening: &Screening) {
 }
 
 /// kubectl's lines for the refusals, of each pod only the first, as kubectl does.
-fn refusal_lines(refused: &[&Arc<Pod>], screenings: &BTreeMap<Key, Screening>, rules: &Rules) -> Vec<String> {
+fn refusal_lines(
+    refused: &[&Arc<Pod>],
+    screenings: &BTreeMap<Key, Screening>,
+    rules: &EvictionRules,
+) -> Vec<String> {
     let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pod in refused {
         if let Some(refusal) = screenings[&pod.key].refusals.first() {
@@ -163,20 +168,20 @@ fn refusal_lines(refused: &[&Arc<Pod>], screenings: &BTreeMap<Key, Screening>, r
 }
 
 /// The write that makes a pod go; none where it stays or goes already.
-fn removal(pod: &PodPlan, manner: Manner, grace: Option<Span>) -> Option<Step> {
+fn removal(pod: &PodPlan, manner: RemovalMode, grace: Option<Span>) -> Option<PlanStep> {
     if matches!(pod.verdict.as_if_granted(), Verdict::Skipped(_)) {
         return None;
     }
     let (pod, uid) = (pod.pod.clone(), pod.uid.clone());
     Some(match manner {
-        Manner::Evict => Step::Evict { pod, uid, grace },
-        Manner::Delete => Step::Delete { pod, uid, grace },
+        RemovalMode::Evict => PlanStep::Evict { pod, uid, grace },
+        RemovalMode::Delete => PlanStep::Delete { pod, uid, grace },
     })
 }
 
 fn of_node(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &[PodPlan]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if !surroundings::has_living_kubelet(cluster, node) {
+    if !environment::has_living_kubelet(cluster, node) {
         warnings.push(Warning::KubeletSilent { node: node.clone() });
     }
     let count = |holds: fn(&Verdict) -> bool| pods.iter().filter(|pod| holds(&pod.verdict)).count();
@@ -204,20 +209,25 @@ fn capacity_ends(pods: &[PodPlan]) -> Option<Warning> {
 
 /// A better order than kubectl's chance (spec 6.5): what costs no budget and may free some; what no budget protects;
 /// what takes longest until it is back; last what others need.
-fn sort_for_leaving<S: Surroundings>(
+fn sort_for_leaving<S: Environment>(
     cluster: &Cluster,
     pods: &mut [Arc<Pod>],
     surroundings: &S,
-    states: &BTreeMap<Key, State>,
-    rules: &Rules,
+    states: &BTreeMap<Key, BudgetState>,
+    rules: &EvictionRules,
 ) {
     let rank = |pod: &Arc<Pod>| {
         let gate = eviction::gate_at(cluster, pod, states, rules);
         let class = match gate {
             _ if warning::is_critical(pod) && !pod.is_finished() => 3,
-            Gate::Free(Free::UnhealthyAllowed | Free::HealthyBudget) => 0,
-            Gate::Free(Free::NoBudget | Free::Pending | Free::Finished | Free::Terminating) => 1,
-            Gate::Costs { .. } | Gate::Blocked(_) => 2,
+            EvictionDecision::Free(FreeEviction::UnhealthyAllowed | FreeEviction::HealthyBudget) => 0,
+            EvictionDecision::Free(
+                FreeEviction::NoBudget
+                | FreeEviction::Pending
+                | FreeEviction::Finished
+                | FreeEviction::Terminating,
+            ) => 1,
+            EvictionDecision::Costs { .. } | EvictionDecision::Blocked(_) => 2,
         };
         let stop = surroundings.stop(pod, pod.grace).likely;
         let ready = surroundings.ready(pod, &Landing::Somewhere).likely;
@@ -228,14 +238,14 @@ fn sort_for_leaving<S: Surroundings>(
 }
 
 #[expect(clippy::too_many_arguments, reason = "what a plan is made of")]
-pub(super) fn remove<S: Surroundings>(
+pub(super) fn remove<S: Environment>(
     action: &Action,
     cluster: &Cluster,
     keys: &[Key],
     options: RemovalOptions,
-    manner: Manner,
+    manner: RemovalMode,
     surroundings: &S,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let mut seen = BTreeSet::new();
@@ -248,8 +258,8 @@ pub(super) fn remove<S: Surroundings>(
     let mut pods: Vec<Arc<Pod>> = keys.into_iter().filter_map(|key| cluster.pod(key).cloned()).collect();
     let states = budget::states(cluster, &pods, rules, now);
     sort_for_leaving(cluster, &mut pods, surroundings, &states, rules);
-    let undertaking = Undertaking {
-        groups: vec![Group { pods }],
+    let undertaking = SimulationInput {
+        groups: vec![RemovalGroup { pods }],
         manner,
         grace: options.grace,
         timeout: options.timeout,
@@ -263,7 +273,7 @@ pub(super) fn remove<S: Surroundings>(
     plan.pods = undertaking.groups[0].pods.iter().map(|pod| assembly.pod(pod)).collect();
     for pod in &mut plan.pods {
         // Nothing is cordoned: it may come back anywhere, and that says nothing.
-        pod.warnings.remove(&warning::OfPod::ComesBackHere);
+        pod.warnings.remove(&warning::PodWarning::ComesBackHere);
     }
     plan.steps = plan.pods.iter().filter_map(|pod| removal(pod, manner, options.grace)).collect();
     plan.finish_removal(&assembly);
@@ -272,7 +282,7 @@ pub(super) fn remove<S: Surroundings>(
 
 impl Plan {
     /// Fills what follows from the pods and steps of a plan that removes pods.
-    fn finish_removal<S: Surroundings>(&mut self, assembly: &Assembly<'_, S>) {
+    fn finish_removal<S: Environment>(&mut self, assembly: &Assembly<'_, S>) {
         self.budgets = assembly.budgets();
         self.receivers = assembly.receivers();
         self.timeline = assembly.timeline(&self.nodes);
@@ -282,7 +292,7 @@ impl Plan {
                 self.warnings.push(Warning::disagreement(&budget.budget, budget.before.numbers, told));
             }
         }
-        if assembly.manner() == Manner::Delete {
+        if assembly.manner() == RemovalMode::Delete {
             let goes = |pod: &&PodPlan| matches!(pod.verdict.as_if_granted(), Verdict::Leaves(_));
             let held = |pod: &&PodPlan| pod.answer.as_ref().is_some_and(|answer| answer.code != 201);
             let pods = self.pods.iter().filter(goes).count();
@@ -301,7 +311,7 @@ impl Plan {
         self.finish_nodes();
     }
 
-    fn totals_end<S: Surroundings>(&self, assembly: &Assembly<'_, S>) -> Window {
+    fn totals_end<S: Environment>(&self, assembly: &Assembly<'_, S>) -> Window {
         assembly.ends()
     }
 }

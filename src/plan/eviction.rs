@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    budget::{self, Numbers, State},
-    rules::Rules,
+    budget::{self, BudgetNumbers, BudgetState},
+    rules::EvictionRules,
 };
 use crate::{
     cluster::{Budget, Cluster, Key, Name, Phase, Pod, UnhealthyPolicy},
@@ -13,19 +13,19 @@ use crate::{
 
 /// What eviction decides over a pod.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Gate {
+pub enum EvictionDecision {
     /// It may go, and no budget is the poorer for it.
-    Free(Free),
+    Free(FreeEviction),
     /// It may go, at the cost of one disruption of this budget.
     Costs {
         budget: Key,
     },
-    Blocked(Block),
+    Blocked(EvictionBlock),
 }
 
 /// Why an eviction costs no budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Free {
+pub enum FreeEviction {
     NoBudget,
     Pending,
     Finished,
@@ -38,7 +38,7 @@ pub enum Free {
 
 /// Why an eviction is refused for now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
+pub enum EvictionBlock {
     NamespaceTerminating,
     /// More than one budget: an error that no waiting mends.
     TwoBudgets {
@@ -51,7 +51,7 @@ pub enum Block {
     /// The budget may not be disrupted now.
     Exhausted {
         budget: Key,
-        numbers: Numbers,
+        numbers: BudgetNumbers,
         sync_failure: Option<Name>,
     },
     /// The budget's policy for pods that are not ready is not known to this program.
@@ -65,7 +65,7 @@ pub enum Block {
     },
 }
 
-impl Block {
+impl EvictionBlock {
     /// The budget that blocks, where it is one.
     pub fn budget(&self) -> Option<&Key> {
         match self {
@@ -83,14 +83,14 @@ const MOST_PROMISED: usize = 2000;
 
 /// A pod as eviction finds it.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing {
+pub struct PodState {
     pub phase: Phase,
     pub ready: bool,
     pub terminating: bool,
     pub namespace_terminating: bool,
 }
 
-impl Standing {
+impl PodState {
     pub fn of(cluster: &Cluster, pod: &Pod) -> Self {
         let namespace = cluster.namespaces().get(&pod.key.namespace);
         Self {
@@ -103,49 +103,56 @@ impl Standing {
 }
 
 /// The decision over a pod, given the budgets that protect it (upstream `EvictionREST.Create`).
-pub fn gate(standing: Standing, budgets: &[&State]) -> Gate {
+pub fn gate(standing: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
     if standing.namespace_terminating {
-        return Gate::Blocked(Block::NamespaceTerminating);
+        return EvictionDecision::Blocked(EvictionBlock::NamespaceTerminating);
     }
     match standing.phase {
-        _ if standing.terminating => return Gate::Free(Free::Terminating),
-        Phase::Pending => return Gate::Free(Free::Pending),
-        Phase::Succeeded | Phase::Failed => return Gate::Free(Free::Finished),
+        _ if standing.terminating => return EvictionDecision::Free(FreeEviction::Terminating),
+        Phase::Pending => return EvictionDecision::Free(FreeEviction::Pending),
+        Phase::Succeeded | Phase::Failed => return EvictionDecision::Free(FreeEviction::Finished),
         Phase::Running | Phase::Unknown => {}
     }
     let state = match budgets {
-        [] => return Gate::Free(Free::NoBudget),
+        [] => return EvictionDecision::Free(FreeEviction::NoBudget),
         [state] => *state,
         several => {
             let budgets = several.iter().map(|state| state.key.clone()).collect();
-            return Gate::Blocked(Block::TwoBudgets { budgets });
+            return EvictionDecision::Blocked(EvictionBlock::TwoBudgets { budgets });
         }
     };
     let numbers = state.numbers;
     if !standing.ready {
         match state.policy {
-            UnhealthyPolicy::AlwaysAllow => return Gate::Free(Free::UnhealthyAllowed),
+            UnhealthyPolicy::AlwaysAllow => return EvictionDecision::Free(FreeEviction::UnhealthyAllowed),
             UnhealthyPolicy::IfHealthyBudget => {}
             UnhealthyPolicy::Invalid => {
-                return Gate::Blocked(Block::UnknownPolicy { budget: state.key.clone() });
+                return EvictionDecision::Blocked(EvictionBlock::UnknownPolicy { budget: state.key.clone() });
             }
         }
         if numbers.healthy >= numbers.desired && numbers.desired > 0 {
-            return Gate::Free(Free::HealthyBudget);
+            return EvictionDecision::Free(FreeEviction::HealthyBudget);
         }
     }
     let budget = state.key.clone();
     if state.stale {
-        Gate::Blocked(Block::Stale { budget })
+        EvictionDecision::Blocked(EvictionBlock::Stale { budget })
     } else if numbers.allowed < 0 {
-        Gate::Blocked(Block::Broken { budget, what: "pdb disruptions allowed is negative" })
+        EvictionDecision::Blocked(EvictionBlock::Broken {
+            budget,
+            what: "pdb disruptions allowed is negative",
+        })
     } else if state.promised > MOST_PROMISED {
         let what = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
-        Gate::Blocked(Block::Broken { budget, what })
+        EvictionDecision::Blocked(EvictionBlock::Broken { budget, what })
     } else if numbers.allowed == 0 {
-        Gate::Blocked(Block::Exhausted { budget, numbers, sync_failure: state.sync_failure.clone() })
+        EvictionDecision::Blocked(EvictionBlock::Exhausted {
+            budget,
+            numbers,
+            sync_failure: state.sync_failure.clone(),
+        })
     } else {
-        Gate::Costs { budget }
+        EvictionDecision::Costs { budget }
     }
 }
 
@@ -153,19 +160,19 @@ pub fn gate(standing: Standing, budgets: &[&State]) -> Gate {
 pub fn budgets_of<'a>(
     cluster: &'a Cluster,
     pod: &'a Pod,
-    rules: &'a Rules,
+    rules: &'a EvictionRules,
 ) -> impl Iterator<Item = &'a Budget> {
     cluster.budgets_of(pod).map(|budget| &**budget).filter(|budget| budget::protects(budget, pod, rules))
 }
 
 /// What the subresource answers to one request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct EvictionAnswer {
     /// The HTTP status.
     pub code: u16,
     pub reason: Option<&'static str>,
     pub message: Option<String>,
-    pub cause: Option<Cause>,
+    pub cause: Option<StatusCause>,
     /// What the header Retry-After says.
     pub retry_after: Option<Span>,
     /// The budget that refuses.
@@ -174,30 +181,37 @@ pub struct Answer {
 
 /// One of `details.causes`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cause {
+pub struct StatusCause {
     pub reason: &'static str,
     pub message: String,
 }
 
 /// The answer over the cluster as it is: what a dry run of one eviction gets.
-pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &Rules, now: Timestamp) -> Answer {
+pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> EvictionAnswer {
     let states = budget::states(cluster, [pod], rules, now);
-    Answer::to(&gate_at(cluster, pod, &states, rules), rules)
+    EvictionAnswer::to(&gate_at(cluster, pod, &states, rules), rules)
 }
 
 /// The decision over a pod as it is, where its budgets stand so.
-pub fn gate_at(cluster: &Cluster, pod: &Pod, states: &BTreeMap<Key, State>, rules: &Rules) -> Gate {
-    let budgets: Vec<&State> =
+pub fn gate_at(
+    cluster: &Cluster,
+    pod: &Pod,
+    states: &BTreeMap<Key, BudgetState>,
+    rules: &EvictionRules,
+) -> EvictionDecision {
+    let budgets: Vec<&BudgetState> =
         budgets_of(cluster, pod, rules).filter_map(|budget| states.get(&budget.key)).collect();
-    gate(Standing::of(cluster, pod), &budgets)
+    gate(PodState::of(cluster, pod), &budgets)
 }
 
-impl Answer {
+impl EvictionAnswer {
     /// The answer that tells a decision.
-    pub fn to(gate: &Gate, rules: &Rules) -> Self {
+    pub fn to(gate: &EvictionDecision, rules: &EvictionRules) -> Self {
         let block = match gate {
-            Gate::Free(_) | Gate::Costs { .. } => return Self { code: 201, ..Self::default() },
-            Gate::Blocked(block) => block,
+            EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => {
+                return Self { code: 201, ..Self::default() };
+            }
+            EvictionDecision::Blocked(block) => block,
         };
         let budget = block.budget().cloned();
         let violated = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -205,22 +219,22 @@ impl Answer {
             code: 429,
             reason: Some("TooManyRequests"),
             message: Some(violated.into()),
-            cause: Some(Cause { reason: "DisruptionBudget", message }),
+            cause: Some(StatusCause { reason: "DisruptionBudget", message }),
             retry_after,
             budget: budget.clone(),
         };
         match block {
-            Block::NamespaceTerminating => Self {
+            EvictionBlock::NamespaceTerminating => Self {
                 code: 403,
                 reason: Some("Forbidden"),
                 message: Some("the namespace is being terminated".into()),
-                cause: Some(Cause {
+                cause: Some(StatusCause {
                     reason: "NamespaceTerminating",
                     message: "the namespace is being terminated".into(),
                 }),
                 ..Self::default()
             },
-            Block::TwoBudgets { .. } => Self {
+            EvictionBlock::TwoBudgets { .. } => Self {
                 code: 500,
                 message: Some(
                     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -228,14 +242,14 @@ impl Answer {
                 ),
                 ..Self::default()
             },
-            Block::Stale { budget } => {
+            EvictionBlock::Stale { budget } => {
                 let name = &budget.name;
                 let text = format!("The disruption budget {name} is still being processed by the server.");
                 refused(text, Some(Span::from_secs(10)))
             }
-            Block::Exhausted { budget, numbers, sync_failure } => {
+            EvictionBlock::Exhausted { budget, numbers, sync_failure } => {
                 let name = &budget.name;
-                let Numbers { desired, healthy, .. } = numbers;
+                let BudgetNumbers { desired, healthy, .. } = numbers;
                 let text = match sync_failure {
                     Some(failure) if rules.tells_failed_sync => format!(
                         "The disruption budget {name} does not allow evicting pods currently because it failed sync: {failure}"
@@ -249,11 +263,11 @@ impl Answer {
                 };
                 refused(text, None)
             }
-            Block::UnknownPolicy { budget } => {
+            EvictionBlock::UnknownPolicy { budget } => {
                 let name = &budget.name;
                 refused(format!("the unhealthyPodEvictionPolicy of {name} is not known"), None)
             }
-            Block::Broken { what, .. } => Self {
+            EvictionBlock::Broken { what, .. } => Self {
                 code: 403,
                 reason: Some("Forbidden"),
                 message: Some((*what).into()),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::{drain::DrainOptions, owner, rules::Rules};
+use super::{drain::DrainOptions, owner, rules::EvictionRules};
 use crate::{
     cluster::{Cluster, Owner, OwnerKind, Pod, WorkloadKind},
     time::Timestamp,
@@ -14,7 +14,7 @@ pub struct Screening {
     /// Where the pod is left alone.
     pub skip: Option<Skip>,
     /// What stands in the way; empty where the pod is taken or left.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<DrainRefusal>,
 }
 
 /// Why a pod is left on its node.
@@ -32,7 +32,7 @@ pub enum Skip {
 
 /// Why no pod of the node may be touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
+pub enum DrainRefusal {
     DaemonSet,
     /// Its DaemonSet does not exist any more.
     DaemonSetGone,
@@ -43,19 +43,19 @@ pub enum Refusal {
     Unmanaged,
 }
 
-impl Refusal {
+impl DrainRefusal {
     /// The flag that overrides it; none where no flag does.
-    pub const fn flag(self) -> Option<Flag> {
+    pub const fn flag(self) -> Option<DrainFlag> {
         match self {
-            Self::DaemonSet => Some(Flag::IgnoreDaemonsets),
-            Self::EmptyDir => Some(Flag::DeleteEmptydirData),
-            Self::DaemonSetGone | Self::Unmanaged => Some(Flag::Force),
+            Self::DaemonSet => Some(DrainFlag::IgnoreDaemonsets),
+            Self::EmptyDir => Some(DrainFlag::DeleteEmptydirData),
+            Self::DaemonSetGone | Self::Unmanaged => Some(DrainFlag::Force),
             Self::DaemonSetUnreadable => None,
         }
     }
 
     /// kubectl's words for it.
-    pub fn text(self, pod: &Pod, rules: &Rules) -> String {
+    pub fn text(self, pod: &Pod, rules: &EvictionRules) -> String {
         let name = || pod.owner.as_ref().map_or("", |owner| owner.name.as_str());
         match self {
             Self::DaemonSet => "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)".into(),
@@ -74,13 +74,13 @@ impl Refusal {
 
 /// A flag of kubectl drain that turns a refusal into something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flag {
+pub enum DrainFlag {
     IgnoreDaemonsets,
     DeleteEmptydirData,
     Force,
 }
 
-impl fmt::Display for Flag {
+impl fmt::Display for DrainFlag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::IgnoreDaemonsets => "--ignore-daemonsets",
@@ -92,7 +92,7 @@ impl fmt::Display for Flag {
 
 impl Screening {
     /// The flags that would have to be given for this pod.
-    pub fn needs(&self) -> BTreeSet<Flag> {
+    pub fn needs(&self) -> BTreeSet<DrainFlag> {
         self.refusals.iter().filter_map(|refusal| refusal.flag()).collect()
     }
 
@@ -106,7 +106,7 @@ pub fn screen(
     cluster: &Cluster,
     pod: &Pod,
     options: &DrainOptions,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> Screening {
     if options.pod_selector.as_ref().is_some_and(|selector| !selector.matches(&pod.labels)) {
@@ -120,12 +120,12 @@ pub fn screen(
         DaemonSet::None => {}
         DaemonSet::There if options.ignore_daemonsets => return Screening::skip(Skip::DaemonSet),
         DaemonSet::There => {
-            let refusals = vec![Refusal::DaemonSet];
+            let refusals = vec![DrainRefusal::DaemonSet];
             return Screening { skip: None, refusals };
         }
         DaemonSet::Gone if options.force => {}
-        DaemonSet::Gone => refusals.push(Refusal::DaemonSetGone),
-        DaemonSet::Unreadable => refusals.push(Refusal::DaemonSetUnreadable),
+        DaemonSet::Gone => refusals.push(DrainRefusal::DaemonSetGone),
+        DaemonSet::Unreadable => refusals.push(DrainRefusal::DaemonSetUnreadable),
     }
     if refusals.is_empty() && pod.mirror {
         return Screening::skip(Skip::Mirror);
@@ -133,10 +133,10 @@ pub fn screen(
     if !pod.is_finished() {
         let local = pod.storage.empty_dir || pod.storage.memory;
         if local && !options.delete_emptydir_data {
-            refusals.push(Refusal::EmptyDir);
+            refusals.push(DrainRefusal::EmptyDir);
         }
         if pod.owner.is_none() && !options.force {
-            refusals.push(Refusal::Unmanaged);
+            refusals.push(DrainRefusal::Unmanaged);
         }
     }
     Screening { skip: None, refusals }
@@ -158,7 +158,7 @@ enum DaemonSet {
     Unreadable,
 }
 
-fn daemonset(cluster: &Cluster, pod: &Pod, rules: &Rules) -> DaemonSet {
+fn daemonset(cluster: &Cluster, pod: &Pod, rules: &EvictionRules) -> DaemonSet {
     let Some(owner) = pod.owner.as_ref().filter(|owner| is_daemonset(owner, rules)) else {
         return DaemonSet::None;
     };
@@ -173,7 +173,7 @@ fn daemonset(cluster: &Cluster, pod: &Pod, rules: &Rules) -> DaemonSet {
     }
 }
 
-fn is_daemonset(owner: &Owner, rules: &Rules) -> bool {
+fn is_daemonset(owner: &Owner, rules: &EvictionRules) -> bool {
     match &owner.kind {
         OwnerKind::Workload(kind) => *kind == WorkloadKind::DaemonSet,
         OwnerKind::Other(kind) => !rules.daemonsets_by_group && *kind == *"DaemonSet",

@@ -8,37 +8,37 @@ use std::{
 };
 
 use super::{
-    owner::{self, Return},
-    placing,
+    owner::{self, Recreation},
+    placing_environment,
 };
 use crate::{
     cluster::{Cluster, NodeName, Pod, ZoneKey},
-    placement::{PodShape, Snapshot},
+    placement::{SchedulingRequest, Snapshot},
 };
 
 /// What a cluster can lose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headroom {
     /// Over the nodes that are Ready.
-    pub nodes: Losses<NodeName>,
+    pub nodes: HeadroomLosses<NodeName>,
     /// Over the zones with nodes that are Ready; empty where there is but one.
-    pub zones: Losses<ZoneKey>,
+    pub zones: HeadroomLosses<ZoneKey>,
 }
 
 /// What the loss of each of several things would leave without a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Losses<T> {
+pub struct HeadroomLosses<T> {
     /// How many were tried.
     pub tried: usize,
     /// How many of them cannot be lost without a pod staying Pending.
     pub short: usize,
     /// The one whose loss leaves most pods Pending; none where any can be lost.
-    pub worst: Option<Loss<T>>,
+    pub worst: Option<HeadroomLoss<T>>,
 }
 
 /// What the loss of one thing leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss<T> {
+pub struct HeadroomLoss<T> {
     pub of: T,
     /// Pods whose replacements find no node. They might displace lesser pods, which then stay Pending instead.
     pub pending: usize,
@@ -46,8 +46,8 @@ pub struct Loss<T> {
     pub pods: usize,
 }
 
-impl<T> Losses<T> {
-    fn note(&mut self, loss: Loss<T>) {
+impl<T> HeadroomLosses<T> {
+    fn note(&mut self, loss: HeadroomLoss<T>) {
         self.tried += 1;
         if loss.pending > 0 {
             self.short += 1;
@@ -58,10 +58,10 @@ impl<T> Losses<T> {
     }
 }
 
-impl<T: fmt::Display> Losses<T> {
+impl<T: fmt::Display> HeadroomLosses<T> {
     /// `any node can go`, or which cannot; none where nothing was tried.
     fn words(&self, one: &str) -> Option<String> {
-        let Some(Loss { of, pending, pods }) = &self.worst else {
+        let Some(HeadroomLoss { of, pending, pods }) = &self.worst else {
             return (self.tried > 0).then(|| format!("any {one} can go"));
         };
         let others = match self.short {
@@ -72,10 +72,10 @@ impl<T: fmt::Display> Losses<T> {
     }
 }
 
-impl<T: fmt::Display> Losses<T> {
+impl<T: fmt::Display> HeadroomLosses<T> {
     /// `any node`, or which not; none where nothing was tried.
     fn in_short(&self, one: &str) -> Option<String> {
-        let Some(Loss { of, pending, .. }) = &self.worst else {
+        let Some(HeadroomLoss { of, pending, .. }) = &self.worst else {
             return (self.tried > 0).then(|| format!("any {one}"));
         };
         Some(match self.short {
@@ -132,26 +132,29 @@ pub fn headroom(cluster: &Cluster, snapshot: &Snapshot, mut go_on: impl FnMut() 
 }
 
 /// Places the pods of some nodes elsewhere.
-fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, of: T) -> Loss<T> {
+fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, of: T) -> HeadroomLoss<T> {
     let comes_back = |pod: &&Arc<Pod>| {
         pod.termination.is_none()
-            && matches!(owner::comes_back(cluster, pod), Return::AtOnce(_) | Return::WhenGone(_))
+            && matches!(owner::comes_back(cluster, pod), Recreation::AtOnce(_) | Recreation::WhenGone(_))
     };
     let mut homeless: Vec<Arc<Pod>> =
         nodes.iter().flat_map(|node| snapshot.pods_on(node)).filter(comes_back).cloned().collect();
     if homeless.is_empty() {
-        return Loss { of, pending: 0, pods: 0 };
+        return HeadroomLoss { of, pending: 0, pods: 0 };
     }
     homeless.sort_by_key(|pod| Reverse(pod.priority));
-    let nameless = |pod| PodShape { name: Default::default(), ..placing::replacement(pod, cluster) };
-    let shapes: Vec<PodShape> = homeless.iter().map(|pod| nameless(pod)).collect();
+    let nameless = |pod| SchedulingRequest {
+        name: Default::default(),
+        ..placing_environment::replacement(pod, cluster)
+    };
+    let shapes: Vec<SchedulingRequest> = homeless.iter().map(|pod| nameless(pod)).collect();
     let mut left = snapshot.clone();
     nodes.iter().for_each(|node| left.remove_node(node));
     if left.surely_holds(&shapes) {
-        return Loss { of, pending: 0, pods: homeless.len() };
+        return HeadroomLoss { of, pending: 0, pods: homeless.len() };
     }
     // Of those that only ask for room, what finds none will not find it later.
-    let mut in_vain: Vec<PodShape> = Vec::new();
+    let mut in_vain: Vec<SchedulingRequest> = Vec::new();
     let mut pending = 0;
     for (pod, shape) in homeless.iter().zip(shapes) {
         if in_vain.contains(&shape) {
@@ -170,5 +173,5 @@ fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, o
             }
         }
     }
-    Loss { of, pending, pods: homeless.len() }
+    HeadroomLoss { of, pending, pods: homeless.len() }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, NodeChange, NodePlan, Plan, PlanError, nodes_named, rules::Rules, step::Step, syntax};
+use super::{
+    Action, NodeChange, NodePlan, Plan, PlanError, nodes_named, rules::EvictionRules, step::PlanStep, syntax,
+};
 use crate::{
     cluster::{Cluster, Name, Node, NodeName},
     time::Timestamp,
@@ -97,7 +99,7 @@ pub(super) fn plan(
     cluster: &Cluster,
     names: &[NodeName],
     edits: &LabelEdits,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let mut plan = Plan::blank(action, rules, now);
@@ -117,10 +119,10 @@ pub(super) fn plan(
 }
 
 /// The write that makes a node's labels these.
-pub fn step(node: &Node, after: &BTreeMap<Name, Name>) -> Step {
+pub fn step(node: &Node, after: &BTreeMap<Name, Name>) -> PlanStep {
     let set = after.iter().filter(|(key, value)| node.labels.get(*key) != Some(value));
     let gone = node.labels.keys().filter(|key| !after.contains_key(*key));
     let labels = set.map(|(key, value)| (key.clone(), Some(value.clone())));
     let labels = labels.chain(gone.map(|key| (key.clone(), None))).collect();
-    Step::SetLabels { node: node.name.clone(), uid: node.uid.clone(), labels }
+    PlanStep::SetLabels { node: node.name.clone(), uid: node.uid.clone(), labels }
 }

@@ -11,18 +11,18 @@ pub mod drain;
 pub mod eviction;
 pub mod filter;
 pub mod headroom;
-pub mod judgement;
+pub mod placement_trace;
 pub mod kubectl;
 pub mod label;
 mod outlook;
 pub mod owner;
 pub mod permission;
-pub mod placing;
+pub mod placing_environment;
 pub mod rehouse;
 pub mod rules;
 pub mod simulation;
 pub mod step;
-pub mod surroundings;
+pub mod environment;
 pub mod syntax;
 pub mod taint;
 pub mod undo;
@@ -33,21 +33,21 @@ pub mod words;
 use std::{collections::BTreeSet, sync::Arc};
 
 pub use drain::DrainOptions;
-pub use eviction::{Answer, Block, Free};
-pub use filter::{Flag, Refusal, Skip};
-pub use headroom::{Headroom, Loss, Losses, headroom};
-pub use judgement::{Account, Displaced, Judgement, Receiver};
-pub use owner::Lost;
+pub use environment::{Bound, Environment, Estimate, Landing, Quality, TypicalEnvironment};
+pub use eviction::{EvictionAnswer, EvictionBlock, FreeEviction};
+pub use filter::{DrainFlag, DrainRefusal, Skip};
+pub use headroom::{Headroom, HeadroomLoss, HeadroomLosses, headroom};
+pub use owner::NotRecreated;
 pub use permission::Permission;
-pub use placing::Placing;
+pub use placement_trace::{Displaced, PlacementTrace, Receiver, RunTrace};
+pub use placing_environment::PlacingEnvironment;
 pub use rehouse::{Departure, rehouse};
-pub use rules::Rules;
-pub use simulation::{Manner, Retry};
-pub use step::{Call, Step};
-pub use surroundings::{Bound, Estimate, Landing, Quality, Surroundings, Usual};
+pub use rules::EvictionRules;
+pub use simulation::{RemovalMode, Retry};
+pub use step::{Call, PlanStep};
 pub use taint::TaintEdits;
 pub use undo::Undo;
-pub use verdict::{Passage, Pattern, Verdict};
+pub use verdict::{BlockPattern, LeaveReason, Verdict};
 pub use warning::Warning;
 
 use crate::{
@@ -98,13 +98,13 @@ pub struct Plan {
     /// The budgets that the pods meet, by name.
     pub budgets: Vec<BudgetPlan>,
     /// What would be written, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// What would happen, likely, in order of time.
-    pub timeline: Vec<Moment>,
-    pub totals: Totals,
+    pub timeline: Vec<PlanMoment>,
+    pub totals: PlanTotals,
     pub warnings: Vec<Warning>,
     /// The fewest flags without which it does not begin.
-    pub needs: BTreeSet<Flag>,
+    pub needs: BTreeSet<DrainFlag>,
     /// What whoever carries it out must be allowed to do.
     pub permissions: Vec<Permission>,
     /// The same in kubectl's words; none where kubectl has none.
@@ -179,17 +179,17 @@ pub struct PodPlan {
     pub owner: Option<(OwnerKind, Name)>,
     pub verdict: Verdict,
     /// Why it does not come back anywhere; none where it does, or stays.
-    pub lost: Option<Lost>,
-    pub warnings: BTreeSet<warning::OfPod>,
+    pub lost: Option<NotRecreated>,
+    pub warnings: BTreeSet<warning::PodWarning>,
     /// What the eviction subresource would answer at this moment.
-    pub answer: Option<Answer>,
+    pub answer: Option<EvictionAnswer>,
     pub leaves: Window,
     pub gone: Window,
     /// When the time allowed for it is over before it is gone.
     pub times_out: Option<Timestamp>,
     pub landing: Option<Landing>,
     /// What was weighed there; none where nobody works placements out.
-    pub judgement: Option<Arc<Judgement>>,
+    pub judgement: Option<Arc<PlacementTrace>>,
     /// When its replacement is Ready, likely.
     pub ready_again: Option<Timestamp>,
     /// What the times are worth.
@@ -209,23 +209,23 @@ pub struct Arrival {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetPlan {
     pub budget: Key,
-    pub before: budget::State,
+    pub before: budget::BudgetState,
     /// As it stands in the end, likely.
-    pub after: budget::State,
+    pub after: budget::BudgetState,
     /// Pods of the plan that it protects.
     pub pods: usize,
 }
 
 /// Something that happens at a time, in the likely course.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moment {
+pub struct PlanMoment {
     pub at: Timestamp,
-    pub what: Happening,
+    pub what: PlanEvent,
 }
 
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
+pub enum PlanEvent {
     NodeStarts { node: NodeName },
     NodeEnds { node: NodeName },
     Leaves { pod: Key },
@@ -238,7 +238,7 @@ pub enum Happening {
 
 /// Counts over a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct PlanTotals {
     pub nodes: usize,
     /// Nodes that are written to.
     pub changed: usize,
@@ -306,23 +306,25 @@ impl Plan {
         now: Timestamp,
     ) -> Result<Self, PlanError> {
         match snapshot {
-            Some(snapshot) => Self::new(action, cluster, &Placing::new(cluster, snapshot, now), version, now),
-            None => Self::new(action, cluster, &Usual { cluster, now }, version, now),
+            Some(snapshot) => {
+                Self::new(action, cluster, &PlacingEnvironment::new(cluster, snapshot, now), version, now)
+            }
+            None => Self::new(action, cluster, &TypicalEnvironment { cluster, now }, version, now),
         }
     }
 
-    /// Works an action out. `surroundings` says what others do meanwhile ([`Placing`], or [`Usual`] without a placement).
+    /// Works an action out. `environment` says what others do meanwhile ([`PlacingEnvironment`], or [`TypicalEnvironment`] without a placement).
     ///
     /// # Errors
     /// A node or pod that is named is not there.
-    pub fn new<S: Surroundings>(
+    pub fn new<S: Environment>(
         action: Action,
         cluster: &Cluster,
         surroundings: &S,
         version: ServerVersion,
         now: Timestamp,
     ) -> Result<Self, PlanError> {
-        let rules = Rules::of(version);
+        let rules = EvictionRules::of(version);
         match &action {
             Action::Cordon { nodes } => cordon::cordon(&action, cluster, nodes, &rules, now),
             Action::Uncordon { nodes } => {
@@ -336,11 +338,18 @@ impl Plan {
                 drain::plan(&action, cluster, nodes, options, surroundings, &rules, now)
             }
             Action::Evict { pods, options } => {
-                drain::remove(&action, cluster, pods, *options, Manner::Evict, surroundings, &rules, now)
+                drain::remove(&action, cluster, pods, *options, RemovalMode::Evict, surroundings, &rules, now)
             }
-            Action::Delete { pods, options } => {
-                drain::remove(&action, cluster, pods, *options, Manner::Delete, surroundings, &rules, now)
-            }
+            Action::Delete { pods, options } => drain::remove(
+                &action,
+                cluster,
+                pods,
+                *options,
+                RemovalMode::Delete,
+                surroundings,
+                &rules,
+                now,
+            ),
         }
     }
 
@@ -364,7 +373,7 @@ impl Plan {
     }
 
     /// An empty plan of an action, to be filled.
-    fn blank(action: &Action, rules: &Rules, now: Timestamp) -> Self {
+    fn blank(action: &Action, rules: &EvictionRules, now: Timestamp) -> Self {
         Self {
             action: action.clone(),
             made: now,
@@ -376,7 +385,7 @@ impl Plan {
             budgets: Vec::new(),
             steps: Vec::new(),
             timeline: Vec::new(),
-            totals: Totals::default(),
+            totals: PlanTotals::default(),
             warnings: Vec::new(),
             needs: BTreeSet::new(),
             permissions: Vec::new(),

@@ -6,7 +6,7 @@ use crate::cluster::{Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Uid, 
 
 /// What is known of an owner.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum OwnerLookup {
     There(Arc<Workload>),
     /// No object of that name and uid.
     Gone,
@@ -15,13 +15,13 @@ pub enum Found {
 }
 
 /// Looks an owner up by name and uid.
-pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> Found {
-    let OwnerKind::Workload(kind) = owner.kind else { return Found::Unknown };
+pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLookup {
+    let OwnerKind::Workload(kind) = owner.kind else { return OwnerLookup::Unknown };
     match named(cluster, kind, namespace, &owner.name) {
-        Some(workload) if workload.uid == owner.uid => Found::There(workload.clone()),
-        Some(_) => Found::Gone,
-        None if cluster.workloads(kind).is_synced() => Found::Gone,
-        None => Found::Unknown,
+        Some(workload) if workload.uid == owner.uid => OwnerLookup::There(workload.clone()),
+        Some(_) => OwnerLookup::Gone,
+        None if cluster.workloads(kind).is_synced() => OwnerLookup::Gone,
+        None => OwnerLookup::Unknown,
     }
 }
 
@@ -38,29 +38,31 @@ pub fn named<'a>(
 
 /// The workload that a person knows the pod by: a ReplicaSet's Deployment rather than the ReplicaSet.
 pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
-    let Found::There(direct) = find(cluster, &pod.key.namespace, pod.owner.as_ref()?) else { return None };
+    let OwnerLookup::There(direct) = find(cluster, &pod.key.namespace, pod.owner.as_ref()?) else {
+        return None;
+    };
     let above = direct.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner));
     match above {
-        Some(Found::There(above)) => Some(above),
-        Some(Found::Gone | Found::Unknown) | None => Some(direct),
+        Some(OwnerLookup::There(above)) => Some(above),
+        Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => Some(direct),
     }
 }
 
 /// Whether a pod comes back once it has gone, and when.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Return {
+pub enum Recreation {
     /// As soon as its deletion is seen.
     AtOnce(Uid),
     /// When the old object has gone: the name cannot exist twice, or its owner waits for it.
     WhenGone(Uid),
     /// On this very node: its DaemonSet cares for no cordon.
     Here,
-    Never(Lost),
+    Never(NotRecreated),
 }
 
 /// Why nobody brings a pod back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lost {
+pub enum NotRecreated {
     /// It has no controller.
     NoOwner,
     /// Its controller is gone.
@@ -74,36 +76,38 @@ pub enum Lost {
 /// Whether a pod's owner makes another one while so many of its pods live. Owners that cannot be seen do.
 pub fn wants_more(cluster: &Cluster, pod: &Pod, living: i32) -> bool {
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
-        Some(Found::There(workload)) => workload.replicas.is_none_or(|replicas| living < replicas),
-        Some(Found::Gone | Found::Unknown) | None => true,
+        Some(OwnerLookup::There(workload)) => workload.replicas.is_none_or(|replicas| living < replicas),
+        Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => true,
     }
 }
 
 /// What becomes of a pod that leaves. Owners that cannot be seen are taken for alive.
-pub fn comes_back(cluster: &Cluster, pod: &Pod) -> Return {
-    let Some(owner) = &pod.owner else { return Return::Never(Lost::NoOwner) };
+pub fn comes_back(cluster: &Cluster, pod: &Pod) -> Recreation {
+    let Some(owner) = &pod.owner else { return Recreation::Never(NotRecreated::NoOwner) };
     let kind = match &owner.kind {
         OwnerKind::Workload(kind) => *kind,
-        OwnerKind::Node => return Return::Here,
-        OwnerKind::Other(_) if pod.is_finished() => return Return::Never(Lost::Finished),
-        OwnerKind::Other(_) => return Return::AtOnce(owner.uid.clone()),
+        OwnerKind::Node => return Recreation::Here,
+        OwnerKind::Other(_) if pod.is_finished() => return Recreation::Never(NotRecreated::Finished),
+        OwnerKind::Other(_) => return Recreation::AtOnce(owner.uid.clone()),
     };
     let found = find(cluster, &pod.key.namespace, owner);
-    if found == Found::Gone {
-        return Return::Never(Lost::OwnerGone);
+    if found == OwnerLookup::Gone {
+        return Recreation::Never(NotRecreated::OwnerGone);
     }
     if pod.is_finished() && kind != WorkloadKind::DaemonSet {
-        return Return::Never(Lost::Finished);
+        return Recreation::Never(NotRecreated::Finished);
     }
     match kind {
-        WorkloadKind::DaemonSet => Return::Here,
-        WorkloadKind::StatefulSet => Return::WhenGone(owner.uid.clone()),
+        WorkloadKind::DaemonSet => Recreation::Here,
+        WorkloadKind::StatefulSet => Recreation::WhenGone(owner.uid.clone()),
         WorkloadKind::Job => match found {
-            Found::There(job) if job.replaces_only_failed => Return::WhenGone(owner.uid.clone()),
-            Found::There(_) | Found::Gone | Found::Unknown => Return::AtOnce(owner.uid.clone()),
+            OwnerLookup::There(job) if job.replaces_only_failed => Recreation::WhenGone(owner.uid.clone()),
+            OwnerLookup::There(_) | OwnerLookup::Gone | OwnerLookup::Unknown => {
+                Recreation::AtOnce(owner.uid.clone())
+            }
         },
         WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::ReplicationController => {
-            Return::AtOnce(owner.uid.clone())
+            Recreation::AtOnce(owner.uid.clone())
         }
     }
 }

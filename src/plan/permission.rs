@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::step::Step;
+use super::step::PlanStep;
 use crate::cluster::{Name, Namespace, NodeName};
 
 /// One thing to be allowed, as a SelfSubjectAccessReview asks for it.
@@ -29,14 +29,14 @@ impl Permission {
         Self { verb, group: "", resource: "pods", subresource, namespace, name }
     }
 
-    fn of(step: &Step) -> Self {
+    fn of(step: &PlanStep) -> Self {
         match step {
-            Step::Cordon { node, .. } | Step::SetTaints { node, .. } | Step::SetLabels { node, .. } => {
-                Self::on_node("patch", node)
-            }
+            PlanStep::Cordon { node, .. }
+            | PlanStep::SetTaints { node, .. }
+            | PlanStep::SetLabels { node, .. } => Self::on_node("patch", node),
             // Not `evictions` of group policy, which says no to those who may.
-            Step::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
-            Step::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
+            PlanStep::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
+            PlanStep::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
         }
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Permission {
 }
 
 /// What these steps take, each once.
-pub fn of_steps(steps: &[Step]) -> Vec<Permission> {
+pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
     steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
 }
 

@@ -7,10 +7,10 @@ use std::{
 };
 
 use super::{
-    judgement::Account,
-    owner::{self, Return},
+    environment::{Bound, Environment, Landing},
+    owner::{self, Recreation},
+    placement_trace::RunTrace,
     simulation::Replacement,
-    surroundings::{Bound, Landing, Surroundings},
 };
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, Pod, Uid},
@@ -38,22 +38,22 @@ enum Event {
 
 /// Lets the pods leave and be replaced in order of time, while nodes become what `alterations` say. `closed` nodes are
 /// cordoned.
-pub fn rehouse<S: Surroundings>(
+pub fn rehouse<S: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
     alterations: &[(Timestamp, Arc<Node>)],
     closed: &BTreeSet<NodeName>,
     mut surroundings: S,
-) -> (BTreeMap<Key, Replacement>, Account) {
+) -> (BTreeMap<Key, Replacement>, RunTrace) {
     let mut events: Vec<(Timestamp, Event, Reverse<i32>, usize)> = Vec::new();
     for (place, departure) in departures.iter().enumerate() {
         let priority = Reverse(departure.pod.priority);
         events.push((departure.leaves, Event::Leaves, priority, place));
         events.extend(departure.gone.map(|at| (at, Event::Gone, priority, place)));
         let replaced = match owner::comes_back(cluster, &departure.pod) {
-            Return::AtOnce(_) => Some(departure.leaves),
-            Return::WhenGone(_) => departure.gone,
-            Return::Here | Return::Never(_) => None,
+            Recreation::AtOnce(_) => Some(departure.leaves),
+            Recreation::WhenGone(_) => departure.gone,
+            Recreation::Here | Recreation::Never(_) => None,
         };
         events.extend(replaced.map(|at| (at, Event::Replaced, priority, place)));
     }

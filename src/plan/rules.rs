@@ -4,7 +4,7 @@ use crate::engine::ServerVersion;
 
 /// The rules of one release (spec/operator-actions.md, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct EvictionRules {
     pub version: ServerVersion,
     /// A budget's selector `{}` means every pod of the namespace (policy/v1, read from 1.21) and not none.
     pub empty_selector_selects: bool,
@@ -22,7 +22,7 @@ pub struct Rules {
     pub out_of_service: bool,
 }
 
-impl Rules {
+impl EvictionRules {
     pub fn of(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {

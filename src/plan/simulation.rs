@@ -9,12 +9,12 @@ use std::{
 };
 
 use super::{
-    budget::{self, DISRUPTION_TIMEOUT, State},
-    eviction::{self, Block, Gate, Standing},
-    judgement::Account,
-    owner::{self, Return},
-    rules::Rules,
-    surroundings::{Bound, Landing, Surroundings},
+    budget::{self, BudgetState, DISRUPTION_TIMEOUT},
+    environment::{Bound, Environment, Landing},
+    eviction::{self, EvictionBlock, EvictionDecision, PodState},
+    owner::{self, Recreation},
+    placement_trace::RunTrace,
+    rules::EvictionRules,
     warning,
 };
 use crate::{
@@ -27,9 +27,9 @@ const SETTLING: Span = Span::from_millis(200);
 
 /// What is to be carried out.
 #[derive(Clone, Debug)]
-pub struct Undertaking {
-    pub groups: Vec<Group>,
-    pub manner: Manner,
+pub struct SimulationInput {
+    pub groups: Vec<RemovalGroup>,
+    pub manner: RemovalMode,
     /// Replaces the pods' own grace periods.
     pub grace: Option<Span>,
     /// How long one group may take.
@@ -45,13 +45,13 @@ pub struct Undertaking {
 
 /// Pods that go together, in the order in which they are tried.
 #[derive(Clone, Debug, Default)]
-pub struct Group {
+pub struct RemovalGroup {
     pub pods: Vec<Arc<Pod>>,
 }
 
 /// How pods are made to go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum RemovalMode {
     /// By eviction: budgets are asked.
     #[default]
     Evict,
@@ -92,29 +92,29 @@ impl Default for Retry {
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
-pub struct Course {
+pub struct RunResult {
     /// By group, in order.
-    pub groups: Vec<GroupCourse>,
-    pub pods: BTreeMap<Key, PodCourse>,
+    pub groups: Vec<GroupResult>,
+    pub pods: BTreeMap<Key, PodResult>,
     /// The budgets that were asked, as they stood in the end.
-    pub budgets: BTreeMap<Key, State>,
+    pub budgets: BTreeMap<Key, BudgetState>,
     /// In order of time.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<SimulationMoment>,
     /// What was weighed where replacements landed.
-    pub account: Account,
+    pub account: RunTrace,
 }
 
-impl Course {
+impl RunResult {
     /// Where replacements landed, by the pod that each is for.
     pub fn landings(&self) -> BTreeMap<Key, Landing> {
-        let landing = |course: &PodCourse| Some(course.replacement.as_ref()?.landing.clone());
+        let landing = |course: &PodResult| Some(course.replacement.as_ref()?.landing.clone());
         self.pods.iter().filter_map(|(pod, course)| Some((pod.clone(), landing(course)?))).collect()
     }
 }
 
 /// What came of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GroupCourse {
+pub struct GroupResult {
     pub started: Timestamp,
     /// None: it never ends.
     pub ended: Option<Timestamp>,
@@ -124,18 +124,18 @@ pub struct GroupCourse {
 
 /// What came of a pod.
 #[derive(Clone, Debug, Default)]
-pub struct PodCourse {
+pub struct PodResult {
     /// What the first try was answered.
-    pub first: Option<Gate>,
+    pub first: Option<EvictionDecision>,
     pub tries: u32,
     /// What last refused it.
-    pub block: Option<Block>,
+    pub block: Option<EvictionBlock>,
     /// When its deletion began.
     pub granted: Option<Timestamp>,
     /// When its object was gone.
     pub gone: Option<Timestamp>,
     /// How the task ended; none where it waits for ever.
-    pub end: Option<End>,
+    pub end: Option<TaskEnd>,
     /// The pods whose eviction had used the budget up when this one was first refused.
     pub behind: Vec<Key>,
     /// Replacements that became Ready between its first refusal and its eviction.
@@ -154,7 +154,7 @@ pub struct Replacement {
 
 /// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum TaskEnd {
     Gone,
     /// Its deletion is overdue, and it is not waited for.
     LeftTerminating,
@@ -165,14 +165,14 @@ pub enum End {
 
 /// Something that happens.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moment {
+pub struct SimulationMoment {
     pub at: Timestamp,
-    pub what: Happening,
+    pub what: SimulationEvent,
 }
 
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
+pub enum SimulationEvent {
     GroupStarts {
         group: usize,
     },
@@ -186,7 +186,7 @@ pub enum Happening {
     /// Its eviction is refused for the first time.
     Refused {
         pod: Key,
-        block: Block,
+        block: EvictionBlock,
     },
     Gone {
         pod: Key,
@@ -202,7 +202,7 @@ pub enum Happening {
     },
     GaveUp {
         pod: Key,
-        end: End,
+        end: TaskEnd,
     },
 }
 
@@ -210,10 +210,10 @@ pub enum Happening {
 #[derive(Clone, Debug)]
 pub struct Simulation<'a> {
     cluster: &'a Cluster,
-    undertaking: &'a Undertaking,
+    undertaking: &'a SimulationInput,
     now: Timestamp,
     tasks: Vec<Task>,
-    states: BTreeMap<Key, State>,
+    states: BTreeMap<Key, BudgetState>,
     /// Budgets whose status holds promises that end, by the time at which they do.
     promises: Vec<(Timestamp, Key)>,
     /// Pods of an owner that live.
@@ -225,12 +225,12 @@ struct Task {
     pod: Arc<Pod>,
     group: usize,
     stage: Stage,
-    standing: Standing,
+    standing: PodState,
     /// Whether the budgets count it as healthy.
     healthy: bool,
     protected_by: Vec<Key>,
     counted_by: Vec<Key>,
-    comes_back: Return,
+    comes_back: Recreation,
     next_try: Option<Timestamp>,
     gives_up: bool,
     /// How many replacements its budget had got when it was first refused.
@@ -265,9 +265,9 @@ impl<'a> Simulation<'a> {
     /// Over budgets that stand so: those that [`budget::states`] finds for its pods.
     pub fn new(
         cluster: &'a Cluster,
-        undertaking: &'a Undertaking,
-        states: &BTreeMap<Key, State>,
-        rules: &Rules,
+        undertaking: &'a SimulationInput,
+        states: &BTreeMap<Key, BudgetState>,
+        rules: &EvictionRules,
         now: Timestamp,
     ) -> Self {
         let mut simulation = Self {
@@ -290,7 +290,7 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    fn take(&mut self, pod: &Arc<Pod>, group: usize, rules: &Rules) {
+    fn take(&mut self, pod: &Arc<Pod>, group: usize, rules: &EvictionRules) {
         let (mut protected_by, mut counted_by) = (Vec::new(), Vec::new());
         let mut promised = false;
         for budget in self.cluster.budgets_of(pod).filter(|budget| budget::selects(budget, pod, rules)) {
@@ -311,7 +311,7 @@ impl<'a> Simulation<'a> {
             pod: pod.clone(),
             group,
             stage: Stage::Idle,
-            standing: Standing::of(self.cluster, pod),
+            standing: PodState::of(self.cluster, pod),
             healthy: pod.is_ready() && pod.termination.is_none() && !promised,
             protected_by,
             counted_by,
@@ -324,7 +324,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Runs it by one of the estimates.
-    pub fn run<S: Surroundings>(&self, surroundings: S, bound: Bound) -> Course {
+    pub fn run<S: Environment>(&self, surroundings: S, bound: Bound) -> RunResult {
         let mut run = Run {
             cluster: self.cluster,
             undertaking: self.undertaking,
@@ -342,9 +342,9 @@ impl<'a> Simulation<'a> {
             users: BTreeMap::new(),
             waiting: BTreeMap::new(),
             recovered: BTreeMap::new(),
-            course: Course {
-                groups: vec![GroupCourse::default(); self.undertaking.groups.len()],
-                ..Course::default()
+            course: RunResult {
+                groups: vec![GroupResult::default(); self.undertaking.groups.len()],
+                ..RunResult::default()
             },
         };
         for (at, budget) in &self.promises {
@@ -358,7 +358,12 @@ impl<'a> Simulation<'a> {
 }
 
 /// The promises in a budget's status that end by themselves, giving a healthy pod back.
-fn promises(cluster: &Cluster, budget: &Budget, rules: &Rules, now: Timestamp) -> Vec<(Timestamp, Key)> {
+fn promises(
+    cluster: &Cluster,
+    budget: &Budget,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<(Timestamp, Key)> {
     budget::pods_of(cluster, budget, rules)
         .filter(|pod| pod.is_ready() && pod.termination.is_none())
         .filter_map(|pod| budget.status.disrupted_pods.get(&pod.key.name))
@@ -371,7 +376,7 @@ fn promises(cluster: &Cluster, budget: &Budget, rules: &Rules, now: Timestamp) -
 /// One run.
 struct Run<'a, S> {
     cluster: &'a Cluster,
-    undertaking: &'a Undertaking,
+    undertaking: &'a SimulationInput,
     surroundings: S,
     bound: Bound,
     now: Timestamp,
@@ -379,7 +384,7 @@ struct Run<'a, S> {
     agenda: BTreeMap<(Timestamp, u64), Event>,
     events: u64,
     tasks: Vec<Task>,
-    states: BTreeMap<Key, State>,
+    states: BTreeMap<Key, BudgetState>,
     living: BTreeMap<Uid, i32>,
     /// Tasks that have not ended, by group.
     open: Vec<usize>,
@@ -391,10 +396,10 @@ struct Run<'a, S> {
     waiting: BTreeMap<Key, BTreeSet<usize>>,
     /// Replacements that became Ready, by budget.
     recovered: BTreeMap<Key, u32>,
-    course: Course,
+    course: RunResult,
 }
 
-impl<S: Surroundings> Run<'_, S> {
+impl<S: Environment> Run<'_, S> {
     fn finish(&mut self) {
         self.start_groups(self.undertaking.parallel.max(1));
         loop {
@@ -431,11 +436,11 @@ impl<S: Surroundings> Run<'_, S> {
         self.agenda.insert((at, self.events), event);
     }
 
-    fn tell(&mut self, what: Happening) {
-        self.course.moments.push(Moment { at: self.now, what });
+    fn tell(&mut self, what: SimulationEvent) {
+        self.course.moments.push(SimulationMoment { at: self.now, what });
     }
 
-    fn course_of(&mut self, task: usize) -> &mut PodCourse {
+    fn course_of(&mut self, task: usize) -> &mut PodResult {
         self.course.pods.entry(self.tasks[task].pod.key.clone()).or_default()
     }
 
@@ -451,8 +456,8 @@ impl<S: Surroundings> Run<'_, S> {
 
     fn start_group(&mut self, group: usize) {
         self.course.groups[group] =
-            GroupCourse { started: self.now, ended: None, regardless: self.regardless };
-        self.tell(Happening::GroupStarts { group });
+            GroupResult { started: self.now, ended: None, regardless: self.regardless };
+        self.tell(SimulationEvent::GroupStarts { group });
         let members = self.members(group);
         self.open[group] = members.len();
         for task in members.clone() {
@@ -476,11 +481,11 @@ impl<S: Surroundings> Run<'_, S> {
 
     fn end_group(&mut self, group: usize) {
         self.course.groups[group].ended = Some(self.now);
-        self.tell(Happening::GroupEnds { group });
+        self.tell(SimulationEvent::GroupEnds { group });
         self.start_groups(1);
     }
 
-    fn end(&mut self, task: usize, end: End) {
+    fn end(&mut self, task: usize, end: TaskEnd) {
         let Task { stage, group, pod, .. } = &mut self.tasks[task];
         if *stage == Stage::Done {
             return;
@@ -488,8 +493,8 @@ impl<S: Surroundings> Run<'_, S> {
         *stage = Stage::Done;
         let (group, pod) = (*group, pod.key.clone());
         self.course_of(task).end = Some(end);
-        if end != End::Gone {
-            self.tell(Happening::GaveUp { pod, end });
+        if end != TaskEnd::Gone {
+            self.tell(SimulationEvent::GaveUp { pod, end });
         }
         self.open[group] -= 1;
         if self.open[group] == 0 {
@@ -535,12 +540,12 @@ impl<S: Surroundings> Run<'_, S> {
         }
         self.tasks[task].next_try = None;
         if self.deadline(group).is_some_and(|deadline| self.now >= deadline) {
-            return self.end(task, End::TimedOut);
+            return self.end(task, TaskEnd::TimedOut);
         }
         let gate = match self.undertaking.manner {
-            Manner::Delete => Gate::Free(eviction::Free::NoBudget),
-            Manner::Evict => {
-                let states: Vec<&State> =
+            RemovalMode::Delete => EvictionDecision::Free(eviction::FreeEviction::NoBudget),
+            RemovalMode::Evict => {
+                let states: Vec<&BudgetState> =
                     self.tasks[task].protected_by.iter().map(|key| &self.states[key]).collect();
                 eviction::gate(standing, &states)
             }
@@ -549,12 +554,12 @@ impl<S: Surroundings> Run<'_, S> {
         course.tries += 1;
         course.first.get_or_insert_with(|| gate.clone());
         match gate {
-            Gate::Free(_) => self.release(task),
-            Gate::Costs { budget } => {
+            EvictionDecision::Free(_) => self.release(task),
+            EvictionDecision::Costs { budget } => {
                 self.spend(&budget, task);
                 self.release(task);
             }
-            Gate::Blocked(block) => self.refuse(task, block),
+            EvictionDecision::Blocked(block) => self.refuse(task, block),
         }
     }
 
@@ -571,7 +576,7 @@ impl<S: Surroundings> Run<'_, S> {
         self.schedule(self.now + SETTLING, Event::Settle(budget));
     }
 
-    fn refuse(&mut self, task: usize, block: Block) {
+    fn refuse(&mut self, task: usize, block: EvictionBlock) {
         let pod = self.tasks[task].pod.key.clone();
         let (users, recovered) = match block.budget() {
             Some(budget) => (
@@ -589,27 +594,30 @@ impl<S: Surroundings> Run<'_, S> {
         if is_first {
             course.behind = users;
             self.tasks[task].recovered_before = recovered;
-            self.tell(Happening::Refused { pod, block: block.clone() });
+            self.tell(SimulationEvent::Refused { pod, block: block.clone() });
         }
         match block {
-            Block::TwoBudgets { .. } | Block::Broken { .. } => self.end(task, End::Failed),
-            Block::NamespaceTerminating if self.tasks[task].standing.terminating => {
+            EvictionBlock::TwoBudgets { .. } | EvictionBlock::Broken { .. } => {
+                self.end(task, TaskEnd::Failed)
+            }
+            EvictionBlock::NamespaceTerminating if self.tasks[task].standing.terminating => {
                 self.tasks[task].stage = Stage::Leaving;
                 self.leave(task);
             }
-            Block::NamespaceTerminating
-            | Block::Stale { .. }
-            | Block::Exhausted { .. }
-            | Block::UnknownPolicy { .. } => self.plan_giving_up(task, &block),
+            EvictionBlock::NamespaceTerminating
+            | EvictionBlock::Stale { .. }
+            | EvictionBlock::Exhausted { .. }
+            | EvictionBlock::UnknownPolicy { .. } => self.plan_giving_up(task, &block),
         }
     }
 
     /// Retries look at the clock only when they try.
-    fn plan_giving_up(&mut self, task: usize, block: &Block) {
+    fn plan_giving_up(&mut self, task: usize, block: &EvictionBlock) {
         let group = self.tasks[task].group;
         let Some(deadline) = self.deadline(group).filter(|_| !self.tasks[task].gives_up) else { return };
         self.tasks[task].gives_up = true;
-        let is_silent = self.undertaking.retry == Retry::Kubectl && matches!(block, Block::Stale { .. });
+        let is_silent =
+            self.undertaking.retry == Retry::Kubectl && matches!(block, EvictionBlock::Stale { .. });
         let heard = if is_silent { self.now + SILENCE + Span::from_nanos(1) } else { self.now };
         let at = self.beat(group, deadline.max(heard));
         self.schedule(at, Event::GiveUp(task));
@@ -633,13 +641,13 @@ impl<S: Surroundings> Run<'_, S> {
         }
         let now = self.now;
         if !standing.terminating {
-            let waited_for = self.course_of(task).block.as_ref().and_then(Block::budget).cloned();
+            let waited_for = self.course_of(task).block.as_ref().and_then(EvictionBlock::budget).cloned();
             let recovered = waited_for.and_then(|budget| self.recovered.get(&budget).copied()).unwrap_or(0);
             let recoveries = recovered.saturating_sub(self.tasks[task].recovered_before);
             let course = self.course_of(task);
             course.granted = Some(now);
             course.recoveries = recoveries;
-            self.tell(Happening::Leaves { pod: pod.key.clone() });
+            self.tell(SimulationEvent::Leaves { pod: pod.key.clone() });
             self.tasks[task].standing.terminating = true;
             self.surroundings.leaving(&pod);
             if let Some(owner) = &pod.owner
@@ -657,7 +665,7 @@ impl<S: Surroundings> Run<'_, S> {
                     self.settle_soon(budget);
                 }
             }
-            if let Return::AtOnce(_) = comes_back {
+            if let Recreation::AtOnce(_) = comes_back {
                 self.schedule(now, Event::Created(task));
             }
         }
@@ -718,12 +726,12 @@ impl<S: Surroundings> Run<'_, S> {
         let now = self.now;
         let Task { pod, comes_back, .. } = self.tasks[task].clone();
         self.course_of(task).gone = Some(now);
-        self.tell(Happening::Gone { pod: pod.key.clone() });
+        self.tell(SimulationEvent::Gone { pod: pod.key.clone() });
         self.surroundings.gone(&pod);
-        if let Return::WhenGone(_) = comes_back {
+        if let Recreation::WhenGone(_) = comes_back {
             self.schedule(now, Event::Created(task));
         }
-        self.end(task, End::Gone);
+        self.end(task, TaskEnd::Gone);
     }
 
     /// The owner makes a new pod, if it wants one.
@@ -742,7 +750,7 @@ impl<S: Surroundings> Run<'_, S> {
                 self.surroundings.ready(&pod, &landing).at(self.bound).map(|takes| now + takes)
             }
         };
-        self.tell(Happening::Replaced { of: pod.key.clone(), landing: landing.clone() });
+        self.tell(SimulationEvent::Replaced { of: pod.key.clone(), landing: landing.clone() });
         self.course_of(task).replacement = Some(Replacement { landing, created: now, ready });
         if let Some(ready) = ready {
             self.schedule(ready, Event::Ready(task));
@@ -751,7 +759,7 @@ impl<S: Surroundings> Run<'_, S> {
 
     fn on_ready(&mut self, task: usize) {
         let Task { pod, counted_by, .. } = self.tasks[task].clone();
-        self.tell(Happening::Ready { of: pod.key.clone() });
+        self.tell(SimulationEvent::Ready { of: pod.key.clone() });
         for budget in counted_by {
             if let Some(state) = self.states.get_mut(&budget) {
                 state.numbers.healthy += 1;
@@ -789,20 +797,20 @@ impl<S: Surroundings> Run<'_, S> {
 
     fn on_skip_wait(&mut self, task: usize) {
         if self.tasks[task].stage == Stage::Leaving {
-            self.end(task, End::LeftTerminating);
+            self.end(task, TaskEnd::LeftTerminating);
         }
     }
 
     fn on_give_up(&mut self, task: usize) {
         if self.tasks[task].stage == Stage::Trying {
-            self.end(task, End::TimedOut);
+            self.end(task, TaskEnd::TimedOut);
         }
     }
 
     fn on_deadline(&mut self, group: usize) {
         for task in self.members(group) {
             if self.tasks[task].stage == Stage::Leaving {
-                self.end(task, End::TimedOut);
+                self.end(task, TaskEnd::TimedOut);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::{
 /// One write. Everything in it that can be checked by the server is: the object's uid, and for lists that are
 /// replaced whole its version too.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum PlanStep {
     /// Cordons or uncordons. By uid alone: heartbeats change the version all the time.
     Cordon {
         node: NodeName,
@@ -53,7 +53,7 @@ pub struct Call {
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
-impl Step {
+impl PlanStep {
     /// The call as it would be sent in earnest.
     pub fn call(&self) -> Call {
         let node = |name: &NodeName, body| Call {

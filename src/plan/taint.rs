@@ -4,16 +4,16 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Action, Happening, Moment, NodeChange, NodePlan, Plan, PlanError, PodPlan, Window, assemble,
-    eviction::{self, Answer},
+    Action, NodeChange, NodePlan, Plan, PlanError, PlanEvent, PlanMoment, PodPlan, Window, assemble,
+    environment::{Environment, Quality},
+    eviction::{self, EvictionAnswer},
     nodes_named,
     rehouse::{Departure, rehouse},
-    rules::Rules,
-    step::Step,
-    surroundings::{Quality, Surroundings},
+    rules::EvictionRules,
+    step::PlanStep,
     syntax,
     verdict::Verdict,
-    warning::{self, OfPod, Warning},
+    warning::{self, PodWarning, Warning},
 };
 use crate::{
     cluster::{Cluster, Name, Node, NodeName, Pod, Taint, TaintEffect},
@@ -200,13 +200,13 @@ pub fn validate(taints: &[Taint]) -> Vec<(String, String)> {
     faults
 }
 
-pub(super) fn plan<S: Surroundings>(
+pub(super) fn plan<S: Environment>(
     action: &Action,
     cluster: &Cluster,
     names: &[NodeName],
     edits: &TaintEdits,
     surroundings: &S,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
@@ -216,7 +216,7 @@ pub(super) fn plan<S: Surroundings>(
         let change = match edits.over(node) {
             Err(text) => NodeChange::Refused { text },
             Ok(after) => {
-                let step = Step::SetTaints {
+                let step = PlanStep::SetTaints {
                     node: node.name.clone(),
                     uid: node.uid.clone(),
                     version: node.version,
@@ -243,13 +243,13 @@ pub(super) fn plan<S: Surroundings>(
 
 impl Plan {
     /// Tells of every pod of a node what its NoExecute taints will do to it, where these change.
-    fn victims<S: Surroundings>(
+    fn victims<S: Environment>(
         &mut self,
         cluster: &Cluster,
         node: &Node,
         after: &[Taint],
         surroundings: &S,
-        rules: &Rules,
+        rules: &EvictionRules,
         now: Timestamp,
     ) {
         let no_execute = |list: &[Taint]| -> Vec<Taint> {
@@ -266,7 +266,7 @@ impl Plan {
     }
 
     /// Says where the replacements of those who are deleted land.
-    fn rehouse<S: Surroundings>(&mut self, cluster: &Cluster, surroundings: S) {
+    fn rehouse<S: Environment>(&mut self, cluster: &Cluster, surroundings: S) {
         let departure = |plan: &PodPlan| {
             let pod = cluster.pod(&plan.pod)?.clone();
             Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
@@ -279,26 +279,26 @@ impl Plan {
             pod.landing = Some(landing.clone());
             pod.ready_again = replacement.ready;
             pod.judgement = account.judgements.get(&pod.pod).cloned();
-            let what = Happening::Replaced { of: of.clone(), landing };
-            self.timeline.push(Moment { at: replacement.created, what });
-            let ready = replacement.ready.map(|at| Moment { at, what: Happening::Ready { of } });
+            let what = PlanEvent::Replaced { of: of.clone(), landing };
+            self.timeline.push(PlanMoment { at: replacement.created, what });
+            let ready = replacement.ready.map(|at| PlanMoment { at, what: PlanEvent::Ready { of } });
             self.timeline.extend(ready);
         }
         self.receivers = account.receivers;
     }
 
-    fn finish_taints(&mut self, nodes: &[Arc<Node>], edits: &TaintEdits, rules: &Rules) {
+    fn finish_taints(&mut self, nodes: &[Arc<Node>], edits: &TaintEdits, rules: &EvictionRules) {
         let at = |pod: &PodPlan| pod.leaves.likely.unwrap_or(Timestamp::MAX);
         self.pods.sort_by_cached_key(|pod| (at(pod), pod.node.clone(), pod.pod.clone()));
         for pod in &self.pods {
-            let leaves = pod.leaves.likely.map(|at| (at, Happening::Leaves { pod: pod.pod.clone() }));
-            let gone = pod.gone.likely.map(|at| (at, Happening::Gone { pod: pod.pod.clone() }));
-            self.timeline.extend(leaves.into_iter().chain(gone).map(|(at, what)| Moment { at, what }));
+            let leaves = pod.leaves.likely.map(|at| (at, PlanEvent::Leaves { pod: pod.pod.clone() }));
+            let gone = pod.gone.likely.map(|at| (at, PlanEvent::Gone { pod: pod.pod.clone() }));
+            self.timeline.extend(leaves.into_iter().chain(gone).map(|(at, what)| PlanMoment { at, what }));
         }
         self.timeline.sort_by_key(|moment| moment.at);
         let deleted = |pod: &&PodPlan| matches!(pod.verdict, Verdict::Deleted { .. });
         let pods = self.pods.iter().filter(deleted).count();
-        let refused = |answer: &Answer| answer.code != 201;
+        let refused = |answer: &EvictionAnswer| answer.code != 201;
         let held = self.pods.iter().filter(deleted).filter(|pod| pod.answer.as_ref().is_some_and(refused));
         let held = held.count();
         if pods > 0 {
@@ -336,12 +336,12 @@ const CONTROLLERS: [&str; 7] = [
 ];
 
 /// What becomes of a pod when its node's NoExecute taints change.
-fn victim<S: Surroundings>(
+fn victim<S: Environment>(
     cluster: &Cluster,
     pod: &Arc<Pod>,
     (before, after): (&[Taint], &[Taint]),
     surroundings: &S,
-    rules: &Rules,
+    rules: &EvictionRules,
     now: Timestamp,
 ) -> PodPlan {
     let verdict = fate(pod, before, after, now);
@@ -357,16 +357,16 @@ fn victim<S: Surroundings>(
     };
     plan.quality = Quality::Declared.min(stop.quality);
     if plan.gone.likely.is_none() {
-        plan.warnings.insert(OfPod::KubeletSilent);
+        plan.warnings.insert(PodWarning::KubeletSilent);
     }
     plan.answer = Some(eviction::answer(cluster, pod, rules, now));
     let itself: BTreeSet<_> = [pod.key.clone()].into();
     plan.lost = assemble::lost(cluster, pod);
     plan.warnings.extend(warning::of_pod(cluster, pod, &itself, true));
     // The taint keeps it from coming back here, whatever it makes of a cordon.
-    plan.warnings.remove(&OfPod::ComesBackHere);
+    plan.warnings.remove(&PodWarning::ComesBackHere);
     if warning::is_of_living_daemonset(cluster, pod) {
-        plan.warnings.insert(OfPod::DaemonSetStaysAway);
+        plan.warnings.insert(PodWarning::DaemonSetStaysAway);
     }
     plan
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{NodeChange, Plan, Step};
+use super::{NodeChange, Plan, PlanStep};
 use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
 /// What has to be put back, in the order in which it is done.
@@ -17,12 +17,12 @@ pub struct NodeUndo {
     pub node: NodeName,
     /// A node of the same name that is another one is left alone.
     pub uid: Uid,
-    pub backs: Vec<Back>,
+    pub backs: Vec<UndoStep>,
 }
 
 /// One thing to be put back. Only what the plan changed: what others change meanwhile stays theirs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Back {
+pub enum UndoStep {
     /// We cordoned it.
     Uncordon,
     /// We uncordoned it.
@@ -35,7 +35,7 @@ pub enum Back {
 
 /// Why something is not put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum NotUndone {
     /// The node is gone.
     NodeGone { node: NodeName },
     /// A node of the same name is there, but another one.
@@ -46,7 +46,7 @@ pub enum Kept {
     Changed { node: NodeName, what: String },
 }
 
-impl std::fmt::Display for Kept {
+impl std::fmt::Display for NotUndone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NodeGone { node } => write!(f, "{node} is gone"),
@@ -63,13 +63,13 @@ impl Undo {
     }
 
     /// The writes that put it back over the cluster as it is now, and what is kept as it is, with the reason.
-    pub fn steps(&self, cluster: &Cluster) -> (Vec<Step>, Vec<Kept>) {
+    pub fn steps(&self, cluster: &Cluster) -> (Vec<PlanStep>, Vec<NotUndone>) {
         let (mut steps, mut kept) = (Vec::new(), Vec::new());
         for undo in &self.nodes {
             match cluster.node(&undo.node) {
-                None => kept.push(Kept::NodeGone { node: undo.node.clone() }),
+                None => kept.push(NotUndone::NodeGone { node: undo.node.clone() }),
                 Some(node) if node.uid != undo.uid => {
-                    kept.push(Kept::OtherNode { node: undo.node.clone() });
+                    kept.push(NotUndone::OtherNode { node: undo.node.clone() });
                 }
                 Some(node) => undo.over(node, &mut steps, &mut kept),
             }
@@ -80,26 +80,26 @@ impl Undo {
 
 impl NodeUndo {
     /// The writes that put it back over the node as it is, and what is kept as it is.
-    pub fn over(&self, node: &Node, steps: &mut Vec<Step>, kept: &mut Vec<Kept>) {
+    pub fn over(&self, node: &Node, steps: &mut Vec<PlanStep>, kept: &mut Vec<NotUndone>) {
         let mut taints: Vec<Taint> = node.taints.to_vec();
         let mut labels = Vec::new();
         for back in &self.backs {
             match back {
-                Back::Uncordon | Back::Cordon => {
-                    let on = *back == Back::Cordon;
+                UndoStep::Uncordon | UndoStep::Cordon => {
+                    let on = *back == UndoStep::Cordon;
                     if node.unschedulable == on {
                         let what = if on { "cordoned" } else { "uncordoned" }.to_owned();
-                        kept.push(Kept::AlreadySo { node: node.name.clone(), what });
+                        kept.push(NotUndone::AlreadySo { node: node.name.clone(), what });
                     } else {
-                        steps.push(Step::Cordon { node: node.name.clone(), uid: node.uid.clone(), on });
+                        steps.push(PlanStep::Cordon { node: node.name.clone(), uid: node.uid.clone(), on });
                     }
                 }
-                Back::Taint { key, effect, was, left } => {
+                UndoStep::Taint { key, effect, was, left } => {
                     let place = taints.iter().position(|taint| taint.is(key, *effect));
                     let value = |taint: Option<&Taint>| taint.map(|taint| taint.value.clone());
                     if value(place.map(|place| &taints[place])) != value(left.as_ref()) {
                         let what = format!("taint {key}:{effect}");
-                        kept.push(Kept::Changed { node: node.name.clone(), what });
+                        kept.push(NotUndone::Changed { node: node.name.clone(), what });
                         continue;
                     }
                     match (place, was) {
@@ -109,11 +109,14 @@ impl NodeUndo {
                         (None, None) => {}
                     }
                 }
-                Back::Label { key, was, left } => {
+                UndoStep::Label { key, was, left } => {
                     if node.labels.get(key) == left.as_ref() {
                         labels.push((key.clone(), was.clone()));
                     } else {
-                        kept.push(Kept::Changed { node: node.name.clone(), what: format!("label {key}") });
+                        kept.push(NotUndone::Changed {
+                            node: node.name.clone(),
+                            what: format!("label {key}"),
+                        });
                     }
                 }
             }
@@ -121,10 +124,10 @@ impl NodeUndo {
         let (name, uid) = (&node.name, &node.uid);
         if taints[..] != node.taints[..] {
             let version = node.version;
-            steps.push(Step::SetTaints { node: name.clone(), uid: uid.clone(), version, taints });
+            steps.push(PlanStep::SetTaints { node: name.clone(), uid: uid.clone(), version, taints });
         }
         if !labels.is_empty() {
-            steps.push(Step::SetLabels { node: name.clone(), uid: uid.clone(), labels });
+            steps.push(PlanStep::SetLabels { node: name.clone(), uid: uid.clone(), labels });
         }
     }
 }
@@ -141,8 +144,8 @@ impl NodeUndo {
     /// What puts a change back; none where nothing is changed.
     pub fn of(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
         let backs = match change {
-            NodeChange::Cordon => vec![Back::Uncordon],
-            NodeChange::Uncordon => vec![Back::Cordon],
+            NodeChange::Cordon => vec![UndoStep::Uncordon],
+            NodeChange::Uncordon => vec![UndoStep::Cordon],
             NodeChange::Taints { before, after } => taint_backs(before, after),
             NodeChange::Labels { before, after } => {
                 let keys: BTreeSet<&Name> = before
@@ -150,7 +153,7 @@ impl NodeUndo {
                     .chain(after.keys())
                     .filter(|key| before.get(*key) != after.get(*key))
                     .collect();
-                let back = |key: &Name| Back::Label {
+                let back = |key: &Name| UndoStep::Label {
                     key: key.clone(),
                     was: before.get(key).cloned(),
                     left: after.get(key).cloned(),
@@ -164,14 +167,14 @@ impl NodeUndo {
 }
 
 /// The taints that differ, by key and effect.
-fn taint_backs(before: &[Taint], after: &[Taint]) -> Vec<Back> {
+fn taint_backs(before: &[Taint], after: &[Taint]) -> Vec<UndoStep> {
     let of =
         |list: &[Taint], like: &Taint| list.iter().find(|taint| taint.is(&like.key, like.effect)).cloned();
     let mut backs = Vec::new();
     for taint in before.iter().chain(after.iter().filter(|taint| of(before, taint).is_none())) {
         let (was, left) = (of(before, taint), of(after, taint));
         if was != left {
-            backs.push(Back::Taint { key: taint.key.clone(), effect: taint.effect, was, left });
+            backs.push(UndoStep::Taint { key: taint.key.clone(), effect: taint.effect, was, left });
         }
     }
     backs

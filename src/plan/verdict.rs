@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::{
-    budget::Numbers,
-    eviction::Free,
-    filter::{Refusal, Skip},
+    budget::BudgetNumbers,
+    eviction::FreeEviction,
+    filter::{DrainRefusal, Skip},
 };
 use crate::{
     cluster::{Key, Name},
@@ -18,21 +18,21 @@ pub enum Verdict {
     /// It stays, and does not keep the plan from its end.
     Skipped(Skip),
     /// A filter objects: no pod of its node would go. What would become of it with the flags is told beside.
-    Refused { refusals: Vec<Refusal>, granted: Box<Verdict> },
+    Refused { refusals: Vec<DrainRefusal>, granted: Box<Verdict> },
     /// It is terminating already, and is waited for.
     Leaving,
     /// It goes at the first try.
-    Leaves(Passage),
+    Leaves(LeaveReason),
     /// Its budget is used up by pods before it in this plan, and refills.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
     /// Its budget may be disrupted again when pods recover that the plan does not touch.
-    Waits { budget: Key, numbers: Numbers, recoveries: i32, whom: Vec<Key> },
+    Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, whom: Vec<Key> },
     /// The disruption controller has not seen its budget's latest spec.
     WaitsForController { budget: Key },
     /// Its namespace is being deleted, and evictions are refused there; the namespace takes it along.
     WaitsForNamespace,
     /// Nothing in this plan ever frees it.
-    Blocked { budget: Key, numbers: Numbers, pattern: Pattern },
+    Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern },
     /// More than one budget protects it: eviction answers with an error.
     TwoBudgets { budgets: Vec<Key> },
     /// Something that decides over it cannot be read or is not known; to be taken for blocked.
@@ -47,12 +47,12 @@ pub enum Verdict {
 
 /// Why a pod goes at the first try.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Passage {
-    Free(Free),
+pub enum LeaveReason {
+    Free(FreeEviction),
     /// It is one of those that its budget allows.
     Within {
         budget: Key,
-        numbers: Numbers,
+        numbers: BudgetNumbers,
     },
     /// It is deleted, not evicted: budgets are not asked.
     Deleted,
@@ -60,7 +60,7 @@ pub enum Passage {
 
 /// Why a budget never allows it in this plan.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pattern {
+pub enum BlockPattern {
     /// It wants at least as many healthy pods as there can be.
     NoRoom { most: i32 },
     /// Neither minAvailable nor maxUnavailable is given.
@@ -81,7 +81,7 @@ pub enum Pattern {
     Broken { what: &'static str },
 }
 
-impl Pattern {
+impl BlockPattern {
     /// What to do about it.
     pub const fn advice(&self) -> &'static str {
         match self {
@@ -134,11 +134,11 @@ impl Verdict {
             | Self::Waits { budget, .. }
             | Self::WaitsForController { budget }
             | Self::Blocked { budget, .. }
-            | Self::Leaves(Passage::Within { budget, .. }) => Some(budget),
+            | Self::Leaves(LeaveReason::Within { budget, .. }) => Some(budget),
             Self::Skipped(_)
             | Self::Refused { .. }
             | Self::Leaving
-            | Self::Leaves(Passage::Free(_) | Passage::Deleted)
+            | Self::Leaves(LeaveReason::Free(_) | LeaveReason::Deleted)
             | Self::WaitsForNamespace
             | Self::TwoBudgets { .. }
             | Self::Unknown { .. }
@@ -200,7 +200,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl fmt::Display for Passage {
+impl fmt::Display for LeaveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Free(free) => write!(f, "{free}"),
@@ -210,7 +210,7 @@ impl fmt::Display for Passage {
     }
 }
 
-impl fmt::Display for Free {
+impl fmt::Display for FreeEviction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoBudget => "no budget",
@@ -234,7 +234,7 @@ impl fmt::Display for Skip {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for DrainRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DaemonSet => "of a DaemonSet (--ignore-daemonsets)",
@@ -246,13 +246,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl fmt::Display for Numbers {
+impl fmt::Display for BudgetNumbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "needs {}, has {} of {}", self.desired, self.healthy, self.expected)
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for BlockPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRoom { most } => write!(f, "never, there are {most} at most"),

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
-    budget::Numbers,
-    owner::{self, Found, Return},
+    budget::BudgetNumbers,
+    owner::{self, OwnerLookup, Recreation},
     words::several,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 
 /// A warning about one pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OfPod {
+pub enum PodWarning {
     /// An emptyDir on disk: its data is lost.
     EmptyDirData,
     /// An emptyDir in memory: its data is lost.
@@ -43,7 +43,7 @@ pub enum OfPod {
     DaemonSetStaysAway,
 }
 
-impl OfPod {
+impl PodWarning {
     /// Whether data is lost with it.
     pub const fn loses_data(self) -> bool {
         matches!(self, Self::EmptyDirData | Self::MemoryData | Self::EphemeralVolume)
@@ -68,7 +68,7 @@ impl OfPod {
     }
 }
 
-impl fmt::Display for OfPod {
+impl fmt::Display for PodWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::EmptyDirData => "emptyDir data is lost",
@@ -154,8 +154,9 @@ pub enum Warning {
 }
 
 impl Warning {
-    pub fn disagreement(budget: &Key, ours: Numbers, told: Numbers) -> Self {
-        let row = |numbers: Numbers| [numbers.expected, numbers.desired, numbers.healthy, numbers.allowed];
+    pub fn disagreement(budget: &Key, ours: BudgetNumbers, told: BudgetNumbers) -> Self {
+        let row =
+            |numbers: BudgetNumbers| [numbers.expected, numbers.desired, numbers.healthy, numbers.allowed];
         Self::StatusDisagrees { budget: budget.clone(), ours: row(ours), told: row(told) }
     }
 
@@ -251,7 +252,12 @@ pub fn is_critical(pod: &Pod) -> bool {
 
 /// What is to be known of a pod that leaves because of a drain, an eviction or a deletion. `leaving` are all pods
 /// that do.
-pub fn of_pod(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>, unprotected: bool) -> BTreeSet<OfPod> {
+pub fn of_pod(
+    cluster: &Cluster,
+    pod: &Pod,
+    leaving: &BTreeSet<Key>,
+    unprotected: bool,
+) -> BTreeSet<PodWarning> {
     let mut found = BTreeSet::new();
     let mut note = |holds: bool, warning| {
         if holds {
@@ -259,19 +265,19 @@ pub fn of_pod(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>, unprotected
         }
     };
     let runs = !pod.is_finished();
-    note(runs && pod.storage.empty_dir, OfPod::EmptyDirData);
-    note(runs && pod.storage.memory, OfPod::MemoryData);
-    note(runs && pod.storage.host_path, OfPod::HostPathData);
-    note(pod.storage.ephemeral, OfPod::EphemeralVolume);
-    note(runs && is_critical(pod), OfPod::Critical);
-    note(is_held(pod), OfPod::Held);
-    note(runs && comes_back_here(cluster, pod), OfPod::ComesBackHere);
+    note(runs && pod.storage.empty_dir, PodWarning::EmptyDirData);
+    note(runs && pod.storage.memory, PodWarning::MemoryData);
+    note(runs && pod.storage.host_path, PodWarning::HostPathData);
+    note(pod.storage.ephemeral, PodWarning::EphemeralVolume);
+    note(runs && is_critical(pod), PodWarning::Critical);
+    note(is_held(pod), PodWarning::Held);
+    note(runs && comes_back_here(cluster, pod), PodWarning::ComesBackHere);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
         let scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
         if scaled && workload.replicas == Some(1) {
-            note(true, OfPod::SingleReplica);
+            note(true, PodWarning::SingleReplica);
         } else {
-            note(scaled && unprotected && takes_the_last(cluster, pod, leaving), OfPod::LastReady);
+            note(scaled && unprotected && takes_the_last(cluster, pod, leaving), PodWarning::LastReady);
         }
     }
     found
@@ -294,11 +300,11 @@ fn takes_the_last(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool
 fn comes_back_here(cluster: &Cluster, pod: &Pod) -> bool {
     let cordon = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
     match owner::comes_back(cluster, pod) {
-        Return::Here => true,
-        Return::AtOnce(_) | Return::WhenGone(_) => {
+        Recreation::Here => true,
+        Recreation::AtOnce(_) | Recreation::WhenGone(_) => {
             pod.tolerations.iter().any(|toleration| toleration.tolerates(&cordon))
         }
-        Return::Never(_) => false,
+        Recreation::Never(_) => false,
     }
 }
 
@@ -311,7 +317,7 @@ pub fn has_identity(pod: &Pod) -> bool {
 pub fn is_of_living_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
     owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet)
-        && owner::find(cluster, &pod.key.namespace, owner) != Found::Gone
+        && owner::find(cluster, &pod.key.namespace, owner) != OwnerLookup::Gone
 }
 
 /// The marks of drains on these nodes, those that nobody renews any more included.

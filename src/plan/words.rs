@@ -1,11 +1,12 @@
 //! Words about plans that the screen and the command line have in common.
 
 use super::{
-    Action, Happening, NodeChange, Plan, PodPlan, Prospect, Totals, Verdict, kubectl, surroundings::Landing,
+    Action, NodeChange, Plan, PlanEvent, PlanTotals, PodPlan, Prospect, Verdict, environment::Landing,
+    kubectl,
 };
 use crate::{cluster::Key, time::Span};
 
-/// What the numbers of [`Totals::counted`] are of.
+/// What the numbers of [`PlanTotals::counted`] are of.
 pub const COUNTED: [&str; 11] = [
     "leave now",
     "leave later",
@@ -118,7 +119,7 @@ impl Plan {
     }
 }
 
-impl Happening {
+impl PlanEvent {
     /// Whom it happens to, a word for it that reads well in a column, and the rest.
     pub fn told(&self) -> (String, &'static str, String) {
         let (word, rest) = match self {
@@ -153,7 +154,7 @@ impl Happening {
     }
 }
 
-impl Totals {
+impl PlanTotals {
     /// The pods by what becomes of them, in the order of [`COUNTED`].
     pub const fn counted(&self) -> [usize; 11] {
         [
@@ -253,14 +254,15 @@ mod tests {
     use super::*;
     use crate::{
         cluster::Key,
-        plan::{DrainOptions, Pattern, RemovalOptions, Skip, budget::Numbers},
+        plan::{BlockPattern, DrainOptions, RemovalOptions, Skip, budget::BudgetNumbers},
     };
 
     #[test]
     fn the_word_of_a_verdict_is_not_said_twice() {
         let budget = Key::new("shop", "cart");
-        let numbers = Numbers::default();
-        let blocked = Verdict::Blocked { budget: budget.clone(), numbers, pattern: Pattern::NothingGiven };
+        let numbers = BudgetNumbers::default();
+        let blocked =
+            Verdict::Blocked { budget: budget.clone(), numbers, pattern: BlockPattern::NothingGiven };
         assert!(blocked.because().starts_with("by shop/cart ("));
         assert_eq!(Verdict::Skipped(Skip::Mirror).because(), "a static pod");
         assert_eq!(Verdict::Spared.because(), "its deletion is cancelled");

@@ -4,11 +4,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::{
-    app::{self, Duty, Mode},
+    app::{self, ControllerRole, Mode},
     clock::Clock,
     engine::Settings,
-    executor::Executor,
-    k8s::{connect::Connection, leadership::Leadership},
+    executor::EffectExecutor,
+    k8s::{connect::Connection, leadership::LeaderElector},
 };
 
 /// The node lifecycle controller of a cluster.
@@ -24,7 +24,7 @@ impl Controller {
     /// Acts whenever the Lease is its own, each time from the beginning, until `cancel`.
     pub async fn run(self, cancel: CancellationToken) {
         let mut leadership =
-            Leadership::new(self.connection.writer.clone(), self.identity.clone(), self.clock);
+            LeaderElector::new(self.connection.writer.clone(), self.identity.clone(), self.clock);
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
@@ -58,14 +58,14 @@ impl Controller {
     }
 
     fn session(&self, watches: CancellationToken) -> Session {
-        let options = app::Options {
-            facts: app::Facts::default(),
+        let options = app::AppOptions {
+            facts: app::ConnectionInfo::default(),
             settings: self.settings.clone(),
             mode: Mode::Enforce,
-            duty: Duty::Controller,
+            duty: ControllerRole::Controller,
             themes: Vec::new(),
         };
-        let executor = Executor::Enforcer(self.connection.writer.clone(), self.clock);
+        let executor = EffectExecutor::Enforcer(self.connection.writer.clone(), self.clock);
         Session::begin(&self.connection, options, false, executor, self.clock, watches)
     }
 }

@@ -12,10 +12,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::queue::Queue;
+use self::queue::SchedulingQueue;
 use crate::{
     clock::Clock,
-    cluster::{Applied, Change, Cluster, Delta, Event, Key, NodeName, Pod, Uid, WorkloadKind},
+    cluster::{Applied, Change, Cluster, Delta, Key, NodeName, ObjectEvent, Pod, Uid, WorkloadKind},
     engine::Outcome,
     k8s::{
         connect::Connection,
@@ -23,12 +23,12 @@ use crate::{
         schedule,
         watch::{self, WatchOptions},
     },
-    placement::{self, Displacement, PodShape, Preemption, Snapshot, Unschedulable},
-    plan::judgement::reasons,
+    placement::{self, Displacement, Preemption, SchedulingRequest, Snapshot, Unschedulable},
+    plan::placement_trace::reasons,
 };
 
 /// The scheduler of a cluster.
-pub struct Scheduler {
+pub struct PlacementScheduler {
     pub connection: Connection,
     pub clock: Clock,
 }
@@ -52,7 +52,7 @@ const READS: &[FeedKind] = &[
 /// Messages of the watches that wait to be taken in. When it is full, the watches wait.
 const EVENTS: usize = 256;
 
-impl Scheduler {
+impl PlacementScheduler {
     /// Places pods until `cancel`.
     pub async fn run(self, cancel: CancellationToken) {
         let (heard, feeds) = mpsc::channel(EVENTS);
@@ -64,7 +64,7 @@ impl Scheduler {
             clock: self.clock,
             cluster: Cluster::default(),
             snapshot: None,
-            queue: Queue::default(),
+            queue: SchedulingQueue::default(),
             assumed: BTreeMap::new(),
             in_vain: Vec::new(),
             told: BTreeMap::new(),
@@ -83,11 +83,11 @@ struct Work {
     cluster: Cluster,
     /// None until everything has been listed.
     snapshot: Option<Snapshot>,
-    queue: Queue,
+    queue: SchedulingQueue,
     /// Pods that were bound, until the watch tells of it: what it tells of them before is out of date.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
     /// What found no place since something last made room, and why: its like needs not look.
-    in_vain: Vec<(PodShape, String)>,
+    in_vain: Vec<(SchedulingRequest, String)>,
     /// What has been said on pods without a place.
     told: BTreeMap<Key, String>,
 }
@@ -153,16 +153,16 @@ impl Work {
     /// A change in which a pod that was bound is on its node, if the watch does not know yet.
     fn as_assumed(&mut self, mut change: Change) -> Change {
         match &mut change {
-            Change::Pod(Event::Listed(pod) | Event::Applied(pod) | Event::Foretold(pod)) => {
-                match self.assumed.get(&pod.key) {
-                    Some((uid, node)) if *uid == pod.uid && pod.node.is_none() => {
-                        pod.node = Some(node.clone());
-                    }
-                    Some(_) => _ = self.assumed.remove(&pod.key),
-                    None => {}
+            Change::Pod(
+                ObjectEvent::Listed(pod) | ObjectEvent::Applied(pod) | ObjectEvent::Foretold(pod),
+            ) => match self.assumed.get(&pod.key) {
+                Some((uid, node)) if *uid == pod.uid && pod.node.is_none() => {
+                    pod.node = Some(node.clone());
                 }
-            }
-            Change::Pod(Event::Deleted(pod)) => _ = self.assumed.remove(pod),
+                Some(_) => _ = self.assumed.remove(&pod.key),
+                None => {}
+            },
+            Change::Pod(ObjectEvent::Deleted(pod)) => _ = self.assumed.remove(pod),
             _ => {}
         }
         change
@@ -222,15 +222,15 @@ impl Work {
             return self.let_go(pod);
         };
         let Some(snapshot) = &mut self.snapshot else { return };
-        let shape = PodShape::of(&pod, &self.cluster);
-        let nameless = PodShape { name: Default::default(), ..shape.clone() };
+        let shape = SchedulingRequest::of(&pod, &self.cluster);
+        let nameless = SchedulingRequest { name: Default::default(), ..shape.clone() };
         if let Some((_, why)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
             let why = why.clone();
             return self.refuse(&pod, why, None).await;
         }
         match snapshot.place(&shape) {
-            placement::Outcome::Placed(placement) => self.bind(&pod, placement.choice()).await,
-            placement::Outcome::Unschedulable(refused) => {
+            placement::SchedulingOutcome::Placed(placement) => self.bind(&pod, placement.choice()).await,
+            placement::SchedulingOutcome::Unschedulable(refused) => {
                 let why = told(&refused, snapshot.node_count());
                 if let Preemption::Displaces(displacement) = &refused.preemption {
                     return self.displace(&pod, displacement, why).await;
@@ -241,7 +241,7 @@ impl Work {
                 self.refuse(&pod, why, None).await;
             }
             // Another scheduler's, or gated: a change of it brings it back.
-            placement::Outcome::NotTried(_) => self.let_go(&pod.key),
+            placement::SchedulingOutcome::NotTried(_) => self.let_go(&pod.key),
         }
     }
 
@@ -251,7 +251,7 @@ impl Work {
             // Known at once, so that the next pod sees it.
             self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
             let there = Pod { node: Some(node.clone()), nominated: None, ..(**pod).clone() };
-            self.take_in(vec![Change::Pod(Event::Applied(there))]);
+            self.take_in(vec![Change::Pod(ObjectEvent::Applied(there))]);
         } else {
             self.queue.park(&pod.key, self.clock.now());
             self.queue.hope(|other| *other == pod.key);
@@ -269,7 +269,7 @@ impl Work {
         }
         self.refuse(pod, why, Some(&displacement.node)).await;
         let nominated = Some(displacement.node.clone());
-        self.take_in(vec![Change::Pod(Event::Applied(Pod { nominated, ..(**pod).clone() }))]);
+        self.take_in(vec![Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() }))]);
     }
 
     /// Says on a pod why it has no place, unless that stands there, and sets it aside.

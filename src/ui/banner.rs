@@ -7,7 +7,7 @@ use super::{
     theme::Role,
     widgets::segments::{Runs, Segments},
 };
-use crate::app::{Mode, acts::past_title};
+use crate::app::{Mode, operations::past_title};
 
 /// ```text
 /// ▲ drain general-1a-02 was cut off  began 10:31:02 by alice@desk       R resume (:enforce first)  U undo  X dismiss

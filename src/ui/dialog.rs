@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{
     app::{
-        acts::{apply_title, past_title},
-        dialog::{About, Apply, Asked, Dialog, PutBack, Stage, Wait},
+        dialog::{ApplyRequest, Dialog, DialogStage, DialogSubject, DialogWait, Prompt, UndoRequest},
+        operations::{apply_title, past_title},
     },
-    conduct::caution,
-    plan::{Plan, Prospect, Step, undo::Kept},
+    operation::confirmation,
+    plan::{Plan, PlanStep, Prospect, undo::NotUndone},
 };
 
 /// The widest that it gets.
@@ -70,7 +70,7 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         buf.set_line(inner.x, y, line, inner.width);
     }
-    let Stage::Asks(Asked::Words(_)) = &dialog.stage else { return None };
+    let DialogStage::Asks(Prompt::Words(_)) = &dialog.stage else { return None };
     let y = inner.y + u16::try_from(question + 1).unwrap_or(0);
     let line = Rect { y, height: 1, ..inner };
     if !inner.contains(line.as_position()) {
@@ -81,20 +81,20 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
 
 const fn title(dialog: &Dialog) -> &'static str {
     match &dialog.about {
-        About::Apply(apply) if apply.resumes.is_some() => " Go on with a drain that was cut off ",
-        About::Apply(_) => " Carry out ",
-        About::Undo(_) => " Put back ",
-        About::Cancel(_) => " Cancel ",
-        About::Quit => " Leave ",
+        DialogSubject::Apply(apply) if apply.resumes.is_some() => " Go on with a drain that was cut off ",
+        DialogSubject::Apply(_) => " Carry out ",
+        DialogSubject::Undo(_) => " Put back ",
+        DialogSubject::Cancel(_) => " Cancel ",
+        DialogSubject::Quit => " Leave ",
     }
 }
 
 const fn hints(dialog: &Dialog) -> &'static str {
     match &dialog.stage {
-        Stage::Waits(Wait::Beginning) => " a moment ",
-        Stage::Waits(_) | Stage::Refused(_) => " Esc leaves it ",
-        Stage::Asks(Asked::Choice(_)) => " Tab or ← → chooses · Enter answers · Esc leaves it ",
-        Stage::Asks(Asked::Words(_)) => " Enter answers · Esc leaves it ",
+        DialogStage::Waits(DialogWait::Beginning) => " a moment ",
+        DialogStage::Waits(_) | DialogStage::Refused(_) => " Esc leaves it ",
+        DialogStage::Asks(Prompt::Choice(_)) => " Tab or ← → chooses · Enter answers · Esc leaves it ",
+        DialogStage::Asks(Prompt::Words(_)) => " Enter answers · Esc leaves it ",
     }
 }
 
@@ -138,14 +138,14 @@ impl Paper<'_> {
 
     fn body(&self, dialog: &Dialog) -> Vec<Line<'static>> {
         match &dialog.about {
-            About::Apply(apply) => self.apply(apply),
-            About::Undo(put_back) => self.put_back(put_back),
-            About::Cancel(plan) => self.cancel(plan),
-            About::Quit => self.quit(),
+            DialogSubject::Apply(apply) => self.apply(apply),
+            DialogSubject::Undo(put_back) => self.put_back(put_back),
+            DialogSubject::Cancel(plan) => self.cancel(plan),
+            DialogSubject::Quit => self.quit(),
         }
     }
 
-    fn apply(&self, apply: &Apply) -> Vec<Line<'static>> {
+    fn apply(&self, apply: &ApplyRequest) -> Vec<Line<'static>> {
         let Some(plan) = &apply.plan else {
             return apply.resumes.iter().map(|past| self.line(&past_title(past), Role::Strong)).collect();
         };
@@ -170,7 +170,7 @@ impl Paper<'_> {
     }
 
     /// What is said with it, and under which conditions.
-    fn terms(&self, apply: &Apply) -> Runs {
+    fn terms(&self, apply: &ApplyRequest) -> Runs {
         let orders = &apply.orders;
         let (dim, base) = (self.style(Role::Dim), self.style(Role::Base));
         let mut runs = match orders.why.as_str() {
@@ -187,11 +187,11 @@ impl Paper<'_> {
     }
 
     /// What speaks against it.
-    fn objections(&self, apply: &Apply, plan: &Plan, lines: &mut Vec<Line<'static>>) {
+    fn objections(&self, apply: &ApplyRequest, plan: &Plan, lines: &mut Vec<Line<'static>>) {
         self.list("▲", &plan.warnings, Role::LevelWarning, lines);
         if plan.prospect() == Prospect::Blocked {
             // The first line says what the head says.
-            for line in caution::stuck(plan).iter().skip(1) {
+            for line in confirmation::stuck(plan).iter().skip(1) {
                 self.sentence("✗", line, Role::LevelError, lines);
             }
         }
@@ -203,7 +203,7 @@ impl Paper<'_> {
         self.list("✗", &taken, Role::LevelError, lines);
     }
 
-    fn put_back(&self, put_back: &PutBack) -> Vec<Line<'static>> {
+    fn put_back(&self, put_back: &UndoRequest) -> Vec<Line<'static>> {
         let Some(past) = &put_back.past else { return Vec::new() };
         let ended = past.ended.as_deref().unwrap_or("not over");
         let head = Runs::new(&past_title(past), self.style(Role::Strong)).and(
@@ -216,7 +216,7 @@ impl Paper<'_> {
             lines.push(self.line("would be put back:", Role::Heading));
             self.list("•", &steps, Role::Base, &mut lines);
         }
-        let kept: Vec<String> = put_back.kept.iter().map(Kept::to_string).collect();
+        let kept: Vec<String> = put_back.kept.iter().map(NotUndone::to_string).collect();
         if !kept.is_empty() {
             lines.push(self.line("stays as it is:", Role::Heading));
             self.list("○", &kept, Role::Dim, &mut lines);
@@ -251,13 +251,15 @@ impl Paper<'_> {
     fn answer(&self, dialog: &Dialog) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         match &dialog.stage {
-            Stage::Waits(wait) => lines.push(self.line(&format!("◌ {}", waiting(*wait)), Role::FeedBusy)),
-            Stage::Refused(why) => {
+            DialogStage::Waits(wait) => {
+                lines.push(self.line(&format!("◌ {}", waiting(*wait)), Role::FeedBusy))
+            }
+            DialogStage::Refused(why) => {
                 for (place, line) in why.iter().enumerate() {
                     self.sentence(if place == 0 { "✗" } else { " " }, line, Role::LevelError, &mut lines);
                 }
             }
-            Stage::Asks(Asked::Choice(choices)) => {
+            DialogStage::Asks(Prompt::Choice(choices)) => {
                 let mut runs = Runs::default();
                 for (place, choice) in choices.iter().enumerate() {
                     let (words, role) = if place == dialog.chosen {
@@ -269,7 +271,7 @@ impl Paper<'_> {
                 }
                 lines.push(self.cut(runs));
             }
-            Stage::Asks(Asked::Words(words)) => {
+            DialogStage::Asks(Prompt::Words(words)) => {
                 let runs = Runs::new("Type ", self.style(Role::Base))
                     .and(words, self.style(Role::Key))
                     .and(" to go on:", self.style(Role::Base));
@@ -285,27 +287,27 @@ impl Paper<'_> {
     }
 }
 
-const fn waiting(wait: Wait) -> &'static str {
+const fn waiting(wait: DialogWait) -> &'static str {
     match wait {
-        Wait::Journal => "reading the journal",
-        Wait::Plan => "working the plan out",
-        Wait::Permissions => "asking what is permitted",
-        Wait::PlanAgain => "working the plan out once more, over the newest state",
-        Wait::Beginning => "writing the journal",
+        DialogWait::Journal => "reading the journal",
+        DialogWait::Plan => "working the plan out",
+        DialogWait::Permissions => "asking what is permitted",
+        DialogWait::PlanAgain => "working the plan out once more, over the newest state",
+        DialogWait::Beginning => "writing the journal",
     }
 }
 
 /// A write in a few words.
-fn words(step: &Step) -> String {
+fn words(step: &PlanStep) -> String {
     match step {
-        Step::Cordon { node, on: true, .. } => format!("{node} is cordoned"),
-        Step::Cordon { node, on: false, .. } => format!("{node} is uncordoned"),
-        Step::SetTaints { node, taints, .. } => {
+        PlanStep::Cordon { node, on: true, .. } => format!("{node} is cordoned"),
+        PlanStep::Cordon { node, on: false, .. } => format!("{node} is uncordoned"),
+        PlanStep::SetTaints { node, taints, .. } => {
             let taints: Vec<String> = taints.iter().map(ToString::to_string).collect();
             let taints = if taints.is_empty() { "none".into() } else { taints.join(", ") };
             format!("the taints of {node} become: {taints}")
         }
-        Step::SetLabels { node, labels, .. } => {
+        PlanStep::SetLabels { node, labels, .. } => {
             let word = |(key, value): &(crate::cluster::Name, Option<crate::cluster::Name>)| match value {
                 Some(value) => format!("{key}={value}"),
                 None => format!("{key}-"),
@@ -313,6 +315,6 @@ fn words(step: &Step) -> String {
             let labels: Vec<String> = labels.iter().map(word).collect();
             format!("labels of {node}: {}", labels.join(", "))
         }
-        Step::Evict { pod, .. } | Step::Delete { pod, .. } => pod.to_string(),
+        PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. } => pod.to_string(),
     }
 }

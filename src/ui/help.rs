@@ -5,9 +5,9 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 use super::{
     Scene, text,
     theme::Role,
-    widgets::{Cell, Column, Table, Width, segments::Runs, sheet},
+    widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
-use crate::app::commands::{COMMANDS, Place};
+use crate::app::commands::{COMMANDS, KeyContext};
 
 /// ```text
 /// ╭ Keys ───────────────────────────────────────────╮
@@ -31,7 +31,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     let inner = sheet(frame, scene.style(Role::Base), area, buf);
     let page = usize::from(inner.height);
     let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
-    let table = Table {
+    let table = TableWidget {
         columns: vec![
             column(Width::Fit(6, 19), 0),
             column(Width::Grow(20, 1), 0),
@@ -46,7 +46,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
         let command = &COMMANDS[row];
         let keys = command.spoken();
         let place =
-            if command.place == Place::Everywhere { String::new() } else { command.place.to_string() };
+            if command.place == KeyContext::Everywhere { String::new() } else { command.place.to_string() };
         vec![
             Cell::new(&keys.join(" "), scene.style(Role::Key)),
             Cell::new(&text::clean(command.doc).replace('`', ""), scene.style(Role::Base)),

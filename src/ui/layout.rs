@@ -9,7 +9,7 @@ pub const LEAST: (u16, u16) = (60, 15);
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ScreenLayout {
     pub header: Rect,
     /// The line that stands until it is answered.
     pub banner: Option<Rect>,
@@ -20,7 +20,7 @@ pub struct Plan {
     pub framed: bool,
 }
 
-impl Plan {
+impl ScreenLayout {
     /// ```text
     /// header
     /// banner, where there is one
@@ -50,7 +50,7 @@ impl Plan {
     }
 }
 
-impl Plan {
+impl ScreenLayout {
     /// The panes of the lower part that gave their places to others.
     pub fn hidden(&self, screen: &Screen) -> Vec<Pane> {
         let shows = |wanted: &Pane| self.panes.iter().any(|(pane, _)| pane == wanted);
@@ -111,7 +111,8 @@ mod tests {
                 for zones in [0, 3, 50] {
                     let area = Rect::new(0, 0, width, height);
                     let banner = zones == 3;
-                    let plan = Plan::of(area, &Screen::new(Vec::new()), zones, banner).expect("large enough");
+                    let plan = ScreenLayout::of(area, &Screen::new(Vec::new()), zones, banner)
+                        .expect("large enough");
                     let cells: u32 = plan.panes.iter().map(|(_, rect)| rect.area()).sum();
                     let banner = plan.banner.map_or(0, Rect::area);
                     let whole = cells + plan.header.area() + banner + plan.footer.area();
@@ -125,8 +126,9 @@ mod tests {
 
     #[test]
     fn a_terminal_too_small_has_no_plan() {
-        let plan =
-            |width, height| Plan::of(Rect::new(0, 0, width, height), &Screen::new(Vec::new()), 3, false);
+        let plan = |width, height| {
+            ScreenLayout::of(Rect::new(0, 0, width, height), &Screen::new(Vec::new()), 3, false)
+        };
         assert!(plan(59, 40).is_none() && plan(200, 14).is_none() && plan(0, 0).is_none());
     }
 }

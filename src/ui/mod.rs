@@ -25,7 +25,7 @@ use crate::{
     app::{App, Pane},
     time::Timestamp,
 };
-use layout::Plan;
+use layout::ScreenLayout;
 
 /// How many rows each pane that was drawn had room for.
 pub type Drawn = BTreeMap<Pane, usize>;
@@ -46,7 +46,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
     buf.set_style(area, scene.style(Role::Base));
     let mut drawn = Drawn::new();
     let banner = !app.acts.unfinished.is_empty();
-    let Some(plan) = Plan::of(area, &app.screen, scene.shown.views.zones.len(), banner) else {
+    let Some(plan) = ScreenLayout::of(area, &app.screen, scene.shown.views.zones.len(), banner) else {
         small::draw(&scene, area, buf);
         return (drawn, None);
     };

@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 use super::{
     Scene, text,
     theme::Role,
-    widgets::{Cell, Column, Table, Width, segments::Runs, sheet},
+    widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
 use crate::app::{Command, palette::Palette};
 
@@ -41,7 +41,7 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
         return;
     }
     let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
-    let table = Table {
+    let table = TableWidget {
         columns: vec![
             column(Width::Fit(10, 24), 0),
             column(Width::Grow(20, 1), 0),

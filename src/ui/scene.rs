@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     app::{App, Knowledge, Mode, Pane, Screen},
-    engine::Footing,
+    engine::Confidence,
     time::Timestamp,
 };
 
@@ -70,7 +70,7 @@ impl<'a> Scene<'a> {
     /// The time left, in the colour of its nearness; `~` before an estimate. Where nobody acts or nothing is seen,
     /// it is what would have been, and quiet.
     pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
-        let firm = matches!(self.shown.views.footing, Some(Footing::Firm) | None);
+        let firm = matches!(self.shown.views.footing, Some(Confidence::Firm) | None);
         let style = self.style(match Urgency::of(at, self.now) {
             _ if !firm => Role::Dim,
             Urgency::Far => Role::CountdownFar,

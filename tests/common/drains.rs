@@ -7,14 +7,14 @@ use std::{
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, ConditionStatus, Event, IntOrPercent, Key, LocalStorage, Name,
-        NamespaceRecord, Node, NodeName, Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Requirement,
+        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, LocalStorage, Name, NamespaceObject,
+        Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Requirement,
         Selector, SelectorOperator, Termination, Uid, UnhealthyPolicy, Version, Workload, WorkloadKind,
     },
     engine::ServerVersion,
     plan::{
-        Action, DrainOptions, Estimate, Landing, Plan, PodPlan, Prospect, Retry, Rules, Surroundings, budget,
-        eviction,
+        Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, Prospect, Retry,
+        budget, eviction,
     },
     time::{Span, Timestamp},
 };
@@ -144,7 +144,7 @@ impl Recording {
     /// Where kordon and the recording differ, in words; nothing where they agree.
     pub fn differences(&self) -> Vec<String> {
         let version = ServerVersion::parse(&self.recorded.version).expect("a recorded version");
-        let rules = Rules::of(version);
+        let rules = EvictionRules::of(version);
         let mut cluster = self.cluster(version);
         let mut differences = self.sync_budgets(&mut cluster, &rules);
         differences.extend(self.evictions(&cluster, &rules));
@@ -153,7 +153,7 @@ impl Recording {
     }
 
     /// Works the budgets' status out, as the disruption controller did before anything was evicted.
-    fn sync_budgets(&self, cluster: &mut Cluster, rules: &Rules) -> Vec<String> {
+    fn sync_budgets(&self, cluster: &mut Cluster, rules: &EvictionRules) -> Vec<String> {
         let mut differences = Vec::new();
         let budgets: Vec<Arc<Budget>> = cluster.budgets().iter().cloned().collect();
         let statuses: Vec<_> =
@@ -171,12 +171,12 @@ impl Recording {
                     .push(format!("status of {}: {theirs:?} recorded, {ours:?} worked out", budget.key));
             }
             let synced = Budget { status, version: Version(2), ..(**budget).clone() };
-            cluster.apply(Change::Budget(Event::Applied(synced)), &mut Vec::new());
+            cluster.apply(Change::Budget(ObjectEvent::Applied(synced)), &mut Vec::new());
         }
         differences
     }
 
-    fn evictions(&self, cluster: &Cluster, rules: &Rules) -> Vec<String> {
+    fn evictions(&self, cluster: &Cluster, rules: &EvictionRules) -> Vec<String> {
         let mut differences = Vec::new();
         for (name, theirs) in &self.recorded.evict {
             let Some(pod) = cluster.pod(&Key::new("default", name)) else {
@@ -227,7 +227,7 @@ impl Recording {
             differences.push(format!("seconds: {} recorded, {seconds} planned", theirs.seconds));
         }
         let cordons =
-            plan.steps.iter().any(|step| matches!(step, kordon::plan::Step::Cordon { on: true, .. }));
+            plan.steps.iter().any(|step| matches!(step, kordon::plan::PlanStep::Cordon { on: true, .. }));
         if cordons != theirs.cordoned {
             differences.push(format!("cordoned: {} recorded, {cordons} planned", theirs.cordoned));
         }
@@ -289,31 +289,37 @@ impl Recording {
         let nodes: BTreeSet<&str> =
             ["n1", "n2"].into_iter().chain(self.pods.iter().map(|pod| &*pod.node)).collect();
         let nodes = nodes.into_iter().map(node);
-        list(&mut cluster, nodes.map(|node| Change::Node(Event::Listed(node))), Change::Node);
-        let pods = self.pods.iter().map(|pod| Change::Pod(Event::Listed(pod.pod())));
+        list(&mut cluster, nodes.map(|node| Change::Node(ObjectEvent::Listed(node))), Change::Node);
+        let pods = self.pods.iter().map(|pod| Change::Pod(ObjectEvent::Listed(pod.pod())));
         list(&mut cluster, pods, Change::Pod);
-        let budgets = self.pdbs.iter().map(|budget| Change::Budget(Event::Listed(budget.budget(version))));
+        let budgets =
+            self.pdbs.iter().map(|budget| Change::Budget(ObjectEvent::Listed(budget.budget(version))));
         list(&mut cluster, budgets, Change::Budget);
         for kind in WorkloadKind::ALL {
             let of_kind = self.owners.iter().filter(|owner| owner.kind == kind.as_str());
-            let listed = of_kind.map(|owner| Change::Workload(kind, Event::Listed(owner.workload(kind))));
+            let listed =
+                of_kind.map(|owner| Change::Workload(kind, ObjectEvent::Listed(owner.workload(kind))));
             list(&mut cluster, listed, |event| Change::Workload(kind, event));
         }
         let default =
-            NamespaceRecord { name: "default".into(), version: Version(1), ..NamespaceRecord::default() };
-        list(&mut cluster, [Change::Namespace(Event::Listed(default))].into_iter(), Change::Namespace);
-        list(&mut cluster, std::iter::empty(), |event: Event<PriorityClass>| Change::PriorityClass(event));
+            NamespaceObject { name: "default".into(), version: Version(1), ..NamespaceObject::default() };
+        list(&mut cluster, [Change::Namespace(ObjectEvent::Listed(default))].into_iter(), Change::Namespace);
+        list(&mut cluster, std::iter::empty(), |event: ObjectEvent<PriorityClass>| {
+            Change::PriorityClass(event)
+        });
         cluster
     }
 }
 
 /// A whole list of one kind.
-fn list<T: kordon::cluster::Record>(
+fn list<T: kordon::cluster::TableObject>(
     cluster: &mut Cluster,
     listed: impl Iterator<Item = Change>,
-    of: impl Fn(Event<T>) -> Change,
+    of: impl Fn(ObjectEvent<T>) -> Change,
 ) {
-    let all = std::iter::once(of(Event::ListBegun)).chain(listed).chain(std::iter::once(of(Event::ListDone)));
+    let all = std::iter::once(of(ObjectEvent::ListBegun))
+        .chain(listed)
+        .chain(std::iter::once(of(ObjectEvent::ListDone)));
     for change in all {
         cluster.apply(change, &mut Vec::new());
     }
@@ -463,7 +469,7 @@ struct Bare {
     replaced_after: Option<Span>,
 }
 
-impl Surroundings for Bare {
+impl Environment for Bare {
     fn stop(&self, _pod: &Pod, _grace: Span) -> Estimate {
         Estimate::NEVER
     }

@@ -10,7 +10,7 @@ use std::{
 
 use kordon::{
     engine::{Cause, Why},
-    forecast::{Forecast, Step, What},
+    forecast::{Forecast, ForecastKind, ForecastStep},
     time::{Span, Timestamp},
 };
 
@@ -309,7 +309,8 @@ impl Judge {
 
     /// For when a forecast has the act, and why.
     fn find<'a>(&self, forecast: &'a Forecast, act: &Act) -> Option<(Timestamp, &'a Why)> {
-        let mut steps: Vec<(Act, &Step)> = forecast.steps.iter().map(|step| (Act::of(step), step)).collect();
+        let mut steps: Vec<(Act, &ForecastStep)> =
+            forecast.steps.iter().map(|step| (Act::of(step), step)).collect();
         match act.sort {
             Sort::NoExecute => {
                 // Which of the nodes that wait in a zone comes first is chance: the times are compared in order.
@@ -325,7 +326,8 @@ impl Judge {
                 nearest(&steps, act.at).map(|(at, step)| (at, &step.why))
             }
             Sort::Deletion => {
-                let taint = |(step, _): &&(Act, &Step)| step.sort == Sort::NoExecute && step.node == act.node;
+                let taint =
+                    |(step, _): &&(Act, &ForecastStep)| step.sort == Sort::NoExecute && step.node == act.node;
                 let foretold = steps.iter().rfind(taint).map(|(step, _)| step.at);
                 steps.retain(|(step, _)| step.sort == act.sort && step.pod == act.pod);
                 let (at, step) = nearest(&steps, act.at)?;
@@ -441,19 +443,21 @@ fn is_within(off: Span, tolerance: Span) -> bool {
     off <= tolerance && -off <= tolerance
 }
 
-fn nearest<'a>(steps: &[(Act, &'a Step)], at: Timestamp) -> Option<(Timestamp, &'a Step)> {
+fn nearest<'a>(steps: &[(Act, &'a ForecastStep)], at: Timestamp) -> Option<(Timestamp, &'a ForecastStep)> {
     let off = |step: &Act| step.at.since(at).max(at.since(step.at));
     steps.iter().min_by_key(|(step, _)| off(step)).map(|(step, of)| (step.at, *of))
 }
 
 impl Act {
-    fn of(step: &Step) -> Self {
+    fn of(step: &ForecastStep) -> Self {
         let (sort, pod) = match &step.what {
-            What::Unknown { .. } => (Sort::Unknown, String::new()),
-            What::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => (Sort::Swap, String::new()),
-            What::NoExecute { .. } => (Sort::NoExecute, String::new()),
-            What::Deleted { pod, .. } => (Sort::Deletion, pod.name.to_string()),
-            What::Removed { pod, .. } => (Sort::Collection, pod.name.to_string()),
+            ForecastKind::Unknown { .. } => (Sort::Unknown, String::new()),
+            ForecastKind::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => {
+                (Sort::Swap, String::new())
+            }
+            ForecastKind::NoExecute { .. } => (Sort::NoExecute, String::new()),
+            ForecastKind::Deleted { pod, .. } => (Sort::Deletion, pod.name.to_string()),
+            ForecastKind::Removed { pod, .. } => (Sort::Collection, pod.name.to_string()),
         };
         Self { at: step.at, sort, node: step.what.node().to_string(), pod }
     }

@@ -8,8 +8,8 @@ use std::{
 
 use kordon::{
     cluster::{
-        Applied, Change, Cluster, Condition, ConditionStatus, Event, Key, Lease, Name, Node, NodeName, Owner,
-        OwnerKind, Phase, Pod, PodReady, READY, Taint, TaintEffect, Termination, Toleration,
+        Applied, Change, Cluster, Condition, ConditionStatus, Key, Lease, Name, Node, NodeName, ObjectEvent,
+        Owner, OwnerKind, Phase, Pod, PodReady, READY, Taint, TaintEffect, Termination, Toleration,
         TolerationOperator, Uid, Version, WorkloadKind, ZoneKey,
     },
     engine::{self, Engine, EventObject, Origin, Outcome, ServerVersion, Settings, Write},
@@ -453,7 +453,7 @@ impl Stage {
             stage.add_pod(pod);
         }
         // There are no DaemonSets, whatever pods say of their owners.
-        for event in [Event::ListBegun, Event::ListDone] {
+        for event in [ObjectEvent::ListBegun, ObjectEvent::ListDone] {
             stage.tell(Change::Workload(WorkloadKind::DaemonSet, event));
         }
         stage.beats(FIRST_BEAT);
@@ -538,8 +538,8 @@ impl Stage {
             Act::DeleteNode { node } => {
                 let name = NodeName::from(node.as_str());
                 self.kubelets.remove(&name);
-                self.tell(Change::Lease(Event::Deleted(name.clone())));
-                self.tell(Change::Node(Event::Deleted(name)));
+                self.tell(Change::Lease(ObjectEvent::Deleted(name.clone())));
+                self.tell(Change::Node(ObjectEvent::Deleted(name)));
             }
             Act::AddNode { node } => {
                 self.add_node(node);
@@ -572,7 +572,7 @@ impl Stage {
                 renewed: Some(self.now),
                 duration: Some(Span::from_secs(4)),
             };
-            self.tell(Change::Lease(Event::Applied(lease)));
+            self.tell(Change::Lease(ObjectEvent::Applied(lease)));
         }
         if beat != Beat::Lease && posts_status {
             self.post(node);
@@ -616,7 +616,7 @@ impl Stage {
             ..Node::default()
         };
         self.kubelets.insert(node.name.clone(), Kubelet { beat: Beat::parse(spec.beat.as_deref()), posts });
-        self.tell(Change::Node(Event::Applied(node)));
+        self.tell(Change::Node(ObjectEvent::Applied(node)));
     }
 
     fn add_pod(&mut self, spec: &PodSpec) {
@@ -641,7 +641,7 @@ impl Stage {
             ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.now) }),
             ..Pod::default()
         };
-        self.tell(Change::Pod(Event::Applied(pod)));
+        self.tell(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     /// The given tolerations, and those that admission adds.
@@ -670,7 +670,7 @@ impl Stage {
         let Some(pod) = self.cluster.pod(&key) else { return };
         let grace = grace.map_or(pod.grace, Span::from_secs);
         if grace == Span::ZERO {
-            return self.tell(Change::Pod(Event::Deleted(key)));
+            return self.tell(Change::Pod(ObjectEvent::Deleted(key)));
         }
         let deadline = self.now + grace;
         self.change_pod(name, |pod| {
@@ -683,7 +683,7 @@ impl Stage {
         let mut node = (**node).clone();
         change(&mut node);
         node.version = self.next_version();
-        self.tell(Change::Node(Event::Applied(node)));
+        self.tell(Change::Node(ObjectEvent::Applied(node)));
     }
 
     fn change_pod(&mut self, name: &str, change: impl FnOnce(&mut Pod)) {
@@ -691,7 +691,7 @@ impl Stage {
         let mut pod = (**pod).clone();
         change(&mut pod);
         pod.version = self.next_version();
-        self.tell(Change::Pod(Event::Applied(pod)));
+        self.tell(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     fn kubelet(&mut self, node: &str) -> &mut Kubelet {

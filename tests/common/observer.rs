@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use kordon::{
-    app::{App, Duty, Facts, Mode, Options},
+    app::{App, AppOptions, ConnectionInfo, ControllerRole, Mode},
     clock::Clock,
-    engine::{Footing, Outcome, Settings},
+    engine::{Confidence, Outcome, Settings},
     forecast::Forecast,
     k8s::{
         feed::{FeedEvent, FeedKind},
@@ -49,7 +49,7 @@ pub struct Look {
 #[derive(Clone, Debug, Default)]
 pub struct Glance {
     /// None until the engine has begun.
-    pub footing: Option<Footing>,
+    pub footing: Option<Confidence>,
     /// What the shadow would have done, by now: object and summary.
     pub recorded: Vec<(String, String)>,
     /// Things that the last forecast names.
@@ -69,8 +69,9 @@ impl Observer {
             request_timeout: None,
         };
         k8s_watch::spawn(client, options, clock, send, cancel.clone());
-        let (facts, themes) = (Facts::default(), Vec::new());
-        let options = Options { facts, settings, mode: Mode::DryRun, duty: Duty::Shadow, themes };
+        let (facts, themes) = (ConnectionInfo::default(), Vec::new());
+        let options =
+            AppOptions { facts, settings, mode: Mode::DryRun, duty: ControllerRole::Shadow, themes };
         let app = App::new(options, clock.now());
         let (show, glance) = watch::channel(Glance::default());
         let (give, looks) = mpsc::channel(WAITING);

@@ -5,10 +5,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
-    cluster::{Change, Cluster, Event, Key, Pod},
+    cluster::{Change, Cluster, Key, ObjectEvent, Pod},
     engine::ServerVersion,
-    k8s::decode::{self, Decoder, Role},
-    placement::{Hindrance, Outcome, PodShape, Preemption, Reason, Rules, Snapshot, Unschedulable},
+    k8s::decode::{self, Decoder, ListPurpose},
+    placement::{
+        Hindrance, Preemption, Reason, SchedulerRules, SchedulingOutcome, SchedulingRequest, Snapshot,
+        Unschedulable,
+    },
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -55,7 +58,8 @@ impl Recording {
         let cluster = self.scene.cluster();
         let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.scene.pod(pod, None)).collect();
         // No kubelet ran where these were recorded, to have old schedulers count images anew.
-        let rules = Rules { image_counts_are_stale: !self.is_modern(), ..Rules::of(version) };
+        let rules =
+            SchedulerRules { image_counts_are_stale: !self.is_modern(), ..SchedulerRules::of(version) };
         let mut snapshot = Snapshot::with_rules(&cluster, rules);
         self.follow(&cluster, &mut snapshot, &incoming, &self.recorded.results)
     }
@@ -71,7 +75,7 @@ impl Recording {
     ) -> Vec<String> {
         let ([pod, later @ ..], [result, after @ ..]) = (incoming, seen) else { return Vec::new() };
         assert_eq!(*pod.key.name, result.pod, "results come in the order of the pods");
-        let outcome = snapshot.place(&PodShape::of(pod, cluster));
+        let outcome = snapshot.place(&SchedulingRequest::of(pod, cluster));
         let mut differences = result.differences(&outcome, self.is_modern());
         let nodes: Vec<&str> = result.nodes().collect();
         if !differences.is_empty() || nodes.is_empty() {
@@ -104,8 +108,8 @@ impl Scene {
             labels.insert("kubernetes.io/metadata.name".into(), json!(name));
             json!({"metadata": {"name": name, "labels": labels}})
         });
-        list(&mut cluster, &mut decode::namespace::Namespaces::default(), namespaces.collect());
-        list(&mut cluster, &mut decode::node::Nodes::default(), self.nodes.iter().map(node).collect());
+        list(&mut cluster, &mut decode::namespace::NamespaceDecoder::default(), namespaces.collect());
+        list(&mut cluster, &mut decode::node::NodeDecoder::default(), self.nodes.iter().map(node).collect());
         let budgets = self.pdbs.iter().map(|pdb| {
             let mut budget = pdb["object"].clone();
             if budget["metadata"].get("namespace").is_none() {
@@ -114,10 +118,10 @@ impl Scene {
             budget["status"] = pdb["status"].clone();
             budget
         });
-        list(&mut cluster, &mut decode::budget::Budgets::default(), budgets.collect());
+        list(&mut cluster, &mut decode::budget::BudgetDecoder::default(), budgets.collect());
         for bound in &self.bound {
             let pod = self.pod(bound, bound["node"].as_str());
-            cluster.apply(Change::Pod(Event::Applied((*pod).clone())), &mut Vec::new());
+            cluster.apply(Change::Pod(ObjectEvent::Applied((*pod).clone())), &mut Vec::new());
         }
         cluster
     }
@@ -165,7 +169,7 @@ impl Scene {
             "status": {"phase": phase, "startTime": pod.get("startTime")},
         });
         let mut cluster = Cluster::default();
-        list(&mut cluster, &mut decode::pod::Pods::default(), vec![object]);
+        list(&mut cluster, &mut decode::pod::PodDecoder::default(), vec![object]);
         cluster.pods().iter().next().expect("one pod").clone()
     }
 }
@@ -191,7 +195,7 @@ const OUTSIDE_THE_SPEC: [&str; 13] = [
 pub fn list<D: Decoder>(cluster: &mut Cluster, decoder: &mut D, items: Vec<Value>) {
     let page = json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string();
     let mut changes = Vec::new();
-    let end = decode::page(decoder, page.as_bytes(), Role::Whole, &mut changes).expect("a list");
+    let end = decode::page(decoder, page.as_bytes(), ListPurpose::Whole, &mut changes).expect("a list");
     assert!(end.bad.is_empty(), "objects that do not read: {:?}", end.bad);
     changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
 }
@@ -258,12 +262,12 @@ impl Seen {
         self.outcomes.keys().filter_map(|outcome| outcome.strip_prefix("node:"))
     }
 
-    pub fn differences(&self, predicted: &Outcome, modern: bool) -> Vec<String> {
+    pub fn differences(&self, predicted: &SchedulingOutcome, modern: bool) -> Vec<String> {
         let mut differences = Vec::new();
         for outcome in self.outcomes.keys() {
             differences.extend(self.difference(outcome, predicted));
         }
-        if let Outcome::Placed(placement) = predicted
+        if let SchedulingOutcome::Placed(placement) = predicted
             && !modern
             && differences.is_empty()
         {
@@ -274,21 +278,24 @@ impl Seen {
                     .push(format!("{}: {unseen:?} predicted as well as {:?}", self.pod, self.outcomes));
             }
         }
-        if let (Some(message), Outcome::Unschedulable(predicted)) = (&self.message, predicted) {
+        if let (Some(message), SchedulingOutcome::Unschedulable(predicted)) = (&self.message, predicted) {
             differences.extend(self.differences_of_counts(message, predicted));
         }
         differences
     }
 
-    fn difference(&self, outcome: &str, predicted: &Outcome) -> Option<String> {
+    fn difference(&self, outcome: &str, predicted: &SchedulingOutcome) -> Option<String> {
         let agrees = match (outcome.split_once(':'), predicted) {
-            (None, Outcome::Unschedulable(Unschedulable { preemption, .. })) => {
+            (None, SchedulingOutcome::Unschedulable(Unschedulable { preemption, .. })) => {
                 outcome == "unschedulable" && !matches!(preemption, Preemption::Displaces(_))
             }
-            (Some(("node", node)), Outcome::Placed(placement)) => {
+            (Some(("node", node)), SchedulingOutcome::Placed(placement)) => {
                 placement.best.iter().any(|best| **best == *node)
             }
-            (Some(("nominated", text)), Outcome::Unschedulable(Unschedulable { preemption, .. })) => {
+            (
+                Some(("nominated", text)),
+                SchedulingOutcome::Unschedulable(Unschedulable { preemption, .. }),
+            ) => {
                 let (node, victims) = text.split_once(" victims:").unwrap_or((text, ""));
                 let mut victims: Vec<&str> = victims.split(',').filter(|victim| !victim.is_empty()).collect();
                 victims.sort_unstable();
@@ -335,18 +342,18 @@ fn sorted<'k>(keys: impl Iterator<Item = &'k Key>) -> Vec<&'k str> {
     names
 }
 
-fn describe(predicted: &Outcome) -> String {
+fn describe(predicted: &SchedulingOutcome) -> String {
     match predicted {
-        Outcome::Placed(placement) => {
+        SchedulingOutcome::Placed(placement) => {
             let ranking =
                 placement.ranking.iter().map(|scored| format!("{} {:?}", scored.node, scored.parts));
             format!("{:?} by {:?}", placement.best, ranking.collect::<Vec<_>>())
         }
-        Outcome::Unschedulable(unschedulable) => match &unschedulable.preemption {
+        SchedulingOutcome::Unschedulable(unschedulable) => match &unschedulable.preemption {
             Preemption::Displaces(_) => format!("nominated {:?}", nominations(&unschedulable.preemption)),
             other => format!("unschedulable for {:?}, {other:?}", unschedulable.reasons),
         },
-        Outcome::NotTried(obstacle) => format!("not tried: {obstacle:?}"),
+        SchedulingOutcome::NotTried(obstacle) => format!("not tried: {obstacle:?}"),
     }
 }
 

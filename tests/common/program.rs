@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
     clock::Clock,
     demo::{
-        api::{Api, Logged, Options, Verb},
+        api::{Api, ApiOptions, Logged, Verb},
         world::{self, World},
     },
     engine::{ServerVersion, Settings},
@@ -135,12 +135,12 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(options: Options) -> Self {
+    pub async fn start(options: ApiOptions) -> Self {
         Self::start_at_speed(options, 1.0).await
     }
 
     /// A server whose cluster lives faster than we do.
-    pub async fn start_at_speed(options: Options, speed: f64) -> Self {
+    pub async fn start_at_speed(options: ApiOptions, speed: f64) -> Self {
         let clock = Clock::new(Clock::system().now(), speed);
         let api = Api::new(clock, options);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -153,10 +153,10 @@ impl Server {
 
     /// Lets the demo's world live behind it, without a controller.
     pub fn inhabit(&self) -> World {
-        self.inhabit_as(&world::Options::default())
+        self.inhabit_as(&world::WorldOptions::default())
     }
 
-    pub fn inhabit_as(&self, options: &world::Options) -> World {
+    pub fn inhabit_as(&self, options: &world::WorldOptions) -> World {
         World::start(&self.api, self.clock, options, self.stop.child_token())
     }
 

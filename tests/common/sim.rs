@@ -6,8 +6,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
     cluster::{
-        Applied, Change, Cluster, Condition, ConditionStatus, Event, Interner, Key, LeaderLease, Lease, Name,
-        Namespace, Node, NodeName, Phase, Pod, PodReady, READY, Toleration, TolerationOperator, Uid, Version,
+        Applied, Change, Cluster, Condition, ConditionStatus, Interner, Key, LeaderLease, Lease, Name,
+        Namespace, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, READY, Toleration, TolerationOperator,
+        Uid, Version,
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
     forecast::carry_out,
@@ -82,7 +83,7 @@ impl Sim {
             conditions: [ready].into(),
             ..Node::default()
         };
-        self.tell(Change::Node(Event::Applied(node)));
+        self.tell(Change::Node(ObjectEvent::Applied(node)));
         self.renew(&name.into());
         self.kubelets.insert(name.into(), Kubelet { renews: Some(self.now + phase) });
     }
@@ -109,7 +110,7 @@ impl Sim {
             ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.now) }),
             ..Pod::default()
         };
-        self.tell(Change::Pod(Event::Applied(pod)));
+        self.tell(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     pub fn start_controller(&mut self, settings: Settings, first_pass: Span) {
@@ -152,7 +153,7 @@ impl Sim {
         }
         changed.conditions = conditions.into();
         changed.version = self.next_version();
-        self.tell(Change::Node(Event::Applied(changed)));
+        self.tell(Change::Node(ObjectEvent::Applied(changed)));
         self.renew(&name);
     }
 
@@ -211,7 +212,7 @@ impl Sim {
             renewed: Some(self.now),
             duration: Some(RENEWAL * 4),
         };
-        self.tell(Change::Lease(Event::Applied(lease)));
+        self.tell(Change::Lease(ObjectEvent::Applied(lease)));
     }
 
     fn next_version(&mut self) -> Version {

@@ -4,13 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, Event, IntOrPercent, Key, Name, NamespaceRecord,
-        Node, NodeName, Owner, OwnerKind, Phase, Pod, PodReady, READY, Record, Requirement, Selector,
-        SelectorOperator, Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind,
+        Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Name, NamespaceObject, Node,
+        NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, READY, Requirement, Selector,
+        SelectorOperator, TableObject, Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind,
     },
     engine::ServerVersion,
     plan::{
-        Action, DrainOptions, Estimate, Landing, Plan, PodPlan, RemovalOptions, Rules, Surroundings, budget,
+        Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, RemovalOptions,
+        budget,
     },
     time::{Span, Timestamp},
 };
@@ -40,7 +41,7 @@ pub struct Meanwhile {
     pub room: usize,
 }
 
-impl Surroundings for Meanwhile {
+impl Environment for Meanwhile {
     fn stop(&self, _pod: &Pod, grace: Span) -> Estimate {
         Estimate::exactly(self.stop.min(grace))
     }
@@ -83,9 +84,9 @@ impl Stage {
         stage
     }
 
-    fn list<T: Record>(&mut self, of: impl Fn(Event<T>) -> Change) {
-        self.apply(of(Event::ListBegun));
-        self.apply(of(Event::ListDone));
+    fn list<T: TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
+        self.apply(of(ObjectEvent::ListBegun));
+        self.apply(of(ObjectEvent::ListDone));
     }
 
     fn apply(&mut self, change: Change) {
@@ -110,15 +111,15 @@ impl Stage {
         };
         make(&mut node);
         node.version = self.next_version();
-        self.apply(Change::Node(Event::Applied(node)));
+        self.apply(Change::Node(ObjectEvent::Applied(node)));
         self
     }
 
     pub fn namespace(&mut self, name: &str, terminating: bool) -> &mut Self {
         let version = self.next_version();
         let record =
-            NamespaceRecord { name: name.into(), version, terminating, ..NamespaceRecord::default() };
-        self.apply(Change::Namespace(Event::Applied(record)));
+            NamespaceObject { name: name.into(), version, terminating, ..NamespaceObject::default() };
+        self.apply(Change::Namespace(ObjectEvent::Applied(record)));
         self
     }
 
@@ -133,7 +134,7 @@ impl Stage {
             owner: None,
             replaces_only_failed: false,
         };
-        self.apply(Change::Workload(kind, Event::Applied(workload)));
+        self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));
         self
     }
 
@@ -163,7 +164,7 @@ impl Stage {
         };
         make(&mut pod);
         pod.version = self.next_version();
-        self.apply(Change::Pod(Event::Applied(pod)));
+        self.apply(Change::Pod(ObjectEvent::Applied(pod)));
         self
     }
 
@@ -182,7 +183,7 @@ impl Stage {
         };
         make(&mut budget);
         budget.version = self.next_version();
-        self.apply(Change::Budget(Event::Applied(budget)));
+        self.apply(Change::Budget(ObjectEvent::Applied(budget)));
         self
     }
 
@@ -197,8 +198,8 @@ impl Stage {
         self
     }
 
-    pub fn rules(&self) -> Rules {
-        Rules::of(self.version)
+    pub fn rules(&self) -> EvictionRules {
+        EvictionRules::of(self.version)
     }
 
     /// The numbers of a budget's status: expected, desired, healthy, allowed.

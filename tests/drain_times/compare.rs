@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use kordon::{
-    plan::{Happening, Plan, PodPlan, Window},
+    plan::{Plan, PlanEvent, PodPlan, Window},
     time::{Span, Timestamp},
 };
 
@@ -64,7 +64,7 @@ impl Comparison {
             .timeline
             .iter()
             .filter_map(|moment| match &moment.what {
-                Happening::Refused { pod, budget: Some(budget) } => {
+                PlanEvent::Refused { pod, budget: Some(budget) } => {
                     Some((pod.to_string(), budget.to_string()))
                 }
                 _ => None,

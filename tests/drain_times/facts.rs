@@ -10,7 +10,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kordon::{
     clock::Clock,
-    journal::{Line, What},
+    journal::{JournalLine, LineKind},
     time::Timestamp,
 };
 use kube::{
@@ -59,15 +59,15 @@ impl Watcher {
     }
 
     /// All that was seen, and what the journal adds to it.
-    pub fn facts(&self, lines: &[Line], began: Timestamp, ended: Timestamp) -> Facts {
+    pub fn facts(&self, lines: &[JournalLine], began: Timestamp, ended: Timestamp) -> Facts {
         let mut facts = Facts { began, ended, ..self.seen.lock().expect("no panic").clone() };
         let mut asked: BTreeMap<u64, &str> = BTreeMap::new();
         for line in lines {
             match &line.what {
-                What::Asked { id, object, task, .. } if task == "evict" => {
+                LineKind::Asked { id, object, task, .. } if task == "evict" => {
                     asked.insert(*id, object.strip_prefix("pod/").unwrap_or(object));
                 }
-                What::Came { id, outcome, text } => {
+                LineKind::Came { id, outcome, text } => {
                     let Some(pod) = asked.get(id) else { continue };
                     match outcome.as_str() {
                         "done" => _ = facts.granted.insert((*pod).to_owned()),

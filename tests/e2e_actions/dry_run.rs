@@ -12,7 +12,7 @@ use crossterm::event::KeyCode;
 use k8s_openapi::api::core::v1::Pod;
 use kordon::{
     app::{
-        Action,
+        UserAction,
         commands::{COMMANDS, Chord},
     },
     time::Span,
@@ -196,7 +196,7 @@ fn random_input(chance: &mut fastrand::Rng) -> String {
     }
     let command = &COMMANDS[chance.usize(..COMMANDS.len())];
     // Leaving is tried too, but not every few seconds.
-    let leaves = matches!(command.action, Action::Quit | Action::Suspend);
+    let leaves = matches!(command.action, UserAction::Quit | UserAction::Suspend);
     if command.keys.is_empty() || leaves && chance.u8(..10) > 0 {
         return "\r".into();
     }

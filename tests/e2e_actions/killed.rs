@@ -12,8 +12,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
-    cluster::mark::DRAIN,
-    journal::Past,
+    cluster::claim::DRAIN,
+    journal::JournaledOperation,
     time::{Span, Timestamp},
 };
 use kube::{Api, Client, ResourceExt, api::DeleteParams};
@@ -223,8 +223,8 @@ impl Lane<'_> {
     }
 
     /// The drain of these nodes that began since.
-    fn past(&self, nodes: [&str; 2], begun: Timestamp) -> Result<Option<Past>> {
-        let is_it = |past: &Past| {
+    fn past(&self, nodes: [&str; 2], begun: Timestamp) -> Result<Option<JournaledOperation>> {
+        let is_it = |past: &JournaledOperation| {
             let of: Vec<&str> = past.beginning.nodes.iter().map(|(node, _)| &**node).collect();
             past.beginning.action == "drain" && past.began >= begun && of == nodes
         };
@@ -239,7 +239,8 @@ impl Lane<'_> {
         pasts.extend(self.site.pasts()?);
         for node in nodes.iter().filter(|node| cordoned(node)) {
             let name = node.name_any();
-            let tells = |past: &Past| !past.undone && past.cordoned().any(|known| **known == *name);
+            let tells =
+                |past: &JournaledOperation| !past.undone && past.cordoned().any(|known| **known == *name);
             ensure!(pasts.iter().any(tells), "{name} is cordoned and the journal does not tell of it");
         }
         Ok(())

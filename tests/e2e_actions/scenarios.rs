@@ -5,9 +5,9 @@ use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudgetStatus};
 use kordon::{
     cluster::{Key, Uid},
-    conduct::{Outcome, Task},
-    k8s::errands::{Earnest, carry_out},
-    plan::Step,
+    k8s::requests::{DryRun, carry_out},
+    operation::{RequestKind, RequestOutcome},
+    plan::PlanStep,
     time::Span,
 };
 use kube::{
@@ -45,12 +45,12 @@ pub async fn without_its_controller_a_budget_lets_no_more_go_than_it_promised(
     plane.stop_controller_manager().await?;
     let mut answers = Vec::new();
     for pod in &web[..3] {
-        answers.push(evict(&client, pod, Earnest::Yes).await);
+        answers.push(evict(&client, pod, DryRun::Yes).await);
     }
-    ensure!(answers[..2] == [Outcome::Done, Outcome::Done], "{answers:?}");
+    ensure!(answers[..2] == [RequestOutcome::Done, RequestOutcome::Done], "{answers:?}");
     // More are healthy than are needed, by a status that nobody keeps: 1.36 gives no numbers then.
     let text = "The disruption budget web does not allow evicting pods currently";
-    ensure!(answers[2] == Outcome::BudgetExhausted(text.into()), "{answers:?}");
+    ensure!(answers[2] == RequestOutcome::BudgetExhausted(text.into()), "{answers:?}");
     let promised = status(&client).await?.disrupted_pods.unwrap_or_default();
     let names: Vec<String> = web[..2].iter().map(ResourceExt::name_any).collect();
     ensure!(promised.len() == 2 && names.iter().all(|name| promised.contains_key(name)), "{promised:?}");
@@ -72,7 +72,7 @@ pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is
     let nowhere = json!({"nodeSelector": {"no": "where"}});
 
     let stays_pending = lone_pod(&client, "stays-pending", &nowhere).await?;
-    ensure!(evict(&client, &stays_pending, Earnest::Yes).await == Outcome::Done);
+    ensure!(evict(&client, &stays_pending, DryRun::Yes).await == RequestOutcome::Done);
 
     let changed = lone_pod(&client, "changed", &nowhere).await?;
     let note = Patch::Merge(json!({"metadata": {"annotations": {"changed": "since"}}}));
@@ -97,15 +97,15 @@ pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is
         Ok((is_ready(&now) && counted).then_some(now))
     })
     .await?;
-    let refused = evict(&client, &started, Earnest::Yes).await;
-    ensure!(matches!(refused, Outcome::BudgetExhausted(_)), "{refused:?}");
+    let refused = evict(&client, &started, DryRun::Yes).await;
+    ensure!(matches!(refused, RequestOutcome::BudgetExhausted(_)), "{refused:?}");
     set_budget(&client, "lone", json!(0)).await?;
     eventually("a budget with room", Span::from_secs(20), async || {
         let status = budgets(&client).get("lone").await?.status;
         Ok(status.is_some_and(|status| status.disruptions_allowed == 1).then_some(()))
     })
     .await?;
-    ensure!(evict(&client, &started, Earnest::Yes).await == Outcome::Done);
+    ensure!(evict(&client, &started, DryRun::Yes).await == RequestOutcome::Done);
     Ok(())
 }
 
@@ -114,9 +114,9 @@ pub async fn a_wrong_uid_costs_a_disruption_that_nobody_gets(plane: &mut Plane) 
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     let client = plane.client();
     let web = of_app(&client, "web").await?;
-    let step = Step::Evict { pod: key(&web[0]), uid: "another".into(), grace: None };
-    let answer = carry_out(&client, &Task::Write(step), Earnest::Yes).await;
-    ensure!(answer == Outcome::OtherObject, "{answer:?}");
+    let step = PlanStep::Evict { pod: key(&web[0]), uid: "another".into(), grace: None };
+    let answer = carry_out(&client, &RequestKind::Write(step), DryRun::Yes).await;
+    ensure!(answer == RequestOutcome::OtherObject, "{answer:?}");
     let status = status(&client).await?;
     let promised = status.disrupted_pods.unwrap_or_default();
     ensure!(status.disruptions_allowed == 0 && promised.contains_key(&web[0].name_any()), "{promised:?}");
@@ -176,8 +176,11 @@ pub async fn a_blocked_pod_is_told_of_at_once_with_its_budget(plane: &mut Plane)
     let web = of_app(&client, "web").await?;
     // The log tells of the scenarios before this one too.
     let before = asked(plane)?;
-    let answer = evict(&plane.client_of(OPERATOR).await?, &web[0], Earnest::Yes).await;
-    ensure!(matches!(&answer, Outcome::BudgetExhausted(text) if text.contains("web needs 6")), "{answer:?}");
+    let answer = evict(&plane.client_of(OPERATOR).await?, &web[0], DryRun::Yes).await;
+    ensure!(
+        matches!(&answer, RequestOutcome::BudgetExhausted(text) if text.contains("web needs 6")),
+        "{answer:?}"
+    );
     ensure!(asked(plane)? == before + 1, "it was asked {} times", asked(plane)? - before);
 
     let line = ["evict", "-l", "app=web", "-n", "default", "--validate", "--timeout=12s", "-o", "json"];
@@ -257,8 +260,8 @@ pub async fn successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone
             Ok(of_app(&client, app).await?.into_iter().find(is_ready))
         })
         .await?;
-        let answer = evict(&client, &pod, Earnest::Yes).await;
-        ensure!(answer == Outcome::Done, "{app}: {answer:?}");
+        let answer = evict(&client, &pod, DryRun::Yes).await;
+        ensure!(answer == RequestOutcome::Done, "{app}: {answer:?}");
         old.push(pod);
     }
     for app in ["replicaset", "job"] {
@@ -285,11 +288,15 @@ fn asked(plane: &Plane) -> Result<usize> {
     Ok(plane.audit_of(OPERATOR)?.iter().filter(|line| is_eviction(line)).count())
 }
 
-async fn evict(client: &Client, pod: &Pod, earnest: Earnest) -> Outcome {
+async fn evict(client: &Client, pod: &Pod, earnest: DryRun) -> RequestOutcome {
     let uid = Uid::from(&*pod.uid().unwrap_or_default());
     let named = Key::new(&pod.namespace().unwrap_or_default(), &pod.name_any());
-    carry_out(client, &Task::Write(Step::Evict { pod: named, uid, grace: Some(Span::from_secs(1)) }), earnest)
-        .await
+    carry_out(
+        client,
+        &RequestKind::Write(PlanStep::Evict { pod: named, uid, grace: Some(Span::from_secs(1)) }),
+        earnest,
+    )
+    .await
 }
 
 /// Evicts a pod only if it is as it was read; the status of the answer.

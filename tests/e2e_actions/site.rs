@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 };
 use kordon::{
     cluster::Key,
-    journal::{Journal, Past, undertakings},
+    journal::{Journal, JournaledOperation, undertakings},
     time::Span,
 };
 use kube::{
@@ -51,7 +51,7 @@ impl Site {
     }
 
     /// What [`OPERATOR`]'s journal tells of.
-    pub fn pasts(&self) -> Result<Vec<Past>> {
+    pub fn pasts(&self) -> Result<Vec<JournaledOperation>> {
         let folder = self.shell.home.path().join(".local/state/kordon/journal");
         Ok(undertakings(&Journal::within(&folder, OPERATOR).lines()?))
     }

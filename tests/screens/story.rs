@@ -6,23 +6,23 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
     app::{
-        App, Facts, HORIZON, Options,
-        acts::{Begun, Checked, Chore, Told},
-        dialog::{Asked, Stage},
+        App, AppOptions, ConnectionInfo, HORIZON,
+        dialog::{DialogStage, Prompt},
+        operations::{Job, JobResult, PermissionCheck, StartedOperation},
         update,
     },
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, Event, IntOrPercent, Key, Labels, LeaderLease,
-        Lease, Name, Node, NodeName, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
+        Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
+        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
         Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
         Version, Workload, WorkloadKind,
     },
-    conduct::{self, Task},
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, carry_out},
-    journal::Past,
+    journal::JournaledOperation,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    plan::{Rules, Step, budget},
+    operation::{self, RequestKind},
+    plan::{EvictionRules, PlanStep, budget},
     time::{Span, Timestamp},
 };
 
@@ -40,16 +40,16 @@ pub struct Story {
     /// Nodes whose kubelets renew, with the second of ten in which they do.
     alive: BTreeMap<NodeName, i64>,
     /// What is forbidden to whoever acts.
-    pub checked: Checked,
+    pub checked: PermissionCheck,
     /// What the journal on disk tells of.
-    pub past: Option<Past>,
+    pub past: Option<JournaledOperation>,
 }
 
 impl Story {
     /// Begins with what the watches have not told yet.
     pub fn new() -> Self {
-        let options = Options {
-            facts: Facts {
+        let options = AppOptions {
+            facts: ConnectionInfo {
                 context: "prod-eu".into(),
                 server: "https://10.20.0.1:6443".into(),
                 identity: Some("sre@example.com".into()),
@@ -68,7 +68,7 @@ impl Story {
             version: 1000,
             led: true,
             alive: BTreeMap::new(),
-            checked: Checked::default(),
+            checked: PermissionCheck::default(),
             past: None,
         }
     }
@@ -166,7 +166,7 @@ impl Story {
                     owner: None,
                     replaces_only_failed: false,
                 };
-                story.put(Change::Workload(*kind, Event::Applied(workload)));
+                story.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
             }
         }
         story.add_budget("shop/checkout", 2);
@@ -175,9 +175,9 @@ impl Story {
         story
     }
 
-    fn list<T: kordon::cluster::Record>(&mut self, of: impl Fn(Event<T>) -> Change) {
-        self.put(of(Event::ListBegun));
-        self.put(of(Event::ListDone));
+    fn list<T: kordon::cluster::TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
+        self.put(of(ObjectEvent::ListBegun));
+        self.put(of(ObjectEvent::ListDone));
     }
 
     /// A budget over the pods labelled with its name, and the status that the disruption controller gives it.
@@ -193,9 +193,9 @@ impl Story {
             min_available: Some(IntOrPercent::Int(min_available)),
             ..Budget::default()
         };
-        let rules = Rules::of(ServerVersion::new(1, 36));
+        let rules = EvictionRules::of(ServerVersion::new(1, 36));
         budget.status = budget::synced_status(&self.world, &budget, &rules, self.now);
-        self.put(Change::Budget(Event::Applied(budget)));
+        self.put(Change::Budget(ObjectEvent::Applied(budget)));
     }
 
     pub fn change_pod(&mut self, key: &str, change: impl FnOnce(&mut Pod)) {
@@ -203,7 +203,7 @@ impl Story {
         let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
         pod.version = self.next_version();
         change(&mut pod);
-        self.put(Change::Pod(Event::Applied(pod)));
+        self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     pub fn add_node(&mut self, name: &str, zone: &str) {
@@ -243,7 +243,7 @@ impl Story {
             ..Node::default()
         };
         self.alive.insert(node.name.clone(), number as i64 * 7 % 10);
-        self.put(Change::Node(Event::Applied(node)));
+        self.put(Change::Node(ObjectEvent::Applied(node)));
         self.renew(&name.into(), Span::ZERO);
     }
 
@@ -340,17 +340,21 @@ impl Story {
             ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(BEGIN) }),
             ..Pod::default()
         };
-        self.put(Change::Pod(Event::Applied(pod)));
+        self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     /// Tells the app everything, as first lists do, and that all watches are live.
     pub fn lists(&mut self) {
-        fn list<T: kordon::cluster::Record + PartialEq + Clone>(
+        fn list<T: kordon::cluster::TableObject + PartialEq + Clone>(
             table: &kordon::cluster::Table<T>,
-            change: fn(Event<T>) -> Change,
+            change: fn(ObjectEvent<T>) -> Change,
         ) -> Vec<Change> {
-            let listed = table.iter().map(|object| change(Event::Listed((**object).clone())));
-            [change(Event::ListBegun)].into_iter().chain(listed).chain([change(Event::ListDone)]).collect()
+            let listed = table.iter().map(|object| change(ObjectEvent::Listed((**object).clone())));
+            [change(ObjectEvent::ListBegun)]
+                .into_iter()
+                .chain(listed)
+                .chain([change(ObjectEvent::ListDone)])
+                .collect()
         }
         self.tell(list(self.world.nodes(), Change::Node));
         self.tell(list(self.world.leases(), Change::Lease));
@@ -425,12 +429,12 @@ impl Story {
             Write::MarkUnknown { node, .. }
             | Write::SwapTaints { node, .. }
             | Write::SetLabels { node, .. } => {
-                self.world.node(node).map(|node| Change::Node(Event::Applied((**node).clone())))
+                self.world.node(node).map(|node| Change::Node(ObjectEvent::Applied((**node).clone())))
             }
             Write::MarkPodNotReady { pod, .. }
             | Write::MarkPodLost { pod, .. }
             | Write::DeletePod { pod, .. } => {
-                self.world.pod(pod).map(|pod| Change::Pod(Event::Applied((**pod).clone())))
+                self.world.pod(pod).map(|pod| Change::Pod(ObjectEvent::Applied((**pod).clone())))
             }
             Write::RecordEvent(_) => None,
         };
@@ -470,7 +474,7 @@ impl Story {
             let Some(plan) = self.app.with_errands().next().map(str::to_owned) else { break };
             let errand = self.app.next_errand(&plan).expect("it has one");
             let outcome = self.answer(&errand.task);
-            self.app.told(Told::Errand { plan, id: errand.id, outcome }, self.now);
+            self.app.told(JobResult::Errand { plan, id: errand.id, outcome }, self.now);
         }
         self.app.look_around(self.now);
         self.app.refresh(self.now);
@@ -480,70 +484,70 @@ impl Story {
     pub fn agree(&mut self) {
         let asked = self.app.screen.dialog.as_ref().map(|dialog| dialog.stage.clone());
         match asked {
-            Some(Stage::Asks(Asked::Words(words))) => self.press(&format!("{words}<Enter>")),
-            Some(Stage::Asks(Asked::Choice(_))) => self.press("<Tab><Enter>"),
+            Some(DialogStage::Asks(Prompt::Words(words))) => self.press(&format!("{words}<Enter>")),
+            Some(DialogStage::Asks(Prompt::Choice(_))) => self.press("<Tab><Enter>"),
             other => panic!("nothing is asked: {other:?}"),
         }
         self.serve();
     }
 
-    fn do_chore(&mut self, chore: Chore) {
-        let begun = |plan: String, past| Begun { plan, by: "sre@laptop".into(), past };
+    fn do_chore(&mut self, chore: Job) {
+        let begun = |plan: String, past| StartedOperation { plan, by: "sre@laptop".into(), past };
         let past = || self.past.clone();
         let told = match chore {
-            Chore::FindUnfinished => Told::Unfinished(Ok(past().into_iter().collect())),
-            Chore::FindUndoable { number, .. } => Told::Undoable { number, found: Ok(past()) },
-            Chore::Plan { number, job } => Told::Planned { number, plan: job.work() },
-            Chore::Check { number, .. } => Told::Checked { number, checked: Ok(self.checked.clone()) },
-            Chore::Begin { number, word, .. } => {
+            Job::FindUnfinished => JobResult::Unfinished(Ok(past().into_iter().collect())),
+            Job::FindUndoable { number, .. } => JobResult::Undoable { number, found: Ok(past()) },
+            Job::Plan { number, job } => JobResult::Planned { number, plan: job.work() },
+            Job::Check { number, .. } => JobResult::Checked { number, checked: Ok(self.checked.clone()) },
+            Job::Begin { number, word, .. } => {
                 let plan = format!("{word}-20260102-030101-q3w4e");
-                Told::Begun { number, begun: Ok(begun(plan, None)) }
+                JobResult::Begun { number, begun: Ok(begun(plan, None)) }
             }
-            Chore::Resume { number, plan } => Told::Begun { number, begun: Ok(begun(plan, past())) },
-            Chore::Undo { number, .. } => {
-                Told::Begun { number, begun: Ok(begun("undo-20260102-030101-q3w4e".into(), past())) }
+            Job::Resume { number, plan } => JobResult::Begun { number, begun: Ok(begun(plan, past())) },
+            Job::Undo { number, .. } => {
+                JobResult::Begun { number, begun: Ok(begun("undo-20260102-030101-q3w4e".into(), past())) }
             }
-            Chore::Say { .. } => return,
-            Chore::End { plan, .. } => Told::Written { plan, trouble: None, closed: true },
+            Job::Say { .. } => return,
+            Job::End { plan, .. } => JobResult::Written { plan, trouble: None, closed: true },
         };
         self.app.told(told, self.now);
     }
 
-    fn answer(&mut self, task: &Task) -> conduct::Outcome {
+    fn answer(&mut self, task: &RequestKind) -> operation::RequestOutcome {
         match task {
-            Task::LookAtNode { node } => match self.world.node(node) {
-                Some(node) => conduct::Outcome::Node(Box::new((**node).clone())),
-                None => conduct::Outcome::Gone,
+            RequestKind::LookAtNode { node } => match self.world.node(node) {
+                Some(node) => operation::RequestOutcome::Node(Box::new((**node).clone())),
+                None => operation::RequestOutcome::Gone,
             },
-            Task::ListPods { node } => {
+            RequestKind::ListPods { node } => {
                 let on_it = self.world.pods().iter().filter(|pod| pod.node.as_ref() == Some(node));
-                conduct::Outcome::Pods(on_it.map(|pod| (pod.key.clone(), pod.uid.clone())).collect())
+                operation::RequestOutcome::Pods(on_it.map(|pod| (pod.key.clone(), pod.uid.clone())).collect())
             }
-            Task::Patch(patch) => {
+            RequestKind::Patch(patch) => {
                 let on = patch.unschedulable;
                 self.change_node(&patch.node.clone(), |node| {
                     node.unschedulable = on.unwrap_or(node.unschedulable)
                 });
-                conduct::Outcome::Done
+                operation::RequestOutcome::Done
             }
-            Task::Write(Step::Evict { pod, .. }) => self.evict(&pod.clone()),
-            Task::Write(_) => conduct::Outcome::Done,
+            RequestKind::Write(PlanStep::Evict { pod, .. }) => self.evict(&pod.clone()),
+            RequestKind::Write(_) => operation::RequestOutcome::Done,
         }
     }
 
-    fn evict(&mut self, key: &Key) -> conduct::Outcome {
+    fn evict(&mut self, key: &Key) -> operation::RequestOutcome {
         let is_checkout = |pod: &Pod| pod.key.name.starts_with("checkout-");
         let goes = |pod: &&Arc<Pod>| is_checkout(pod) && pod.termination.is_some();
         if key.name.starts_with("checkout-") && self.world.pods().iter().any(|pod| goes(&pod)) {
             let text = "The disruption budget checkout needs 2 healthy pods and has 2 currently";
-            return conduct::Outcome::BudgetExhausted(text.into());
+            return operation::RequestOutcome::BudgetExhausted(text.into());
         }
         if key.name.starts_with("postgres-") {
             let text = "The disruption budget postgres needs 10 healthy pods and has 10 currently";
-            return conduct::Outcome::BudgetExhausted(text.into());
+            return operation::RequestOutcome::BudgetExhausted(text.into());
         }
         self.terminate(&key.to_string(), &[]);
-        conduct::Outcome::Done
+        operation::RequestOutcome::Done
     }
 
     /// The pods that terminate are gone.
@@ -556,7 +560,7 @@ impl Story {
             .map(|pod| pod.key.clone())
             .collect();
         for key in gone {
-            self.put(Change::Pod(Event::Deleted(key)));
+            self.put(Change::Pod(ObjectEvent::Deleted(key)));
         }
         self.serve();
     }
@@ -584,7 +588,7 @@ impl Story {
         let mut node = (**self.world.node(&name.into()).expect("a node of the story")).clone();
         node.version = self.next_version();
         change(&mut node);
-        self.put(Change::Node(Event::Applied(node)));
+        self.put(Change::Node(ObjectEvent::Applied(node)));
     }
 
     /// Somebody deletes a pod, which finalizers hold.
@@ -595,7 +599,7 @@ impl Story {
         pod.termination =
             Some(Termination { deadline: self.now + Span::from_secs(30), grace: Span::from_secs(30) });
         pod.finalizers = finalizers.iter().map(|name| Name::from(*name)).collect();
-        self.put(Change::Pod(Event::Applied(pod)));
+        self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     /// One watch's word about itself, and for the journal.
@@ -628,7 +632,7 @@ impl Story {
             renewed: Some(self.now - late),
             duration: Some(Span::from_secs(40)),
         };
-        self.put(Change::Lease(Event::Applied(lease)));
+        self.put(Change::Lease(ObjectEvent::Applied(lease)));
     }
 
     /// Changes the cluster, and tells the app if it is watching.

@@ -3,9 +3,9 @@
 //! Without `--enforce` they print the plan, as `kordon plan` does. With it, the plan is made, checked (guard rails,
 //! permissions), shown and confirmed, made again over the newest state, and carried out.
 
-mod caution;
-mod consent;
-mod past;
+mod checks;
+mod confirmation;
+mod undo;
 mod report;
 
 use std::path::PathBuf;
@@ -16,26 +16,26 @@ use tokio::{
     sync::mpsc,
 };
 
-pub use past::{JournalArgs, UndoArgs, journal, undo};
+pub use undo::{JournalArgs, UndoArgs, journal, undo};
 
 use super::{
-    Failure, columns,
+    CliError, columns,
     connection::ConnectionArgs,
-    once::{Asked, Question},
-    plan::{self, DrainArgs, PrintArgs, Wish},
+    once::{OneShot, OneShotQuery},
+    plan::{self, DrainArgs, PlanCommand, PrintArgs},
     settings::SettingsArgs,
     span,
 };
 use crate::{
     clock::Clock,
     cluster::{Cluster, Selector},
-    conduct::{Breach, Conduct, End, Notice, Orders, Waivers, drift},
-    engine::Level,
-    executor::site::{Held, Site},
-    journal::Hold,
+    engine::Severity,
+    executor::write_context::{OperationLock, WriteContext},
+    journal::OperationLockFile,
+    operation::{Breach, Operation, OperationEnd, OperationNotice, OperationOptions, Overrides, drift},
     placement::Snapshot,
     plan::{Action, Plan},
-    run::undertaking::{Undertaking, Wish as Meanwhile},
+    run::operation::{OperationRun, OperatorInput as Meanwhile},
     time::Span,
     ui::text,
 };
@@ -105,27 +105,27 @@ pub struct HowArgs {
 }
 
 /// Drains, or goes on with a drain.
-pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let DrainActArgs { act: ActArgs { what, how }, resume } = args;
     match resume {
-        None => act(Wish::Drain(what), how, connection).await,
+        None => act(PlanCommand::Drain(what), how, connection).await,
         Some(named) => {
             let print = what.nodes.print;
-            past::resume(named, &print, how, connection).await
+            undo::resume(named, &print, how, connection).await
         }
     }
 }
 
 /// Prints the plan, or carries it out.
-pub async fn act(wish: Wish, how: HowArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn act(wish: PlanCommand, how: HowArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     if !how.enforce {
         return plan::run(wish.into(), connection).await;
     }
-    consent::possible(&how)?;
+    confirmation::possible(&how)?;
     let target = wish.targets()?;
     let print = wish.print();
     if print.validate {
-        return Err(Failure::Usage("--validate asks what would be: it does not go with --enforce".into()));
+        return Err(CliError::Usage("--validate asks what would be: it does not go with --enforce".into()));
     }
     let place = Place::reach(print, connection).await?;
     place.tell_of_unfinished();
@@ -137,23 +137,23 @@ pub async fn act(wish: Wish, how: HowArgs, connection: ConnectionArgs) -> Result
 
 /// A cluster that is about to be written to, with all that is known of it.
 struct Place {
-    asked: Asked,
-    site: Site,
+    asked: OneShot,
+    site: WriteContext,
 }
 
 impl Place {
     /// Connects and learns all that plans are made of. Less than all of it is not enough to act on.
-    async fn reach(print: &PrintArgs, connection: ConnectionArgs) -> Result<Self, Failure> {
-        let question = Question {
+    async fn reach(print: &PrintArgs, connection: ConnectionArgs) -> Result<Self, CliError> {
+        let question = OneShotQuery {
             wanted: &plan::WANTED,
             no_pods: false,
             timeout: print.list_timeout,
             settings: &SettingsArgs::default(),
             flag: "--list-timeout",
         };
-        let mut asked = Asked::answer(&question, connection).await?;
+        let mut asked = OneShot::answer(&question, connection).await?;
         asked.in_time()?;
-        let site = Site::of(&asked.connection, asked.clock)?;
+        let site = WriteContext::of(&asked.connection, asked.clock)?;
         Ok(Self { asked, site })
     }
 
@@ -161,7 +161,7 @@ impl Place {
         self.asked.clock
     }
 
-    fn plan(&self, action: Action) -> Result<Plan, Failure> {
+    fn plan(&self, action: Action) -> Result<Plan, CliError> {
         let cluster = &self.asked.app.live.cluster;
         let now = self.clock().now();
         let version = self.asked.app.settings.version;
@@ -190,17 +190,17 @@ impl Place {
 async fn carry_out(
     mut place: Place,
     action: Action,
-    orders: Orders,
+    orders: OperationOptions,
     how: &HowArgs,
     print: &PrintArgs,
-    resumed: Option<Hold>,
-) -> Result<(), Failure> {
+    resumed: Option<OperationLockFile>,
+) -> Result<(), CliError> {
     let mut plan = place.plan(action.clone())?;
     loop {
-        caution::prospect(&plan, how)?;
-        caution::guards(&plan, &place.asked.app.live.cluster, how)?;
-        caution::permissions(&place.site, &plan).await?;
-        consent::ask(&plan, how, &place.site.context).await?;
+        checks::prospect(&plan, how)?;
+        checks::guards(&plan, &place.asked.app.live.cluster, how)?;
+        checks::permissions(&place.site, &plan).await?;
+        confirmation::ask(&plan, how, &place.site.context).await?;
         place.asked.catch_up();
         let newest = place.plan(action.clone())?;
         let drifts = drift::between(&plan, &newest);
@@ -209,8 +209,8 @@ async fn carry_out(
             progress(&format!("since the plan was made: {drift}"));
         }
         if drifts.is_empty() || how.yes {
-            caution::prospect(&plan, how)?;
-            caution::guards(&plan, &place.asked.app.live.cluster, how)?;
+            checks::prospect(&plan, how)?;
+            checks::guards(&plan, &place.asked.app.live.cluster, how)?;
             break;
         }
     }
@@ -219,7 +219,7 @@ async fn carry_out(
         Some(hold) => place.site.resume(hold, &orders.plan).await?,
     };
     let cluster = std::mem::take(&mut place.asked.app.live.cluster);
-    let conduct = Conduct::begin(&plan, orders, &cluster, place.clock().now());
+    let conduct = Operation::begin(&plan, orders, &cluster, place.clock().now());
     let (report, end) = conduct_to_its_end(place, conduct, cluster, &held).await?;
     print.output.print(&report, report::table)?;
     ended(end, &report)
@@ -228,22 +228,22 @@ async fn carry_out(
 /// Runs a conduct until it is over, with its progress on standard error, and writes down how it ended.
 async fn conduct_to_its_end(
     place: Place,
-    conduct: Conduct,
+    conduct: Operation,
     cluster: Cluster,
-    held: &Held,
-) -> Result<(report::Report, End), Failure> {
-    let Place { asked: Asked { feeds, clock, .. }, site } = place;
+    held: &OperationLock,
+) -> Result<(report::OperationReport, OperationEnd), CliError> {
+    let Place { asked: OneShot { feeds, clock, .. }, site } = place;
     let link = site.hands(held);
     let journal = Some(held.writer.clone());
-    let mut undertaking = Undertaking { conduct, cluster, feeds, link, journal, clock };
+    let mut undertaking = OperationRun { conduct, cluster, feeds, link, journal, clock };
     let (mut wishes, gave_up) = listen()?;
     tokio::select! {
         () = undertaking.run(&mut wishes, tell) => {}
         _ = gave_up => progress("told again to stop: what is under way is not waited for"),
     }
     let facts = undertaking.conduct.report();
-    let end = undertaking.conduct.ended().unwrap_or(End::Cancelled);
-    let report = report::Report::new(&facts, end, clock.now());
+    let end = undertaking.conduct.ended().unwrap_or(OperationEnd::Cancelled);
+    let report = report::OperationReport::new(&facts, end, clock.now());
     // Cut short, it counts as unfinished: what is under way may still be done.
     if undertaking.conduct.ended().is_some() {
         held.end(end, facts.in_short(), clock).await?;
@@ -252,8 +252,8 @@ async fn conduct_to_its_end(
 }
 
 /// What a signal means: the first cancels, the second ends it at once.
-fn listen() -> Result<(mpsc::Receiver<Meanwhile>, tokio::sync::oneshot::Receiver<()>), Failure> {
-    let failed = |error| Failure::Io { doing: "listening for signals".into(), error };
+fn listen() -> Result<(mpsc::Receiver<Meanwhile>, tokio::sync::oneshot::Receiver<()>), CliError> {
+    let failed = |error| CliError::Io { doing: "listening for signals".into(), error };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     // A second wish is not waited for: the program ends then.
@@ -276,31 +276,31 @@ fn listen() -> Result<(mpsc::Receiver<Meanwhile>, tokio::sync::oneshot::Receiver
     Ok((wishes, gave_up))
 }
 
-fn orders(how: &HowArgs, place: &Place, plan: String) -> Orders {
-    Orders {
+fn orders(how: &HowArgs, place: &Place, plan: String) -> OperationOptions {
+    OperationOptions {
         plan,
         by: place.site.by.clone(),
         why: how.reason.clone(),
         until: how.until.map(|span| place.clock().now() + span),
         take_over: how.take_over,
         total_timeout: how.total_timeout,
-        ..Orders::default()
+        ..OperationOptions::default()
     }
 }
 
 impl HowArgs {
-    fn waivers(&self) -> Waivers {
+    fn waivers(&self) -> Overrides {
         let Self { take_over, try_blocked, ref overrides, .. } = *self;
-        Waivers { guards: overrides.clone(), take_over, try_blocked }
+        Overrides { guards: overrides.clone(), take_over, try_blocked }
     }
 }
 
 /// What happens, on standard error: the answer alone is on standard output.
-fn tell(notice: &Notice) {
+fn tell(notice: &OperationNotice) {
     let mark = match notice.level {
-        Level::Info => "",
-        Level::Warning => "warning: ",
-        Level::Error => "error: ",
+        Severity::Info => "",
+        Severity::Warning => "warning: ",
+        Severity::Error => "error: ",
     };
     let subject = if notice.subject.is_empty() { String::new() } else { format!("{}: ", notice.subject) };
     progress(&format!("{} {subject}{mark}{}", text::clock(notice.at), notice.text));
@@ -313,11 +313,13 @@ fn progress(line: &str) {
 }
 
 /// The exit code that says how it ended.
-fn ended(end: End, report: &report::Report) -> Result<(), Failure> {
+fn ended(end: OperationEnd, report: &report::OperationReport) -> Result<(), CliError> {
     match end {
-        End::Done | End::Recorded => Ok(()),
-        End::Partly | End::TimedOut | End::Forbidden | End::Marked | End::Cancelled => {
-            Err(Failure::Ended { end, text: report.in_short.clone() })
-        }
+        OperationEnd::Done | OperationEnd::Recorded => Ok(()),
+        OperationEnd::Partly
+        | OperationEnd::TimedOut
+        | OperationEnd::Forbidden
+        | OperationEnd::Marked
+        | OperationEnd::Cancelled => Err(CliError::Ended { end, text: report.in_short.clone() }),
     }
 }

@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::super::columns::{none, section};
 use crate::{
     cluster::NodeName,
-    conduct::{self, End, NodeRow, PodRow},
+    operation::{self, NodeProgress, OperationEnd, PodProgress},
     time::Timestamp,
 };
 
 /// One action that was carried out. Every field is always there; what is not so is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct OperationReport {
     /// `kordon.report/v1`: grows fields, never loses or renames one.
     pub schema: &'static str,
     /// Its name in the journal and on the nodes.
@@ -23,8 +23,8 @@ pub struct Report {
     pub ended: Timestamp,
     /// `done`, `partly`, `timedOut`, `forbidden`, `marked` or `cancelled`.
     pub end: &'static str,
-    pub nodes: Vec<NodeReport>,
-    pub pods: Vec<PodReport>,
+    pub nodes: Vec<OperationNodeReport>,
+    pub pods: Vec<OperationPodReport>,
     /// The same in one line.
     #[serde(skip)]
     pub in_short: String,
@@ -32,7 +32,7 @@ pub struct Report {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeReport {
+pub struct OperationNodeReport {
     pub name: NodeName,
     /// `waits`, `written`, `alreadySo`, `drains`, `proves`, `drained`, `recorded` or `stopped`.
     pub stage: &'static str,
@@ -43,7 +43,7 @@ pub struct NodeReport {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PodReport {
+pub struct OperationPodReport {
     pub namespace: String,
     pub pod: String,
     pub uid: String,
@@ -56,15 +56,15 @@ pub struct PodReport {
     pub late: bool,
 }
 
-impl Report {
-    pub fn new(facts: &conduct::Report, end: End, now: Timestamp) -> Self {
-        let node = |row: &NodeRow| NodeReport {
+impl OperationReport {
+    pub fn new(facts: &operation::OperationProgress, end: OperationEnd, now: Timestamp) -> Self {
+        let node = |row: &NodeProgress| OperationNodeReport {
             name: row.node.clone(),
             stage: row.stage.word(),
             text: row.stage.to_string(),
             cordoned: row.cordoned,
         };
-        let pod = |row: &PodRow| PodReport {
+        let pod = |row: &PodProgress| OperationPodReport {
             namespace: row.pod.namespace.to_string(),
             pod: row.pod.name.to_string(),
             uid: row.uid.to_string(),
@@ -88,7 +88,7 @@ impl Report {
 }
 
 /// The report as people read it.
-pub fn table(report: &Report) -> String {
+pub fn table(report: &OperationReport) -> String {
     let mut out = String::new();
     let took = report.ended.since(report.began);
     let _ = writeln!(out, "{} {} after {took}: {}", report.plan, report.end, report.in_short);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_page_about_reports_names_every_field() {
-        let pod = PodReport {
+        let pod = OperationPodReport {
             namespace: "n".into(),
             pod: "p".into(),
             uid: "u".into(),
@@ -127,8 +127,13 @@ mod tests {
             tries: 1,
             late: false,
         };
-        let node = NodeReport { name: "n1".into(), stage: "drained", text: "drained".into(), cordoned: true };
-        let full = Report {
+        let node = OperationNodeReport {
+            name: "n1".into(),
+            stage: "drained",
+            text: "drained".into(),
+            cordoned: true,
+        };
+        let full = OperationReport {
             schema: "kordon.report/v1",
             plan: "p".into(),
             began: Timestamp::EPOCH,

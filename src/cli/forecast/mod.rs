@@ -8,20 +8,20 @@ use std::collections::BTreeSet;
 use clap::Args;
 
 use super::{
-    Failure,
+    CliError,
     connection::ConnectionArgs,
-    once::{Asked, OnceArgs},
+    once::{OnceArgs, OneShot},
     span,
 };
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
     engine::Engine,
-    forecast::{Assumptions, Forecast, Happens, Incident, Successor},
+    forecast::{Assumptions, Forecast, Incident, IncidentKind, Successor},
     placement::Snapshot,
-    plan::{Account, Placing},
+    plan::{PlacingEnvironment, RunTrace},
     time::{Span, Timestamp},
 };
-use report::Report;
+use report::ForecastReport;
 
 #[derive(Args, Debug)]
 pub struct ForecastArgs {
@@ -83,13 +83,15 @@ struct Moment {
 const LONGEST: Span = Span::from_secs(24 * 3600);
 
 /// What will happen if nobody intervenes and the assumptions come true.
-pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let AheadArgs { horizon, once } = args.ahead;
-    let asked = Asked::ask(&once, connection, false).await?;
+    let asked = OneShot::ask(&once, connection, false).await?;
     let mut incidents = Vec::new();
-    for (what, moments) in
-        [(Happens::Fails, args.fail), (Happens::Recovers, args.recover), (Happens::Removed, args.remove)]
-    {
+    for (what, moments) in [
+        (IncidentKind::Fails, args.fail),
+        (IncidentKind::Recovers, args.recover),
+        (IncidentKind::Removed, args.remove),
+    ] {
         for Moment { node, after } in moments {
             known(&asked.app.live.cluster, &node)?;
             incidents.push(Incident { at: asked.at + after, node, what });
@@ -99,9 +101,9 @@ pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), F
 }
 
 /// What the failure of these nodes leads to.
-pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let AheadArgs { horizon, once } = args.ahead;
-    let asked = Asked::ask(&once, connection, false).await?;
+    let asked = OneShot::ask(&once, connection, false).await?;
     let nodes: BTreeSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
     for node in &nodes {
         known(&asked.app.live.cluster, node)?;
@@ -111,9 +113,9 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
 }
 
 /// What the failure of all nodes of these zones leads to.
-pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let AheadArgs { horizon, once } = args.ahead;
-    let asked = Asked::ask(&once, connection, false).await?;
+    let asked = OneShot::ask(&once, connection, false).await?;
     let cluster = &asked.app.live.cluster;
     let mut nodes = BTreeSet::new();
     for zone in &args.zones {
@@ -121,7 +123,7 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
         let of_zone = cluster.nodes().iter().filter(|node| is_named(&node.zone(), zone));
         nodes.extend(of_zone.map(|node| node.name.clone()));
         if nodes.len() == before {
-            return Err(Failure::NotFound(format!("zone {zone}")));
+            return Err(CliError::NotFound(format!("zone {zone}")));
         }
     }
     let at = asked.at + args.at;
@@ -130,12 +132,12 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
 
 /// Foretells under the assumptions and prints it; of a failure only what would not have happened anyway.
 fn tell(
-    asked: Asked,
+    asked: OneShot,
     once: &OnceArgs,
     assumptions: Assumptions,
     horizon: Span,
     failing: Option<BTreeSet<NodeName>>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let live = &asked.app.live;
     let Some(engine) = &asked.app.live.engine else { return asked.done() };
     let under = |assumptions: &Assumptions| {
@@ -146,11 +148,11 @@ fn tell(
         forecast.leave_out(&under(&Assumptions::default()), failing);
     }
     let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
-    let placing = Placing::new(&live.cluster, snapshot, asked.at);
+    let placing = PlacingEnvironment::new(&live.cluster, snapshot, asked.at);
     let succession = forecast.succession(&assumptions, &live.cluster, placing);
     let subject =
         Subject { engine, cluster: &live.cluster, failing: failing.as_ref(), now: asked.at, succession };
-    once.output.print(&Report::new(&subject, &assumptions, &forecast), table::render)?;
+    once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
     asked.done()
 }
 
@@ -161,13 +163,13 @@ struct Subject<'a> {
     failing: Option<&'a BTreeSet<NodeName>>,
     now: Timestamp,
     /// What comes after the pods that go, and the nodes that receive it.
-    succession: (Vec<Successor>, Account),
+    succession: (Vec<Successor>, RunTrace),
 }
 
-fn known(cluster: &Cluster, node: &NodeName) -> Result<(), Failure> {
+fn known(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
     match cluster.node(node) {
         Some(_) => Ok(()),
-        None => Err(Failure::NotFound(format!("node {node}"))),
+        None => Err(CliError::NotFound(format!("node {node}"))),
     }
 }
 

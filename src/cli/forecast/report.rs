@@ -7,16 +7,19 @@ use serde::Serialize;
 use super::{super::plan::ReceiverReport, Subject};
 use crate::{
     cluster::{Key, NodeName},
-    engine::{Chance, Footing, Why, ZoneView},
-    forecast::{Assumptions, Fate, Forecast, Happens, Incident, Step, Successor, Totals, What},
-    plan::Account,
+    engine::{Confidence, UncertainTaints, Why, ZoneView},
+    forecast::{
+        Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind, Successor,
+        SuccessorState,
+    },
+    plan::RunTrace,
     time::Timestamp,
 };
 
 /// One answer. Every field is always there; what is not known is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct ForecastReport {
     /// `kordon.forecast/v1`: grows fields, never loses or renames one.
     pub schema: &'static str,
     pub taken_at: Timestamp,
@@ -25,10 +28,10 @@ pub struct Report {
     pub footing: &'static str,
     /// What is taken for given, in words.
     pub assumptions: Vec<String>,
-    pub totals: TotalsReport,
-    pub zones: Vec<ZoneReport>,
+    pub totals: ForecastTotalsReport,
+    pub zones: Vec<ForecastZoneReport>,
     /// In order of time. Of a failure, only what would not have happened anyway.
-    pub steps: Vec<StepReport>,
+    pub steps: Vec<ForecastStepReport>,
     /// What upstream itself leaves to chance: none of it is among the steps.
     pub chances: Vec<ChanceReport>,
     /// Of a failure, the pods of the failing nodes that are not deleted.
@@ -41,7 +44,7 @@ pub struct Report {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TotalsReport {
+pub struct ForecastTotalsReport {
     pub unknown: usize,
     pub tainted: usize,
     pub deleted: usize,
@@ -54,7 +57,7 @@ pub struct TotalsReport {
 /// A zone now and at the forecast's end.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ZoneReport {
+pub struct ForecastZoneReport {
     pub region: String,
     pub zone: String,
     pub nodes: usize,
@@ -68,7 +71,7 @@ pub struct ZoneReport {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StepReport {
+pub struct ForecastStepReport {
     pub at: Timestamp,
     pub in_seconds: f64,
     /// `unknown`, `noExecute`, `delete`, or `remove` (the object, by the pod garbage collector).
@@ -119,10 +122,10 @@ pub struct SuccessorReport {
     pub help: Vec<String>,
 }
 
-impl Report {
+impl ForecastReport {
     pub fn new(subject: &Subject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
-        let Totals { unknown, tainted, deleted } = forecast.totals(now);
+        let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
         let (successors, account) = &subject.succession;
         let successors: Vec<SuccessorReport> =
             successors.iter().map(|successor| successor_report(successor, account, now)).collect();
@@ -134,12 +137,12 @@ impl Report {
             taken_at: now,
             until: forecast.until,
             footing: match subject.engine.footing(now) {
-                Footing::Firm => "firm",
-                Footing::Blind { .. } => "blind",
-                Footing::NoController { .. } => "noController",
+                Confidence::Firm => "firm",
+                Confidence::Blind { .. } => "blind",
+                Confidence::NoController { .. } => "noController",
             },
             assumptions: stated(assumptions, now),
-            totals: TotalsReport { unknown, tainted, deleted, placed, pending, waiting, lost },
+            totals: ForecastTotalsReport { unknown, tainted, deleted, placed, pending, waiting, lost },
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
             chances: forecast.chances.iter().map(|chance| chance_report(chance, now)).collect(),
@@ -152,7 +155,7 @@ impl Report {
 
 /// The assumptions in words; nodes to which the same happens at the same time are told together.
 fn stated(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
-    let mut together: BTreeMap<(Timestamp, Happens), Vec<&str>> = BTreeMap::new();
+    let mut together: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
     for Incident { at, node, what } in &assumptions.incidents {
         together.entry((*at, *what)).or_default().push(node);
     }
@@ -165,9 +168,9 @@ fn stated(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
     stated
 }
 
-fn zone_report(zone: &ZoneView, then: &[ZoneView]) -> ZoneReport {
+fn zone_report(zone: &ZoneView, then: &[ZoneView]) -> ForecastZoneReport {
     let then = then.iter().find(|then| then.key == zone.key).unwrap_or(zone);
-    ZoneReport {
+    ForecastZoneReport {
         region: zone.key.region.to_string(),
         zone: zone.key.zone.to_string(),
         nodes: zone.size,
@@ -179,14 +182,14 @@ fn zone_report(zone: &ZoneView, then: &[ZoneView]) -> ZoneReport {
     }
 }
 
-fn step_report(step: &Step, now: Timestamp) -> StepReport {
+fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
     let (what, taint, pod) = match &step.what {
-        What::Unknown { .. } => ("unknown", None, None),
-        What::NoExecute { key, .. } => ("noExecute", Some(key.to_string()), None),
-        What::Deleted { pod, .. } => ("delete", None, Some(pod)),
-        What::Removed { pod, .. } => ("remove", None, Some(pod)),
+        ForecastKind::Unknown { .. } => ("unknown", None, None),
+        ForecastKind::NoExecute { key, .. } => ("noExecute", Some(key.to_string()), None),
+        ForecastKind::Deleted { pod, .. } => ("delete", None, Some(pod)),
+        ForecastKind::Removed { pod, .. } => ("remove", None, Some(pod)),
     };
-    StepReport {
+    ForecastStepReport {
         at: step.at,
         in_seconds: step.at.since(now).as_secs_f64(),
         what,
@@ -198,7 +201,7 @@ fn step_report(step: &Step, now: Timestamp) -> StepReport {
     }
 }
 
-fn chance_report(chance: &Chance, now: Timestamp) -> ChanceReport {
+fn chance_report(chance: &UncertainTaints, now: Timestamp) -> ChanceReport {
     ChanceReport {
         at: chance.at,
         in_seconds: chance.at.since(now).as_secs_f64(),
@@ -209,10 +212,10 @@ fn chance_report(chance: &Chance, now: Timestamp) -> ChanceReport {
     }
 }
 
-fn successor_report(successor: &Successor, account: &Account, now: Timestamp) -> SuccessorReport {
+fn successor_report(successor: &Successor, account: &RunTrace, now: Timestamp) -> SuccessorReport {
     let (at, ready) = match &successor.fate {
-        Fate::Replaced { at, ready, .. } => (Some(*at), *ready),
-        Fate::Waits | Fate::Lost => (None, None),
+        SuccessorState::Replaced { at, ready, .. } => (Some(*at), *ready),
+        SuccessorState::Waits | SuccessorState::Lost => (None, None),
     };
     let seconds = |at: Timestamp| at.since(now).as_secs_f64();
     SuccessorReport {
@@ -247,13 +250,13 @@ mod tests {
     #[test]
     fn every_field_is_documented() {
         let (text, at) = (|| "text".to_owned(), Timestamp::from_secs(1_800_000_000));
-        let report = Report {
+        let report = ForecastReport {
             schema: "kordon.forecast/v1",
             taken_at: at,
             until: at,
             footing: "firm",
             assumptions: vec![text()],
-            totals: TotalsReport {
+            totals: ForecastTotalsReport {
                 unknown: 1,
                 tainted: 1,
                 deleted: 1,
@@ -262,7 +265,7 @@ mod tests {
                 waiting: 1,
                 lost: 1,
             },
-            zones: vec![ZoneReport {
+            zones: vec![ForecastZoneReport {
                 region: text(),
                 zone: text(),
                 nodes: 1,
@@ -272,7 +275,7 @@ mod tests {
                 state_then: "Normal",
                 eviction_rate_then: 0.1,
             }],
-            steps: vec![StepReport {
+            steps: vec![ForecastStepReport {
                 at,
                 in_seconds: 1.0,
                 what: "delete",

@@ -7,12 +7,12 @@ use super::{
         columns::{none, section, shown, zone_name},
         plan::receiver_row,
     },
-    report::{Report, StepReport, SuccessorReport, ZoneReport},
+    report::{ForecastReport, ForecastStepReport, ForecastZoneReport, SuccessorReport},
 };
 use crate::time::Span;
 
 /// Renders the whole report; text from the cluster is shown, not obeyed.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &ForecastReport) -> String {
     let mut out = String::new();
     let totals = &report.totals;
     let ahead = report.until.since(report.taken_at);
@@ -64,7 +64,7 @@ pub fn render(report: &Report) -> String {
     out
 }
 
-fn zone(zone: &ZoneReport) -> [String; 7] {
+fn zone(zone: &ForecastZoneReport) -> [String; 7] {
     [
         zone_name(&zone.region, &zone.zone),
         zone.nodes.to_string(),
@@ -76,7 +76,7 @@ fn zone(zone: &ZoneReport) -> [String; 7] {
     ]
 }
 
-fn step(step: &StepReport) -> [String; 6] {
+fn step(step: &ForecastStepReport) -> [String; 6] {
     let pod = match (&step.namespace, &step.pod) {
         (Some(namespace), Some(pod)) => format!("{namespace}/{pod}"),
         _ => none(),

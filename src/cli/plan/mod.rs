@@ -10,10 +10,10 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::{
-    Failure,
+    CliError,
     connection::ConnectionArgs,
     forecast::{self, NodeFailureArgs, ZoneFailureArgs},
-    once::{Asked, Output, Question},
+    once::{OneShot, OneShotQuery, Output},
     settings::SettingsArgs,
     span,
 };
@@ -26,8 +26,8 @@ use crate::{
     },
     time::Span,
 };
-use report::Report;
-use validate::Answers;
+use report::PlanReport;
+use validate::ValidationAnswers;
 pub(super) use validate::{word as answer_word, words as step_words};
 use words::{NodeTargets, PodTargets, bad, node_words, pod_words};
 
@@ -41,22 +41,22 @@ pub struct PlanArgs {
 #[derive(Debug, Subcommand)]
 enum Asking {
     #[command(flatten)]
-    Wish(Wish),
+    Wish(PlanCommand),
     /// What follows when nodes fall silent: Unknown, taints, evictions, with their times
     NodeFailure(NodeFailureArgs),
     /// What follows when all nodes of a zone fall silent
     ZoneFailure(ZoneFailureArgs),
 }
 
-impl From<Wish> for PlanArgs {
-    fn from(wish: Wish) -> Self {
+impl From<PlanCommand> for PlanArgs {
+    fn from(wish: PlanCommand) -> Self {
         Self { asked: Asking::Wish(wish) }
     }
 }
 
 /// What is asked for, in kubectl's words.
 #[derive(Debug, Subcommand)]
-pub(super) enum Wish {
+pub(super) enum PlanCommand {
     /// Who leaves these nodes, when and in which order; who is blocked, and by which budget
     Drain(DrainArgs),
     /// What marking nodes unschedulable means
@@ -212,7 +212,7 @@ pub(super) const WANTED: [FeedKind; 16] = [
     FeedKind::CsiNodes,
 ];
 
-pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failure> {
+pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let wish = match args.asked {
         Asking::Wish(wish) => wish,
         Asking::NodeFailure(args) => return forecast::node_failure(args, connection).await,
@@ -220,22 +220,25 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failu
     };
     let targets = wish.targets()?;
     let print = wish.print();
-    let question = Question {
+    let question = OneShotQuery {
         wanted: &WANTED,
         no_pods: false,
         timeout: print.list_timeout,
         settings: &SettingsArgs::default(),
         flag: "--list-timeout",
     };
-    let asked = Asked::answer(&question, connection).await?;
+    let asked = OneShot::answer(&question, connection).await?;
     let (cluster, now) = (&asked.app.live.cluster, asked.at);
     let action = targets.action(cluster, &asked.namespace);
     let version = asked.app.settings.version;
     let snapshot = Some(Snapshot::new(cluster, version));
     let plan = Plan::over(action, cluster, snapshot, version, now).map_err(not_there)?;
-    let mut report = Report::new(&plan);
-    let answers =
-        if print.validate { Answers::to(&plan, &asked.connection).await } else { Answers::default() };
+    let mut report = PlanReport::new(&plan);
+    let answers = if print.validate {
+        ValidationAnswers::to(&plan, &asked.connection).await
+    } else {
+        ValidationAnswers::default()
+    };
     report.answered(&answers);
     print.output.print(&report, table::render)?;
     let prospect = plan.prospect();
@@ -243,21 +246,21 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), Failu
     match prospect {
         Prospect::Completes => answers.verdict(&plan),
         Prospect::Stalls | Prospect::Blocked | Prospect::Refused => {
-            Err(Failure::WouldNot { prospect, text: plan.in_short() })
+            Err(CliError::WouldNot { prospect, text: plan.in_short() })
         }
     }
 }
 
-pub(super) fn not_there(error: PlanError) -> Failure {
+pub(super) fn not_there(error: PlanError) -> CliError {
     match error {
-        PlanError::NoSuchNode(names) => Failure::NotFound(format!("node {}", joined(&names))),
-        PlanError::NoSuchPod(keys) => Failure::NotFound(format!("pod {}", joined(&keys))),
+        PlanError::NoSuchNode(names) => CliError::NotFound(format!("node {}", joined(&names))),
+        PlanError::NoSuchPod(keys) => CliError::NotFound(format!("pod {}", joined(&keys))),
     }
 }
 
 /// A plan as people read it.
 pub(super) fn shown_plan(plan: &Plan) -> String {
-    table::render(&Report::new(plan))
+    table::render(&PlanReport::new(plan))
 }
 
 pub(super) use report::{PlacementReport, ReceiverReport};
@@ -269,7 +272,7 @@ fn joined<T: std::fmt::Display>(names: &[T]) -> String {
 
 /// What is asked for, read and checked; the cluster has still to say which objects a selector means.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum PlanTarget {
     Cordon(NodeTargets),
     Uncordon(NodeTargets),
     Taint(NodeTargets, TaintEdits),
@@ -279,7 +282,7 @@ pub(super) enum Target {
     Delete(PodTargets, RemovalOptions),
 }
 
-impl Wish {
+impl PlanCommand {
     pub(super) fn print(&self) -> &PrintArgs {
         match self {
             Self::Drain(args) => &args.nodes.print,
@@ -289,42 +292,42 @@ impl Wish {
         }
     }
 
-    pub(super) fn targets(&self) -> Result<Target, Failure> {
+    pub(super) fn targets(&self) -> Result<PlanTarget, CliError> {
         Ok(match self {
-            Self::Cordon(args) => Target::Cordon(args.targets()?),
-            Self::Uncordon(args) => Target::Uncordon(args.targets()?),
-            Self::Drain(args) => Target::Drain(args.nodes.targets()?, args.options()),
+            Self::Cordon(args) => PlanTarget::Cordon(args.targets()?),
+            Self::Uncordon(args) => PlanTarget::Uncordon(args.targets()?),
+            Self::Drain(args) => PlanTarget::Drain(args.nodes.targets()?, args.options()),
             Self::Taint(TaintArgs { words, edit }) => {
                 let (nodes, words) = node_words(words, TaintEdits::is_word, "taint")?;
                 let edits = TaintEdits::parse(words, edit.overwrite).map_err(bad)?;
-                Target::Taint(edit.targets(nodes)?, edits)
+                PlanTarget::Taint(edit.targets(nodes)?, edits)
             }
             Self::Label(LabelArgs { words, edit }) => {
                 let (nodes, words) = node_words(words, LabelEdits::is_word, "label")?;
                 let edits = LabelEdits::parse(words, edit.overwrite).map_err(bad)?;
-                Target::Label(edit.targets(nodes)?, edits)
+                PlanTarget::Label(edit.targets(nodes)?, edits)
             }
-            Self::Evict(args) => Target::Evict(args.targets()?, args.options()),
-            Self::Delete(args) => Target::Delete(args.targets()?, args.options()),
+            Self::Evict(args) => PlanTarget::Evict(args.targets()?, args.options()),
+            Self::Delete(args) => PlanTarget::Delete(args.targets()?, args.options()),
         })
     }
 }
 
 impl NodesArgs {
-    fn targets(&self) -> Result<NodeTargets, Failure> {
+    fn targets(&self) -> Result<NodeTargets, CliError> {
         let names = self.nodes.iter().map(String::as_str).collect();
         NodeTargets::new(names, self.selector.clone(), false)
     }
 }
 
 impl EditArgs {
-    fn targets(&self, names: Vec<&str>) -> Result<NodeTargets, Failure> {
+    fn targets(&self, names: Vec<&str>) -> Result<NodeTargets, CliError> {
         NodeTargets::new(names, self.selector.clone(), self.all)
     }
 }
 
 impl PodsArgs {
-    fn targets(&self) -> Result<PodTargets, Failure> {
+    fn targets(&self) -> Result<PodTargets, CliError> {
         PodTargets::new(pod_words(&self.words)?, self.selector.clone(), self.all_namespaces)
     }
 
@@ -366,7 +369,7 @@ fn limit(timeout: Duration) -> Option<Span> {
     Some(Span::from(timeout)).filter(|timeout| *timeout > Span::ZERO)
 }
 
-impl Target {
+impl PlanTarget {
     pub(super) fn action(self, cluster: &crate::cluster::Cluster, namespace: &str) -> Action {
         match self {
             Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },

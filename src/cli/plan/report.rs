@@ -3,13 +3,14 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::validate::{self, Answer, Answers};
+use super::validate::{self, ValidationAnswer, ValidationAnswers};
 use crate::{
     cluster::NodeName,
-    placement::{Load, Scored, Scorer},
+    placement::{ResourceUse, Scored, Scorer},
     plan::{
-        Arrival, BudgetPlan, Displaced, Happening, Judgement, Landing, Lost, Moment, NodeChange, NodeDrain,
-        NodePlan, Plan, PodPlan, Receiver, Step, Verdict, Window, budget::Numbers, undo::Back,
+        Arrival, BudgetPlan, Displaced, Landing, NodeChange, NodeDrain, NodePlan, NotRecreated,
+        PlacementTrace, Plan, PlanEvent, PlanMoment, PlanStep, PodPlan, Receiver, Verdict, Window,
+        budget::BudgetNumbers, undo::UndoStep,
     },
     time::Timestamp,
 };
@@ -17,7 +18,7 @@ use crate::{
 /// One plan. Every field is always there; what is not known, or never, is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct PlanReport {
     /// `kordon.plan/v1`: grows fields, never loses or renames one.
     pub schema: &'static str,
     pub taken_at: Timestamp,
@@ -29,9 +30,9 @@ pub struct Report {
     pub outcome: &'static str,
     /// The fewest flags without which it does not begin.
     pub needs: Vec<String>,
-    pub totals: TotalsReport,
-    pub nodes: Vec<NodeReport>,
-    pub pods: Vec<PodReport>,
+    pub totals: PlanTotalsReport,
+    pub nodes: Vec<PlanNodeReport>,
+    pub pods: Vec<PlanPodReport>,
     /// The nodes that receive pods.
     pub receivers: Vec<ReceiverReport>,
     /// Pods that wait for a place, and find one by this.
@@ -39,7 +40,7 @@ pub struct Report {
     pub budgets: Vec<BudgetReport>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
-    pub steps: Vec<StepReport>,
+    pub steps: Vec<PlanStepReport>,
     pub permissions: Vec<PermissionReport>,
     pub undo: Vec<UndoReport>,
     pub assumptions: Vec<&'static str>,
@@ -47,7 +48,7 @@ pub struct Report {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TotalsReport {
+pub struct PlanTotalsReport {
     pub nodes: usize,
     pub changed_nodes: usize,
     pub refused_nodes: usize,
@@ -78,7 +79,7 @@ pub struct WindowReport {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeReport {
+pub struct PlanNodeReport {
     pub name: NodeName,
     pub uid: String,
     /// `cordon`, `uncordon`, `taints`, `labels`, `none` or `refused`.
@@ -104,7 +105,7 @@ pub struct DrainReport {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PodReport {
+pub struct PlanPodReport {
     pub namespace: String,
     pub pod: String,
     pub uid: String,
@@ -274,7 +275,7 @@ pub struct MomentReport {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StepReport {
+pub struct PlanStepReport {
     pub method: &'static str,
     pub path: String,
     pub content_type: &'static str,
@@ -307,7 +308,7 @@ pub struct UndoReport {
     pub back: Vec<String>,
 }
 
-impl Report {
+impl PlanReport {
     pub fn new(plan: &Plan) -> Self {
         let made = plan.made;
         Self {
@@ -347,11 +348,11 @@ impl Report {
     }
 }
 
-impl Report {
+impl PlanReport {
     /// Adds what the server answered to the writes of the plan.
-    pub fn answered(&mut self, answers: &Answers) {
+    pub fn answered(&mut self, answers: &ValidationAnswers) {
         for (place, step) in self.steps.iter_mut().enumerate() {
-            let Some(Answer { outcome, as_planned }) = answers.at(place) else { continue };
+            let Some(ValidationAnswer { outcome, as_planned }) = answers.at(place) else { continue };
             step.answer = Some(validate::word(outcome));
             step.answer_text = Some(outcome.to_string());
             step.as_planned = *as_planned;
@@ -359,9 +360,9 @@ impl Report {
     }
 }
 
-fn totals(plan: &Plan) -> TotalsReport {
+fn totals(plan: &Plan) -> PlanTotalsReport {
     let totals = plan.totals;
-    TotalsReport {
+    PlanTotalsReport {
         nodes: totals.nodes,
         changed_nodes: totals.changed,
         refused_nodes: totals.refused_nodes,
@@ -395,7 +396,7 @@ fn seconds(at: Timestamp, made: Timestamp) -> f64 {
     (at.since(made).as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-fn node(node: &NodePlan, made: Timestamp) -> NodeReport {
+fn node(node: &NodePlan, made: Timestamp) -> PlanNodeReport {
     let (change, text, before, after) = match &node.change {
         NodeChange::Cordon => ("cordon", None, Vec::new(), Vec::new()),
         NodeChange::Uncordon => ("uncordon", None, Vec::new(), Vec::new()),
@@ -410,7 +411,7 @@ fn node(node: &NodePlan, made: Timestamp) -> NodeReport {
         }
     };
     let drain = node.drain.as_ref().map(|drain| self::drain(drain, made));
-    NodeReport { name: node.node.clone(), uid: node.uid.to_string(), change, text, before, after, drain }
+    PlanNodeReport { name: node.node.clone(), uid: node.uid.to_string(), change, text, before, after, drain }
 }
 
 fn strings<T: ToString>(all: &[T]) -> Vec<String> {
@@ -429,7 +430,7 @@ fn drain(drain: &NodeDrain, made: Timestamp) -> DrainReport {
     }
 }
 
-fn pod(pod: &PodPlan, made: Timestamp) -> PodReport {
+fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
     let needs = match &pod.verdict {
         Verdict::Refused { refusals, .. } => refusals.iter().filter_map(|refusal| refusal.flag()).collect(),
         _ => Vec::new(),
@@ -441,7 +442,7 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PodReport {
         Some(Landing::Nowhere { why }) => (Some("nowhere"), None, Some(why.to_string())),
     };
     let answer = pod.answer.as_ref();
-    PodReport {
+    PlanPodReport {
         namespace: pod.pod.namespace.to_string(),
         pod: pod.pod.name.to_string(),
         uid: pod.uid.to_string(),
@@ -454,10 +455,10 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PodReport {
         needs: strings(&needs),
         budget: pod.verdict.budget().map(ToString::to_string),
         lost: pod.lost.map(|lost| match lost {
-            Lost::NoOwner => "noOwner",
-            Lost::OwnerGone => "ownerGone",
-            Lost::Finished => "finished",
-            Lost::ScaledDown => "scaledDown",
+            NotRecreated::NoOwner => "noOwner",
+            NotRecreated::OwnerGone => "ownerGone",
+            NotRecreated::Finished => "finished",
+            NotRecreated::ScaledDown => "scaledDown",
         }),
         warnings: pod.warnings.iter().map(|warning| warning.word()).collect(),
         answer_code: answer.map(|answer| answer.code),
@@ -477,7 +478,7 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PodReport {
 }
 
 impl PlacementReport {
-    pub fn new(judgement: &Judgement) -> Self {
+    pub fn new(judgement: &PlacementTrace) -> Self {
         Self {
             feasible: judgement.feasible,
             best: judgement.best,
@@ -530,12 +531,13 @@ fn displaced(displaced: &Displaced) -> DisplacedReport {
 impl ReceiverReport {
     pub fn new(receiver: &Receiver) -> Self {
         let Receiver { node, before, after } = receiver;
-        let load = |of: fn(&Load) -> [i64; 3], load: &Load| {
+        let load = |of: fn(&ResourceUse) -> [i64; 3], load: &ResourceUse| {
             let [cpu_milli, memory_bytes, pods] = of(load);
             LoadReport { cpu_milli, memory_bytes, pods }
         };
-        let taken = |load: &Load| [load.cpu_milli.taken, load.memory_bytes.taken, load.pods.taken];
-        let offered = |load: &Load| [load.cpu_milli.offered, load.memory_bytes.offered, load.pods.offered];
+        let taken = |load: &ResourceUse| [load.cpu_milli.taken, load.memory_bytes.taken, load.pods.taken];
+        let offered =
+            |load: &ResourceUse| [load.cpu_milli.offered, load.memory_bytes.offered, load.pods.offered];
         Self {
             node: node.clone(),
             before: load(taken, before),
@@ -554,7 +556,7 @@ impl ArrivalReport {
 }
 
 fn budget(budget: &BudgetPlan) -> BudgetReport {
-    let numbers = |numbers: Numbers| NumbersReport {
+    let numbers = |numbers: BudgetNumbers| NumbersReport {
         expected: numbers.expected,
         desired: numbers.desired,
         healthy: numbers.healthy,
@@ -572,21 +574,21 @@ fn budget(budget: &BudgetPlan) -> BudgetReport {
     }
 }
 
-fn moment(moment: &Moment, made: Timestamp) -> MomentReport {
+fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
     let (what, node, pod, budget) = match &moment.what {
-        Happening::NodeStarts { node } => ("nodeStarts", Some(node), None, None),
-        Happening::NodeEnds { node } => ("nodeEnds", Some(node), None, None),
-        Happening::Leaves { pod } => ("leaves", None, Some(pod), None),
-        Happening::Refused { pod, budget } => ("refused", None, Some(pod), budget.as_ref()),
-        Happening::Gone { pod } => ("gone", None, Some(pod), None),
-        Happening::Replaced { of, landing: Landing::Node { node, .. } } => {
+        PlanEvent::NodeStarts { node } => ("nodeStarts", Some(node), None, None),
+        PlanEvent::NodeEnds { node } => ("nodeEnds", Some(node), None, None),
+        PlanEvent::Leaves { pod } => ("leaves", None, Some(pod), None),
+        PlanEvent::Refused { pod, budget } => ("refused", None, Some(pod), budget.as_ref()),
+        PlanEvent::Gone { pod } => ("gone", None, Some(pod), None),
+        PlanEvent::Replaced { of, landing: Landing::Node { node, .. } } => {
             ("replaced", Some(node), Some(of), None)
         }
-        Happening::Replaced { of, landing: Landing::Somewhere | Landing::Nowhere { .. } } => {
+        PlanEvent::Replaced { of, landing: Landing::Somewhere | Landing::Nowhere { .. } } => {
             ("replaced", None, Some(of), None)
         }
-        Happening::Ready { of } => ("ready", None, Some(of), None),
-        Happening::GaveUp { pod } => ("gaveUp", None, Some(pod), None),
+        PlanEvent::Ready { of } => ("ready", None, Some(of), None),
+        PlanEvent::GaveUp { pod } => ("gaveUp", None, Some(pod), None),
     };
     MomentReport {
         in_seconds: seconds(moment.at, made),
@@ -597,9 +599,9 @@ fn moment(moment: &Moment, made: Timestamp) -> MomentReport {
     }
 }
 
-fn step(step: &Step) -> StepReport {
+fn step(step: &PlanStep) -> PlanStepReport {
     let call = step.call();
-    StepReport {
+    PlanStepReport {
         method: call.method,
         path: call.path,
         content_type: call.content_type,
@@ -622,14 +624,14 @@ fn permission(permission: &crate::plan::Permission) -> PermissionReport {
     }
 }
 
-fn back(back: &Back) -> String {
+fn back(back: &UndoStep) -> String {
     match back {
-        Back::Uncordon => "uncordon".into(),
-        Back::Cordon => "cordon".into(),
-        Back::Taint { was: Some(was), .. } => format!("taint {was}"),
-        Back::Taint { key, effect, was: None, .. } => format!("taint {key}:{effect}-"),
-        Back::Label { key, was: Some(was), .. } => format!("label {key}={was}"),
-        Back::Label { key, was: None, .. } => format!("label {key}-"),
+        UndoStep::Uncordon => "uncordon".into(),
+        UndoStep::Cordon => "cordon".into(),
+        UndoStep::Taint { was: Some(was), .. } => format!("taint {was}"),
+        UndoStep::Taint { key, effect, was: None, .. } => format!("taint {key}:{effect}-"),
+        UndoStep::Label { key, was: Some(was), .. } => format!("label {key}={was}"),
+        UndoStep::Label { key, was: None, .. } => format!("label {key}-"),
     }
 }
 
@@ -679,12 +681,12 @@ mod tests {
     use crate::cli::documented;
 
     /// A report in which nothing is null and no list is empty.
-    fn full() -> Report {
+    fn full() -> PlanReport {
         let text = || "text".to_owned();
         let window =
             WindowReport { soonest_seconds: Some(1.0), likely_seconds: Some(2.0), latest_seconds: Some(3.0) };
         let numbers = NumbersReport { expected: 3, desired: 2, healthy: 3, allowed: 1 };
-        Report {
+        PlanReport {
             schema: "kordon.plan/v1",
             taken_at: Timestamp::from_secs(1_800_000_000),
             action: "drain",
@@ -692,7 +694,7 @@ mod tests {
             server_version: text(),
             outcome: "completes",
             needs: vec![text()],
-            totals: TotalsReport {
+            totals: PlanTotalsReport {
                 nodes: 1,
                 changed_nodes: 1,
                 refused_nodes: 0,
@@ -711,7 +713,7 @@ mod tests {
                 displaced: 0,
                 ends: window,
             },
-            nodes: vec![NodeReport {
+            nodes: vec![PlanNodeReport {
                 name: "n1".into(),
                 uid: text(),
                 change: "taints",
@@ -728,7 +730,7 @@ mod tests {
                     remaining: 0,
                 }),
             }],
-            pods: vec![PodReport {
+            pods: vec![PlanPodReport {
                 namespace: text(),
                 pod: text(),
                 uid: text(),
@@ -774,7 +776,7 @@ mod tests {
                 pod: Some(text()),
                 budget: Some(text()),
             }],
-            steps: vec![StepReport {
+            steps: vec![PlanStepReport {
                 method: "POST",
                 path: text(),
                 content_type: "application/json",

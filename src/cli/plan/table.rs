@@ -5,17 +5,18 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use super::{
     super::columns::{none, section, shown},
     report::{
-        ArrivalReport, BudgetReport, LoadReport, NodeReport, PodReport, ReceiverReport, Report, WindowReport,
+        ArrivalReport, BudgetReport, LoadReport, PlanNodeReport, PlanPodReport, PlanReport, ReceiverReport,
+        WindowReport,
     },
 };
 use crate::{
-    placement::{Reservation, Share},
-    plan::{judgement::share, words},
+    placement::{Caveat, Share},
+    plan::{placement_trace::share, words},
     time::Span,
 };
 
 /// Renders the whole plan; text from the cluster is shown, not obeyed.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &PlanReport) -> String {
     let mut out = String::new();
     head(&mut out, report);
     if report.action == "drain" {
@@ -37,7 +38,7 @@ pub fn render(report: &Report) -> String {
     out
 }
 
-fn head(out: &mut String, report: &Report) {
+fn head(out: &mut String, report: &PlanReport) {
     let totals = &report.totals;
     let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
     let of = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
@@ -78,7 +79,7 @@ fn head(out: &mut String, report: &Report) {
 }
 
 /// What the server answered to each write, where it was asked.
-fn answers(out: &mut String, report: &Report) {
+fn answers(out: &mut String, report: &PlanReport) {
     let answered = report.steps.iter().filter_map(|step| {
         let as_planned = match step.as_planned {
             Some(true) => "as planned",
@@ -91,7 +92,7 @@ fn answers(out: &mut String, report: &Report) {
     section(out, ["AS A DRY RUN", "THE SERVER SAYS", "THE PLAN", "IN ITS WORDS"], answered.collect());
 }
 
-fn tail(out: &mut String, report: &Report) {
+fn tail(out: &mut String, report: &PlanReport) {
     if report.steps.is_empty() {
         out.push_str("\nNothing would be written.\n");
     } else {
@@ -108,7 +109,7 @@ fn ends(window: &WindowReport) -> String {
     )
 }
 
-fn change(node: &NodeReport) -> String {
+fn change(node: &PlanNodeReport) -> String {
     match (&node.text, node.change) {
         (Some(text), _) => format!("refused: {text}"),
         (None, "taints" | "labels") => format!("{} -> {}", list(&node.before), list(&node.after)),
@@ -117,7 +118,7 @@ fn change(node: &NodeReport) -> String {
     }
 }
 
-fn drained_node(node: &NodeReport) -> [String; 6] {
+fn drained_node(node: &PlanNodeReport) -> [String; 6] {
     let drain = node.drain.as_ref();
     [
         node.name.to_string(),
@@ -134,7 +135,7 @@ fn drained_node(node: &NodeReport) -> [String; 6] {
     ]
 }
 
-fn pod(pod: &PodReport) -> [String; 8] {
+fn pod(pod: &PlanPodReport) -> [String; 8] {
     let goes = pod.leaves.likely_seconds.is_some() || pod.gone.likely_seconds.is_some();
     let mut mind: Vec<&str> =
         pod.lost.map(|_| "lost for good").into_iter().chain(pod.warnings.iter().copied()).collect();
@@ -153,7 +154,7 @@ fn pod(pod: &PodReport) -> [String; 8] {
     ]
 }
 
-fn lands_on(pod: &PodReport) -> String {
+fn lands_on(pod: &PlanPodReport) -> String {
     match (pod.landing, &pod.landing_node, &pod.landing_why) {
         (Some("node"), Some(node), Some(why)) => format!("{node} ({why})"),
         (Some("nowhere"), ..) => "nowhere: Pending".into(),
@@ -163,7 +164,7 @@ fn lands_on(pod: &PodReport) -> String {
 }
 
 /// Who stays Pending and what would help, who is displaced, what the nodes that receive pods have to bear.
-fn placements(out: &mut String, report: &Report) {
+fn placements(out: &mut String, report: &PlanReport) {
     let (mut pending, mut displaced, mut not_modelled) = (Vec::new(), Vec::new(), BTreeSet::new());
     for pod in &report.pods {
         let Some(placement) = &pod.placement else { continue };
@@ -191,7 +192,7 @@ fn placements(out: &mut String, report: &Report) {
 
 /// What a reservation says, by its word.
 pub fn not_modelled_words(word: &str) -> String {
-    let told = Reservation::ALL.into_iter().find(|reservation| reservation.word() == word);
+    let told = Caveat::ALL.into_iter().find(|reservation| reservation.word() == word);
     told.map_or_else(|| word.to_owned(), |reservation| reservation.to_string())
 }
 

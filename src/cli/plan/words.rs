@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::super::Failure;
+use super::super::CliError;
 use crate::cluster::{Cluster, Key, Namespace, NodeName, Selector};
 
 /// Nodes by name, by selector, or all.
@@ -15,8 +15,8 @@ pub enum NodeTargets {
 
 impl NodeTargets {
     /// One of names, a selector and all; in kubectl's words where that is not so.
-    pub fn new(names: Vec<&str>, selector: Option<Selector>, all: bool) -> Result<Self, Failure> {
-        let usage = |text: &str| Err(Failure::Usage(text.into()));
+    pub fn new(names: Vec<&str>, selector: Option<Selector>, all: bool) -> Result<Self, CliError> {
+        let usage = |text: &str| Err(CliError::Usage(text.into()));
         match (names.is_empty(), selector, all) {
             (false, Some(_), _) => usage("cannot specify both a node name and a --selector option"),
             (_, Some(_), true) => usage("setting 'all' parameter with a non empty selector is prohibited."),
@@ -50,10 +50,10 @@ pub enum PodTargets {
 }
 
 impl PodTargets {
-    pub fn new(names: Vec<&str>, selector: Option<Selector>, everywhere: bool) -> Result<Self, Failure> {
+    pub fn new(names: Vec<&str>, selector: Option<Selector>, everywhere: bool) -> Result<Self, CliError> {
         match (names.is_empty(), selector) {
-            (false, Some(_)) => Err(Failure::Usage("name the pods, or select them: not both".into())),
-            (true, None) => Err(Failure::Usage("name the pods, or select them with --selector".into())),
+            (false, Some(_)) => Err(CliError::Usage("name the pods, or select them: not both".into())),
+            (true, None) => Err(CliError::Usage("name the pods, or select them with --selector".into())),
             (false, None) => Ok(Self::Names(names.into_iter().map(str::to_owned).collect())),
             (true, Some(selector)) => Ok(Self::Selected { selector, everywhere }),
         }
@@ -78,7 +78,7 @@ pub fn node_words<'a>(
     words: &'a [String],
     is_word: fn(&str) -> bool,
     what: &str,
-) -> Result<(Vec<&'a str>, Vec<&'a str>), Failure> {
+) -> Result<(Vec<&'a str>, Vec<&'a str>), CliError> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let words = match words.split_first() {
         Some((first, rest)) if ["node", "nodes", "no"].contains(first) => rest,
@@ -87,21 +87,23 @@ pub fn node_words<'a>(
     let begin = words.iter().position(|word| is_word(word)).unwrap_or(words.len());
     let (nodes, edits) = words.split_at(begin);
     if let Some(late) = edits.iter().find(|word| !is_word(word)) {
-        return Err(Failure::Usage(format!("all resources must be specified before {what} changes: {late}")));
+        return Err(CliError::Usage(format!(
+            "all resources must be specified before {what} changes: {late}"
+        )));
     }
     Ok((nodes.to_vec(), edits.to_vec()))
 }
 
 /// The pods' names, with or without the kind before them.
-pub fn pod_words(words: &[String]) -> Result<Vec<&str>, Failure> {
+pub fn pod_words(words: &[String]) -> Result<Vec<&str>, CliError> {
     const KINDS: [&str; 3] = ["pod", "pods", "po"];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let words = match words.split_first() {
         Some((first, rest)) if KINDS.contains(first) => rest.to_vec(),
         _ => words,
     };
-    let name = |word: &'_ str| -> Result<(), Failure> {
-        Err(Failure::Usage(format!("only pods can be evicted or deleted here, and {word} is none")))
+    let name = |word: &'_ str| -> Result<(), CliError> {
+        Err(CliError::Usage(format!("only pods can be evicted or deleted here, and {word} is none")))
     };
     let mut names = Vec::new();
     for word in words {
@@ -114,17 +116,17 @@ pub fn pod_words(words: &[String]) -> Result<Vec<&str>, Failure> {
     Ok(names)
 }
 
-fn node_name(word: &str) -> Result<NodeName, Failure> {
+fn node_name(word: &str) -> Result<NodeName, CliError> {
     match word.split_once('/') {
         Some(("node" | "nodes" | "no", name)) => Ok(name.into()),
-        Some((kind, _)) => Err(Failure::Usage(format!("expected resource of type node, got {kind}"))),
+        Some((kind, _)) => Err(CliError::Usage(format!("expected resource of type node, got {kind}"))),
         None => Ok(word.into()),
     }
 }
 
 /// Words that make no sense.
-pub fn bad(error: impl Display) -> Failure {
-    Failure::Usage(error.to_string())
+pub fn bad(error: impl Display) -> CliError {
+    CliError::Usage(error.to_string())
 }
 
 #[cfg(test)]

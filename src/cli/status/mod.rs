@@ -6,12 +6,12 @@ mod table;
 use clap::Args;
 
 use super::{
-    Failure,
+    CliError,
     connection::ConnectionArgs,
-    once::{Asked, OnceArgs},
+    once::{OnceArgs, OneShot},
 };
 use crate::time::Span;
-use report::Report;
+use report::StatusReport;
 
 #[derive(Args, Debug)]
 pub struct StatusArgs {
@@ -22,20 +22,20 @@ pub struct StatusArgs {
     no_pods: bool,
 }
 
-pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Failure> {
-    let mut asked = Asked::ask(&args.once, connection, args.no_pods).await?;
+pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let mut asked = OneShot::ask(&args.once, connection, args.no_pods).await?;
     asked.foresee();
     if !args.no_pods {
         survey(&mut asked);
     }
-    args.once.output.print(&Report::new(&asked.app, asked.at), table::render)?;
+    args.once.output.print(&StatusReport::new(&asked.app, asked.at), table::render)?;
     asked.done()
 }
 
 /// How long working out what the cluster can lose may take: on very large ones the answer is given without it.
 const PATIENCE: Span = Span::from_secs(5);
 
-fn survey(asked: &mut Asked) {
+fn survey(asked: &mut OneShot) {
     let Some(survey) = asked.app.next_survey(asked.at) else { return };
     let until = asked.clock.now() + PATIENCE;
     if let Some(spare) = survey.work(|| asked.clock.now() < until) {

@@ -3,18 +3,18 @@
 use serde::Serialize;
 
 use crate::{
-    app::{App, EvictionState, Lead, What},
+    app::{App, EvictionState, Leadership, NextEventKind},
     cluster::{Cluster, Key, Node, NodeName, ZoneKey},
-    engine::{Footing, Known, NodeHealth, Sign, Stage, Why, ZoneView},
+    engine::{Certainty, Confidence, HeartbeatSource, NodeStage, NodeView, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
-    plan::{Headroom, Loss, Losses},
+    plan::{Headroom, HeadroomLoss, HeadroomLosses},
     time::{Span, Timestamp},
 };
 
 /// One answer. Every field is always there; what is not known is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct StatusReport {
     /// `kordon.status/v1`: grows fields, never loses or renames one.
     pub schema: &'static str,
     pub taken_at: Timestamp,
@@ -23,8 +23,8 @@ pub struct Report {
     pub cluster: ClusterReport,
     pub controller: ControllerReport,
     pub watches: Vec<WatchReport>,
-    pub zones: Vec<ZoneReport>,
-    pub nodes: Vec<NodeReport>,
+    pub zones: Vec<StatusZoneReport>,
+    pub nodes: Vec<StatusNodeReport>,
     pub evictions: Vec<EvictionReport>,
     /// What the cluster can lose; null without pods, and where that takes too long.
     pub headroom: Option<HeadroomReport>,
@@ -72,7 +72,7 @@ pub struct ClusterReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
-    pub footing: FootingReport,
+    pub footing: ConfidenceReport,
     /// `held`, `released`, `none`, `forbidden` or `notHeard`.
     pub lease: &'static str,
     pub leader: Option<LeaderReport>,
@@ -82,7 +82,7 @@ pub struct ControllerReport {
 /// What the predictions are worth.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FootingReport {
+pub struct ConfidenceReport {
     /// `firm`, `assumed`, `blind` or `noController`.
     pub state: &'static str,
     pub since: Option<Timestamp>,
@@ -121,7 +121,7 @@ pub struct WatchReport {
 /// A zone as the controller sees it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ZoneReport {
+pub struct StatusZoneReport {
     pub region: String,
     pub zone: String,
     /// `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
@@ -138,7 +138,7 @@ pub struct ZoneReport {
 /// A node as the controller sees it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeReport {
+pub struct StatusNodeReport {
     pub name: NodeName,
     pub region: String,
     pub zone: String,
@@ -220,7 +220,7 @@ pub struct EvictionReport {
     pub why: Why,
 }
 
-impl Report {
+impl StatusReport {
     /// Reads the app, which has been refreshed at `now`.
     pub fn new(app: &App, now: Timestamp) -> Self {
         let knowledge = &app.live;
@@ -255,29 +255,32 @@ fn headroom_report(headroom: &Headroom) -> HeadroomReport {
     }
 }
 
-fn losses<T: ToString>(losses: &Losses<T>) -> LossesReport {
-    let loss =
-        |loss: &Loss<T>| LossReport { name: loss.of.to_string(), pending: loss.pending, pods: loss.pods };
+fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
+    let loss = |loss: &HeadroomLoss<T>| LossReport {
+        name: loss.of.to_string(),
+        pending: loss.pending,
+        pods: loss.pods,
+    };
     LossesReport { tried: losses.tried, short: losses.short, worst: losses.worst.as_ref().map(loss) }
 }
 
 fn controller(app: &App) -> ControllerReport {
     let (state, since) = match app.live.views.footing {
-        Some(Footing::Firm) if app.live.lead().is_assumed() => ("assumed", None),
-        Some(Footing::Firm) => ("firm", None),
-        Some(Footing::Blind { since }) => ("blind", Some(since)),
-        Some(Footing::NoController { since }) => ("noController", Some(since)),
+        Some(Confidence::Firm) if app.live.lead().is_assumed() => ("assumed", None),
+        Some(Confidence::Firm) => ("firm", None),
+        Some(Confidence::Blind { since }) => ("blind", Some(since)),
+        Some(Confidence::NoController { since }) => ("noController", Some(since)),
         None => ("blind", None),
     };
     let (lease, leader) = match app.live.lead() {
-        Lead::Held(leader) => ("held", Some(leader)),
-        Lead::Released => ("released", None),
-        Lead::NoLease => ("none", None),
-        Lead::Forbidden => ("forbidden", None),
-        Lead::NotHeard => ("notHeard", None),
+        Leadership::Held(leader) => ("held", Some(leader)),
+        Leadership::Released => ("released", None),
+        Leadership::NoLease => ("none", None),
+        Leadership::Forbidden => ("forbidden", None),
+        Leadership::NotHeard => ("notHeard", None),
     };
     ControllerReport {
-        footing: FootingReport { state, since },
+        footing: ConfidenceReport { state, since },
         lease,
         leader: leader.map(|leader| LeaderReport {
             holder: leader.holder.to_string(),
@@ -305,8 +308,8 @@ fn watch(kind: FeedKind, health: &FeedHealth) -> WatchReport {
     WatchReport { kind: kind.to_string(), state, error, last_heard: health.last_heard }
 }
 
-fn zone(view: &ZoneView) -> ZoneReport {
-    ZoneReport {
+fn zone(view: &ZoneView) -> StatusZoneReport {
+    StatusZoneReport {
         region: view.key.region.to_string(),
         zone: view.key.zone.to_string(),
         state: view.state.as_str(),
@@ -319,12 +322,12 @@ fn zone(view: &ZoneView) -> ZoneReport {
     }
 }
 
-fn node_report(app: &App, node: &Node, now: Timestamp) -> NodeReport {
+fn node_report(app: &App, node: &Node, now: Timestamp) -> StatusNodeReport {
     let (cluster, views) = (&app.live.cluster, &app.live.views);
     let health = app.live.health(node);
     let ZoneKey { region, zone } = node.zone();
     let load = cluster.load(&node.name);
-    NodeReport {
+    StatusNodeReport {
         name: node.name.clone(),
         region: region.to_string(),
         zone: zone.to_string(),
@@ -343,13 +346,13 @@ fn node_report(app: &App, node: &Node, now: Timestamp) -> NodeReport {
         eviction_status: health.as_ref().map(stage),
         next: views.dues.get(&node.name).map(|due| NextReport {
             what: match due.what {
-                What::Unknown => "unknown",
-                What::Taint => "taint",
-                What::Evict(_) => "evict",
+                NextEventKind::Unknown => "unknown",
+                NextEventKind::Taint => "taint",
+                NextEventKind::Evict(_) => "evict",
             },
             pods: match due.what {
-                What::Evict(pods) => Some(pods),
-                What::Unknown | What::Taint => None,
+                NextEventKind::Evict(pods) => Some(pods),
+                NextEventKind::Unknown | NextEventKind::Taint => None,
             },
             at: due.at,
             in_seconds: due.at.map(|at| seconds(at.since(now))),
@@ -418,30 +421,30 @@ fn seconds(span: Span) -> f64 {
     (span.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-const fn sign(sign: Sign) -> &'static str {
+const fn sign(sign: HeartbeatSource) -> &'static str {
     match sign {
-        Sign::Lease => "lease",
-        Sign::Status => "status",
-        Sign::Created => "created",
-        Sign::Begun => "begun",
+        HeartbeatSource::Lease => "lease",
+        HeartbeatSource::Status => "status",
+        HeartbeatSource::Created => "created",
+        HeartbeatSource::Begun => "begun",
     }
 }
 
-const fn known(known: Known) -> &'static str {
+const fn known(known: Certainty) -> &'static str {
     match known {
-        Known::Seen => "seen",
-        Known::Estimated => "estimated",
-        Known::AtLatest => "atLatest",
+        Certainty::Seen => "seen",
+        Certainty::Estimated => "estimated",
+        Certainty::AtLatest => "atLatest",
     }
 }
 
-const fn stage(health: &NodeHealth) -> &'static str {
+const fn stage(health: &NodeView) -> &'static str {
     match health.stage {
-        Stage::Well => "well",
-        Stage::Queued => "queued",
-        Stage::Requested => "requested",
-        Stage::Tainted => "tainted",
-        Stage::Evicted => "evicted",
+        NodeStage::Well => "well",
+        NodeStage::Queued => "queued",
+        NodeStage::Requested => "requested",
+        NodeStage::Tainted => "tainted",
+        NodeStage::Evicted => "evicted",
     }
 }
 
@@ -453,10 +456,10 @@ mod tests {
     use crate::{cli::documented, engine::Cause};
 
     /// A report in which nothing is null and no list is empty.
-    fn full() -> Report {
+    fn full() -> StatusReport {
         let at = Timestamp::from_secs(1_800_000_000);
         let text = || "text".to_owned();
-        Report {
+        StatusReport {
             schema: "kordon.status/v1",
             taken_at: at,
             forecast_until: at,
@@ -468,7 +471,7 @@ mod tests {
                 clock_difference_seconds: Some(0.5),
             },
             controller: ControllerReport {
-                footing: FootingReport { state: "blind", since: Some(at) },
+                footing: ConfidenceReport { state: "blind", since: Some(at) },
                 lease: "held",
                 leader: Some(LeaderReport { holder: text(), acquired: Some(at), renewed: Some(at) }),
                 settings: vec![SettingReport {
@@ -483,7 +486,7 @@ mod tests {
                 error: Some(text()),
                 last_heard: Some(at),
             }],
-            zones: vec![ZoneReport {
+            zones: vec![StatusZoneReport {
                 region: text(),
                 zone: text(),
                 state: "Normal",
@@ -494,7 +497,7 @@ mod tests {
                 queue: vec!["n1".into()],
                 next_slot: Some(at),
             }],
-            nodes: vec![NodeReport {
+            nodes: vec![StatusNodeReport {
                 name: "n1".into(),
                 region: text(),
                 zone: text(),

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use super::{
     super::columns::{none, section, shown, zone_name},
-    report::{EvictionReport, NodeReport, Report, ZoneReport},
+    report::{EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport},
 };
 use crate::time::{Span, Timestamp};
 
 /// Renders the whole report; text from the cluster is shown, not obeyed.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &StatusReport) -> String {
     let mut out = String::new();
     head(&mut out, report);
     let zones = report.zones.iter().map(zone).collect();
@@ -25,7 +25,7 @@ pub fn render(report: &Report) -> String {
     out
 }
 
-fn head(out: &mut String, report: &Report) {
+fn head(out: &mut String, report: &StatusReport) {
     let cluster = &report.cluster;
     let user = cluster.user.as_deref().unwrap_or("?");
     let version = cluster.version.as_deref().unwrap_or("?");
@@ -59,7 +59,7 @@ fn head(out: &mut String, report: &Report) {
     }
 }
 
-fn zone(zone: &ZoneReport) -> [String; 7] {
+fn zone(zone: &StatusZoneReport) -> [String; 7] {
     [
         zone_name(&zone.region, &zone.zone),
         zone.state.into(),
@@ -71,7 +71,7 @@ fn zone(zone: &ZoneReport) -> [String; 7] {
     ]
 }
 
-fn row(node: &NodeReport, now: Timestamp) -> [String; 11] {
+fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 11] {
     let next = node.next.as_ref();
     let taints: Vec<String> =
         node.taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();

@@ -3,15 +3,15 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Options,
+    ApiOptions,
     kinds::{self, Kind},
-    object::{Key, metadata, text},
+    object::{ObjectKey, metadata, text},
     refusal::Refusal,
     store::Store,
 };
 
 /// Fills in a new object: what each kind's defaults and the admission plugins say.
-pub fn on_create(kind: &Kind, value: &mut Value, options: &Options, store: &Store) -> Result<(), Refusal> {
+pub fn on_create(kind: &Kind, value: &mut Value, options: &ApiOptions, store: &Store) -> Result<(), Refusal> {
     match kind.name {
         "Pod" => new_pod(value, options, store)?,
         "Node" => new_node(value, options),
@@ -35,7 +35,7 @@ pub fn on_create(kind: &Kind, value: &mut Value, options: &Options, store: &Stor
 }
 
 /// What holds for a changed object as for a new one.
-pub fn on_update(kind: &Kind, value: &mut Value, options: &Options) {
+pub fn on_update(kind: &Kind, value: &mut Value, options: &ApiOptions) {
     if kind.name == "Pod" {
         add_default_tolerations(value, options);
     }
@@ -92,7 +92,7 @@ fn set_default(value: &mut Value, field: &str, default: Value) {
     }
 }
 
-fn new_pod(pod: &mut Value, options: &Options, store: &Store) -> Result<(), Refusal> {
+fn new_pod(pod: &mut Value, options: &ApiOptions, store: &Store) -> Result<(), Refusal> {
     object(pod, "spec");
     let spec = &mut pod["spec"];
     for (field, default) in [
@@ -152,7 +152,7 @@ fn resolve_priority(pod: &mut Value, store: &Store) -> Result<(), Refusal> {
     let class = if named.is_empty() {
         let all = store.shelf(classes).objects().map(|class| class.value());
         all.filter(|class| class["globalDefault"] == json!(true)).max_by_key(|class| class["value"].as_i64())
-    } else if let Some(class) = store.object(classes, &Key::new("", named)) {
+    } else if let Some(class) = store.object(classes, &ObjectKey::new("", named)) {
         Some(class.value())
     } else {
         let why = format!("no PriorityClass with name {named} was found");
@@ -174,7 +174,7 @@ fn resolve_priority(pod: &mut Value, store: &Store) -> Result<(), Refusal> {
 }
 
 /// The DefaultTolerationSeconds admission plugin (node-lifecycle.md, 1.5).
-fn add_default_tolerations(pod: &mut Value, options: &Options) {
+fn add_default_tolerations(pod: &mut Value, options: &ApiOptions) {
     let Some(seconds) = options.default_toleration_seconds else { return };
     let tolerations = object(pod, "spec").entry("tolerations").or_insert_with(|| json!([]));
     let Some(tolerations) = tolerations.as_array_mut() else { return };
@@ -191,7 +191,7 @@ fn add_default_tolerations(pod: &mut Value, options: &Options) {
 }
 
 /// The TaintNodesByCondition admission plugin: a new node takes no pods until the controller has seen it Ready.
-fn new_node(node: &mut Value, options: &Options) {
+fn new_node(node: &mut Value, options: &ApiOptions) {
     if !options.taint_new_nodes {
         return;
     }

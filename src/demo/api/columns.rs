@@ -8,7 +8,7 @@ use super::object::text;
 
 /// One column of a table.
 #[derive(Debug)]
-pub struct Column {
+pub struct TableColumn {
     pub name: &'static str,
     /// As OpenAPI has it: `string`, `integer`.
     pub kind: &'static str,
@@ -18,9 +18,9 @@ pub struct Column {
     pub cell: fn(&Value, Timestamp) -> Value,
 }
 
-pub const PLAIN: &[Column] = &[NAME, AGE];
+pub const PLAIN: &[TableColumn] = &[NAME, AGE];
 
-pub const NODE: &[Column] = &[
+pub const NODE: &[TableColumn] = &[
     NAME,
     shown("Status", |node, _| node_status(node).into()),
     shown("Roles", |node, _| node_roles(node).into()),
@@ -33,7 +33,7 @@ pub const NODE: &[Column] = &[
     wide("Container-Runtime", |node, _| or_unknown(&node["status"]["nodeInfo"]["containerRuntimeVersion"])),
 ];
 
-pub const POD: &[Column] = &[
+pub const POD: &[TableColumn] = &[
     NAME,
     shown("Ready", |pod, _| pod_ready(pod).into()),
     shown("Status", |pod, _| pod_status(pod).into()),
@@ -45,10 +45,10 @@ pub const POD: &[Column] = &[
     wide("Readiness Gates", |_, _| "<none>".into()),
 ];
 
-pub const NAMESPACE: &[Column] =
+pub const NAMESPACE: &[TableColumn] =
     &[NAME, shown("Status", |namespace, _| namespace["status"]["phase"].clone()), AGE];
 
-pub const EVENT: &[Column] = &[
+pub const EVENT: &[TableColumn] = &[
     shown("Last Seen", |event, now| last_seen(event, now).into()),
     shown("Type", |event, _| event["type"].clone()),
     shown("Reason", |event, _| event["reason"].clone()),
@@ -60,13 +60,13 @@ pub const EVENT: &[Column] = &[
     wide("Source", |event, _| event["source"]["component"].clone()),
     shown("Message", |event, _| text(event, "/message").trim().into()),
     wide("Count", |event, _| event["count"].as_i64().unwrap_or(1).into()),
-    Column { wide: true, ..NAME },
+    TableColumn { wide: true, ..NAME },
 ];
 
-pub const CONFIG_MAP: &[Column] =
+pub const CONFIG_MAP: &[TableColumn] =
     &[NAME, shown("Data", |map, _| map["data"].as_object().map_or(0, serde_json::Map::len).into()), AGE];
 
-pub const SERVICE: &[Column] = &[
+pub const SERVICE: &[TableColumn] = &[
     NAME,
     shown("Type", |service, _| service["spec"]["type"].as_str().unwrap_or("ClusterIP").into()),
     shown("Cluster-IP", |service, _| or_none(&service["spec"]["clusterIP"])),
@@ -76,7 +76,7 @@ pub const SERVICE: &[Column] = &[
     wide("Selector", |service, _| pairs(&service["spec"]["selector"]).into()),
 ];
 
-pub const DEPLOYMENT: &[Column] = &[
+pub const DEPLOYMENT: &[TableColumn] = &[
     NAME,
     shown("Ready", |d, _| of(number(d, "/status/readyReplicas"), number(d, "/spec/replicas"))),
     count("Up-to-date", |d, _| number(d, "/status/updatedReplicas").into()),
@@ -87,7 +87,7 @@ pub const DEPLOYMENT: &[Column] = &[
     SELECTOR,
 ];
 
-pub const REPLICA_SET: &[Column] = &[
+pub const REPLICA_SET: &[TableColumn] = &[
     NAME,
     count("Desired", |set, _| number(set, "/spec/replicas").into()),
     count("Current", |set, _| number(set, "/status/replicas").into()),
@@ -98,7 +98,7 @@ pub const REPLICA_SET: &[Column] = &[
     SELECTOR,
 ];
 
-pub const STATEFUL_SET: &[Column] = &[
+pub const STATEFUL_SET: &[TableColumn] = &[
     NAME,
     shown("Ready", |set, _| of(number(set, "/status/readyReplicas"), number(set, "/spec/replicas"))),
     AGE,
@@ -106,7 +106,7 @@ pub const STATEFUL_SET: &[Column] = &[
     IMAGES,
 ];
 
-pub const DAEMON_SET: &[Column] = &[
+pub const DAEMON_SET: &[TableColumn] = &[
     NAME,
     count("Desired", |set, _| number(set, "/status/desiredNumberScheduled").into()),
     count("Current", |set, _| number(set, "/status/currentNumberScheduled").into()),
@@ -120,7 +120,7 @@ pub const DAEMON_SET: &[Column] = &[
     SELECTOR,
 ];
 
-pub const JOB: &[Column] = &[
+pub const JOB: &[TableColumn] = &[
     NAME,
     shown("Status", |job, _| job_status(job).into()),
     shown("Completions", |job, _| {
@@ -133,10 +133,10 @@ pub const JOB: &[Column] = &[
     SELECTOR,
 ];
 
-pub const LEASE: &[Column] =
+pub const LEASE: &[TableColumn] =
     &[NAME, shown("Holder", |lease, _| lease["spec"]["holderIdentity"].clone()), AGE];
 
-pub const BUDGET: &[Column] = &[
+pub const BUDGET: &[TableColumn] = &[
     NAME,
     shown("Min Available", |budget, _| amount(&budget["spec"]["minAvailable"])),
     shown("Max Unavailable", |budget, _| amount(&budget["spec"]["maxUnavailable"])),
@@ -144,7 +144,7 @@ pub const BUDGET: &[Column] = &[
     AGE,
 ];
 
-pub const PRIORITY_CLASS: &[Column] = &[
+pub const PRIORITY_CLASS: &[TableColumn] = &[
     NAME,
     count("Value", |class, _| class["value"].clone()),
     shown("Global-Default", |class, _| class["globalDefault"].as_bool().unwrap_or(false).into()),
@@ -152,7 +152,7 @@ pub const PRIORITY_CLASS: &[Column] = &[
     shown("PreemptionPolicy", |class, _| class["preemptionPolicy"].clone()),
 ];
 
-pub const CLAIM: &[Column] = &[
+pub const CLAIM: &[TableColumn] = &[
     NAME,
     shown("Status", |claim, _| claim["status"]["phase"].clone()),
     shown("Volume", |claim, _| claim["spec"]["volumeName"].clone()),
@@ -160,7 +160,7 @@ pub const CLAIM: &[Column] = &[
     AGE,
 ];
 
-pub const VOLUME: &[Column] = &[
+pub const VOLUME: &[TableColumn] = &[
     NAME,
     shown("Capacity", |volume, _| volume["spec"]["capacity"]["storage"].clone()),
     shown("Status", |volume, _| volume["status"]["phase"].clone()),
@@ -172,30 +172,30 @@ pub const VOLUME: &[Column] = &[
     AGE,
 ];
 
-pub const STORAGE_CLASS: &[Column] = &[
+pub const STORAGE_CLASS: &[TableColumn] = &[
     NAME,
     shown("Provisioner", |class, _| class["provisioner"].clone()),
     shown("VolumeBindingMode", |class, _| class["volumeBindingMode"].clone()),
     AGE,
 ];
 
-const NAME: Column = shown("Name", |object, _| object["metadata"]["name"].clone());
-const AGE: Column =
+const NAME: TableColumn = shown("Name", |object, _| object["metadata"]["name"].clone());
+const AGE: TableColumn =
     shown("Age", |object, now| since(text(object, "/metadata/creationTimestamp"), now).into());
-const CONTAINERS: Column = wide("Containers", |object, _| of_containers(object, "/name").into());
-const IMAGES: Column = wide("Images", |object, _| of_containers(object, "/image").into());
-const SELECTOR: Column = wide("Selector", |object, _| selector(&object["spec"]["selector"]).into());
+const CONTAINERS: TableColumn = wide("Containers", |object, _| of_containers(object, "/name").into());
+const IMAGES: TableColumn = wide("Images", |object, _| of_containers(object, "/image").into());
+const SELECTOR: TableColumn = wide("Selector", |object, _| selector(&object["spec"]["selector"]).into());
 
-const fn shown(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> Column {
-    Column { name, kind: "string", wide: false, cell }
+const fn shown(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> TableColumn {
+    TableColumn { name, kind: "string", wide: false, cell }
 }
 
-const fn wide(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> Column {
-    Column { name, kind: "string", wide: true, cell }
+const fn wide(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> TableColumn {
+    TableColumn { name, kind: "string", wide: true, cell }
 }
 
-const fn count(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> Column {
-    Column { name, kind: "integer", wide: false, cell }
+const fn count(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> TableColumn {
+    TableColumn { name, kind: "integer", wide: false, cell }
 }
 
 fn node_status(node: &Value) -> String {

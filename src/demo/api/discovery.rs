@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{
-    Options,
+    ApiOptions,
     kinds::{KINDS, Kind, Scope, Subresource},
     refusal::Refusal,
     reply::{self, Reply},
-    request::Request,
+    request::ApiRequest,
 };
 
 /// The answer to `/version`.
-pub fn version(options: &Options) -> Value {
+pub fn version(options: &ApiOptions) -> Value {
     let minor = options.minor_version;
     json!({"major": "1", "minor": minor.to_string(), "gitVersion": format!("v1.{minor}.0+kordon-demo"),
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none",
@@ -19,7 +19,7 @@ pub fn version(options: &Options) -> Value {
 }
 
 /// Answers `/api`, `/apis` and the paths of groups and versions.
-pub fn answer(request: &Request) -> Result<Reply, Refusal> {
+pub fn answer(request: &ApiRequest) -> Result<Reply, Refusal> {
     let parts: Vec<&str> = request.path.split('/').skip(1).collect();
     let found = match parts.as_slice() {
         ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use super::{
     Api,
     kinds::{self, Kind},
-    object::{Key, text},
-    refusal::{Cause, Refusal},
+    object::{ObjectKey, text},
+    refusal::{FieldCause, Refusal},
     reply::{self, Reply},
-    request::{Request, Resource},
+    request::{ApiRequest, Resource},
     resource::{body, dry_run, dry_run_in, key, set_condition, success},
     selector::label_selector_matches,
     transaction::{DeleteOptions, Part, Transaction, Way, refuse_in_terminating_namespace},
 };
 
 /// Answers `POST …/pods/NAME/eviction`.
-pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let key = key(resource)?;
     let eviction = body(request)?;
     check_shape(&eviction, &key)?;
@@ -27,7 +27,7 @@ pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply
     Ok(reply::json(201, &success(201)))
 }
 
-fn check_shape(eviction: &Value, key: &Key) -> Result<(), Refusal> {
+fn check_shape(eviction: &Value, key: &ObjectKey) -> Result<(), Refusal> {
     let kind = text(eviction, "/kind");
     let version = text(eviction, "/apiVersion");
     if !matches!(kind, "" | "Eviction") || !matches!(version, "" | "policy/v1" | "policy/v1beta1") {
@@ -47,7 +47,7 @@ fn check_shape(eviction: &Value, key: &Key) -> Result<(), Refusal> {
 }
 
 /// A dry run may be asked for in the query, in the body, or in both with the same words.
-fn agreed_dry_run(request: &Request, options: &Value) -> Result<bool, Refusal> {
+fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal> {
     let query = dry_run(request.query.all("dryRun"))?;
     let body = dry_run_in(options)?;
     let both_given = request.query.all("dryRun").next().is_some() && options["dryRun"].is_array();
@@ -57,13 +57,17 @@ fn agreed_dry_run(request: &Request, options: &Value) -> Result<bool, Refusal> {
     Ok(query || body)
 }
 
-fn evict(transaction: &mut Transaction<'_>, key: &Key, mut options: DeleteOptions) -> Result<(), Refusal> {
+fn evict(
+    transaction: &mut Transaction<'_>,
+    key: &ObjectKey,
+    mut options: DeleteOptions,
+) -> Result<(), Refusal> {
     let pods = kinds::named("pods");
     let Some(stored) = transaction.store.object(pods, key).cloned() else {
         return Err(Refusal::not_found(pods, &key.name));
     };
     let namespaces = kinds::named("namespaces");
-    if let Some(namespace) = transaction.store.object(namespaces, &Key::new("", &key.namespace)) {
+    if let Some(namespace) = transaction.store.object(namespaces, &ObjectKey::new("", &key.namespace)) {
         refuse_in_terminating_namespace(pods, &key.name, namespace)?;
     }
     let pod = stored.value();
@@ -99,7 +103,7 @@ fn is_ready(pod: &Value) -> bool {
 }
 
 /// The budgets whose selector matches the pod; an invalid selector matches nothing.
-fn budgets_of(transaction: &Transaction<'_>, pod_key: &Key, pod: &Value) -> Vec<Value> {
+fn budgets_of(transaction: &Transaction<'_>, pod_key: &ObjectKey, pod: &Value) -> Vec<Value> {
     let label = |label: &str| pod["metadata"]["labels"][label].as_str().map(str::to_owned);
     let shelf = transaction.store.shelf(kinds::named("poddisruptionbudgets"));
     let budgets = shelf.objects().filter(|budget| budget.key.namespace == pod_key.namespace);
@@ -113,7 +117,7 @@ fn budgets_of(transaction: &Transaction<'_>, pod_key: &Key, pod: &Value) -> Vec<
 fn ask_budget(
     transaction: &mut Transaction<'_>,
     budget: &Value,
-    pod_key: &Key,
+    pod_key: &ObjectKey,
     pod: &Value,
 ) -> Result<(), Refusal> {
     let status = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
@@ -152,7 +156,7 @@ const MOST_DISRUPTED_PODS: usize = 2000;
 
 fn too_many_requests(cause: String) -> Refusal {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    let cause = Cause { reason: "DisruptionBudget", message: cause, field: String::new() };
+    let cause = FieldCause { reason: "DisruptionBudget", message: cause, field: String::new() };
     Refusal::new(429, "TooManyRequests", message).because(vec![cause])
 }
 
@@ -175,11 +179,11 @@ fn exhausted(budget: &Value) -> String {
 fn spend(
     transaction: &mut Transaction<'_>,
     budget: &Value,
-    pod_key: &Key,
+    pod_key: &ObjectKey,
     allowed: i64,
 ) -> Result<(), Refusal> {
     let now = transaction.now.to_time();
-    let budget_key = Key::new(&pod_key.namespace, text(budget, "/metadata/name"));
+    let budget_key = ObjectKey::new(&pod_key.namespace, text(budget, "/metadata/name"));
     let kind = kinds::named("poddisruptionbudgets");
     transaction.update(kind, &budget_key, (Part::Whole, Way::Put), |present| {
         let mut spent = present.clone();
@@ -200,7 +204,11 @@ fn spend(
 }
 
 /// Writes the condition that tells why the pod goes.
-fn mark_as_evicted(transaction: &mut Transaction<'_>, pods: &'static Kind, key: &Key) -> Result<(), Refusal> {
+fn mark_as_evicted(
+    transaction: &mut Transaction<'_>,
+    pods: &'static Kind,
+    key: &ObjectKey,
+) -> Result<(), Refusal> {
     let now = transaction.now.to_time();
     transaction.update(pods, key, (Part::Whole, Way::Put), |pod| {
         let mut marked = pod.clone();

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::{
-    Identity,
+    Requester,
     kinds::{Kind, Subresource},
     refusal::Refusal,
     request::{Resource, Verb},
@@ -20,12 +20,12 @@ pub struct Fault {
     pub resource: Option<String>,
     /// The share of matching requests that it hits, 0 to 1.
     pub share: f64,
-    pub answer: Answer,
+    pub answer: FaultAnswer,
 }
 
 /// What a request that is hit by a fault gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum FaultAnswer {
     /// 403, and "no" from access reviews: a right that is missing.
     Forbidden,
     /// 429 as an overloaded server sends it: plain text, no `Status`.
@@ -45,7 +45,7 @@ pub enum Answer {
 
 impl Fault {
     /// A fault that hits every request.
-    pub fn always(answer: Answer) -> Self {
+    pub fn always(answer: FaultAnswer) -> Self {
         Self { user: None, verbs: Vec::new(), resource: None, share: 1.0, answer }
     }
 
@@ -83,11 +83,11 @@ impl Faults {
     /// What goes wrong with a request; `resource` is None for paths that name none.
     pub fn hit(
         &self,
-        identity: &Identity,
+        identity: &Requester,
         verb: Verb,
         resource: Option<&Resource>,
         rng: &mut Rng,
-    ) -> Option<Answer> {
+    ) -> Option<FaultAnswer> {
         let what = resource.map(|r| (r.kind, r.subresource));
         let mut matching = self.0.iter().filter(|fault| fault.matches(&identity.user, verb, what));
         matching.find(|fault| fault.share >= 1.0 || rng.f64() < fault.share).map(|fault| fault.answer)
@@ -95,7 +95,7 @@ impl Faults {
 
     /// Whether a right is missing for good, as an access review tells.
     pub fn forbids(&self, user: &str, verb: Verb, kind: &'static Kind, sub: Option<Subresource>) -> bool {
-        let lacking = |fault: &&Fault| fault.answer == Answer::Forbidden && fault.share >= 1.0;
+        let lacking = |fault: &&Fault| fault.answer == FaultAnswer::Forbidden && fault.share >= 1.0;
         self.0.iter().filter(lacking).any(|fault| fault.matches(user, verb, Some((kind, sub))))
     }
 }
@@ -117,7 +117,7 @@ impl Fault {
 }
 
 /// The refusal for a missing right, in RBAC's words.
-pub fn forbidden(identity: &Identity, verb: Verb, resource: &Resource) -> Refusal {
+pub fn forbidden(identity: &Requester, verb: Verb, resource: &Resource) -> Refusal {
     let kind = resource.kind;
     let sub = resource.subresource.map(|s| format!("/{}", s.name())).unwrap_or_default();
     let wherever = if resource.namespace.is_empty() {

@@ -1,6 +1,6 @@
 //! The kinds this API serves: one table, from which routes, storage, selectors, discovery and columns come.
 
-use super::columns::{self, Column};
+use super::columns::{self, TableColumn};
 
 /// One resource type. Everything else in this API is generic over it.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Kind {
     /// Whether metadata.generation counts changes of the spec.
     pub generation: bool,
     /// What `kubectl get` shows.
-    pub columns: &'static [Column],
+    pub columns: &'static [TableColumn],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

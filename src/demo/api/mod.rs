@@ -49,13 +49,13 @@ use serde_json::{Value, json};
 
 use crate::{clock::Clock, time::Timestamp};
 
-pub use faults::{Answer, Fault};
+pub use faults::{Fault, FaultAnswer};
 pub use request::Verb;
 
 use faults::{Faults, Health};
 use refusal::Refusal;
 use reply::Reply;
-use request::{Request, Target};
+use request::{ApiRequest, RequestTarget};
 use store::Store;
 use transaction::Transaction;
 
@@ -67,7 +67,7 @@ pub struct Api {
 
 /// How a server behaves.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ApiOptions {
     /// From which uids, generated names and shares of faults come.
     pub seed: u64,
     /// How much history each kind keeps, in bytes of objects: what a watch that fell behind can catch up with.
@@ -86,7 +86,7 @@ pub struct Options {
     pub log_entries: usize,
 }
 
-impl Default for Options {
+impl Default for ApiOptions {
     fn default() -> Self {
         Self {
             seed: 0,
@@ -103,7 +103,7 @@ impl Default for Options {
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct Requester {
     /// As RBAC knows it, such as `system:node:n1`.
     pub user: String,
     /// The User-Agent.
@@ -114,7 +114,7 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
     pub at: Timestamp,
-    pub identity: Identity,
+    pub identity: Requester,
     pub verb: Verb,
     /// Path and query.
     pub uri: String,
@@ -124,7 +124,7 @@ pub struct Logged {
 
 struct Inner {
     clock: Clock,
-    options: Options,
+    options: ApiOptions,
     /// Held for one request at a time and never across an await.
     state: Mutex<State>,
     health: tokio::sync::watch::Sender<Health>,
@@ -139,7 +139,7 @@ struct State {
 
 impl Api {
     /// A server with the namespaces and priority classes that every cluster has.
-    pub fn new(clock: Clock, options: Options) -> Self {
+    pub fn new(clock: Clock, options: ApiOptions) -> Self {
         let state = State {
             store: Store::new(options.history_bytes),
             rng: Rng::with_seed(options.seed),
@@ -216,13 +216,13 @@ impl Api {
     }
 
     /// Answers one request. An error is a broken connection.
-    async fn answer(&self, head: Parts, body: Bytes, identity: Identity) -> io::Result<Reply> {
+    async fn answer(&self, head: Parts, body: Bytes, identity: Requester) -> io::Result<Reply> {
         let uri = head.uri.to_string();
-        let request = Request::parse(&head, body, identity);
+        let request = ApiRequest::parse(&head, body, identity);
         let hit = {
             let mut state = self.state();
             let resource = match &request.target {
-                Target::Resource(resource) => Some(resource),
+                RequestTarget::Resource(resource) => Some(resource),
                 _ => None,
             };
             let State { faults, rng, .. } = &mut *state;
@@ -231,11 +231,11 @@ impl Api {
         let down = self.inner.health.borrow().down;
         let answered = match hit {
             _ if down => Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the API server is down")),
-            Some(Answer::Hang) => {
+            Some(FaultAnswer::Hang) => {
                 self.note(&request, uri.clone(), 0);
                 std::future::pending().await
             }
-            Some(Answer::Reset) => {
+            Some(FaultAnswer::Reset) => {
                 Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was reset"))
             }
             Some(answer) => Ok(spoilt(answer, &request)),
@@ -247,19 +247,21 @@ impl Api {
         Ok(reply)
     }
 
-    fn served(&self, request: &Request) -> Reply {
+    fn served(&self, request: &ApiRequest) -> Reply {
         let served = match &request.target {
-            Target::Health => Ok(reply::bytes(200, "text/plain; charset=utf-8", Bytes::from_static(b"ok"))),
-            Target::Version => Ok(reply::json(200, &discovery::version(&self.inner.options))),
-            Target::Discovery => discovery::answer(request),
-            Target::OpenApi => openapi::answer(request),
-            Target::Resource(resource) => resource::answer(self, request, resource),
-            Target::Nothing => Err(Refusal::no_such_path()),
+            RequestTarget::Health => {
+                Ok(reply::bytes(200, "text/plain; charset=utf-8", Bytes::from_static(b"ok")))
+            }
+            RequestTarget::Version => Ok(reply::json(200, &discovery::version(&self.inner.options))),
+            RequestTarget::Discovery => discovery::answer(request),
+            RequestTarget::OpenApi => openapi::answer(request),
+            RequestTarget::Resource(resource) => resource::answer(self, request, resource),
+            RequestTarget::Nothing => Err(Refusal::no_such_path()),
         };
         served.unwrap_or_else(|refusal| reply::refusal(&refusal))
     }
 
-    fn note(&self, request: &Request, uri: String, code: u16) {
+    fn note(&self, request: &ApiRequest, uri: String, code: u16) {
         let at = self.inner.clock.now();
         let entry = Logged { at, identity: request.identity.clone(), verb: request.verb, uri, code };
         let mut state = self.state();
@@ -286,18 +288,18 @@ impl Api {
 }
 
 /// The answer to a request that a fault hit.
-fn spoilt(answer: Answer, request: &Request) -> Reply {
+fn spoilt(answer: FaultAnswer, request: &ApiRequest) -> Reply {
     let refusal = match (answer, &request.target) {
-        (Answer::Overloaded { retry_after_secs }, _) => {
+        (FaultAnswer::Overloaded { retry_after_secs }, _) => {
             let text = Bytes::from_static(b"Too many requests, please try again later.\n");
             let mut reply = reply::bytes(429, "text/plain; charset=utf-8", text);
             reply.headers_mut().insert(http::header::RETRY_AFTER, retry_after_secs.into());
             return reply;
         }
-        (Answer::Forbidden, Target::Resource(resource)) => {
+        (FaultAnswer::Forbidden, RequestTarget::Resource(resource)) => {
             faults::forbidden(&request.identity, request.verb, resource)
         }
-        (Answer::Forbidden, _) => {
+        (FaultAnswer::Forbidden, _) => {
             let user = &request.identity.user;
             Refusal::new(
                 403,
@@ -305,11 +307,11 @@ fn spoilt(answer: Answer, request: &Request) -> Reply {
                 format!("forbidden: User \"{user}\" cannot {} path", request.verb.name()),
             )
         }
-        (Answer::Conflict, Target::Resource(resource)) => {
+        (FaultAnswer::Conflict, RequestTarget::Resource(resource)) => {
             let name = resource.name.as_deref().unwrap_or_default();
-            Refusal::stale(resource.kind, &object::Key::new(&resource.namespace, name))
+            Refusal::stale(resource.kind, &object::ObjectKey::new(&resource.namespace, name))
         }
-        (Answer::InternalError | Answer::Conflict | Answer::Hang | Answer::Reset, _) => {
+        (FaultAnswer::InternalError | FaultAnswer::Conflict | FaultAnswer::Hang | FaultAnswer::Reset, _) => {
             Refusal::new(500, "InternalError", "Internal error occurred: the demo was told to fail here")
         }
     };

@@ -10,18 +10,18 @@ use super::kinds::Kind;
 
 /// Where an object stands within its kind. The namespace of a cluster-wide object is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct ObjectKey {
     pub namespace: CompactString,
     pub name: CompactString,
 }
 
-impl Key {
+impl ObjectKey {
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.namespace.is_empty() {
             write!(f, "{}/", self.namespace)?;
@@ -36,7 +36,7 @@ impl fmt::Display for Key {
 /// parsed beside it is small: 150,000 pods have to fit into memory twice over a rolling change.
 #[derive(Debug)]
 pub struct Stored {
-    pub key: Key,
+    pub key: ObjectKey,
     /// The revision of the write that made this version: `metadata.resourceVersion`.
     pub revision: u64,
     /// Sorted by key.
@@ -48,7 +48,7 @@ pub struct Stored {
 
 impl Stored {
     /// Encodes `value` as the version written at `revision`.
-    pub fn encode(kind: &Kind, key: Key, revision: u64, mut value: Value) -> Self {
+    pub fn encode(kind: &Kind, key: ObjectKey, revision: u64, mut value: Value) -> Self {
         metadata(&mut value).insert("resourceVersion".into(), revision.to_string().into());
         let labels = value["metadata"]["labels"].as_object().map_or_else(Box::default, |labels| {
             labels.iter().map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect()

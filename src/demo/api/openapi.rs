@@ -6,11 +6,11 @@ use super::{
     kinds::{KINDS, Kind, Scope},
     refusal::Refusal,
     reply::{self, Reply},
-    request::Request,
+    request::ApiRequest,
 };
 
 /// Answers `/openapi/v3` and `/openapi/v3/…`; there is no v2, which newer kubectls do without.
-pub fn answer(request: &Request) -> Result<Reply, Refusal> {
+pub fn answer(request: &ApiRequest) -> Result<Reply, Refusal> {
     let Some(rest) = request.path.strip_prefix("/openapi/v3") else { return Err(Refusal::no_such_path()) };
     let rest = rest.trim_start_matches('/');
     if rest.is_empty() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{kinds::Kind, object::Key};
+use super::{kinds::Kind, object::ObjectKey};
 
 /// A refused request: what becomes the `Status` object of the answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Refusal {
 
 /// One finding about one field of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cause {
+pub struct FieldCause {
     /// Such as `FieldValueInvalid`.
     pub reason: &'static str,
     pub message: String,
@@ -51,20 +51,20 @@ impl Refusal {
         Self::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    pub fn conflict(kind: &Kind, key: &Key, why: &str) -> Self {
+    pub fn conflict(kind: &Kind, key: &ObjectKey, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", kind.resource(), key.name);
         Self::new(409, "Conflict", message).about(kind, &key.name)
     }
 
     /// The object was changed since the version the writer read.
-    pub fn stale(kind: &Kind, key: &Key) -> Self {
+    pub fn stale(kind: &Kind, key: &ObjectKey) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, key, why)
     }
 
     /// The object breaks the rules of its kind: all findings at once. Expects at least one.
-    pub fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Self {
+    pub fn invalid(kind: &Kind, name: &str, causes: Vec<FieldCause>) -> Self {
         let found: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
         let found =
             if let [one] = found.as_slice() { one.clone() } else { format!("[{}]", found.join(", ")) };
@@ -103,8 +103,8 @@ impl Refusal {
         self
     }
 
-    pub fn because(mut self, causes: Vec<Cause>) -> Self {
-        self.details.insert("causes".into(), causes.iter().map(Cause::to_value).collect());
+    pub fn because(mut self, causes: Vec<FieldCause>) -> Self {
+        self.details.insert("causes".into(), causes.iter().map(FieldCause::to_value).collect());
         self
     }
 
@@ -130,7 +130,7 @@ impl Refusal {
     }
 }
 
-impl Cause {
+impl FieldCause {
     pub fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         let message = format!("Invalid value: {value}: {why}");
         Self { reason: "FieldValueInvalid", message, field: field.into() }

@@ -4,17 +4,17 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, header, request::Parts};
 
 use super::{
-    Identity,
+    Requester,
     kinds::{self, Kind, Scope, Subresource},
     protobuf,
     refusal::Refusal,
 };
 
 /// One request to the API.
-pub struct Request {
+pub struct ApiRequest {
     /// As it came, for the log and for discovery.
     pub path: String,
-    pub target: Target,
+    pub target: RequestTarget,
     pub verb: Verb,
     pub query: Query,
     pub view: View,
@@ -22,13 +22,13 @@ pub struct Request {
     pub patch: Option<PatchType>,
     /// Whether the body is protobuf and not JSON.
     pub protobuf: bool,
-    pub identity: Identity,
+    pub identity: Requester,
     pub body: Bytes,
 }
 
 /// What a URL names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RequestTarget {
     /// `/healthz`, `/livez`, `/readyz`.
     Health,
     Version,
@@ -92,9 +92,9 @@ pub enum PatchType {
     Apply,
 }
 
-impl Request {
+impl ApiRequest {
     /// Takes a request apart. Nothing fails here: what makes no sense is refused when it is answered.
-    pub fn parse(head: &Parts, body: Bytes, identity: Identity) -> Self {
+    pub fn parse(head: &Parts, body: Bytes, identity: Requester) -> Self {
         let path = head.uri.path().trim_end_matches('/').to_owned();
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let target = target(&path);
@@ -171,32 +171,32 @@ impl<const N: usize> From<[(&str, &str); N]> for Query {
     }
 }
 
-fn target(path: &str) -> Target {
+fn target(path: &str) -> RequestTarget {
     let parts: Vec<String> = path.split('/').skip(1).map(decode).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
-        ["healthz" | "livez" | "readyz", ..] => Target::Health,
-        ["version"] => Target::Version,
-        ["openapi", ..] => Target::OpenApi,
-        ["api" | "apis"] | ["api", _] | ["apis", _] | ["apis", _, _] => Target::Discovery,
+        ["healthz" | "livez" | "readyz", ..] => RequestTarget::Health,
+        ["version"] => RequestTarget::Version,
+        ["openapi", ..] => RequestTarget::OpenApi,
+        ["api" | "apis"] | ["api", _] | ["apis", _] | ["apis", _, _] => RequestTarget::Discovery,
         ["api", version, rest @ ..] => resource("", version, rest),
         ["apis", group, version, rest @ ..] => resource(group, version, rest),
-        _ => Target::Nothing,
+        _ => RequestTarget::Nothing,
     }
 }
 
-fn resource(group: &str, version: &str, rest: &[&str]) -> Target {
+fn resource(group: &str, version: &str, rest: &[&str]) -> RequestTarget {
     let find = |plural: &str| kinds::find(group, version, plural);
     let named = |kind: Option<&'static Kind>, namespace: &str, name: Option<&&str>, sub: Option<&&str>| {
-        let Some(kind) = kind else { return Target::Nothing };
+        let Some(kind) = kind else { return RequestTarget::Nothing };
         let subresource = match sub {
             None => None,
             Some(sub) => match kind.subresources.iter().find(|s| s.name() == *sub) {
                 Some(known) => Some(*known),
-                None => return Target::Nothing,
+                None => return RequestTarget::Nothing,
             },
         };
-        Target::Resource(Resource {
+        RequestTarget::Resource(Resource {
             kind,
             namespace: namespace.to_owned(),
             name: name.map(|name| (*name).to_owned()),
@@ -216,16 +216,16 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Target {
         {
             named(find(plural), "", Some(name), rest.first())
         }
-        _ => Target::Nothing,
+        _ => RequestTarget::Nothing,
     }
 }
 
-fn verb(method: &Method, target: &Target, query: &Query) -> Verb {
-    let named = matches!(target, Target::Resource(Resource { name: Some(_), .. }));
+fn verb(method: &Method, target: &RequestTarget, query: &Query) -> Verb {
+    let named = matches!(target, RequestTarget::Resource(Resource { name: Some(_), .. }));
     match (method.as_str(), named) {
         ("GET" | "HEAD", _) if query.flag("watch") => Verb::Watch,
         ("GET" | "HEAD", true) => Verb::Get,
-        ("GET" | "HEAD", false) if matches!(target, Target::Resource(_)) => Verb::List,
+        ("GET" | "HEAD", false) if matches!(target, RequestTarget::Resource(_)) => Verb::List,
         ("GET" | "HEAD", false) => Verb::Get,
         ("POST", _) => Verb::Create,
         ("PUT", _) => Verb::Update,
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn urls_name_kinds_namespaces_names_and_subresources() {
         let pods = |namespace: &str, name: Option<&str>, subresource| {
-            Target::Resource(Resource {
+            RequestTarget::Resource(Resource {
                 kind: kinds::named("pods"),
                 namespace: namespace.into(),
                 name: name.map(str::to_owned),
@@ -302,11 +302,13 @@ mod tests {
             target("/api/v1/namespaces/a/pods/p/eviction"),
             pods("a", Some("p"), Some(Subresource::Eviction))
         );
-        assert_eq!(target("/api/v1/pods/p"), Target::Nothing);
-        assert_eq!(target("/api/v1/namespaces/a/pods/p/colour"), Target::Nothing);
-        assert_eq!(target("/apis/apps/v1"), Target::Discovery);
-        assert_eq!(target("/apis/apps/v1/colours"), Target::Nothing);
-        let Target::Resource(status) = target("/api/v1/namespaces/a/status") else { panic!("a resource") };
+        assert_eq!(target("/api/v1/pods/p"), RequestTarget::Nothing);
+        assert_eq!(target("/api/v1/namespaces/a/pods/p/colour"), RequestTarget::Nothing);
+        assert_eq!(target("/apis/apps/v1"), RequestTarget::Discovery);
+        assert_eq!(target("/apis/apps/v1/colours"), RequestTarget::Nothing);
+        let RequestTarget::Resource(status) = target("/api/v1/namespaces/a/status") else {
+            panic!("a resource")
+        };
         assert_eq!((status.kind.plural, status.name.as_deref()), ("namespaces", Some("a")));
     }
 

@@ -6,11 +6,11 @@ use super::{
     Api, events, eviction,
     kinds::{Kind, Scope, Subresource},
     list::List,
-    object::{Key, Stored, text},
+    object::{ObjectKey, Stored, text},
     patch, protobuf,
-    refusal::{Cause, Refusal},
+    refusal::{FieldCause, Refusal},
     reply::{self, Reply},
-    request::{PatchType, Request, Resource, Verb, View},
+    request::{ApiRequest, PatchType, Resource, Verb, View},
     scale,
     selector::Selection,
     table,
@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Answers a request about objects of a kind.
-pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     if resource.kind.scope == Scope::Review {
         return match request.verb {
             Verb::Create => review(api, request, resource),
@@ -44,7 +44,7 @@ pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply
     }
 }
 
-fn get(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn get(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let key = key(resource)?;
     let state = api.state();
     let object = state.store.object(resource.kind, &key);
@@ -53,13 +53,13 @@ fn get(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refus
     Ok(shown(api, 200, request, resource.kind, &object))
 }
 
-fn list(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn list(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let selection = selection(request, resource)?;
     let list = List::read(&mut api.state().store, resource.kind, &selection, &request.query)?;
     Ok(list.reply(request.view, &request.query, api.inner.clock.now()))
 }
 
-fn watched(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn watched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let mut selection = selection(request, resource)?;
     if let Some(name) = &resource.name {
         selection = selection.only(name);
@@ -67,7 +67,7 @@ fn watched(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, R
     watch::open(api, request, resource.kind, selection)
 }
 
-fn create(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn create(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let value = object_in(request, resource)?;
     let dry_run = dry_run(request.query.all("dryRun"))?;
@@ -77,13 +77,14 @@ fn create(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Re
     Ok(shown(api, 201, request, kind, &object))
 }
 
-fn update(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn update(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = key(resource)?;
     let value = object_in(request, resource)?;
     let dry_run = dry_run(request.query.all("dryRun"))?;
     if kind.name == "Lease" && text(&value, "/metadata/resourceVersion").is_empty() {
-        let cause = Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+        let cause =
+            FieldCause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
         return Err(Refusal::invalid(kind, &key.name, vec![cause]));
     }
     let mut state = api.state();
@@ -93,7 +94,7 @@ fn update(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Re
     Ok(shown(api, 200, request, kind, &object))
 }
 
-fn patched(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = key(resource)?;
     let Some(way) = request.patch else {
@@ -127,7 +128,7 @@ fn patched(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, R
     Ok(shown(api, 200, request, kind, &object))
 }
 
-fn delete(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn delete(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = key(resource)?;
     let (options, dry_run) = delete_options(request)?;
@@ -151,12 +152,12 @@ fn gone(kind: &Kind, object: &Stored) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
-fn delete_all(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn delete_all(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let selection = selection(request, resource)?;
     let (options, dry_run) = delete_options(request)?;
     let mut state = api.state();
-    let keys: Vec<Key> =
+    let keys: Vec<ObjectKey> =
         state.store.shelf(kind).select(&selection).map(|object| object.key.clone()).collect();
     let mut items = Vec::new();
     for key in keys {
@@ -173,13 +174,13 @@ fn delete_all(api: &Api, request: &Request, resource: &Resource) -> Result<Reply
 }
 
 /// What the scheduler asks for: the pod's node, once and for all.
-fn bind(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = key(resource)?;
     let binding = body(request)?;
     let node = text(&binding, "/target/name").to_owned();
     if node.is_empty() {
-        return Err(Refusal::invalid(kind, &key.name, vec![Cause::required("target.name")]));
+        return Err(Refusal::invalid(kind, &key.name, vec![FieldCause::required("target.name")]));
     }
     let dry_run = dry_run(request.query.all("dryRun"))?;
     let mut state = api.state();
@@ -211,7 +212,7 @@ fn bind(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refu
 }
 
 /// Answers what the asking user may do: everything that no fault forbids.
-fn review(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+fn review(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let mut review = object_in(request, resource)?;
     review["status"] = if resource.kind.name == "SelfSubjectRulesReview" {
         let everything = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
@@ -225,7 +226,7 @@ fn review(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Re
     Ok(reply::json(201, &review))
 }
 
-fn is_allowed(api: &Api, request: &Request, wanted: &Value) -> bool {
+fn is_allowed(api: &Api, request: &ApiRequest, wanted: &Value) -> bool {
     let field = |name: &str| wanted[name].as_str().unwrap_or_default();
     let verbs = [
         Verb::Get,
@@ -264,7 +265,7 @@ pub fn success(code: u16) -> Value {
 }
 
 /// Reads the options of a delete. A body takes the place of the whole query (operator-actions.md, 4.1).
-fn delete_options(request: &Request) -> Result<(DeleteOptions, bool), Refusal> {
+fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal> {
     if request.body.is_empty() {
         let grace_seconds = request.query.number("gracePeriodSeconds")?;
         let options = DeleteOptions { grace_seconds, ..DeleteOptions::default() };
@@ -284,7 +285,7 @@ pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusa
     let mut dry = false;
     for value in values {
         if value != "All" {
-            let cause = Cause::unsupported("dryRun", &json!(value), &["All"]);
+            let cause = FieldCause::unsupported("dryRun", &json!(value), &["All"]);
             let message = format!("dryRun: {}", cause.message);
             return Err(Refusal::new(422, "Invalid", message).because(vec![cause]));
         }
@@ -294,7 +295,7 @@ pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusa
 }
 
 /// The body of a request as a value.
-pub fn body(request: &Request) -> Result<Value, Refusal> {
+pub fn body(request: &ApiRequest) -> Result<Value, Refusal> {
     if request.protobuf {
         return protobuf::decode(&request.body);
     }
@@ -303,7 +304,7 @@ pub fn body(request: &Request) -> Result<Value, Refusal> {
 }
 
 /// The object in a request's body, checked against the URL, in the shape it is stored in.
-fn object_in(request: &Request, resource: &Resource) -> Result<Value, Refusal> {
+fn object_in(request: &ApiRequest, resource: &Resource) -> Result<Value, Refusal> {
     let kind = resource.kind;
     let value = body(request)?;
     if !value.is_object() {
@@ -339,12 +340,12 @@ fn from_stored(kind: &Kind, value: Value) -> Value {
     if kind.group == events::GROUP { events::from_core(value) } else { value }
 }
 
-fn selection(request: &Request, resource: &Resource) -> Result<Selection, Refusal> {
+fn selection(request: &ApiRequest, resource: &Resource) -> Result<Selection, Refusal> {
     let (labels, fields) = (request.query.text("labelSelector"), request.query.text("fieldSelector"));
     Selection::parse(resource.kind, &resource.namespace, labels, fields)
 }
 
-fn shown(api: &Api, code: u16, request: &Request, kind: &Kind, object: &Stored) -> Reply {
+fn shown(api: &Api, code: u16, request: &ApiRequest, kind: &Kind, object: &Stored) -> Reply {
     if request.view == View::Table {
         let now = api.inner.clock.now();
         let table = table::table(kind, std::iter::once(object.value()), &request.query, now);
@@ -360,9 +361,9 @@ fn part(resource: &Resource) -> Part {
     }
 }
 
-pub fn key(resource: &Resource) -> Result<Key, Refusal> {
+pub fn key(resource: &Resource) -> Result<ObjectKey, Refusal> {
     let name = resource.name.as_deref().ok_or_else(no_such_method)?;
-    Ok(Key::new(&resource.namespace, name))
+    Ok(ObjectKey::new(&resource.namespace, name))
 }
 
 fn no_such_method() -> Refusal {

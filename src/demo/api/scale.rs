@@ -9,13 +9,13 @@ use super::{
     patch,
     refusal::Refusal,
     reply::{self, Reply},
-    request::{Request, Resource, Verb},
+    request::{ApiRequest, Resource, Verb},
     resource::{body, dry_run, key},
     transaction::{Part, Way},
 };
 
 /// Answers GET, PUT and PATCH of `…/NAME/scale`.
-pub fn answer(api: &Api, request: &Request, resource: &Resource) -> Result<Reply, Refusal> {
+pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = key(resource)?;
     let mut state = api.state();

@@ -2,7 +2,7 @@
 
 use super::{
     kinds::Kind,
-    object::{Key, Stored},
+    object::{ObjectKey, Stored},
     refusal::Refusal,
 };
 
@@ -38,9 +38,9 @@ impl Selection {
     }
 
     /// The one object this selection can match, if it names one.
-    pub fn key(&self) -> Option<Key> {
+    pub fn key(&self) -> Option<ObjectKey> {
         let name = self.fields.iter().find(|term| term.field == Field::Name && term.equal)?;
-        (!self.namespace.is_empty()).then(|| Key::new(&self.namespace, &name.value))
+        (!self.namespace.is_empty()).then(|| ObjectKey::new(&self.namespace, &name.value))
     }
 
     /// Nothing but the namespace is selected by.
@@ -280,6 +280,6 @@ mod tests {
     fn pod() -> Stored {
         let pod = json!({"metadata": {"labels": {"a": "1", "b": "two"}},
             "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}});
-        Stored::encode(kinds::named("pods"), Key::new("ns", "p"), 7, pod)
+        Stored::encode(kinds::named("pods"), ObjectKey::new("ns", "p"), 7, pod)
     }
 }

@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Api, Identity,
+    Api, Requester,
     refusal::Refusal,
     reply::{self, Reply},
 };
@@ -38,7 +38,7 @@ impl Api {
                 let body = body.collect_bytes().await.map_err(io::Error::other)?;
                 let agent = header_text(&head.headers, "user-agent").unwrap_or_else(|| user.clone());
                 let user = header_text(&head.headers, "impersonate-user").unwrap_or(user);
-                api.answer(head, body, Identity { user, agent }).await
+                api.answer(head, body, Requester { user, agent }).await
             }
         });
         kube::Client::new(service, "default")
@@ -98,7 +98,7 @@ impl Api {
     }
 
     /// None where tokens are needed and the request has none of them.
-    fn identity(&self, headers: &HeaderMap) -> Option<Identity> {
+    fn identity(&self, headers: &HeaderMap) -> Option<Requester> {
         let tokens = &self.inner.options.tokens;
         let token = header_text(headers, header::AUTHORIZATION.as_str());
         let token = token.as_deref().and_then(|text| text.strip_prefix("Bearer "));
@@ -107,7 +107,7 @@ impl Api {
             Some(token) => tokens.get(token)?.clone(),
             None => return None,
         };
-        Some(Identity {
+        Some(Requester {
             user: header_text(headers, "impersonate-user").unwrap_or(user),
             agent: header_text(headers, "user-agent").unwrap_or_default(),
         })

@@ -11,7 +11,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     kinds::{KINDS, Kind},
-    object::{Key, Stored},
+    object::{ObjectKey, Stored},
     selector::Selection,
 };
 
@@ -27,14 +27,14 @@ pub struct Store {
 
 /// One kind's objects and history.
 pub struct Shelf {
-    objects: BTreeMap<Key, Arc<Stored>>,
+    objects: BTreeMap<ObjectKey, Arc<Stored>>,
     history: History,
     latest: watch::Sender<u64>,
 }
 
 /// One write, as watches tell it.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct StoredWrite {
     pub revision: u64,
     /// The version before; None where the object was created.
     pub before: Option<Arc<Stored>>,
@@ -85,27 +85,27 @@ impl Store {
         self.shelves.get(kind.plural).expect("there is a shelf for each kind of the table")
     }
 
-    pub fn object(&self, kind: &Kind, key: &Key) -> Option<&Arc<Stored>> {
+    pub fn object(&self, kind: &Kind, key: &ObjectKey) -> Option<&Arc<Stored>> {
         self.shelf(kind).objects.get(key)
     }
 
     /// Creates or replaces an object.
-    pub fn put(&mut self, kind: &Kind, key: Key, value: Value) -> Arc<Stored> {
+    pub fn put(&mut self, kind: &Kind, key: ObjectKey, value: Value) -> Arc<Stored> {
         let revision = self.next_revision();
         let object = Arc::new(Stored::encode(kind, key.clone(), revision, value));
         let shelf = self.shelf_mut(kind);
         let before = shelf.objects.insert(key, object.clone());
-        shelf.record(Change { revision, before, object: object.clone(), removed: false });
+        shelf.record(StoredWrite { revision, before, object: object.clone(), removed: false });
         object
     }
 
     /// Removes an object, whose last state was `value`.
-    pub fn remove(&mut self, kind: &Kind, key: &Key, value: Value) -> Arc<Stored> {
+    pub fn remove(&mut self, kind: &Kind, key: &ObjectKey, value: Value) -> Arc<Stored> {
         let revision = self.next_revision();
         let object = Arc::new(Stored::encode(kind, key.clone(), revision, value));
         let shelf = self.shelf_mut(kind);
         let before = shelf.objects.remove(key);
-        shelf.record(Change { revision, before, object: object.clone(), removed: true });
+        shelf.record(StoredWrite { revision, before, object: object.clone(), removed: true });
         object
     }
 
@@ -169,7 +169,7 @@ impl Shelf {
     pub fn select<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Arc<Stored>> {
         let from = match selection.key() {
             Some(key) => key,
-            None => Key::new(&selection.namespace, ""),
+            None => ObjectKey::new(&selection.namespace, ""),
         };
         self.objects
             .range(from..)
@@ -178,13 +178,13 @@ impl Shelf {
             .filter(|object| selection.matches(object))
     }
 
-    pub fn keys_in(&self, namespace: &str) -> Vec<Key> {
-        let from = self.objects.range(Key::new(namespace, "")..).map(|(key, _)| key);
+    pub fn keys_in(&self, namespace: &str) -> Vec<ObjectKey> {
+        let from = self.objects.range(ObjectKey::new(namespace, "")..).map(|(key, _)| key);
         from.take_while(|key| key.namespace == namespace).cloned().collect()
     }
 
     /// Up to `max` changes after `revision`.
-    pub fn changes_after(&self, revision: u64, max: usize) -> Result<Vec<Change>, TooOld> {
+    pub fn changes_after(&self, revision: u64, max: usize) -> Result<Vec<StoredWrite>, TooOld> {
         self.history.after(revision, max)
     }
 
@@ -193,7 +193,7 @@ impl Shelf {
         self.latest.subscribe()
     }
 
-    fn record(&mut self, change: Change) {
+    fn record(&mut self, change: StoredWrite) {
         let revision = change.revision;
         self.history.push(change);
         self.latest.send_replace(revision);
@@ -202,7 +202,7 @@ impl Shelf {
 
 /// The latest changes of one kind, bounded by their weight.
 struct History {
-    changes: VecDeque<Change>,
+    changes: VecDeque<StoredWrite>,
     weight: usize,
     limit: usize,
     /// The revision of the newest change that is no longer here.
@@ -210,7 +210,7 @@ struct History {
 }
 
 impl History {
-    fn push(&mut self, change: Change) {
+    fn push(&mut self, change: StoredWrite) {
         self.weight += change.object.weight();
         self.changes.push_back(change);
         while self.weight > self.limit && self.changes.len() > 1 {
@@ -221,7 +221,7 @@ impl History {
         }
     }
 
-    fn after(&self, revision: u64, max: usize) -> Result<Vec<Change>, TooOld> {
+    fn after(&self, revision: u64, max: usize) -> Result<Vec<StoredWrite>, TooOld> {
         if revision < self.forgotten {
             return Err(TooOld { oldest: self.forgotten });
         }

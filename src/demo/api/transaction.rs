@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::time::{Span, Timestamp};
 
 use super::{
-    Options, admission,
+    ApiOptions, admission,
     kinds::{self, KINDS, Kind, Subresource},
-    object::{Key, Stored, metadata, text},
-    refusal::{Cause, Refusal},
+    object::{ObjectKey, Stored, metadata, text},
+    refusal::{FieldCause, Refusal},
     store::Store,
     validation,
 };
@@ -20,7 +20,7 @@ use super::{
 pub struct Transaction<'a> {
     pub store: &'a mut Store,
     pub rng: &'a mut Rng,
-    pub options: &'a Options,
+    pub options: &'a ApiOptions,
     pub dry_run: bool,
     pub now: Timestamp,
 }
@@ -67,7 +67,7 @@ impl Transaction<'_> {
     pub fn create(&mut self, kind: &Kind, namespace: &str, mut value: Value) -> Result<Arc<Stored>, Refusal> {
         self.name(&mut value);
         let name = text(&value, "/metadata/name").to_owned();
-        let key = Key::new(namespace, &name);
+        let key = ObjectKey::new(namespace, &name);
         if kind.is_namespaced() {
             self.namespace_takes_new(kind, namespace, &name)?;
         }
@@ -92,7 +92,7 @@ impl Transaction<'_> {
             if kind.is_namespaced() { text(&value, "/metadata/namespace").to_owned() } else { String::new() };
         let namespace =
             if kind.is_namespaced() && namespace.is_empty() { "default".to_owned() } else { namespace };
-        let key = Key::new(&namespace, text(&value, "/metadata/name"));
+        let key = ObjectKey::new(&namespace, text(&value, "/metadata/name"));
         let given = |pointer: &str| Some(text(&value, pointer).to_owned()).filter(|text| !text.is_empty());
         let (uid, created) = (given("/metadata/uid"), given("/metadata/creationTimestamp"));
         let uid = uid.unwrap_or_else(|| self.uid());
@@ -107,7 +107,7 @@ impl Transaction<'_> {
     pub fn update(
         &mut self,
         kind: &Kind,
-        key: &Key,
+        key: &ObjectKey,
         (part, way): (Part, Way),
         change: impl FnOnce(&Value) -> Result<Value, Refusal>,
     ) -> Result<Arc<Stored>, Refusal> {
@@ -152,7 +152,12 @@ impl Transaction<'_> {
     }
 
     /// Deletes an object: at once, or after its grace, or when its finalizers let go.
-    pub fn delete(&mut self, kind: &Kind, key: &Key, options: &DeleteOptions) -> Result<Deleted, Refusal> {
+    pub fn delete(
+        &mut self,
+        kind: &Kind,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Refusal> {
         let Some(stored) = self.store.object(kind, key).cloned() else {
             return Err(Refusal::not_found(kind, &key.name));
         };
@@ -202,13 +207,13 @@ impl Transaction<'_> {
     }
 
     fn terminates(&self, namespace: &str) -> bool {
-        let namespace = self.store.object(kinds::named("namespaces"), &Key::new("", namespace));
+        let namespace = self.store.object(kinds::named("namespaces"), &ObjectKey::new("", namespace));
         namespace.is_some_and(|object| object.field(NAMESPACE_PHASE) == "Terminating")
     }
 
     fn drop_empty_namespace(&mut self, namespace: &str) {
         let namespaces = kinds::named("namespaces");
-        let key = Key::new("", namespace);
+        let key = ObjectKey::new("", namespace);
         let Some(object) = self.store.object(namespaces, &key) else { return };
         let is_empty = |kind: &Kind| self.store.shelf(kind).keys_in(namespace).is_empty();
         let value = object.value();
@@ -217,7 +222,7 @@ impl Transaction<'_> {
         }
     }
 
-    fn put(&mut self, kind: &Kind, key: Key, value: Value) -> Arc<Stored> {
+    fn put(&mut self, kind: &Kind, key: ObjectKey, value: Value) -> Arc<Stored> {
         if self.dry_run {
             let revision = self.store.object(kind, &key).map_or(0, |object| object.revision);
             return Arc::new(Stored::encode(kind, key, revision, value));
@@ -225,7 +230,7 @@ impl Transaction<'_> {
         self.store.put(kind, key, value)
     }
 
-    fn remove(&mut self, kind: &Kind, key: &Key, value: Value) -> Arc<Stored> {
+    fn remove(&mut self, kind: &Kind, key: &ObjectKey, value: Value) -> Arc<Stored> {
         if self.dry_run {
             let revision = self.store.object(kind, key).map_or(0, |object| object.revision);
             return Arc::new(Stored::encode(kind, key.clone(), revision, value));
@@ -249,7 +254,7 @@ impl Transaction<'_> {
     /// The NamespaceLifecycle admission plugin.
     fn namespace_takes_new(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
         let namespaces = kinds::named("namespaces");
-        let Some(object) = self.store.object(namespaces, &Key::new("", namespace)) else {
+        let Some(object) = self.store.object(namespaces, &ObjectKey::new("", namespace)) else {
             return Err(Refusal::not_found(namespaces, namespace));
         };
         refuse_in_terminating_namespace(kind, name, object)
@@ -305,7 +310,7 @@ impl DeleteOptions {
     fn check_preconditions(
         &self,
         kind: &Kind,
-        key: &Key,
+        key: &ObjectKey,
         stored: &Stored,
         value: &Value,
     ) -> Result<(), Refusal> {
@@ -334,7 +339,7 @@ pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stor
     }
     let namespace = text(&namespace, "/metadata/name");
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-    let cause = Cause {
+    let cause = FieldCause {
         reason: "NamespaceTerminating",
         message: format!("namespace {namespace} is being terminated"),
         field: "metadata.namespace".into(),
@@ -345,7 +350,7 @@ pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stor
 /// Checks the preconditions that stand in the object itself: name, uid, resourceVersion.
 fn check_identity(
     kind: &Kind,
-    key: &Key,
+    key: &ObjectKey,
     way: Way,
     before: &Value,
     after: &mut Value,
@@ -367,7 +372,7 @@ fn check_identity(
                 Refusal::conflict(kind, key, &why)
             }
             Way::Patch => {
-                let cause = Cause::invalid("metadata.uid", &json!(uid), "field is immutable");
+                let cause = FieldCause::invalid("metadata.uid", &json!(uid), "field is immutable");
                 Refusal::invalid(kind, &key.name, vec![cause])
             }
         });

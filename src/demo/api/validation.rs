@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     kinds::Kind,
     object::text,
-    refusal::{Cause, Refusal},
+    refusal::{FieldCause, Refusal},
     selector::label_selector_matches,
 };
 
@@ -35,9 +35,9 @@ pub fn check(kind: &Kind, value: &Value, before: Option<&Value>) -> Result<(), R
 }
 
 /// A DNS-1123 subdomain of at most 253 characters.
-fn name_is_valid(name: &str, causes: &mut Vec<Cause>) {
+fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
     if name.is_empty() {
-        let mut cause = Cause::required("metadata.name");
+        let mut cause = FieldCause::required("metadata.name");
         cause.message.push_str(": name or generateName is required");
         causes.push(cause);
         return;
@@ -50,34 +50,34 @@ fn name_is_valid(name: &str, causes: &mut Vec<Cause>) {
     if name.len() > 253 || !name.split('.').all(part_fits) {
         let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                    and must start and end with an alphanumeric character";
-        causes.push(Cause::invalid("metadata.name", &json!(name), why));
+        causes.push(FieldCause::invalid("metadata.name", &json!(name), why));
     }
 }
 
 /// operator-actions.md, 2.4. The path says `metadata`, as the real server's does.
-fn taints_are_valid(node: &Value, causes: &mut Vec<Cause>) {
+fn taints_are_valid(node: &Value, causes: &mut Vec<FieldCause>) {
     let Some(taints) = node.pointer("/spec/taints").and_then(Value::as_array) else { return };
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (i, taint) in taints.iter().enumerate() {
         let path = |field: &str| format!("metadata.taints[{i}].{field}");
         let (key, value, effect) = (text(taint, "/key"), text(taint, "/value"), text(taint, "/effect"));
         if !is_qualified_name(key) {
-            causes.push(Cause::invalid(path("key"), &json!(key), "name part must be a qualified name"));
+            causes.push(FieldCause::invalid(path("key"), &json!(key), "name part must be a qualified name"));
         }
         if !is_label_value(value) {
-            causes.push(Cause::invalid(path("value"), &json!(value), "a valid label value is expected"));
+            causes.push(FieldCause::invalid(path("value"), &json!(value), "a valid label value is expected"));
         }
         match effect {
             "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
-            "" => causes.push(Cause::required(path("effect"))),
+            "" => causes.push(FieldCause::required(path("effect"))),
             _ => {
                 let supported = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-                causes.push(Cause::unsupported(path("effect"), &json!(effect), &supported));
+                causes.push(FieldCause::unsupported(path("effect"), &json!(effect), &supported));
             }
         }
         if seen.contains(&(key, effect)) {
             let why = "taints must be unique by key and effect pair";
-            causes.push(Cause::duplicate(format!("metadata.taints[{i}]"), taint, why));
+            causes.push(FieldCause::duplicate(format!("metadata.taints[{i}]"), taint, why));
         }
         seen.push((key, effect));
     }
@@ -107,16 +107,16 @@ fn is_label_value(value: &str) -> bool {
         && edge(value.chars().next_back())
 }
 
-fn pod_is_valid(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn pod_is_valid(spec: &Value, path: &str, causes: &mut Vec<FieldCause>) {
     match spec["containers"].as_array() {
-        None => causes.push(Cause::required(format!("{path}.containers"))),
+        None => causes.push(FieldCause::required(format!("{path}.containers"))),
         Some(containers) if containers.is_empty() => {
-            causes.push(Cause::required(format!("{path}.containers")));
+            causes.push(FieldCause::required(format!("{path}.containers")));
         }
         Some(containers) => {
             for (i, container) in containers.iter().enumerate() {
                 if text(container, "/name").is_empty() {
-                    causes.push(Cause::required(format!("{path}.containers[{i}].name")));
+                    causes.push(FieldCause::required(format!("{path}.containers[{i}].name")));
                 }
             }
         }
@@ -128,27 +128,27 @@ fn pod_is_valid(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|secs| secs < 0) {
         let path = format!("{path}.terminationGracePeriodSeconds");
         let why = "must be greater than or equal to 0";
-        causes.push(Cause::invalid(path, &spec["terminationGracePeriodSeconds"], why));
+        causes.push(FieldCause::invalid(path, &spec["terminationGracePeriodSeconds"], why));
     }
 }
 
-fn toleration_is_valid(toleration: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn toleration_is_valid(toleration: &Value, path: &str, causes: &mut Vec<FieldCause>) {
     let operator = text(toleration, "/operator");
     if text(toleration, "/key").is_empty() && operator != "Exists" {
         let why =
             "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        causes.push(Cause::invalid(format!("{path}.operator"), &json!(operator), why));
+        causes.push(FieldCause::invalid(format!("{path}.operator"), &json!(operator), why));
     }
     if !toleration["tolerationSeconds"].is_null() && text(toleration, "/effect") != "NoExecute" {
         let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        causes.push(Cause::invalid(format!("{path}.effect"), &toleration["effect"], why));
+        causes.push(FieldCause::invalid(format!("{path}.effect"), &toleration["effect"], why));
     }
     if operator == "Exists" && !text(toleration, "/value").is_empty() {
         let why = "value must be empty when `operator` is 'Exists'";
-        causes.push(Cause::invalid(format!("{path}.operator"), toleration, why));
+        causes.push(FieldCause::invalid(format!("{path}.operator"), toleration, why));
     }
     if !matches!(operator, "" | "Equal" | "Exists" | "Lt" | "Gt") {
-        causes.push(Cause::unsupported(
+        causes.push(FieldCause::unsupported(
             format!("{path}.operator"),
             &json!(operator),
             &["Equal", "Exists", "Lt", "Gt"],
@@ -157,7 +157,7 @@ fn toleration_is_valid(toleration: &Value, path: &str, causes: &mut Vec<Cause>) 
 }
 
 /// A pod's spec is fixed but for images, more tolerations, and a deadline.
-fn pod_changed_only_what_it_may(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn pod_changed_only_what_it_may(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let fixed = |pod: &Value| {
         let mut spec = pod["spec"].clone();
         if let Some(fields) = spec.as_object_mut() {
@@ -185,15 +185,15 @@ fn pod_changed_only_what_it_may(before: &Value, after: &Value, causes: &mut Vec<
                    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions \
                    to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
                    was previously negative)";
-        causes.push(Cause::forbidden("spec", why));
+        causes.push(FieldCause::forbidden("spec", why));
     }
 }
 
-fn budget_is_valid(budget: &Value, causes: &mut Vec<Cause>) {
+fn budget_is_valid(budget: &Value, causes: &mut Vec<FieldCause>) {
     let spec = &budget["spec"];
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
         let why = "minAvailable and maxUnavailable cannot be both set";
-        causes.push(Cause::invalid("spec", spec, why));
+        causes.push(FieldCause::invalid("spec", spec, why));
     }
     for field in ["minAvailable", "maxUnavailable"] {
         let amount = &spec[field];
@@ -205,42 +205,42 @@ fn budget_is_valid(budget: &Value, causes: &mut Vec<Cause>) {
         };
         if !fits {
             let why = "must be a number of pods or a percentage from 0% to 100%";
-            causes.push(Cause::invalid(format!("spec.{field}"), amount, why));
+            causes.push(FieldCause::invalid(format!("spec.{field}"), amount, why));
         }
     }
     let policy = text(budget, "/spec/unhealthyPodEvictionPolicy");
     if !matches!(policy, "" | "IfHealthyBudget" | "AlwaysAllow") {
         let supported = ["AlwaysAllow", "IfHealthyBudget"];
-        causes.push(Cause::unsupported("spec.unhealthyPodEvictionPolicy", &json!(policy), &supported));
+        causes.push(FieldCause::unsupported("spec.unhealthyPodEvictionPolicy", &json!(policy), &supported));
     }
 }
 
-fn workload_is_valid(workload: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
+fn workload_is_valid(workload: &Value, before: Option<&Value>, causes: &mut Vec<FieldCause>) {
     let spec = &workload["spec"];
     let labels = &spec["template"]["metadata"]["labels"];
     match &spec["selector"] {
-        Value::Null => causes.push(Cause::required("spec.selector")),
+        Value::Null => causes.push(FieldCause::required("spec.selector")),
         selector => {
             let label = |key: &str| labels[key].as_str().map(str::to_owned);
             if label_selector_matches(selector, label) != Some(true) {
                 let why = "`selector` does not match template `labels`";
-                causes.push(Cause::invalid("spec.template.metadata.labels", labels, why));
+                causes.push(FieldCause::invalid("spec.template.metadata.labels", labels, why));
             }
         }
     }
     if spec["replicas"].as_i64().is_some_and(|n| n < 0) {
         let why = "must be greater than or equal to 0";
-        causes.push(Cause::invalid("spec.replicas", &spec["replicas"], why));
+        causes.push(FieldCause::invalid("spec.replicas", &spec["replicas"], why));
     }
     pod_is_valid(&spec["template"]["spec"], "spec.template.spec", causes);
     if before.is_some_and(|before| before["spec"]["selector"] != spec["selector"]) {
-        causes.push(Cause::invalid("spec.selector", &spec["selector"], "field is immutable"));
+        causes.push(FieldCause::invalid("spec.selector", &spec["selector"], "field is immutable"));
     }
 }
 
-fn lease_is_valid(lease: &Value, causes: &mut Vec<Cause>) {
+fn lease_is_valid(lease: &Value, causes: &mut Vec<FieldCause>) {
     let duration = &lease["spec"]["leaseDurationSeconds"];
     if duration.as_i64().is_some_and(|secs| secs <= 0) {
-        causes.push(Cause::invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"));
+        causes.push(FieldCause::invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"));
     }
 }

@@ -12,11 +12,11 @@ use super::{
     faults::Health,
     kinds::Kind,
     object::Stored,
-    refusal::{Cause, Refusal},
+    refusal::{FieldCause, Refusal},
     reply::{self, Reply},
-    request::{Request, View},
+    request::{ApiRequest, View},
     selector::Selection,
-    store::Change,
+    store::StoredWrite,
     table, view,
 };
 
@@ -54,7 +54,7 @@ const LIFE: Duration = Duration::from_secs(30 * 60);
 /// Answers a watch request.
 pub fn open(
     api: &Api,
-    request: &Request,
+    request: &ApiRequest,
     kind: &'static Kind,
     selection: Selection,
 ) -> Result<Reply, Refusal> {
@@ -98,12 +98,12 @@ pub fn open(
 }
 
 /// A streaming list has to say so in full; a server without them refuses (422).
-fn check_streaming_list(api: &Api, kind: &Kind, request: &Request) -> Result<(), Refusal> {
+fn check_streaming_list(api: &Api, kind: &Kind, request: &ApiRequest) -> Result<(), Refusal> {
     let query = &request.query;
     let asked = !query.text("sendInitialEvents").is_empty();
     let invalid = |field: &str, why: &str| {
         let name = "ListOptions.meta.k8s.io";
-        let mut refusal = Refusal::invalid(kind, "", vec![Cause::forbidden(field, why)]);
+        let mut refusal = Refusal::invalid(kind, "", vec![FieldCause::forbidden(field, why)]);
         refusal.message = format!("{name} \"\" is invalid: {field}: Forbidden: {why}");
         Err(refusal)
     };
@@ -218,7 +218,7 @@ impl Watch {
     }
 
     /// Writes the event that a change is to this watch's selection: something may enter or leave it by changing.
-    fn write_change(&self, chunk: &mut BytesMut, change: &Change) {
+    fn write_change(&self, chunk: &mut BytesMut, change: &StoredWrite) {
         let was_in = change.before.as_ref().is_some_and(|before| self.selection.matches(before));
         let is_in = !change.removed && self.selection.matches(&change.object);
         match (was_in, is_in, &change.before) {

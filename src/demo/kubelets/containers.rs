@@ -16,13 +16,13 @@ use crate::{
 pub struct Move {
     /// Of the pod; another pod of the same name begins anew.
     pub uid: String,
-    pub step: Step,
+    pub step: ContainerStep,
     /// Of the alarm that is set for it.
     pub number: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ContainerStep {
     /// Sandbox and images: ContainerCreating.
     Create,
     /// Containers run, and are not ready yet.
@@ -36,7 +36,7 @@ pub enum Step {
 }
 
 /// What a kubelet does next with a pod, and how long that takes from now. None: nothing until it changes.
-pub fn next_step(pod: &Pod, chance: Chance, now: Timestamp) -> Option<(Step, Span)> {
+pub fn next_step(pod: &Pod, chance: Chance, now: Timestamp) -> Option<(ContainerStep, Span)> {
     let between = |what: &str, low: f64, high: f64| {
         let share = chance.about(&[what, pod.uid()]).f64();
         Span::from_secs_f64(low + (high - low) * share)
@@ -46,20 +46,20 @@ pub fn next_step(pod: &Pod, chance: Chance, now: Timestamp) -> Option<(Step, Spa
         if grace_seconds == 0 {
             return None; // Stopped long ago: a finalizer holds the object.
         }
-        return Some((Step::Stop { grace_seconds }, stopping_time(pod, grace_seconds, chance)));
+        return Some((ContainerStep::Stop { grace_seconds }, stopping_time(pod, grace_seconds, chance)));
     }
     match pod.status.phase.as_str() {
         "" | "Pending" if pod.status.container_statuses.is_empty() => {
-            Some((Step::Create, between("create", 0.1, 0.5)))
+            Some((ContainerStep::Create, between("create", 0.1, 0.5)))
         }
-        "" | "Pending" => Some((Step::Run, between("run", 0.6, 2.2))),
-        "Running" if !pod.is_ready() => Some((Step::Ready, between("ready", 0.4, 1.4))),
+        "" | "Pending" => Some((ContainerStep::Run, between("run", 0.6, 2.2))),
+        "Running" if !pod.is_ready() => Some((ContainerStep::Ready, between("ready", 0.4, 1.4))),
         "Running" => {
             let seconds: f64 = pod.annotation(RUN_SECONDS)?.parse().ok()?;
             let started = Timestamp::parse(&pod.status.start_time).unwrap_or(now);
             let end = started + between("finish", seconds * 0.6, seconds * 1.4);
             // A pod of the beginning may be past its time: let it end within a minute or two.
-            Some((Step::Finish, end.since(now).max(between("overdue", 20.0, 120.0))))
+            Some((ContainerStep::Finish, end.since(now).max(between("overdue", 20.0, 120.0))))
         }
         _ => None,
     }
@@ -77,7 +77,7 @@ fn stopping_time(pod: &Pod, grace_seconds: i64, chance: Chance) -> Span {
 }
 
 /// The status to be written with a step; None where it needs none.
-pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Option<Value> {
+pub fn status_after(pod: &Pod, step: ContainerStep, chance: Chance, now: Timestamp) -> Option<Value> {
     let at = now.to_time();
     let condition = |kind: &str, status: &str| {
         let kept =
@@ -85,7 +85,7 @@ pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Op
         json!({"type": kind, "status": status, "lastTransitionTime": kept.unwrap_or_else(|| at.clone())})
     };
     let status = match step {
-        Step::Create => {
+        ContainerStep::Create => {
             let mut status = json!({
                 "phase": "Pending",
                 "conditions": [
@@ -99,7 +99,7 @@ pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Op
             }
             status
         }
-        Step::Run => {
+        ContainerStep::Run => {
             let address = address(pod, chance);
             json!({
                 "phase": "Running",
@@ -109,7 +109,7 @@ pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Op
                 "containerStatuses": containers(pod, false, &json!({"running": {"startedAt": at}})),
             })
         }
-        Step::Ready => {
+        ContainerStep::Ready => {
             let mut status = json!({"conditions": [
                 condition("PodReadyToStartContainers", "True"),
                 clear(condition("Ready", "True")), clear(condition("ContainersReady", "True")),
@@ -121,8 +121,10 @@ pub fn status_after(pod: &Pod, step: Step, chance: Chance, now: Timestamp) -> Op
             status
         }
         // The status of a pod that goes at once would be seen by nobody.
-        Step::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => return None,
-        Step::Finish | Step::Stop { .. } => json!({
+        ContainerStep::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
+            return None;
+        }
+        ContainerStep::Finish | ContainerStep::Stop { .. } => json!({
             "phase": "Succeeded",
             "conditions": [
                 because(condition("Ready", "False"), "PodCompleted"),

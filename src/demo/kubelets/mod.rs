@@ -13,10 +13,10 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::containers::{Move, Step};
+use self::containers::{ContainerStep, Move};
 use super::{
     chance::Chance,
-    feed::{Change, Known, Turn},
+    feed::{FeedChange, KnownObjects, Turn},
     objects::{Key, Node, Object, Pod},
     troubles::Troubles,
     writer::{Patch, Refused, Writer, path},
@@ -35,8 +35,8 @@ pub struct Kubelets {
     chance: Chance,
     troubles: Troubles,
     kubelets: BTreeMap<Arc<str>, Kubelet>,
-    nodes: Known<Node>,
-    pods: Known<Pod>,
+    nodes: KnownObjects<Node>,
+    pods: KnownObjects<Pod>,
     /// What comes next for pods in motion, by pod.
     moves: BTreeMap<Key, Move>,
     alarms: BinaryHeap<Reverse<(Timestamp, u64, Alarm)>>,
@@ -46,16 +46,16 @@ pub struct Kubelets {
 
 /// What the kubelets hear.
 #[derive(Debug)]
-pub enum Message {
-    Nodes(Change<Node>),
-    Pods(Change<Pod>),
+pub enum KubeletMessage {
+    Nodes(FeedChange<Node>),
+    Pods(FeedChange<Pod>),
     /// Something happens to a node.
-    Fate(String, Fate),
+    Fate(String, NodeFault),
 }
 
 /// What can happen to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum NodeFault {
     /// It is cut off: no renewals, no status, no confirmations.
     FallsSilent,
     /// It is reachable again.
@@ -64,7 +64,7 @@ pub enum Fate {
     LosesRuntime,
     RegainsRuntime,
     /// It reports this kind of pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or no longer.
-    Pressure(&'static str, Level),
+    Pressure(&'static str, LeaseLevel),
     /// It goes down and comes up after `down`, with another kernel.
     Reboots {
         down: Span,
@@ -73,7 +73,7 @@ pub enum Fate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LeaseLevel {
     High,
     Normal,
 }
@@ -156,8 +156,8 @@ impl Kubelets {
             chance,
             troubles,
             kubelets: BTreeMap::new(),
-            nodes: Known::new(),
-            pods: Known::new(),
+            nodes: KnownObjects::new(),
+            pods: KnownObjects::new(),
             moves: BTreeMap::new(),
             alarms: BinaryHeap::new(),
             rung: 0,
@@ -189,7 +189,7 @@ impl Kubelets {
         }
     }
 
-    pub async fn run(mut self, mut inbox: mpsc::Receiver<Message>, cancel: CancellationToken) {
+    pub async fn run(mut self, mut inbox: mpsc::Receiver<KubeletMessage>, cancel: CancellationToken) {
         loop {
             let next = self.alarms.peek().map_or(Timestamp::MAX, |Reverse((at, ..))| *at);
             tokio::select! {
@@ -203,19 +203,19 @@ impl Kubelets {
         }
     }
 
-    fn hear(&mut self, message: Message) {
+    fn hear(&mut self, message: KubeletMessage) {
         match message {
-            Message::Nodes(change) => drop(self.nodes.absorb(change)),
-            Message::Pods(change) => {
+            KubeletMessage::Nodes(change) => drop(self.nodes.absorb(change)),
+            KubeletMessage::Pods(change) => {
                 for turn in self.pods.absorb(change) {
                     self.on_pod(&turn);
                 }
             }
-            Message::Fate(node, fate) => self.on_fate(&node, fate),
+            KubeletMessage::Fate(node, fate) => self.on_fate(&node, fate),
         }
     }
 
-    fn on_fate(&mut self, node: &str, fate: Fate) {
+    fn on_fate(&mut self, node: &str, fate: NodeFault) {
         let Some((name, kubelet)) = self.kubelets.get_key_value(node) else {
             return self.troubles.tell(format!("kubelet of {node}"), &"there is no such node");
         };
@@ -223,20 +223,20 @@ impl Kubelets {
         let kubelet_is_cut = kubelet.link == Link::Cut;
         let kubelet = self.kubelets.get_mut(node).expect("found above");
         match fate {
-            Fate::FallsSilent => {
+            NodeFault::FallsSilent => {
                 kubelet.link = Link::Cut;
                 kubelet.life += 1;
             }
-            Fate::ComesBack if kubelet_is_cut => self.come_back(&name),
-            Fate::ComesBack => {}
-            Fate::LosesRuntime => kubelet.runtime = false,
-            Fate::RegainsRuntime => {
+            NodeFault::ComesBack if kubelet_is_cut => self.come_back(&name),
+            NodeFault::ComesBack => {}
+            NodeFault::LosesRuntime => kubelet.runtime = false,
+            NodeFault::RegainsRuntime => {
                 kubelet.runtime = true;
                 self.tend_all(&name);
             }
-            Fate::Pressure(kind, Level::High) => drop(kubelet.pressures.insert(kind)),
-            Fate::Pressure(kind, Level::Normal) => drop(kubelet.pressures.remove(kind)),
-            Fate::Reboots { down, kernel } => {
+            NodeFault::Pressure(kind, LeaseLevel::High) => drop(kubelet.pressures.insert(kind)),
+            NodeFault::Pressure(kind, LeaseLevel::Normal) => drop(kubelet.pressures.remove(kind)),
+            NodeFault::Reboots { down, kernel } => {
                 kubelet.link = Link::Cut;
                 kubelet.life += 1;
                 kubelet.kernel = Some(kernel);
@@ -412,14 +412,14 @@ impl Kubelets {
     }
 
     /// The pod as it was written; None where it was deleted.
-    async fn take_step(&self, pod: &Pod, step: Step) -> Result<Option<Pod>, Refused> {
+    async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, Refused> {
         let key = Key::of(pod);
         let path = path::pod(&key);
         let status = containers::status_after(pod, step, self.chance, self.clock.now());
         if let Some(status) = status {
             let patch = json!({"metadata": {"uid": pod.uid()}, "status": status});
             let written = self.writer.patch(&format!("{path}/status"), Patch::Strategic, &patch).await?;
-            if !matches!(step, Step::Stop { .. }) {
+            if !matches!(step, ContainerStep::Stop { .. }) {
                 return Ok(Some(written));
             }
         }

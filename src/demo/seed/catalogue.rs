@@ -2,10 +2,10 @@
 
 /// One service of a believable company, from which workloads, budgets and pods are made.
 #[derive(Clone, Copy, Debug)]
-pub struct Service {
+pub struct CatalogueService {
     pub namespace: &'static str,
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: CatalogueKind,
     /// Pods in a cluster of the default size.
     pub replicas: usize,
     pub image: &'static str,
@@ -19,14 +19,14 @@ pub struct Service {
     pub priority: Option<&'static str>,
     /// terminationGracePeriodSeconds.
     pub grace_seconds: i64,
-    pub budget: Budget,
-    pub volume: Volume,
+    pub budget: CatalogueBudget,
+    pub volume: CatalogueVolume,
     /// A finalizer on each pod, which somebody has to take off.
     pub finalizer: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CatalogueKind {
     Deployment,
     StatefulSet,
     Job,
@@ -43,14 +43,14 @@ pub enum Patience {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
+pub enum CatalogueBudget {
     None,
     MinAvailable(&'static str),
     MaxUnavailable(&'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Volume {
+pub enum CatalogueVolume {
     None,
     EmptyDir,
     Claim,
@@ -112,10 +112,10 @@ pub const STATIC_PODS: &[(&str, &str)] = &[
     ("kube-scheduler", "registry.k8s.io/kube-scheduler:v1.36.3"),
 ];
 
-const PLAIN: Service = Service {
+const PLAIN: CatalogueService = CatalogueService {
     namespace: "",
     name: "",
-    kind: Kind::Deployment,
+    kind: CatalogueKind::Deployment,
     replicas: 1,
     image: "",
     cpu_milli: 200,
@@ -124,44 +124,44 @@ const PLAIN: Service = Service {
     pool: None,
     priority: None,
     grace_seconds: 30,
-    budget: Budget::None,
-    volume: Volume::None,
+    budget: CatalogueBudget::None,
+    volume: CatalogueVolume::None,
     finalizer: None,
 };
 
 /// Every service, the most telling first: a cluster with few pods has the head of this list.
-pub const SERVICES: &[Service] = &[
-    Service {
+pub const SERVICES: &[CatalogueService] = &[
+    CatalogueService {
         namespace: "shop",
         name: "frontend",
         replicas: 9,
         image: "registry.example.com/shop/frontend:2026.11.3",
         patience: Patience::Seconds(30),
-        budget: Budget::MaxUnavailable("25%"),
+        budget: CatalogueBudget::MaxUnavailable("25%"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "shop",
         name: "redis",
-        kind: Kind::StatefulSet,
+        kind: CatalogueKind::StatefulSet,
         replicas: 3,
         image: "docker.io/library/redis:8.2",
         cpu_milli: 500,
         memory_mib: 1024,
-        budget: Budget::MaxUnavailable("1"),
-        volume: Volume::Claim,
+        budget: CatalogueBudget::MaxUnavailable("1"),
+        volume: CatalogueVolume::Claim,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "shop",
         name: "cart",
         replicas: 5,
         image: "registry.example.com/shop/cart:4.18.0",
         patience: Patience::Seconds(60),
-        budget: Budget::MinAvailable("80%"),
+        budget: CatalogueBudget::MinAvailable("80%"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "payments",
         name: "api",
         replicas: 5,
@@ -170,13 +170,13 @@ pub const SERVICES: &[Service] = &[
         memory_mib: 512,
         priority: Some("business-critical"),
         grace_seconds: 60,
-        budget: Budget::MinAvailable("4"),
+        budget: CatalogueBudget::MinAvailable("4"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "search",
         name: "elastic",
-        kind: Kind::StatefulSet,
+        kind: CatalogueKind::StatefulSet,
         replicas: 5,
         image: "docker.elastic.co/elasticsearch/elasticsearch:9.2.1",
         cpu_milli: 1000,
@@ -184,11 +184,11 @@ pub const SERVICES: &[Service] = &[
         patience: Patience::Forever,
         pool: Some("memory"),
         grace_seconds: 120,
-        budget: Budget::MaxUnavailable("1"),
-        volume: Volume::Claim,
+        budget: CatalogueBudget::MaxUnavailable("1"),
+        volume: CatalogueVolume::Claim,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "batch",
         name: "image-resize",
         replicas: 6,
@@ -197,10 +197,10 @@ pub const SERVICES: &[Service] = &[
         memory_mib: 0,
         patience: Patience::Seconds(30),
         priority: Some("interruptible"),
-        volume: Volume::EmptyDir,
+        volume: CatalogueVolume::EmptyDir,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "kube-system",
         name: "coredns",
         replicas: 3,
@@ -208,38 +208,38 @@ pub const SERVICES: &[Service] = &[
         cpu_milli: 100,
         memory_mib: 70,
         priority: Some("system-cluster-critical"),
-        budget: Budget::MaxUnavailable("1"),
+        budget: CatalogueBudget::MaxUnavailable("1"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "shop",
         name: "catalog",
         replicas: 6,
         image: "registry.example.com/shop/catalog:3.2.7",
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "batch",
         name: "nightly-report",
-        kind: Kind::Job,
+        kind: CatalogueKind::Job,
         replicas: 3,
         image: "registry.example.com/batch/report:88",
         cpu_milli: 500,
         memory_mib: 1024,
-        volume: Volume::EmptyDir,
+        volume: CatalogueVolume::EmptyDir,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "batch",
         name: "migration-runner",
-        kind: Kind::Bare,
+        kind: CatalogueKind::Bare,
         image: "registry.example.com/batch/migrate:2026.10",
         cpu_milli: 100,
         memory_mib: 128,
         patience: Patience::Seconds(60),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "platform",
         name: "backup-agent",
         replicas: 2,
@@ -248,18 +248,18 @@ pub const SERVICES: &[Service] = &[
         finalizer: Some("backup.platform.example.com/flush"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "monitoring",
         name: "grafana",
         image: "docker.io/grafana/grafana:12.3.0",
-        budget: Budget::MinAvailable("1"),
-        volume: Volume::Claim,
+        budget: CatalogueBudget::MinAvailable("1"),
+        volume: CatalogueVolume::Claim,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "payments",
         name: "ledger",
-        kind: Kind::StatefulSet,
+        kind: CatalogueKind::StatefulSet,
         replicas: 3,
         image: "docker.io/library/postgres:18.1",
         cpu_milli: 1000,
@@ -267,51 +267,51 @@ pub const SERVICES: &[Service] = &[
         pool: Some("memory"),
         priority: Some("business-critical"),
         grace_seconds: 120,
-        budget: Budget::MinAvailable("2"),
-        volume: Volume::Claim,
+        budget: CatalogueBudget::MinAvailable("2"),
+        volume: CatalogueVolume::Claim,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "search",
         name: "query-api",
         replicas: 5,
         image: "registry.example.com/search/query-api:12.0.4",
-        budget: Budget::MaxUnavailable("1"),
+        budget: CatalogueBudget::MaxUnavailable("1"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "shop",
         name: "checkout",
         replicas: 4,
         image: "registry.example.com/shop/checkout:5.0.12",
         priority: Some("business-critical"),
         grace_seconds: 45,
-        budget: Budget::MinAvailable("3"),
+        budget: CatalogueBudget::MinAvailable("3"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "ingress",
         name: "nginx-controller",
         replicas: 4,
         image: "registry.k8s.io/ingress-nginx/controller:v1.14.0",
         grace_seconds: 90,
-        budget: Budget::MinAvailable("2"),
+        budget: CatalogueBudget::MinAvailable("2"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "monitoring",
         name: "prometheus",
-        kind: Kind::StatefulSet,
+        kind: CatalogueKind::StatefulSet,
         replicas: 2,
         image: "quay.io/prometheus/prometheus:v3.7.3",
         cpu_milli: 1000,
         memory_mib: 6144,
         pool: Some("memory"),
         grace_seconds: 180,
-        volume: Volume::Claim,
+        volume: CatalogueVolume::Claim,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "batch",
         name: "video-transcode",
         replicas: 4,
@@ -321,60 +321,60 @@ pub const SERVICES: &[Service] = &[
         pool: Some("spot"),
         priority: Some("interruptible"),
         patience: Patience::Seconds(30),
-        volume: Volume::EmptyDir,
+        volume: CatalogueVolume::EmptyDir,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "monitoring",
         name: "alertmanager",
-        kind: Kind::StatefulSet,
+        kind: CatalogueKind::StatefulSet,
         replicas: 3,
         image: "quay.io/prometheus/alertmanager:v0.29.0",
         cpu_milli: 100,
         memory_mib: 128,
         patience: Patience::Forever,
-        budget: Budget::MaxUnavailable("1"),
-        volume: Volume::Claim,
+        budget: CatalogueBudget::MaxUnavailable("1"),
+        volume: CatalogueVolume::Claim,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "payments",
         name: "fraud-scoring",
         replicas: 3,
         image: "registry.example.com/payments/fraud:1.0.77",
         cpu_milli: 800,
         memory_mib: 1024,
-        budget: Budget::MinAvailable("50%"),
+        budget: CatalogueBudget::MinAvailable("50%"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "shop",
         name: "recommendations",
         replicas: 4,
         image: "registry.example.com/shop/recommendations:0.44.1",
-        volume: Volume::EmptyDir,
+        volume: CatalogueVolume::EmptyDir,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "platform",
         name: "vault",
-        kind: Kind::StatefulSet,
+        kind: CatalogueKind::StatefulSet,
         replicas: 3,
         image: "docker.io/hashicorp/vault:1.21.1",
-        budget: Budget::MaxUnavailable("1"),
-        volume: Volume::Claim,
+        budget: CatalogueBudget::MaxUnavailable("1"),
+        volume: CatalogueVolume::Claim,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "search",
         name: "indexer",
         replicas: 3,
         image: "registry.example.com/search/indexer:12.0.4",
         patience: Patience::Seconds(60),
-        volume: Volume::EmptyDir,
+        volume: CatalogueVolume::EmptyDir,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "monitoring",
         name: "loki",
         replicas: 3,
@@ -383,7 +383,7 @@ pub const SERVICES: &[Service] = &[
         memory_mib: 1024,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "kube-system",
         name: "metrics-server",
         replicas: 2,
@@ -393,15 +393,15 @@ pub const SERVICES: &[Service] = &[
         priority: Some("system-cluster-critical"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "payments",
         name: "settlement",
-        kind: Kind::Job,
+        kind: CatalogueKind::Job,
         replicas: 2,
         image: "registry.example.com/payments/settlement:31",
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "platform",
         name: "cert-manager",
         image: "quay.io/jetstack/cert-manager-controller:v1.19.1",
@@ -409,7 +409,7 @@ pub const SERVICES: &[Service] = &[
         memory_mib: 128,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "platform",
         name: "external-dns",
         image: "registry.k8s.io/external-dns/external-dns:v0.20.0",
@@ -417,13 +417,13 @@ pub const SERVICES: &[Service] = &[
         memory_mib: 64,
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "platform",
         name: "argocd-server",
         image: "quay.io/argoproj/argocd:v3.2.0",
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "kube-system",
         name: "cluster-autoscaler",
         image: "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.0",
@@ -432,10 +432,10 @@ pub const SERVICES: &[Service] = &[
         priority: Some("system-cluster-critical"),
         ..PLAIN
     },
-    Service {
+    CatalogueService {
         namespace: "batch",
         name: "debug-shell",
-        kind: Kind::Bare,
+        kind: CatalogueKind::Bare,
         image: "docker.io/library/debian:13",
         cpu_milli: 0,
         memory_mib: 0,

@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use self::{
-    catalogue::{NODE_AGENTS, NodeAgent, Patience, SERVICES, STATIC_PODS, Service},
+    catalogue::{CatalogueService, NODE_AGENTS, NodeAgent, Patience, SERVICES, STATIC_PODS},
     nodes::{MAX_PODS, Machine},
-    pods::{Mould, PodSeed},
+    pods::{PodSeed, PodTemplate},
 };
 use super::chance::Chance;
 use crate::time::{Span, Timestamp};
@@ -26,7 +26,7 @@ pub const VERSION: &str = "v1.36.3";
 #[derive(Debug)]
 pub struct Seed {
     pub machines: Vec<Machine>,
-    workloads: Vec<Workload>,
+    workloads: Vec<SeedWorkload>,
     /// In the order of their workloads.
     pods: Vec<PodSeed>,
     chance: Chance,
@@ -35,7 +35,7 @@ pub struct Seed {
 
 /// What became of a machine before the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
+pub enum MachineHistory {
     Well,
     /// It last gave a sign of life so long ago; nobody has noticed yet.
     SilentFor(Span),
@@ -47,7 +47,7 @@ pub enum Past {
 
 /// What became of a pod before the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beginning {
+pub enum InitialPodState {
     Well,
     /// Its node was given up so long ago: marked not ready.
     Cut {
@@ -66,10 +66,10 @@ pub enum Beginning {
 
 /// Something that pods are made for.
 #[derive(Debug)]
-pub struct Workload {
+pub struct SeedWorkload {
     pub namespace: String,
     pub name: String,
-    pub owner: Owner,
+    pub owner: SeedOwner,
     /// Pods wanted; for a node agent one for each machine.
     pub replicas: usize,
     /// Labels that select its pods.
@@ -81,8 +81,8 @@ pub struct Workload {
 }
 
 #[derive(Clone, Debug)]
-pub enum Owner {
-    Service(Service),
+pub enum SeedOwner {
+    Service(CatalogueService),
     Agent(NodeAgent),
     /// The kubelet itself.
     Static,
@@ -95,7 +95,7 @@ impl Seed {
     pub fn new(
         nodes: usize,
         pods: usize,
-        pasts: impl Fn(&[Machine]) -> Vec<(usize, Past)>,
+        pasts: impl Fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
         chance: Chance,
         epoch: Timestamp,
     ) -> Self {
@@ -129,7 +129,7 @@ impl Seed {
     }
 
     fn storage_objects(&self) -> impl Iterator<Item = Value> {
-        let maker = storage::Maker { chance: self.chance, epoch: self.epoch };
+        let maker = storage::StorageSeed { chance: self.chance, epoch: self.epoch };
         let of_pods = self.pods.iter().flat_map(move |seed| {
             let machine = seed.machine.map(|index| &self.machines[index]);
             maker.of_pod(seed, &self.workloads[seed.workload], machine)
@@ -139,11 +139,11 @@ impl Seed {
     }
 
     fn pod_objects(&self) -> impl Iterator<Item = Value> {
-        let mut mould: Option<(usize, Mould)> = None;
+        let mut mould: Option<(usize, PodTemplate)> = None;
         self.pods.iter().map(move |seed| {
             let workload = &self.workloads[seed.workload];
             if mould.as_ref().is_none_or(|(of, _)| *of != seed.workload) {
-                mould = Some((seed.workload, Mould::new(workload, self.chance)));
+                mould = Some((seed.workload, PodTemplate::new(workload, self.chance)));
             }
             let (_, mould) = mould.as_ref().expect("made above");
             let machine = seed.machine.map(|index| &self.machines[index]);
@@ -182,8 +182,8 @@ fn cluster_metadata(kind: &str, name: &str, chance: Chance, epoch: Timestamp) ->
     })
 }
 
-impl Workload {
-    fn service(service: &Service, copy: usize, replicas: usize) -> Self {
+impl SeedWorkload {
+    fn service(service: &CatalogueService, copy: usize, replicas: usize) -> Self {
         let namespace = match (copy, service.namespace) {
             (0, namespace) | (_, namespace @ "kube-system") => namespace.to_owned(),
             (copy, namespace) => format!("{namespace}-{}", copy + 1),
@@ -193,13 +193,13 @@ impl Workload {
             _ => service.name.to_owned(),
         };
         let labels = json!({"app.kubernetes.io/name": service.name, "app.kubernetes.io/instance": name});
-        let owner = Owner::Service(*service);
+        let owner = SeedOwner::Service(*service);
         let template = pods::service_template(service, &labels);
         let mut made = Self { namespace, name, owner, replicas, labels, template, hash: None };
         match service.kind {
-            catalogue::Kind::Deployment => made.hash_template(),
-            catalogue::Kind::Job => made.run_once(),
-            catalogue::Kind::StatefulSet | catalogue::Kind::Bare => {}
+            catalogue::CatalogueKind::Deployment => made.hash_template(),
+            catalogue::CatalogueKind::Job => made.run_once(),
+            catalogue::CatalogueKind::StatefulSet | catalogue::CatalogueKind::Bare => {}
         }
         made
     }
@@ -209,7 +209,7 @@ impl Workload {
         Self {
             namespace: agent.namespace.to_owned(),
             name: agent.name.to_owned(),
-            owner: Owner::Agent(*agent),
+            owner: SeedOwner::Agent(*agent),
             replicas: machines,
             template: pods::agent_template(agent, &labels),
             labels,
@@ -227,7 +227,7 @@ impl Workload {
             priority: Some("system-node-critical"),
         };
         let mut made = Self::agent(&agent, machines);
-        made.owner = Owner::Static;
+        made.owner = SeedOwner::Static;
         made.labels = json!({"component": name, "tier": "control-plane"});
         made.template["metadata"]["labels"] = made.labels.clone();
         made
@@ -259,13 +259,13 @@ impl Workload {
     /// Kind, apiVersion and name of what owns the pods; None where nothing does.
     fn pod_owner_kind(&self) -> Option<(&'static str, &'static str)> {
         match &self.owner {
-            Owner::Static => None,
-            Owner::Agent(_) => Some(("DaemonSet", "apps/v1")),
-            Owner::Service(service) => match service.kind {
-                catalogue::Kind::Deployment => Some(("ReplicaSet", "apps/v1")),
-                catalogue::Kind::StatefulSet => Some(("StatefulSet", "apps/v1")),
-                catalogue::Kind::Job => Some(("Job", "batch/v1")),
-                catalogue::Kind::Bare => None,
+            SeedOwner::Static => None,
+            SeedOwner::Agent(_) => Some(("DaemonSet", "apps/v1")),
+            SeedOwner::Service(service) => match service.kind {
+                catalogue::CatalogueKind::Deployment => Some(("ReplicaSet", "apps/v1")),
+                catalogue::CatalogueKind::StatefulSet => Some(("StatefulSet", "apps/v1")),
+                catalogue::CatalogueKind::Job => Some(("Job", "batch/v1")),
+                catalogue::CatalogueKind::Bare => None,
             },
         }
     }
@@ -290,21 +290,21 @@ impl Workload {
     /// Requested CPU and memory of one pod, in thousandths and MiB.
     fn requests(&self) -> (i64, i64) {
         match &self.owner {
-            Owner::Service(service) => (service.cpu_milli, service.memory_mib),
-            Owner::Agent(agent) => (agent.cpu_milli, agent.memory_mib),
-            Owner::Static => (100, 100),
+            SeedOwner::Service(service) => (service.cpu_milli, service.memory_mib),
+            SeedOwner::Agent(agent) => (agent.cpu_milli, agent.memory_mib),
+            SeedOwner::Static => (100, 100),
         }
     }
 }
 
 /// The workloads that together have about `pods` pods on these machines.
-fn workloads_for(machines: &[Machine], pods: usize) -> Vec<Workload> {
+fn workloads_for(machines: &[Machine], pods: usize) -> Vec<SeedWorkload> {
     let leaders = machines.iter().filter(|machine| machine.is_control_plane()).count();
     let mut made = Vec::new();
     let mut left = pods;
     if leaders > 0 && left >= leaders * STATIC_PODS.len() {
         left -= leaders * STATIC_PODS.len();
-        made.extend(STATIC_PODS.iter().map(|(name, image)| Workload::static_pod(name, image, leaders)));
+        made.extend(STATIC_PODS.iter().map(|(name, image)| SeedWorkload::static_pod(name, image, leaders)));
     }
     // Agents on every node may take half of the pods, not more: few pods should still be different ones.
     for agent in NODE_AGENTS {
@@ -312,13 +312,13 @@ fn workloads_for(machines: &[Machine], pods: usize) -> Vec<Workload> {
             break;
         }
         left -= machines.len();
-        made.push(Workload::agent(agent, machines.len()));
+        made.push(SeedWorkload::agent(agent, machines.len()));
     }
     made.extend(services_for(left));
     made
 }
 
-fn services_for(mut left: usize) -> Vec<Workload> {
+fn services_for(mut left: usize) -> Vec<SeedWorkload> {
     let one_round: usize = SERVICES.iter().map(|service| service.replicas).sum();
     // A larger cluster has both more services and larger ones.
     let factor = (left as f64 / one_round as f64).sqrt().max(1.0).floor() as usize;
@@ -329,12 +329,12 @@ fn services_for(mut left: usize) -> Vec<Workload> {
                 return made;
             }
             let wanted = match service.kind {
-                catalogue::Kind::Deployment if service.replicas > 1 => service.replicas * factor,
+                catalogue::CatalogueKind::Deployment if service.replicas > 1 => service.replicas * factor,
                 _ => service.replicas,
             };
             let replicas = wanted.min(left);
             left -= replicas;
-            made.push(Workload::service(service, copy, replicas));
+            made.push(SeedWorkload::service(service, copy, replicas));
         }
     }
     made
@@ -364,13 +364,13 @@ impl<'a> Placing<'a> {
         }
     }
 
-    fn all(mut self, workloads: &[Workload]) -> Vec<PodSeed> {
+    fn all(mut self, workloads: &[SeedWorkload]) -> Vec<PodSeed> {
         let mut pods = Vec::new();
         for (index, workload) in workloads.iter().enumerate() {
             match &workload.owner {
-                Owner::Agent(_) => self.on_each(index, workload, |_| true, &mut pods),
-                Owner::Static => self.on_each(index, workload, Machine::is_control_plane, &mut pods),
-                Owner::Service(service) => self.spread(index, workload, service, &mut pods),
+                SeedOwner::Agent(_) => self.on_each(index, workload, |_| true, &mut pods),
+                SeedOwner::Static => self.on_each(index, workload, Machine::is_control_plane, &mut pods),
+                SeedOwner::Service(service) => self.spread(index, workload, service, &mut pods),
             }
         }
         pods
@@ -379,7 +379,7 @@ impl<'a> Placing<'a> {
     fn on_each(
         &mut self,
         index: usize,
-        workload: &Workload,
+        workload: &SeedWorkload,
         wanted: impl Fn(&Machine) -> bool,
         pods: &mut Vec<PodSeed>,
     ) {
@@ -387,14 +387,22 @@ impl<'a> Placing<'a> {
         for (ordinal, (at, machine)) in machines.iter().enumerate().filter(|(_, m)| wanted(m)).enumerate() {
             let slot = self.take(at, workload);
             let state = match machine.past {
-                Past::UnknownFor(since) => Beginning::Cut { since },
-                Past::Well | Past::SilentFor(_) | Past::MemoryPressureFor(_) => Beginning::Well,
+                MachineHistory::UnknownFor(since) => InitialPodState::Cut { since },
+                MachineHistory::Well
+                | MachineHistory::SilentFor(_)
+                | MachineHistory::MemoryPressureFor(_) => InitialPodState::Well,
             };
             pods.push(PodSeed { workload: index, ordinal, machine: Some(at), slot, state });
         }
     }
 
-    fn spread(&mut self, index: usize, workload: &Workload, service: &Service, pods: &mut Vec<PodSeed>) {
+    fn spread(
+        &mut self,
+        index: usize,
+        workload: &SeedWorkload,
+        service: &CatalogueService,
+        pods: &mut Vec<PodSeed>,
+    ) {
         let mut zones = [0_usize; nodes::ZONES.len()];
         let mut used = std::collections::BTreeMap::new();
         let mut spare = workload.replicas;
@@ -405,7 +413,7 @@ impl<'a> Placing<'a> {
                     ordinal,
                     machine: None,
                     slot: 0,
-                    state: Beginning::Well,
+                    state: InitialPodState::Well,
                 });
                 continue;
             };
@@ -414,14 +422,14 @@ impl<'a> Placing<'a> {
             let slot = self.take(at, workload);
             let state = fate(self.machines[at].past, service);
             pods.push(PodSeed { workload: index, ordinal, machine: Some(at), slot, state });
-            let Beginning::Evicted { at: deleted, .. } = state else { continue };
-            if service.kind != catalogue::Kind::Deployment {
+            let InitialPodState::Evicted { at: deleted, .. } = state else { continue };
+            if service.kind != catalogue::CatalogueKind::Deployment {
                 continue;
             }
             let Some(at) = self.choose(workload, service, &zones, &used, Anywhere::Healthy) else { continue };
             *used.entry(at).or_insert(0) += 1;
             let slot = self.take(at, workload);
-            let state = Beginning::Replaces { before: deleted - Span::from_secs(1) };
+            let state = InitialPodState::Replaces { before: deleted - Span::from_secs(1) };
             pods.push(PodSeed { workload: index, ordinal: spare, machine: Some(at), slot, state });
             spare += 1;
         }
@@ -430,8 +438,8 @@ impl<'a> Placing<'a> {
     /// The machine with the fewest of the workload's pods in its zone and on it, then the emptiest.
     fn choose(
         &mut self,
-        workload: &Workload,
-        service: &Service,
+        workload: &SeedWorkload,
+        service: &CatalogueService,
         zones: &[usize],
         used: &std::collections::BTreeMap<usize, usize>,
         anywhere: Anywhere,
@@ -445,7 +453,7 @@ impl<'a> Placing<'a> {
                 && self.free_cpu[*at] >= cpu
                 && self.free_memory[*at] >= memory
                 && self.taken[*at] < MAX_PODS as usize
-                && (anywhere == Anywhere::Yes || machine.past == Past::Well)
+                && (anywhere == Anywhere::Yes || machine.past == MachineHistory::Well)
         };
         let chosen =
             (0..count).map(|offset| (self.cursor + offset) % count).filter(fits).take(COMPARED).min_by_key(
@@ -458,7 +466,7 @@ impl<'a> Placing<'a> {
         chosen
     }
 
-    fn take(&mut self, at: usize, workload: &Workload) -> usize {
+    fn take(&mut self, at: usize, workload: &SeedWorkload) -> usize {
         let (cpu, memory) = workload.requests();
         self.free_cpu[at] -= cpu;
         self.free_memory[at] -= memory;
@@ -474,17 +482,17 @@ enum Anywhere {
     Healthy,
 }
 
-fn fate(past: Past, service: &Service) -> Beginning {
-    let Past::UnknownFor(since) = past else { return Beginning::Well };
+fn fate(past: MachineHistory, service: &CatalogueService) -> InitialPodState {
+    let MachineHistory::UnknownFor(since) = past else { return InitialPodState::Well };
     let patience = match service.patience {
-        Patience::Forever => return Beginning::Cut { since },
+        Patience::Forever => return InitialPodState::Cut { since },
         Patience::Default => Span::from_secs(300),
         Patience::Seconds(seconds) => Span::from_secs(seconds),
     };
     if patience < since {
-        Beginning::Evicted { since, at: since - patience }
+        InitialPodState::Evicted { since, at: since - patience }
     } else {
-        Beginning::Cut { since }
+        InitialPodState::Cut { since }
     }
 }
 
@@ -550,7 +558,7 @@ mod tests {
         let since = Span::from_secs(240);
         let unknown = |machines: &[Machine]| {
             let at = machines.iter().position(|m| m.name == "general-1a-02").expect("there are two");
-            vec![(at, Past::UnknownFor(since))]
+            vec![(at, MachineHistory::UnknownFor(since))]
         };
         let epoch = Timestamp::from_secs(1_800_000_000);
         let seed = Seed::new(24, 180, unknown, Chance::new(1), epoch);

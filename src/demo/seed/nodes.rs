@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Past, VERSION, managed_fields::managed};
+use super::{MachineHistory, VERSION, managed_fields::managed};
 use crate::{
     demo::chance::{Chance, uid},
     time::{Span, Timestamp},
@@ -19,17 +19,17 @@ pub const KERNEL: &str = "6.1.0-38-cloud-amd64";
 pub struct Machine {
     /// Such as `general-1a-04`: pool, zone, number within both.
     pub name: String,
-    pub pool: &'static Pool,
+    pub pool: &'static NodePool,
     /// Index into `ZONES`.
     pub zone: usize,
     /// Number within the cluster.
     pub index: usize,
-    pub past: Past,
+    pub past: MachineHistory,
 }
 
 /// Machines of one make.
 #[derive(Debug)]
-pub struct Pool {
+pub struct NodePool {
     pub name: &'static str,
     pub instance_type: &'static str,
     pub cores: i64,
@@ -40,7 +40,7 @@ pub struct Pool {
     pub taint: Option<(&'static str, &'static str, &'static str)>,
 }
 
-pub const CONTROL_PLANE: Pool = Pool {
+pub const CONTROL_PLANE: NodePool = NodePool {
     name: "control-plane",
     instance_type: "m7i.xlarge",
     cores: 4,
@@ -49,10 +49,24 @@ pub const CONTROL_PLANE: Pool = Pool {
     taint: Some(("node-role.kubernetes.io/control-plane", "", "NoSchedule")),
 };
 
-pub const POOLS: [Pool; 3] = [
-    Pool { name: "general", instance_type: "m7i.2xlarge", cores: 8, memory_gib: 32, share: 12, taint: None },
-    Pool { name: "memory", instance_type: "r7i.2xlarge", cores: 8, memory_gib: 64, share: 5, taint: None },
-    Pool {
+pub const POOLS: [NodePool; 3] = [
+    NodePool {
+        name: "general",
+        instance_type: "m7i.2xlarge",
+        cores: 8,
+        memory_gib: 32,
+        share: 12,
+        taint: None,
+    },
+    NodePool {
+        name: "memory",
+        instance_type: "r7i.2xlarge",
+        cores: 8,
+        memory_gib: 64,
+        share: 5,
+        taint: None,
+    },
+    NodePool {
         name: "spot",
         instance_type: "c7i.4xlarge",
         cores: 16,
@@ -72,7 +86,8 @@ impl Machine {
     /// spread evenly over the zones.
     pub fn all(count: usize) -> Vec<Self> {
         let leaders = if count >= 6 { 3 } else { 0 };
-        let mut made: Vec<(usize, &'static Pool)> = (0..leaders).map(|i| (i % 3, &CONTROL_PLANE)).collect();
+        let mut made: Vec<(usize, &'static NodePool)> =
+            (0..leaders).map(|i| (i % 3, &CONTROL_PLANE)).collect();
         made.extend(workers(count - leaders));
         let width = (count / 3).to_string().len().max(2);
         let mut numbers = std::collections::BTreeMap::new();
@@ -82,7 +97,7 @@ impl Machine {
                 let number = numbers.entry((pool.name, zone)).or_insert(0);
                 *number += 1;
                 let name = format!("{}-1{}-{number:0width$}", pool.name, ZONES[zone]);
-                Self { name, pool, zone, index, past: Past::Well }
+                Self { name, pool, zone, index, past: MachineHistory::Well }
             })
             .collect()
     }
@@ -116,9 +131,9 @@ impl Machine {
     /// When its kubelet last renewed its lease.
     pub fn renewed(&self, chance: Chance, epoch: Timestamp) -> Timestamp {
         let ago = match self.past {
-            Past::SilentFor(span) => span,
-            Past::UnknownFor(span) => span + GRACE,
-            Past::Well | Past::MemoryPressureFor(_) => {
+            MachineHistory::SilentFor(span) => span,
+            MachineHistory::UnknownFor(span) => span + GRACE,
+            MachineHistory::Well | MachineHistory::MemoryPressureFor(_) => {
                 Span::from_millis(chance.about(&["renewed", &self.name]).i64(0..10_000))
             }
         };
@@ -129,8 +144,8 @@ impl Machine {
     pub fn reported(&self, chance: Chance, epoch: Timestamp) -> Timestamp {
         let ago = Span::from_secs(chance.about(&["reported", &self.name]).i64(0..290));
         match self.past {
-            Past::UnknownFor(_) | Past::SilentFor(_) => self.renewed(chance, epoch) - ago,
-            Past::Well | Past::MemoryPressureFor(_) => epoch - ago,
+            MachineHistory::UnknownFor(_) | MachineHistory::SilentFor(_) => self.renewed(chance, epoch) - ago,
+            MachineHistory::Well | MachineHistory::MemoryPressureFor(_) => epoch - ago,
         }
     }
 
@@ -139,7 +154,7 @@ impl Machine {
     }
 }
 
-fn workers(count: usize) -> impl Iterator<Item = (usize, &'static Pool)> {
+fn workers(count: usize) -> impl Iterator<Item = (usize, &'static NodePool)> {
     // The pool that is furthest behind its share comes next, so that any number of workers has about the shares.
     let mut given = [0_i64; POOLS.len()];
     (0..count).map(move |i| {
@@ -257,17 +272,17 @@ fn spec(machine: &Machine, epoch: Timestamp, rng: &mut fastrand::Rng) -> Value {
         taints.push(json!({"key": key, "value": value, "effect": effect}));
     }
     match machine.past {
-        Past::UnknownFor(span) => {
+        MachineHistory::UnknownFor(span) => {
             // The controller writes both within a second of the condition.
             let key = "node.kubernetes.io/unreachable";
             let added = (epoch - span).to_time();
             taints.push(json!({"key": key, "effect": "NoSchedule", "timeAdded": added}));
             taints.push(json!({"key": key, "effect": "NoExecute", "timeAdded": added}));
         }
-        Past::MemoryPressureFor(span) => taints.push(json!({
+        MachineHistory::MemoryPressureFor(span) => taints.push(json!({
             "key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule", "timeAdded": (epoch - span).to_time(),
         })),
-        Past::Well | Past::SilentFor(_) => {}
+        MachineHistory::Well | MachineHistory::SilentFor(_) => {}
     }
     taints.iter_mut().filter_map(Value::as_object_mut).for_each(|t| t.retain(|_, v| *v != ""));
     let mut spec = json!({
@@ -307,7 +322,7 @@ fn conditions(machine: &Machine, made: Timestamp, heartbeat: Timestamp, epoch: T
             "lastHeartbeatTime": heartbeat.to_time(), "lastTransitionTime": since.to_time(),
         })
     };
-    if let Past::UnknownFor(span) = machine.past {
+    if let MachineHistory::UnknownFor(span) = machine.past {
         let unknown = |kind: &str| {
             let message = "Kubelet stopped posting node status.";
             condition(kind, "Unknown", "NodeStatusUnknown", message, epoch - span)
@@ -317,7 +332,7 @@ fn conditions(machine: &Machine, made: Timestamp, heartbeat: Timestamp, epoch: T
     let mut all: Vec<Value> = WELL
         .iter()
         .map(|(kind, reason, message)| match (*kind, machine.past) {
-            ("MemoryPressure", Past::MemoryPressureFor(span)) => {
+            ("MemoryPressure", MachineHistory::MemoryPressureFor(span)) => {
                 let message = "kubelet has insufficient memory available";
                 condition(kind, "True", "KubeletHasInsufficientMemory", message, epoch - span)
             }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Beginning, Owner, Workload,
-    catalogue::{NodeAgent, PRIORITY_CLASSES, Patience, Service, Volume},
+    InitialPodState, SeedOwner, SeedWorkload,
+    catalogue::{CatalogueService, CatalogueVolume, NodeAgent, PRIORITY_CLASSES, Patience},
     managed_fields::managed,
     nodes::Machine,
 };
@@ -17,7 +17,7 @@ use crate::{
 pub const RUN_SECONDS: &str = "demo.kordon/run-seconds";
 
 /// The template of a service's pods, with every default a server would fill in.
-pub fn service_template(service: &Service, labels: &Value) -> Value {
+pub fn service_template(service: &CatalogueService, labels: &Value) -> Value {
     let mut metadata = json!({
         "labels": labels,
         "annotations": {
@@ -93,7 +93,7 @@ fn container(name: &str, image: &str) -> Value {
     })
 }
 
-fn app_container(service: &Service) -> Value {
+fn app_container(service: &CatalogueService) -> Value {
     let mut container = container("app", service.image);
     let probe = |path: &str, period: i64| {
         json!({
@@ -131,7 +131,7 @@ fn app_container(service: &Service) -> Value {
         "readOnlyRootFilesystem": true, "runAsNonRoot": true,
     });
     let mut mounts = vec![json!({"name": "config", "mountPath": "/etc/app", "readOnly": true})];
-    if service.volume != Volume::None {
+    if service.volume != CatalogueVolume::None {
         mounts.push(json!({"name": "data", "mountPath": "/var/lib/app"}));
     }
     container["volumeMounts"] = Value::Array(mounts);
@@ -142,17 +142,17 @@ fn requests(cpu_milli: i64, memory_mib: i64) -> Value {
     json!({"cpu": format!("{cpu_milli}m"), "memory": format!("{memory_mib}Mi")})
 }
 
-fn volumes(service: &Service) -> Value {
+fn volumes(service: &CatalogueService) -> Value {
     let mut volumes = vec![
         json!({"name": "config", "configMap": {"name": format!("{}-config", service.name), "defaultMode": 420}}),
     ];
     match service.volume {
-        Volume::EmptyDir => volumes.push(json!({"name": "data", "emptyDir": {"sizeLimit": "2Gi"}})),
+        CatalogueVolume::EmptyDir => volumes.push(json!({"name": "data", "emptyDir": {"sizeLimit": "2Gi"}})),
         // A StatefulSet's claims are named after its pods and stand in the pods alone.
-        Volume::Claim if service.kind == super::catalogue::Kind::Deployment => volumes.push(
+        CatalogueVolume::Claim if service.kind == super::catalogue::CatalogueKind::Deployment => volumes.push(
             json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("{}-data", service.name)}}),
         ),
-        Volume::Claim | Volume::None => {}
+        CatalogueVolume::Claim | CatalogueVolume::None => {}
     }
     Value::Array(volumes)
 }
@@ -174,9 +174,9 @@ fn tolerations(patience: Patience) -> Value {
 }
 
 /// What admission and the DaemonSet controller add to a pod of this workload: tolerations, priority, the token volume.
-fn admit(spec: &mut Value, workload: &Workload) {
+fn admit(spec: &mut Value, workload: &SeedWorkload) {
     let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();
-    if matches!(workload.owner, Owner::Agent(_)) {
+    if matches!(workload.owner, SeedOwner::Agent(_)) {
         tolerations.extend(daemon_tolerations());
     }
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
@@ -228,7 +228,7 @@ pub fn daemon_tolerations() -> Vec<Value> {
 }
 
 /// Pods of one workload: everything they have in common, made once.
-pub struct Mould {
+pub struct PodTemplate {
     pod: Value,
     host_network: bool,
 }
@@ -244,11 +244,11 @@ pub struct PodSeed {
     pub machine: Option<usize>,
     /// Its place on the machine.
     pub slot: usize,
-    pub state: Beginning,
+    pub state: InitialPodState,
 }
 
-impl Mould {
-    pub fn new(workload: &Workload, chance: Chance) -> Self {
+impl PodTemplate {
+    pub fn new(workload: &SeedWorkload, chance: Chance) -> Self {
         let mut pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -274,7 +274,7 @@ impl Mould {
     pub fn pod(
         &self,
         seed: &PodSeed,
-        workload: &Workload,
+        workload: &SeedWorkload,
         machine: Option<&Machine>,
         chance: Chance,
         epoch: Timestamp,
@@ -282,7 +282,7 @@ impl Mould {
         let name = pod_name(workload, seed, machine, chance);
         let mut rng = chance.about(&["pod", &workload.namespace, &name]);
         let created = match seed.state {
-            Beginning::Replaces { before } => epoch - before,
+            InitialPodState::Replaces { before } => epoch - before,
             _ => epoch - Span::from_secs(rng.i64(600..3 * 86_400)),
         };
         let mut pod = self.pod.clone();
@@ -290,30 +290,30 @@ impl Mould {
         metadata["uid"] = json!(uid(&mut rng));
         metadata["creationTimestamp"] = json!(created.to_time());
         match &workload.owner {
-            Owner::Service(service) if service.kind == super::catalogue::Kind::StatefulSet => {
+            SeedOwner::Service(service) if service.kind == super::catalogue::CatalogueKind::StatefulSet => {
                 metadata["generateName"] = json!(format!("{}-", workload.name));
                 metadata["labels"]["apps.kubernetes.io/pod-index"] = json!(seed.ordinal.to_string());
                 metadata["labels"]["statefulset.kubernetes.io/pod-name"] = json!(name);
                 claim(&mut pod["spec"], service, &name);
             }
-            Owner::Service(_) | Owner::Agent(_) if workload.pod_owner_name().is_some() => {
+            SeedOwner::Service(_) | SeedOwner::Agent(_) if workload.pod_owner_name().is_some() => {
                 let prefix = workload.pod_owner_name().unwrap_or_default();
                 metadata["generateName"] = json!(format!("{prefix}-"));
             }
-            Owner::Static if machine.is_some() => {
+            SeedOwner::Static if machine.is_some() => {
                 let machine = machine.expect("checked in the pattern");
                 metadata["annotations"]["kubernetes.io/config.mirror"] = metadata["uid"].clone();
                 metadata["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Node", "controller": true,
                     "name": machine.name, "uid": machine.uid(chance)}]);
             }
-            Owner::Service(_) | Owner::Agent(_) | Owner::Static => {}
+            SeedOwner::Service(_) | SeedOwner::Agent(_) | SeedOwner::Static => {}
         }
         pod["metadata"]["name"] = json!(name);
         let Some(machine) = machine else {
             pod["status"] = json!({"phase": "Pending", "qosClass": pod["status"]["qosClass"]});
             return pod;
         };
-        if let Owner::Agent(_) = workload.owner {
+        if let SeedOwner::Agent(_) = workload.owner {
             pod["spec"]["affinity"] = pinned(&machine.name);
         }
         pod["spec"]["nodeName"] = json!(machine.name);
@@ -354,11 +354,11 @@ impl Mould {
     }
 
     /// What the controllers did to it because of its node.
-    fn disturb(&self, pod: &mut Value, state: Beginning, epoch: Timestamp) {
+    fn disturb(&self, pod: &mut Value, state: InitialPodState, epoch: Timestamp) {
         let (since, deleted) = match state {
-            Beginning::Well | Beginning::Replaces { .. } => return,
-            Beginning::Cut { since } => (since, None),
-            Beginning::Evicted { since, at } => (since, Some(epoch - at)),
+            InitialPodState::Well | InitialPodState::Replaces { .. } => return,
+            InitialPodState::Cut { since } => (since, None),
+            InitialPodState::Evicted { since, at } => (since, Some(epoch - at)),
         };
         let conditions = pod["status"]["conditions"].as_array_mut().expect("made by running()");
         for condition in conditions.iter_mut().filter(|c| c["type"] == "Ready") {
@@ -379,14 +379,19 @@ impl Mould {
 }
 
 /// The name of a pod of the beginning.
-pub fn pod_name(workload: &Workload, seed: &PodSeed, machine: Option<&Machine>, chance: Chance) -> String {
+pub fn pod_name(
+    workload: &SeedWorkload,
+    seed: &PodSeed,
+    machine: Option<&Machine>,
+    chance: Chance,
+) -> String {
     let ordinal = seed.ordinal.to_string();
     match &workload.owner {
-        Owner::Static => format!("{}-{}", workload.name, machine.map_or("", |m| m.name.as_str())),
-        Owner::Service(service) if service.kind == super::catalogue::Kind::StatefulSet => {
+        SeedOwner::Static => format!("{}-{}", workload.name, machine.map_or("", |m| m.name.as_str())),
+        SeedOwner::Service(service) if service.kind == super::catalogue::CatalogueKind::StatefulSet => {
             format!("{}-{ordinal}", workload.name)
         }
-        Owner::Service(_) | Owner::Agent(_) => match workload.pod_owner_name() {
+        SeedOwner::Service(_) | SeedOwner::Agent(_) => match workload.pod_owner_name() {
             None => workload.name.clone(),
             Some(owner) => {
                 let mut rng = chance.about(&["name", &workload.namespace, &owner, &ordinal]);
@@ -403,8 +408,8 @@ pub fn pinned(node: &str) -> Value {
     ]}}})
 }
 
-fn claim(spec: &mut Value, service: &Service, pod: &str) {
-    if service.volume == Volume::Claim
+fn claim(spec: &mut Value, service: &CatalogueService, pod: &str) {
+    if service.volume == CatalogueVolume::Claim
         && let Some(volumes) = spec["volumes"].as_array_mut()
     {
         volumes.push(json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("data-{pod}")}}));
@@ -412,7 +417,7 @@ fn claim(spec: &mut Value, service: &Service, pod: &str) {
 }
 
 /// The status of a pod that runs well, but for what differs from pod to pod.
-fn running(spec: &Value, workload: &Workload) -> Value {
+fn running(spec: &Value, workload: &SeedWorkload) -> Value {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "observedGeneration": 1});
     let kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
     let containers: Value = spec["containers"]
@@ -433,6 +438,6 @@ fn running(spec: &Value, workload: &Workload) -> Value {
         "conditions": kinds.map(condition),
         "containerStatuses": containers,
         "qosClass": if requests.is_some() { "Burstable" } else { "BestEffort" },
-        "observedGeneration": i64::from(!matches!(workload.owner, Owner::Static)),
+        "observedGeneration": i64::from(!matches!(workload.owner, SeedOwner::Static)),
     })
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Owner, Workload,
-    catalogue::{Kind, Volume},
+    SeedOwner, SeedWorkload,
+    catalogue::{CatalogueKind, CatalogueVolume},
     nodes::Machine,
     pods::{PodSeed, pod_name},
     workloads::object_uid,
@@ -26,12 +26,12 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// Makes what the volumes of one cluster are.
 #[derive(Clone, Copy, Debug)]
-pub struct Maker {
+pub struct StorageSeed {
     pub chance: Chance,
     pub epoch: Timestamp,
 }
 
-impl Maker {
+impl StorageSeed {
     pub fn classes(self) -> [Value; 2] {
         let class = |name: &str, provisioner: &str, mode: &str| {
             let object = json!({
@@ -57,14 +57,14 @@ impl Maker {
 
     /// The claim that a pod of the beginning uses, and its volume: of a StatefulSet each pod has a disk in the zone where
     /// it first ran, the pods of a Deployment have a share in common.
-    pub fn of_pod(self, seed: &PodSeed, workload: &Workload, machine: Option<&Machine>) -> Vec<Value> {
-        let Owner::Service(service) = &workload.owner else { return Vec::new() };
+    pub fn of_pod(self, seed: &PodSeed, workload: &SeedWorkload, machine: Option<&Machine>) -> Vec<Value> {
+        let SeedOwner::Service(service) = &workload.owner else { return Vec::new() };
         let (name, class, mode, size) = match (service.volume, service.kind) {
-            (Volume::Claim, Kind::StatefulSet) => {
+            (CatalogueVolume::Claim, CatalogueKind::StatefulSet) => {
                 let pod = pod_name(workload, seed, machine, self.chance);
                 (format!("data-{pod}"), DISKS, "ReadWriteOnce", "50Gi")
             }
-            (Volume::Claim, Kind::Deployment) if seed.ordinal == 0 => {
+            (CatalogueVolume::Claim, CatalogueKind::Deployment) if seed.ordinal == 0 => {
                 (format!("{}-data", service.name), SHARES, "ReadWriteMany", "100Gi")
             }
             _ => return Vec::new(),

@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::{Owner, Workload, catalogue, managed_fields::managed};
+use super::{SeedOwner, SeedWorkload, catalogue, managed_fields::managed};
 use crate::{
     demo::chance::{Chance, uid},
     time::{Span, Timestamp},
 };
 
 /// Every object of a workload but its pods, owners first.
-pub fn objects(workload: &Workload, chance: Chance, epoch: Timestamp) -> Vec<Value> {
+pub fn objects(workload: &SeedWorkload, chance: Chance, epoch: Timestamp) -> Vec<Value> {
     let born = epoch - Span::from_secs(chance.about(&["born", &workload.name]).i64(3 * 86_400..60 * 86_400));
     let mut made = match &workload.owner {
-        Owner::Static => Vec::new(),
-        Owner::Agent(_) => vec![daemon_set(workload)],
-        Owner::Service(service) => match service.kind {
-            catalogue::Kind::Deployment => vec![deployment(workload), replica_set(workload, chance)],
-            catalogue::Kind::StatefulSet => vec![stateful_set(workload)],
-            catalogue::Kind::Job => vec![job(workload, chance, epoch)],
-            catalogue::Kind::Bare => Vec::new(),
+        SeedOwner::Static => Vec::new(),
+        SeedOwner::Agent(_) => vec![daemon_set(workload)],
+        SeedOwner::Service(service) => match service.kind {
+            catalogue::CatalogueKind::Deployment => vec![deployment(workload), replica_set(workload, chance)],
+            catalogue::CatalogueKind::StatefulSet => vec![stateful_set(workload)],
+            catalogue::CatalogueKind::Job => vec![job(workload, chance, epoch)],
+            catalogue::CatalogueKind::Bare => Vec::new(),
         },
     };
     made.extend(budget(workload));
@@ -40,7 +40,7 @@ pub fn object_uid(chance: Chance, kind: &str, namespace: &str, name: &str) -> St
     uid(&mut chance.about(&["uid", kind, namespace, name]))
 }
 
-fn deployment(workload: &Workload) -> Value {
+fn deployment(workload: &SeedWorkload) -> Value {
     let replicas = workload.replicas;
     json!({
         "apiVersion": "apps/v1",
@@ -65,7 +65,7 @@ fn deployment(workload: &Workload) -> Value {
     })
 }
 
-fn replica_set(workload: &Workload, chance: Chance) -> Value {
+fn replica_set(workload: &SeedWorkload, chance: Chance) -> Value {
     let replicas = workload.replicas;
     let owner = object_uid(chance, "Deployment", &workload.namespace, &workload.name);
     let labels = &workload.template["metadata"]["labels"];
@@ -89,7 +89,7 @@ fn replica_set(workload: &Workload, chance: Chance) -> Value {
     })
 }
 
-fn stateful_set(workload: &Workload) -> Value {
+fn stateful_set(workload: &SeedWorkload) -> Value {
     let replicas = workload.replicas;
     json!({
         "apiVersion": "apps/v1",
@@ -117,7 +117,7 @@ fn stateful_set(workload: &Workload) -> Value {
     })
 }
 
-fn daemon_set(workload: &Workload) -> Value {
+fn daemon_set(workload: &SeedWorkload) -> Value {
     let nodes = workload.replicas;
     json!({
         "apiVersion": "apps/v1",
@@ -136,7 +136,7 @@ fn daemon_set(workload: &Workload) -> Value {
     })
 }
 
-fn job(workload: &Workload, chance: Chance, epoch: Timestamp) -> Value {
+fn job(workload: &SeedWorkload, chance: Chance, epoch: Timestamp) -> Value {
     let uid = object_uid(chance, "Job", &workload.namespace, &workload.name);
     json!({
         "apiVersion": "batch/v1",
@@ -159,12 +159,12 @@ fn job(workload: &Workload, chance: Chance, epoch: Timestamp) -> Value {
     })
 }
 
-fn budget(workload: &Workload) -> Option<Value> {
-    let Owner::Service(service) = &workload.owner else { return None };
+fn budget(workload: &SeedWorkload) -> Option<Value> {
+    let SeedOwner::Service(service) = &workload.owner else { return None };
     let (field, amount) = match service.budget {
-        catalogue::Budget::None => return None,
-        catalogue::Budget::MinAvailable(amount) => ("minAvailable", amount),
-        catalogue::Budget::MaxUnavailable(amount) => ("maxUnavailable", amount),
+        catalogue::CatalogueBudget::None => return None,
+        catalogue::CatalogueBudget::MinAvailable(amount) => ("minAvailable", amount),
+        catalogue::CatalogueBudget::MaxUnavailable(amount) => ("maxUnavailable", amount),
     };
     let amount = amount.parse::<i64>().map_or_else(|_| json!(amount), |number| json!(number));
     Some(json!({

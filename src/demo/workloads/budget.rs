@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Target, Workloads};
 use crate::{
     demo::{
-        feed::Known,
+        feed::KnownObjects,
         objects::{Budget, BudgetSpec, Key, Object, Pod, WorkloadKind, selects},
         writer::{Refused, path},
     },
@@ -21,7 +21,7 @@ use crate::{
 const PROMISE_LASTS: Span = Span::from_secs(120);
 
 /// The budgets that choose a pod.
-pub fn of_pod(budgets: &Known<Budget>, pod: &Pod) -> BTreeSet<Key> {
+pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     budgets
         .within(namespace)

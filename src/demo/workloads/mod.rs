@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use self::pod_gc::PodGc;
 use super::{
     chance::{Chance, suffix},
-    feed::{Change, Known, Turn},
+    feed::{FeedChange, KnownObjects, Turn},
     objects::{Budget, Key, Node, Object, Pod, Workload, WorkloadKind, selects},
     troubles::Troubles,
     writer::{Patch, Refused, Writer, path},
@@ -41,10 +41,10 @@ pub struct Workloads {
     writer: Writer,
     chance: Chance,
     troubles: Troubles,
-    nodes: Known<Node>,
-    pods: Known<Pod>,
-    workloads: BTreeMap<WorkloadKind, Known<Workload>>,
-    budgets: Known<Budget>,
+    nodes: KnownObjects<Node>,
+    pods: KnownObjects<Pod>,
+    workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
+    budgets: KnownObjects<Budget>,
     /// Pods by the uid of their controller.
     owned: BTreeMap<String, BTreeSet<Key>>,
     /// Pods of each budget, and budgets of each pod.
@@ -60,11 +60,11 @@ pub struct Workloads {
 
 /// What the controllers hear.
 #[derive(Debug)]
-pub enum Message {
-    Nodes(Change<Node>),
-    Pods(Change<Pod>),
-    Workloads(WorkloadKind, Change<Workload>),
-    Budgets(Change<Budget>),
+pub enum WorkloadMessage {
+    Nodes(FeedChange<Node>),
+    Pods(FeedChange<Pod>),
+    Workloads(WorkloadKind, FeedChange<Workload>),
+    Budgets(FeedChange<Budget>),
 }
 
 /// One thing to be looked at.
@@ -99,10 +99,10 @@ impl Workloads {
             writer,
             chance,
             troubles,
-            nodes: Known::new(),
-            pods: Known::new(),
-            workloads: WorkloadKind::ALL.iter().map(|kind| (*kind, Known::new())).collect(),
-            budgets: Known::new(),
+            nodes: KnownObjects::new(),
+            pods: KnownObjects::new(),
+            workloads: WorkloadKind::ALL.iter().map(|kind| (*kind, KnownObjects::new())).collect(),
+            budgets: KnownObjects::new(),
             owned: BTreeMap::new(),
             budgeted: Pairs::default(),
             unlisted,
@@ -112,7 +112,7 @@ impl Workloads {
         }
     }
 
-    pub async fn run(mut self, mut inbox: mpsc::Receiver<Message>, cancel: CancellationToken) {
+    pub async fn run(mut self, mut inbox: mpsc::Receiver<WorkloadMessage>, cancel: CancellationToken) {
         loop {
             // Everything that is known already is taken in before anything is decided.
             while let Ok(message) = inbox.try_recv() {
@@ -141,28 +141,28 @@ impl Workloads {
         }
     }
 
-    fn hear(&mut self, message: Message) {
+    fn hear(&mut self, message: WorkloadMessage) {
         match message {
-            Message::Nodes(change) => {
+            WorkloadMessage::Nodes(change) => {
                 self.listed("Node", &change);
                 for turn in self.nodes.absorb(change) {
                     self.on_node(&turn);
                 }
             }
-            Message::Pods(change) => {
+            WorkloadMessage::Pods(change) => {
                 self.listed("Pod", &change);
                 for turn in self.pods.absorb(change) {
                     self.on_pod(&turn);
                 }
             }
-            Message::Workloads(kind, change) => {
+            WorkloadMessage::Workloads(kind, change) => {
                 self.listed(kind.name(), &change);
                 let known = self.workloads.get_mut(&kind).expect("made for every kind");
                 for turn in known.absorb(change) {
                     self.on_workload(kind, &turn);
                 }
             }
-            Message::Budgets(change) => {
+            WorkloadMessage::Budgets(change) => {
                 self.listed("Budget", &change);
                 for turn in self.budgets.absorb(change) {
                     self.on_budget(&turn);
@@ -171,8 +171,8 @@ impl Workloads {
         }
     }
 
-    fn listed<K>(&mut self, what: &'static str, change: &Change<K>) {
-        if matches!(change, Change::Listed(_)) {
+    fn listed<K>(&mut self, what: &'static str, change: &FeedChange<K>) {
+        if matches!(change, FeedChange::Listed(_)) {
             self.unlisted.remove(what);
         }
     }

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    leaf::{Int, List, Text, or_default},
-    pool::Pool,
+    leaf::{Int, LenientList, Text, or_default},
+    pool::SharedParts,
     workload::{WireRequirement, WireSelector},
 };
 use crate::cluster::{
@@ -26,22 +26,22 @@ pub struct WireAffinity<'a> {
 
 impl WireAffinity<'_> {
     /// What the node must be: one of the terms; none where nothing is required.
-    pub fn required_nodes(&self, pool: &mut Pool) -> Option<Box<[NodeTerm]>> {
+    pub fn required_nodes(&self, pool: &mut SharedParts) -> Option<Box<[NodeTerm]>> {
         self.node_affinity.required.as_ref().map(|required| required.terms(pool))
     }
 
-    pub fn preferred_nodes(&self, pool: &mut Pool) -> Box<[(i32, NodeTerm)]> {
-        let weighted = |wire: &WeightedNodeTerm<'_>, pool: &mut Pool| {
+    pub fn preferred_nodes(&self, pool: &mut SharedParts) -> Box<[(i32, NodeTerm)]> {
+        let weighted = |wire: &WeightedNodeTerm<'_>, pool: &mut SharedParts| {
             (wire.weight.narrow().unwrap_or_default(), wire.preference.term(pool))
         };
         self.node_affinity.preferred.iter().map(|wire| weighted(wire, pool)).collect()
     }
 
-    pub fn near(&self, pool: &mut Pool) -> PodTerms {
+    pub fn near(&self, pool: &mut SharedParts) -> PodTerms {
         self.pod_affinity.terms(pool)
     }
 
-    pub fn apart(&self, pool: &mut Pool) -> PodTerms {
+    pub fn apart(&self, pool: &mut SharedParts) -> PodTerms {
         self.pod_anti_affinity.terms(pool)
     }
 }
@@ -52,18 +52,18 @@ struct WireNodeAffinity<'a> {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", borrow)]
     required: Option<WireNodeSelector<'a>>,
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", borrow)]
-    preferred: List<WeightedNodeTerm<'a>>,
+    preferred: LenientList<WeightedNodeTerm<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WireNodeSelector<'a> {
     #[serde(borrow)]
-    node_selector_terms: List<WireNodeTerm<'a>>,
+    node_selector_terms: LenientList<WireNodeTerm<'a>>,
 }
 
 impl WireNodeSelector<'_> {
-    pub(super) fn terms(&self, pool: &mut Pool) -> Box<[NodeTerm]> {
+    pub(super) fn terms(&self, pool: &mut SharedParts) -> Box<[NodeTerm]> {
         self.node_selector_terms.iter().map(|term| term.term(pool)).collect()
     }
 }
@@ -80,13 +80,13 @@ struct WeightedNodeTerm<'a> {
 #[serde(default, rename_all = "camelCase")]
 struct WireNodeTerm<'a> {
     #[serde(borrow)]
-    match_expressions: List<WireRequirement<'a>>,
+    match_expressions: LenientList<WireRequirement<'a>>,
     #[serde(borrow)]
-    match_fields: List<WireRequirement<'a>>,
+    match_fields: LenientList<WireRequirement<'a>>,
 }
 
 impl WireNodeTerm<'_> {
-    fn term(&self, pool: &mut Pool) -> NodeTerm {
+    fn term(&self, pool: &mut SharedParts) -> NodeTerm {
         NodeTerm {
             expressions: self.match_expressions.iter().map(|wire| wire.of_label(pool)).collect(),
             fields: self.match_fields.iter().map(|wire| wire.of_field(pool)).collect(),
@@ -96,7 +96,7 @@ impl WireNodeTerm<'_> {
 
 impl WireRequirement<'_> {
     /// What `labels.NewRequirement` makes of it.
-    fn of_label(&self, pool: &mut Pool) -> NodeRequirement {
+    fn of_label(&self, pool: &mut SharedParts) -> NodeRequirement {
         let listed = !self.values.is_empty() && self.values.iter().all(|value| is_label_value(value));
         let number = || match &*self.values {
             [value] => value.parse().ok(),
@@ -115,7 +115,7 @@ impl WireRequirement<'_> {
     }
 
     /// Fields know In and NotIn with one value, and only the node's name.
-    fn of_field(&self, pool: &mut Pool) -> NodeRequirement {
+    fn of_field(&self, pool: &mut SharedParts) -> NodeRequirement {
         let operator = match &*self.operator {
             _ if *self.key != *"metadata.name" || self.values.len() != 1 => NodeOperator::Invalid,
             "In" => NodeOperator::In(self.names(pool)),
@@ -125,7 +125,7 @@ impl WireRequirement<'_> {
         NodeRequirement { key: pool.name(&self.key), operator }
     }
 
-    fn names(&self, pool: &mut Pool) -> Box<[Name]> {
+    fn names(&self, pool: &mut SharedParts) -> Box<[Name]> {
         self.values.iter().map(|value| pool.name(value)).collect()
     }
 }
@@ -144,14 +144,14 @@ fn is_label_value(text: &str) -> bool {
 #[serde(default)]
 struct WirePodAffinity<'a> {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", borrow)]
-    required: List<WirePodTerm<'a>>,
+    required: LenientList<WirePodTerm<'a>>,
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", borrow)]
-    preferred: List<WeightedPodTerm<'a>>,
+    preferred: LenientList<WeightedPodTerm<'a>>,
 }
 
 impl WirePodAffinity<'_> {
-    fn terms(&self, pool: &mut Pool) -> PodTerms {
-        let weighted = |wire: &WeightedPodTerm<'_>, pool: &mut Pool| {
+    fn terms(&self, pool: &mut SharedParts) -> PodTerms {
+        let weighted = |wire: &WeightedPodTerm<'_>, pool: &mut SharedParts| {
             (wire.weight.narrow().unwrap_or_default(), wire.pod_affinity_term.term(pool))
         };
         PodTerms {
@@ -175,7 +175,7 @@ struct WirePodTerm<'a> {
     #[serde(borrow)]
     label_selector: Option<WireSelector<'a>>,
     #[serde(borrow)]
-    namespaces: List<Text<'a>>,
+    namespaces: LenientList<Text<'a>>,
     #[serde(borrow)]
     namespace_selector: Option<WireSelector<'a>>,
     #[serde(borrow)]
@@ -183,7 +183,7 @@ struct WirePodTerm<'a> {
 }
 
 impl WirePodTerm<'_> {
-    fn term(&self, pool: &mut Pool) -> PodTerm {
+    fn term(&self, pool: &mut SharedParts) -> PodTerm {
         PodTerm {
             selector: self.label_selector.as_ref().map(|selector| selector.selector(pool)),
             namespaces: self.namespaces.iter().map(|name| Namespace(pool.name(name))).collect(),
@@ -205,7 +205,7 @@ pub struct WireSpread<'a> {
     #[serde(borrow)]
     label_selector: Option<WireSelector<'a>>,
     #[serde(borrow)]
-    match_label_keys: List<Text<'a>>,
+    match_label_keys: LenientList<Text<'a>>,
     min_domains: Int,
     #[serde(borrow)]
     node_affinity_policy: Text<'a>,
@@ -214,7 +214,7 @@ pub struct WireSpread<'a> {
 }
 
 impl WireSpread<'_> {
-    pub fn constraint(&self, pool: &mut Pool) -> SpreadConstraint {
+    pub fn constraint(&self, pool: &mut SharedParts) -> SpreadConstraint {
         SpreadConstraint {
             max_skew: self.max_skew.narrow().unwrap_or(1),
             topology_key: pool.name(&self.topology_key),

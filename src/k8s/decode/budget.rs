@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
-    leaf::{Int, IntOrText, List, Pairs, Text, or_default},
+    Decoder, WatchEvent, Wire,
+    leaf::{Int, IntOrText, LenientList, Pairs, Text, or_default},
     meta::Meta,
     node::WireCondition,
-    pool::Pool,
+    pool::SharedParts,
     workload::WireSelector,
 };
 use crate::{
@@ -19,12 +19,12 @@ use crate::{
 
 /// Reads budgets.
 #[derive(Debug, Default)]
-pub struct Budgets(Pool);
+pub struct BudgetDecoder(SharedParts);
 
-impl Decoder for Budgets {
+impl Decoder for BudgetDecoder {
     type Wire<'a> = WireBudget<'a>;
 
-    fn change(&mut self, news: News<WireBudget<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireBudget<'_>>) -> Option<Change> {
         Some(Change::Budget(news.event(|wire| budget(&wire, &mut self.0))))
     }
 
@@ -33,7 +33,7 @@ impl Decoder for Budgets {
     }
 }
 
-fn budget(wire: &WireBudget<'_>, pool: &mut Pool) -> Budget {
+fn budget(wire: &WireBudget<'_>, pool: &mut SharedParts) -> Budget {
     let WireBudget { metadata, spec, status } = wire;
     Budget {
         key: metadata.key(pool),
@@ -116,5 +116,5 @@ struct Status<'a> {
     #[serde(borrow)]
     disrupted_pods: Pairs<'a>,
     #[serde(borrow)]
-    conditions: List<WireCondition<'a>>,
+    conditions: LenientList<WireCondition<'a>>,
 }

@@ -61,7 +61,7 @@ impl Int {
 
 /// A truth value; false where absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flag(pub bool);
+pub struct LenientBool(pub bool);
 
 /// An amount of a resource, as a string or (as people write it) a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,22 +104,22 @@ impl<'a> Amounts<'a> {
 
 /// A list; empty where absent or null. Of another type it spoils the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List<T>(pub Vec<T>);
+pub struct LenientList<T>(pub Vec<T>);
 
-impl<T> Default for List<T> {
+impl<T> Default for LenientList<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Deref for List<T> {
+impl<T> Deref for LenientList<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         &self.0
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(Option::deserialize(deserializer)?.unwrap_or_default()))
     }
@@ -161,7 +161,7 @@ impl Leaf<'_> for Int {
     }
 }
 
-impl Leaf<'_> for Flag {
+impl Leaf<'_> for LenientBool {
     fn flag(flag: bool) -> Self {
         Self(flag)
     }
@@ -232,7 +232,7 @@ macro_rules! deserialize_leaves {
     };
 }
 
-deserialize_leaves!(Int, Flag; Text, Quantity, IntOrText, Pairs, Amounts, MaybeText);
+deserialize_leaves!(Int, LenientBool; Text, Quantity, IntOrText, Pairs, Amounts, MaybeText);
 
 struct LeafVisitor<L>(PhantomData<L>);
 
@@ -317,7 +317,8 @@ mod tests {
     #[test]
     fn no_value_of_any_type_breaks_a_leaf() {
         for value in VALUES.into_iter().filter(|value| *value != "1e400") {
-            let read = serde_json::from_str::<(Text<'_>, Int, Flag, Quantity<'_>, IntOrText<'_>, Pairs<'_>)>;
+            let read =
+                serde_json::from_str::<(Text<'_>, Int, LenientBool, Quantity<'_>, IntOrText<'_>, Pairs<'_>)>;
             let six = format!("[{value},{value},{value},{value},{value},{value}]");
             assert!(read(&six).is_ok(), "{value}");
         }

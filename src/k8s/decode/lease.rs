@@ -3,21 +3,21 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
+    Decoder, WatchEvent, Wire,
     leaf::{Int, Text, or_default},
     meta::Meta,
-    pool::Pool,
+    pool::SharedParts,
 };
 use crate::cluster::{Change, LeaderLease, Lease};
 
 /// Reads the heartbeats.
 #[derive(Debug, Default)]
-pub struct Leases(Pool);
+pub struct LeaseDecoder(SharedParts);
 
-impl Decoder for Leases {
+impl Decoder for LeaseDecoder {
     type Wire<'a> = WireLease<'a>;
 
-    fn change(&mut self, news: News<WireLease<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireLease<'_>>) -> Option<Change> {
         Some(Change::Lease(news.event(|wire| Lease {
             node: wire.metadata.node_name(&mut self.0),
             version: wire.metadata.version(),
@@ -33,27 +33,27 @@ impl Decoder for Leases {
 
 /// Reads the Lease of the controller manager.
 #[derive(Debug, Default)]
-pub struct Leader {
-    pool: Pool,
+pub struct LeaderDecoder {
+    pool: SharedParts,
     /// Whether the list that is being read has it.
     listed: bool,
 }
 
-impl Decoder for Leader {
+impl Decoder for LeaderDecoder {
     type Wire<'a> = WireLease<'a>;
 
-    fn change(&mut self, news: News<WireLease<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireLease<'_>>) -> Option<Change> {
         match news {
-            News::ListBegun => {
+            WatchEvent::ListBegun => {
                 self.listed = false;
                 None
             }
-            News::Listed(wire) | News::Foretold(wire) | News::Applied(wire) => {
+            WatchEvent::Listed(wire) | WatchEvent::Foretold(wire) | WatchEvent::Applied(wire) => {
                 self.listed = true;
                 Some(Change::Leader(Some(self.lease(&wire))))
             }
-            News::ListDone => (!self.listed).then_some(Change::Leader(None)),
-            News::Deleted(_) => Some(Change::Leader(None)),
+            WatchEvent::ListDone => (!self.listed).then_some(Change::Leader(None)),
+            WatchEvent::Deleted(_) => Some(Change::Leader(None)),
         }
     }
 
@@ -62,7 +62,7 @@ impl Decoder for Leader {
     }
 }
 
-impl Leader {
+impl LeaderDecoder {
     fn lease(&mut self, wire: &WireLease<'_>) -> LeaderLease {
         LeaderLease {
             version: wire.metadata.version(),

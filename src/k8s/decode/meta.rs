@@ -8,14 +8,14 @@ use serde::{
 };
 
 use super::{
-    leaf::{Flag, Int, List, Pairs, Text},
-    pool::Pool,
+    leaf::{Int, LenientBool, LenientList, Pairs, Text},
+    pool::SharedParts,
 };
 use crate::{
     cluster::{
-        CordonNote, DrainMark, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version,
+        CordonNote, DrainClaim, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version,
         WorkloadKind,
-        mark::{CORDON, DRAIN},
+        claim::{CORDON, DRAIN},
     },
     time::Timestamp,
 };
@@ -41,18 +41,18 @@ pub struct Meta<'a> {
     #[serde(borrow)]
     pub labels: Pairs<'a>,
     #[serde(borrow)]
-    pub owner_references: List<OwnerReference<'a>>,
+    pub owner_references: LenientList<OwnerReference<'a>>,
     #[serde(borrow)]
-    pub finalizers: List<Text<'a>>,
-    pub annotations: Marks,
+    pub finalizers: LenientList<Text<'a>>,
+    pub annotations: KnownAnnotations,
 }
 
 impl Meta<'_> {
-    pub fn key(&self, pool: &mut Pool) -> Key {
+    pub fn key(&self, pool: &mut SharedParts) -> Key {
         Key { namespace: Namespace(pool.name(&self.namespace)), name: (*self.name).into() }
     }
 
-    pub fn node_name(&self, pool: &mut Pool) -> NodeName {
+    pub fn node_name(&self, pool: &mut SharedParts) -> NodeName {
         NodeName(pool.name(&self.name))
     }
 
@@ -78,7 +78,7 @@ impl Meta<'_> {
     }
 
     /// The owner that is its controller.
-    pub fn owner(&self, pool: &mut Pool) -> Option<Owner> {
+    pub fn owner(&self, pool: &mut SharedParts) -> Option<Owner> {
         let reference = self.owner_references.iter().find(|reference| reference.controller.0)?;
         Some(Owner {
             kind: reference.owner_kind(pool),
@@ -100,12 +100,12 @@ pub struct OwnerReference<'a> {
     name: Text<'a>,
     #[serde(borrow)]
     uid: Text<'a>,
-    controller: Flag,
+    controller: LenientBool,
 }
 
 impl OwnerReference<'_> {
     /// By group and kind: others define kinds called Job or StatefulSet too.
-    fn owner_kind(&self, pool: &mut Pool) -> OwnerKind {
+    fn owner_kind(&self, pool: &mut SharedParts) -> OwnerKind {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         let workload = WorkloadKind::ALL.into_iter().find(|kind| {
             let groups: &[&str] = match kind {
@@ -128,7 +128,7 @@ impl OwnerReference<'_> {
 
 /// Which annotations are there, of those that mean something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct KnownAnnotations {
     /// `kubernetes.io/config.mirror`: the pod is a static pod's shadow.
     pub mirror: bool,
     /// `k8s.io/initial-events-end`: the bookmark ends a streamed list.
@@ -136,7 +136,7 @@ pub struct Marks {
     /// `kordon.dev/cordon`: who cordoned the node, and why.
     pub cordon: Option<Arc<CordonNote>>,
     /// `kordon.dev/drain`: who is draining the node.
-    pub drain: Option<Arc<DrainMark>>,
+    pub drain: Option<Arc<DrainClaim>>,
     /// `pv.kubernetes.io/bind-completed`: the claim has its volume.
     pub bound: bool,
     /// `volume.kubernetes.io/selected-node`: where a volume is made for the claim.
@@ -145,26 +145,26 @@ pub struct Marks {
     pub storage_class: Option<Name>,
 }
 
-impl<'de> Deserialize<'de> for Marks {
+impl<'de> Deserialize<'de> for KnownAnnotations {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeysOnly;
         impl<'de> Visitor<'de> for KeysOnly {
-            type Value = Marks;
+            type Value = KnownAnnotations;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("annotations")
             }
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Marks, E> {
-                Ok(Marks::default())
+            fn visit_unit<E: serde::de::Error>(self) -> Result<KnownAnnotations, E> {
+                Ok(KnownAnnotations::default())
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks, A::Error> {
-                let mut marks = Marks::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KnownAnnotations, A::Error> {
+                let mut marks = KnownAnnotations::default();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     match &*key {
                         CORDON => {
                             marks.cordon = CordonNote::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
                         }
                         DRAIN => {
-                            marks.drain = DrainMark::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
+                            marks.drain = DrainClaim::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
                         }
                         "volume.kubernetes.io/selected-node" => {
                             marks.selected_node = Some((*map.next_value::<Text<'de>>()?).into());
@@ -193,7 +193,7 @@ mod tests {
 
     fn owner(json: &str) -> Option<Owner> {
         let meta: Meta<'_> = serde_json::from_str(json).expect("metadata");
-        meta.owner(&mut Pool::default())
+        meta.owner(&mut SharedParts::default())
     }
 
     #[test]
@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn annotations_are_only_looked_at_for_their_keys() {
-        let marks = |json| serde_json::from_str::<Marks>(json).expect("annotations");
+        let marks = |json| serde_json::from_str::<KnownAnnotations>(json).expect("annotations");
         assert!(marks(r#"{"a":"b","kubernetes.io/config.mirror":"h"}"#).mirror);
         assert!(marks(r#"{"k8s.io/initial-events-end":"true"}"#).list_ends);
-        assert_eq!(marks("null"), Marks::default());
+        assert_eq!(marks("null"), KnownAnnotations::default());
         let text = r#"{\"by\":\"bob\",\"plan\":\"p\",\"renewed\":\"2026-01-02T03:04:05Z\"}"#;
         let marked = marks(&format!(r#"{{"kordon.dev/drain":"{text}","kordon.dev/cordon":"theirs"}}"#));
         assert_eq!((marked.drain.expect("a mark").by.as_str(), marked.cordon), ("bob", None));

@@ -23,11 +23,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::{
-    leaf::{Int, List, Text, or_default},
+    leaf::{Int, LenientList, Text, or_default},
     meta::Meta,
 };
 use super::error::plain;
-use crate::cluster::{Change, Event, Record};
+use crate::cluster::{Change, ObjectEvent, TableObject};
 
 /// Turns the objects of one kind into changes. Each watch has its own, with what its objects share.
 pub trait Decoder: Send + 'static {
@@ -35,7 +35,7 @@ pub trait Decoder: Send + 'static {
     type Wire<'a>: Deserialize<'a> + Wire;
 
     /// The change that this news means; none where it changes nothing.
-    fn change(&mut self, news: News<Self::Wire<'_>>) -> Option<Change>;
+    fn change(&mut self, news: WatchEvent<Self::Wire<'_>>) -> Option<Change>;
 
     /// Forgets shared parts that nobody holds any more.
     fn tidy(&mut self);
@@ -46,9 +46,9 @@ pub trait Wire {
     fn meta(&self) -> &Meta<'_>;
 }
 
-/// What a watch says of one kind. The cases are those of [`Event`].
+/// What a watch says of one kind. The cases are those of [`ObjectEvent`].
 #[derive(Debug)]
-pub enum News<W> {
+pub enum WatchEvent<W> {
     ListBegun,
     Listed(W),
     ListDone,
@@ -57,16 +57,16 @@ pub enum News<W> {
     Deleted(W),
 }
 
-impl<W> News<W> {
+impl<W> WatchEvent<W> {
     /// The same for the cluster's table.
-    pub fn event<R: Record>(self, row: impl FnOnce(W) -> R) -> Event<R> {
+    pub fn event<R: TableObject>(self, row: impl FnOnce(W) -> R) -> ObjectEvent<R> {
         match self {
-            Self::ListBegun => Event::ListBegun,
-            Self::Listed(wire) => Event::Listed(row(wire)),
-            Self::ListDone => Event::ListDone,
-            Self::Foretold(wire) => Event::Foretold(row(wire)),
-            Self::Applied(wire) => Event::Applied(row(wire)),
-            Self::Deleted(wire) => Event::Deleted(row(wire).key()),
+            Self::ListBegun => ObjectEvent::ListBegun,
+            Self::Listed(wire) => ObjectEvent::Listed(row(wire)),
+            Self::ListDone => ObjectEvent::ListDone,
+            Self::Foretold(wire) => ObjectEvent::Foretold(row(wire)),
+            Self::Applied(wire) => ObjectEvent::Applied(row(wire)),
+            Self::Deleted(wire) => ObjectEvent::Deleted(row(wire).key()),
         }
     }
 }
@@ -74,7 +74,7 @@ impl<W> News<W> {
 /// One line of a watch.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "made for each line and taken apart at once: never kept")]
-pub enum Line {
+pub enum StreamLine {
     /// An object, and the version to resume after it.
     Object {
         change: Option<Change>,
@@ -85,7 +85,7 @@ pub enum Line {
         list_ends: bool,
     },
     /// The server ends the watch, usually with 410.
-    Error(Refusal),
+    Error(StatusError),
     /// An object that cannot be read, in words; it is skipped.
     Bad(String),
     /// No JSON: the line was cut short or is not from an API server.
@@ -94,7 +94,7 @@ pub enum Line {
 
 /// What the server says when it does not do what it was asked (`Status`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
+pub struct StatusError {
     /// The HTTP status.
     pub code: u16,
     pub message: String,
@@ -103,9 +103,9 @@ pub struct Refusal {
 }
 
 /// Reads one line of a watch. While a list is streamed, objects are told as listed.
-pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Line {
+pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamLine {
     match serde_json::from_slice::<WatchLine<'_, D::Wire<'_>>>(bytes) {
-        Ok(line) if *line.kind == *"BOOKMARK" => Line::Bookmark {
+        Ok(line) if *line.kind == *"BOOKMARK" => StreamLine::Bookmark {
             list_ends: line.object.meta().annotations.list_ends,
             version: line.object.meta().resource_version.to_string(),
         },
@@ -114,35 +114,35 @@ pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Line {
     }
 }
 
-fn object<D: Decoder>(decoder: &mut D, line: WatchLine<'_, D::Wire<'_>>, listing: bool) -> Line {
+fn object<D: Decoder>(decoder: &mut D, line: WatchLine<'_, D::Wire<'_>>, listing: bool) -> StreamLine {
     let version = line.object.meta().resource_version.to_string();
     if line.object.meta().name.is_empty() {
-        return Line::Bad("an object without a name".into());
+        return StreamLine::Bad("an object without a name".into());
     }
     let news = match &*line.kind {
-        "ADDED" | "MODIFIED" if listing => News::Listed(line.object),
-        "ADDED" | "MODIFIED" => News::Applied(line.object),
-        "DELETED" => News::Deleted(line.object),
-        other => return Line::Bad(format!("an event of the unknown type {}", plain(other))),
+        "ADDED" | "MODIFIED" if listing => WatchEvent::Listed(line.object),
+        "ADDED" | "MODIFIED" => WatchEvent::Applied(line.object),
+        "DELETED" => WatchEvent::Deleted(line.object),
+        other => return StreamLine::Bad(format!("an event of the unknown type {}", plain(other))),
     };
-    Line::Object { change: decoder.change(news), version }
+    StreamLine::Object { change: decoder.change(news), version }
 }
 
 /// An error event, or an object that does not read.
-fn unusual_line(bytes: &[u8]) -> Line {
+fn unusual_line(bytes: &[u8]) -> StreamLine {
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
-        Err(error) => return Line::Broken(plain(&error.to_string())),
+        Err(error) => return StreamLine::Broken(plain(&error.to_string())),
     };
     if value["type"] == "ERROR" {
-        return Line::Error(refusal(&value["object"]));
+        return StreamLine::Error(refusal(&value["object"]));
     }
-    Line::Bad(describe(&value["object"]))
+    StreamLine::Bad(describe(&value["object"]))
 }
 
 /// What the server said in a Status object; a default where it is none.
-pub fn refusal(status: &Value) -> Refusal {
-    Refusal {
+pub fn refusal(status: &Value) -> StatusError {
+    StatusError {
         code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
         message: plain(status["message"].as_str().unwrap_or_default()),
         retry_after: status["details"]["retryAfterSeconds"].as_u64(),
@@ -165,18 +165,18 @@ pub struct PageEnd {
 
 /// What a list is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ListPurpose {
     /// It is the kind's whole list, or a page of it.
     Whole,
     /// It is a part, asked for ahead of the whole.
     Ahead,
 }
 
-impl Role {
-    fn news<W>(self, wire: W) -> News<W> {
+impl ListPurpose {
+    fn news<W>(self, wire: W) -> WatchEvent<W> {
         match self {
-            Self::Whole => News::Listed(wire),
-            Self::Ahead => News::Foretold(wire),
+            Self::Whole => WatchEvent::Listed(wire),
+            Self::Ahead => WatchEvent::Foretold(wire),
         }
     }
 }
@@ -188,7 +188,7 @@ impl Role {
 pub fn page<D: Decoder>(
     decoder: &mut D,
     bytes: &[u8],
-    role: Role,
+    role: ListPurpose,
     changes: &mut Vec<Change>,
 ) -> Result<PageEnd, serde_json::Error> {
     let Ok(page) = serde_json::from_slice::<Page<'_, D::Wire<'_>>>(bytes) else {
@@ -209,7 +209,7 @@ pub fn page<D: Decoder>(
 fn unusual_page<D: Decoder>(
     decoder: &mut D,
     bytes: &[u8],
-    role: Role,
+    role: ListPurpose,
     changes: &mut Vec<Change>,
 ) -> Result<PageEnd, serde_json::Error> {
     let page: Page<'_, Value> = serde_json::from_slice(bytes)?;
@@ -258,7 +258,7 @@ struct WatchLine<'a, W> {
 struct Page<'a, W> {
     #[serde(borrow, default, deserialize_with = "or_default")]
     metadata: ListMeta<'a>,
-    items: List<W>,
+    items: LenientList<W>,
 }
 
 #[derive(Default, Deserialize)]

@@ -3,22 +3,22 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
+    Decoder, WatchEvent, Wire,
     leaf::{Text, or_default},
     meta::Meta,
-    pool::Pool,
+    pool::SharedParts,
 };
-use crate::cluster::{Change, Namespace, NamespaceRecord};
+use crate::cluster::{Change, Namespace, NamespaceObject};
 
 /// Reads namespaces.
 #[derive(Debug, Default)]
-pub struct Namespaces(Pool);
+pub struct NamespaceDecoder(SharedParts);
 
-impl Decoder for Namespaces {
+impl Decoder for NamespaceDecoder {
     type Wire<'a> = WireNamespace<'a>;
 
-    fn change(&mut self, news: News<WireNamespace<'_>>) -> Option<Change> {
-        Some(Change::Namespace(news.event(|wire| NamespaceRecord {
+    fn change(&mut self, news: WatchEvent<WireNamespace<'_>>) -> Option<Change> {
+        Some(Change::Namespace(news.event(|wire| NamespaceObject {
             name: Namespace(self.0.name(&wire.metadata.name)),
             version: wire.metadata.version(),
             labels: self.0.labels(&wire.metadata.labels),

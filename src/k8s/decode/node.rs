@@ -5,22 +5,22 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
-    leaf::{Amounts, Flag, Int, List, Quantity, Text, or_default},
+    Decoder, WatchEvent, Wire,
+    leaf::{Amounts, Int, LenientBool, LenientList, Quantity, Text, or_default},
     meta::Meta,
-    pool::Pool,
+    pool::SharedParts,
     requests,
 };
 use crate::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
 
 /// Reads nodes.
 #[derive(Debug, Default)]
-pub struct Nodes(Pool);
+pub struct NodeDecoder(SharedParts);
 
-impl Decoder for Nodes {
+impl Decoder for NodeDecoder {
     type Wire<'a> = WireNode<'a>;
 
-    fn change(&mut self, news: News<WireNode<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireNode<'_>>) -> Option<Change> {
         Some(Change::Node(news.event(|wire| node(&wire, &mut self.0))))
     }
 
@@ -32,10 +32,10 @@ impl Decoder for Nodes {
 /// Reads one node; none where it makes no sense.
 pub fn read(json: &[u8]) -> Option<Node> {
     let wire: WireNode<'_> = serde_json::from_slice(json).ok()?;
-    Some(node(&wire, &mut Pool::default()))
+    Some(node(&wire, &mut SharedParts::default()))
 }
 
-fn node(wire: &WireNode<'_>, pool: &mut Pool) -> Node {
+fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
     let WireNode { metadata, spec, status } = wire;
     let taints: Vec<Taint> = spec.taints.iter().map(|taint| taint.taint(pool)).collect();
     let conditions: Arc<[Condition]> =
@@ -84,9 +84,9 @@ impl Wire for WireNode<'_> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Spec<'a> {
-    unschedulable: Flag,
+    unschedulable: LenientBool,
     #[serde(borrow)]
-    taints: List<WireTaint<'a>>,
+    taints: LenientList<WireTaint<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -103,7 +103,7 @@ pub(super) struct WireTaint<'a> {
 }
 
 impl WireTaint<'_> {
-    fn taint(&self, pool: &mut Pool) -> Taint {
+    fn taint(&self, pool: &mut SharedParts) -> Taint {
         Taint {
             key: pool.name(&self.key),
             value: pool.name(&self.value),
@@ -117,13 +117,13 @@ impl WireTaint<'_> {
 #[serde(default, rename_all = "camelCase")]
 struct Status<'a> {
     #[serde(borrow)]
-    conditions: List<WireCondition<'a>>,
+    conditions: LenientList<WireCondition<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     allocatable: Amounts<'a>,
     #[serde(borrow)]
-    images: List<WireImage<'a>>,
+    images: LenientList<WireImage<'a>>,
     #[serde(borrow)]
-    addresses: List<Address<'a>>,
+    addresses: LenientList<Address<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     node_info: NodeInfo<'a>,
 }
@@ -147,7 +147,7 @@ pub(super) struct WireCondition<'a> {
 }
 
 impl WireCondition<'_> {
-    fn condition(&self, pool: &mut Pool) -> Condition {
+    fn condition(&self, pool: &mut SharedParts) -> Condition {
         Condition {
             kind: pool.name(&self.kind),
             status: ConditionStatus::parse(&self.status),
@@ -173,12 +173,12 @@ fn resources(allocatable: &Amounts<'_>) -> Resources {
 #[serde(default, rename_all = "camelCase")]
 struct WireImage<'a> {
     #[serde(borrow)]
-    names: List<Text<'a>>,
+    names: LenientList<Text<'a>>,
     size_bytes: Int,
 }
 
 impl WireImage<'_> {
-    fn image(&self, pool: &mut Pool) -> Image {
+    fn image(&self, pool: &mut SharedParts) -> Image {
         Image { names: pool.names(&self.names), size_bytes: self.size_bytes.or(0) }
     }
 }

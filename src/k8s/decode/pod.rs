@@ -3,13 +3,13 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
+    Decoder, WatchEvent, Wire,
     affinity::{WireAffinity, WireSpread},
-    leaf::{Amounts, Int, List, Pairs, Text, or_default},
+    leaf::{Amounts, Int, LenientList, Pairs, Text, or_default},
     meta::Meta,
     node::WireCondition,
-    pool::Pool,
-    requests::{self, Asking, Sum, WireResources},
+    pool::SharedParts,
+    requests::{self, ContainerRequests, RequestSum, WireResources},
     volume::{self, WireVolume},
 };
 use crate::{
@@ -25,12 +25,12 @@ const DEFAULT_GRACE: Span = Span::from_secs(30);
 
 /// Reads pods.
 #[derive(Debug, Default)]
-pub struct Pods(Pool);
+pub struct PodDecoder(SharedParts);
 
-impl Decoder for Pods {
+impl Decoder for PodDecoder {
     type Wire<'a> = WirePod<'a>;
 
-    fn change(&mut self, news: News<WirePod<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WirePod<'_>>) -> Option<Change> {
         Some(Change::Pod(news.event(|wire| pod(&wire, &mut self.0))))
     }
 
@@ -39,7 +39,7 @@ impl Decoder for Pods {
     }
 }
 
-fn pod(wire: &WirePod<'_>, pool: &mut Pool) -> Pod {
+fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let WirePod { metadata, spec, status } = wire;
     let tolerations: Vec<Toleration> = spec.tolerations.iter().map(|wire| wire.toleration(pool)).collect();
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
@@ -103,11 +103,11 @@ struct Spec<'a> {
     priority: Int,
     termination_grace_period_seconds: Int,
     #[serde(borrow)]
-    tolerations: List<WireToleration<'a>>,
+    tolerations: LenientList<WireToleration<'a>>,
     #[serde(borrow)]
-    containers: List<Container<'a>>,
+    containers: LenientList<Container<'a>>,
     #[serde(borrow)]
-    init_containers: List<Container<'a>>,
+    init_containers: LenientList<Container<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     overhead: Amounts<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
@@ -117,21 +117,21 @@ struct Spec<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     affinity: WireAffinity<'a>,
     #[serde(borrow)]
-    topology_spread_constraints: List<WireSpread<'a>>,
+    topology_spread_constraints: LenientList<WireSpread<'a>>,
     #[serde(borrow)]
-    volumes: List<WireVolume<'a>>,
+    volumes: LenientList<WireVolume<'a>>,
     #[serde(borrow)]
     preemption_policy: Text<'a>,
     #[serde(borrow)]
-    scheduling_gates: List<Named<'a>>,
+    scheduling_gates: LenientList<Named<'a>>,
     #[serde(borrow)]
     scheduler_name: Text<'a>,
     #[serde(borrow)]
-    resource_claims: List<Named<'a>>,
+    resource_claims: LenientList<Named<'a>>,
 }
 
 impl Spec<'_> {
-    fn sum(&self) -> Sum<'_> {
+    fn sum(&self) -> RequestSum<'_> {
         let (containers, init_containers) = (self.containers.iter(), self.init_containers.iter());
         let asking = Container::asking;
         requests::requests(
@@ -142,7 +142,7 @@ impl Spec<'_> {
         )
     }
 
-    fn scheduling(&self, sum: Sum<'_>, pool: &mut Pool) -> SchedulingSpec {
+    fn scheduling(&self, sum: RequestSum<'_>, pool: &mut SharedParts) -> SchedulingSpec {
         let mut node_selector: Vec<(Name, Name)> =
             self.node_selector.0.iter().map(|(key, value)| (pool.name(key), pool.name(value))).collect();
         node_selector.sort();
@@ -170,7 +170,7 @@ impl Spec<'_> {
     }
 
     /// Of containers and of sidecars; ordinary init containers are over before anyone is served.
-    fn host_ports(&self, pool: &mut Pool) -> Box<[HostPort]> {
+    fn host_ports(&self, pool: &mut SharedParts) -> Box<[HostPort]> {
         let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
         let ports = self.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter());
         ports.filter_map(|port| port.host_port(pool)).collect()
@@ -178,7 +178,7 @@ impl Spec<'_> {
 }
 
 /// An image's name as the scheduler compares it: with a tag (`imagelocality.normalizedImageName`).
-fn image(name: &str, pool: &mut Pool) -> Name {
+fn image(name: &str, pool: &mut SharedParts) -> Name {
     if name.rfind(':') <= name.rfind('/') { pool.name(&format!("{name}:latest")) } else { pool.name(name) }
 }
 
@@ -192,12 +192,12 @@ struct Container<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     resources: WireResources<'a>,
     #[serde(borrow)]
-    ports: List<WirePort<'a>>,
+    ports: LenientList<WirePort<'a>>,
 }
 
 impl<'a> Container<'a> {
-    fn asking(&self) -> Asking<'_, 'a> {
-        Asking { resources: &self.resources, restart_policy: &self.restart_policy }
+    fn asking(&self) -> ContainerRequests<'_, 'a> {
+        ContainerRequests { resources: &self.resources, restart_policy: &self.restart_policy }
     }
 
     fn is_sidecar(&self) -> bool {
@@ -216,7 +216,7 @@ struct WirePort<'a> {
 }
 
 impl WirePort<'_> {
-    fn host_port(&self, pool: &mut Pool) -> Option<HostPort> {
+    fn host_port(&self, pool: &mut SharedParts) -> Option<HostPort> {
         let port = self.host_port.narrow().filter(|port| *port > 0)?;
         let protocol = if self.protocol.is_empty() { "TCP" } else { &*self.protocol };
         Some(HostPort { ip: pool.name(&self.host_ip), protocol: pool.name(protocol), port })
@@ -245,7 +245,7 @@ struct WireToleration<'a> {
 }
 
 impl WireToleration<'_> {
-    fn toleration(&self, pool: &mut Pool) -> Toleration {
+    fn toleration(&self, pool: &mut SharedParts) -> Toleration {
         Toleration {
             key: pool.name(&self.key),
             operator: TolerationOperator::parse(&self.operator),
@@ -268,5 +268,5 @@ struct Status<'a> {
     #[serde(borrow)]
     nominated_node_name: Text<'a>,
     #[serde(borrow)]
-    conditions: List<WireCondition<'a>>,
+    conditions: LenientList<WireCondition<'a>>,
 }

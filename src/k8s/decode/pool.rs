@@ -13,7 +13,7 @@ use crate::cluster::{Image, Interner, Labels, Name, SchedulingSpec, Taint, Toler
 
 /// Shares equal parts between the objects of one watch.
 #[derive(Debug, Default)]
-pub struct Pool {
+pub struct SharedParts {
     names: Interner,
     /// By the hash of the entries in order.
     labels: FxHashMap<u64, Vec<Labels>>,
@@ -25,7 +25,7 @@ pub struct Pool {
     scheduling: FxHashSet<Arc<SchedulingSpec>>,
 }
 
-impl Pool {
+impl SharedParts {
     pub fn name(&mut self, text: &str) -> Name {
         self.names.name(text)
     }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn equal_label_sets_are_one_whatever_their_order() {
-        let mut pool = Pool::default();
+        let mut pool = SharedParts::default();
         let labels = pool.labels(&pairs(&[("app", "web"), ("tier", "front")]));
         assert!(Arc::ptr_eq(&labels, &pool.labels(&pairs(&[("tier", "front"), ("app", "web")]))));
         let doubled = pool.labels(&pairs(&[("app", "db"), ("tier", "front"), ("app", "web")]));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_nobody_holds_is_forgotten() {
-        let mut pool = Pool::default();
+        let mut pool = SharedParts::default();
         let kept = pool.labels(&pairs(&[("app", "web")]));
         drop(pool.labels(&pairs(&[("app", "db")])));
         drop(pool.tolerations(&[Toleration::default()]));

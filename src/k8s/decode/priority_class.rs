@@ -3,21 +3,21 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
-    leaf::{Flag, Int, Text, or_default},
+    Decoder, WatchEvent, Wire,
+    leaf::{Int, LenientBool, Text, or_default},
     meta::Meta,
-    pool::Pool,
+    pool::SharedParts,
 };
 use crate::cluster::{Change, PriorityClass};
 
 /// Reads priority classes.
 #[derive(Debug, Default)]
-pub struct PriorityClasses(Pool);
+pub struct PriorityClassDecoder(SharedParts);
 
-impl Decoder for PriorityClasses {
+impl Decoder for PriorityClassDecoder {
     type Wire<'a> = WirePriorityClass<'a>;
 
-    fn change(&mut self, news: News<WirePriorityClass<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WirePriorityClass<'_>>) -> Option<Change> {
         Some(Change::PriorityClass(news.event(|wire| PriorityClass {
             name: self.0.name(&wire.metadata.name),
             version: wire.metadata.version(),
@@ -39,7 +39,7 @@ pub struct WirePriorityClass<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     metadata: Meta<'a>,
     value: Int,
-    global_default: Flag,
+    global_default: LenientBool,
     #[serde(borrow)]
     preemption_policy: Text<'a>,
 }

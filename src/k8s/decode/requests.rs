@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     leaf::{Amounts, Quantity, Text, or_default},
-    pool::Pool,
+    pool::SharedParts,
 };
 use crate::cluster::{Resources, scheduling::Requests};
 
@@ -23,7 +23,7 @@ pub struct WireResources<'a> {
 
 /// A container's part in the sum.
 #[derive(Clone, Copy)]
-pub struct Asking<'w, 'a> {
+pub struct ContainerRequests<'w, 'a> {
     pub resources: &'w WireResources<'a>,
     /// `restartPolicy` of an init container; Always makes it a sidecar.
     pub restart_policy: &'w Text<'a>,
@@ -33,18 +33,18 @@ pub struct Asking<'w, 'a> {
 /// the initialisation needs at its most, whichever is more; pod-level requests replace that sum; overhead comes
 /// on top.
 pub fn requests<'w, 'a: 'w>(
-    containers: impl Iterator<Item = Asking<'w, 'a>>,
-    init_containers: impl Iterator<Item = Asking<'w, 'a>>,
+    containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
+    init_containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
     of_pod: &'w WireResources<'a>,
     overhead: &'w Amounts<'a>,
-) -> Sum<'w> {
-    let mut running = Sum::default();
+) -> RequestSum<'w> {
+    let mut running = RequestSum::default();
     for container in containers {
-        running.add(&Sum::of_container(&container.resources.requests));
+        running.add(&RequestSum::of_container(&container.resources.requests));
     }
-    let (mut sidecars, mut initial) = (Sum::default(), Sum::default());
+    let (mut sidecars, mut initial) = (RequestSum::default(), RequestSum::default());
     for container in init_containers {
-        let own = Sum::of_container(&container.resources.requests);
+        let own = RequestSum::of_container(&container.resources.requests);
         let mut needed = sidecars.clone();
         needed.add(&own);
         if **container.restart_policy == *"Always" {
@@ -55,13 +55,13 @@ pub fn requests<'w, 'a: 'w>(
     }
     running.raise_to(&initial);
     running.replace(&of_pod.requests);
-    running.add(&Sum::of(overhead));
+    running.add(&RequestSum::of(overhead));
     running
 }
 
 /// Amounts of every resource, and those that scores assume.
 #[derive(Clone, Default)]
-pub struct Sum<'w> {
+pub struct RequestSum<'w> {
     cpu_milli: i64,
     memory_bytes: i64,
     ephemeral_bytes: i64,
@@ -70,7 +70,7 @@ pub struct Sum<'w> {
     scalars: Vec<(&'w str, i64)>,
 }
 
-impl<'w> Sum<'w> {
+impl<'w> RequestSum<'w> {
     fn of(amounts: &'w Amounts<'_>) -> Self {
         let mut sum = Self::default();
         for (resource, amount) in &amounts.0 {
@@ -139,7 +139,7 @@ impl<'w> Sum<'w> {
         Resources { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: 1 }
     }
 
-    pub fn requests(mut self, pool: &mut Pool) -> Requests {
+    pub fn requests(mut self, pool: &mut SharedParts) -> Requests {
         self.scalars.sort_unstable();
         Requests {
             cpu_milli: self.cpu_milli,

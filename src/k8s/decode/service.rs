@@ -3,21 +3,21 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
+    Decoder, WatchEvent, Wire,
     leaf::{Pairs, or_default},
     meta::Meta,
-    pool::Pool,
+    pool::SharedParts,
 };
 use crate::cluster::{Change, Service};
 
 /// Reads services.
 #[derive(Debug, Default)]
-pub struct Services(Pool);
+pub struct ServiceDecoder(SharedParts);
 
-impl Decoder for Services {
+impl Decoder for ServiceDecoder {
     type Wire<'a> = WireService<'a>;
 
-    fn change(&mut self, news: News<WireService<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireService<'_>>) -> Option<Change> {
         let pool = &mut self.0;
         Some(Change::Service(news.event(|wire| {
             let selector = &wire.spec.selector.0;

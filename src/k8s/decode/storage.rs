@@ -3,11 +3,11 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, News, Wire,
+    Decoder, WatchEvent, Wire,
     affinity::WireNodeSelector,
-    leaf::{Amounts, Int, List, Text, or_default},
+    leaf::{Amounts, Int, LenientList, Text, or_default},
     meta::Meta,
-    pool::Pool,
+    pool::SharedParts,
     workload::WireSelector,
 };
 use crate::cluster::{
@@ -17,24 +17,24 @@ use crate::cluster::{
 
 /// Reads PersistentVolumeClaims.
 #[derive(Debug, Default)]
-pub struct Claims(Pool);
+pub struct ClaimDecoder(SharedParts);
 
 /// Reads PersistentVolumes.
 #[derive(Debug, Default)]
-pub struct Volumes(Pool);
+pub struct VolumeDecoder(SharedParts);
 
 /// Reads StorageClasses.
 #[derive(Debug, Default)]
-pub struct StorageClasses(Pool);
+pub struct StorageClassDecoder(SharedParts);
 
 /// Reads CSINodes.
 #[derive(Debug, Default)]
-pub struct CsiNodes(Pool);
+pub struct CsiNodeDecoder(SharedParts);
 
-impl Decoder for Claims {
+impl Decoder for ClaimDecoder {
     type Wire<'a> = WireClaim<'a>;
 
-    fn change(&mut self, news: News<WireClaim<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireClaim<'_>>) -> Option<Change> {
         Some(Change::Claim(news.event(|wire| claim(&wire, &mut self.0))))
     }
 
@@ -43,10 +43,10 @@ impl Decoder for Claims {
     }
 }
 
-impl Decoder for Volumes {
-    type Wire<'a> = WireVolume<'a>;
+impl Decoder for VolumeDecoder {
+    type Wire<'a> = WirePersistentVolume<'a>;
 
-    fn change(&mut self, news: News<WireVolume<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WirePersistentVolume<'_>>) -> Option<Change> {
         Some(Change::Volume(news.event(|wire| volume(&wire, &mut self.0))))
     }
 
@@ -55,10 +55,10 @@ impl Decoder for Volumes {
     }
 }
 
-impl Decoder for StorageClasses {
-    type Wire<'a> = WireClass<'a>;
+impl Decoder for StorageClassDecoder {
+    type Wire<'a> = WireStorageClass<'a>;
 
-    fn change(&mut self, news: News<WireClass<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireStorageClass<'_>>) -> Option<Change> {
         let pool = &mut self.0;
         Some(Change::StorageClass(news.event(|wire| StorageClass {
             name: pool.name(&wire.metadata.name),
@@ -74,10 +74,10 @@ impl Decoder for StorageClasses {
     }
 }
 
-impl Decoder for CsiNodes {
+impl Decoder for CsiNodeDecoder {
     type Wire<'a> = WireCsiNode<'a>;
 
-    fn change(&mut self, news: News<WireCsiNode<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireCsiNode<'_>>) -> Option<Change> {
         let pool = &mut self.0;
         Some(Change::CsiNode(news.event(|wire| {
             let limited = wire.spec.drivers.iter().filter_map(|driver| {
@@ -94,7 +94,7 @@ impl Decoder for CsiNodes {
     }
 }
 
-fn claim(wire: &WireClaim<'_>, pool: &mut Pool) -> Claim {
+fn claim(wire: &WireClaim<'_>, pool: &mut SharedParts) -> Claim {
     let WireClaim { metadata, spec, status } = wire;
     let marks = &metadata.annotations;
     Claim {
@@ -118,8 +118,8 @@ fn claim(wire: &WireClaim<'_>, pool: &mut Pool) -> Claim {
     }
 }
 
-fn volume(wire: &WireVolume<'_>, pool: &mut Pool) -> Volume {
-    let WireVolume { metadata, spec, status } = wire;
+fn volume(wire: &WirePersistentVolume<'_>, pool: &mut SharedParts) -> Volume {
+    let WirePersistentVolume { metadata, spec, status } = wire;
     let class = metadata.annotations.storage_class.clone();
     let reach = spec.node_affinity.required.as_ref();
     let claim = spec.claim_ref.as_ref().map(|claim| {
@@ -170,7 +170,7 @@ struct ClaimSpec<'a> {
     #[serde(borrow)]
     storage_class_name: Text<'a>,
     #[serde(borrow)]
-    access_modes: List<Text<'a>>,
+    access_modes: LenientList<Text<'a>>,
     #[serde(borrow)]
     volume_mode: Text<'a>,
     #[serde(borrow)]
@@ -196,7 +196,7 @@ struct Status<'a> {
 /// A PersistentVolume as it is read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct WireVolume<'a> {
+pub struct WirePersistentVolume<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     metadata: Meta<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
@@ -205,7 +205,7 @@ pub struct WireVolume<'a> {
     status: Status<'a>,
 }
 
-impl Wire for WireVolume<'_> {
+impl Wire for WirePersistentVolume<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
     }
@@ -219,7 +219,7 @@ struct VolumeSpec<'a> {
     #[serde(borrow)]
     capacity: Amounts<'a>,
     #[serde(borrow)]
-    access_modes: List<Text<'a>>,
+    access_modes: LenientList<Text<'a>>,
     #[serde(borrow)]
     volume_mode: Text<'a>,
     #[serde(borrow)]
@@ -260,7 +260,7 @@ struct Csi<'a> {
 /// A StorageClass as it is read.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct WireClass<'a> {
+pub struct WireStorageClass<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     metadata: Meta<'a>,
     #[serde(borrow)]
@@ -268,10 +268,10 @@ pub struct WireClass<'a> {
     #[serde(borrow)]
     volume_binding_mode: Text<'a>,
     #[serde(borrow)]
-    allowed_topologies: List<WireTopology<'a>>,
+    allowed_topologies: LenientList<WireTopology<'a>>,
 }
 
-impl Wire for WireClass<'_> {
+impl Wire for WireStorageClass<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
     }
@@ -281,11 +281,11 @@ impl Wire for WireClass<'_> {
 #[serde(default, rename_all = "camelCase")]
 struct WireTopology<'a> {
     #[serde(borrow)]
-    match_label_expressions: List<WireValues<'a>>,
+    match_label_expressions: LenientList<WireValues<'a>>,
 }
 
 impl WireTopology<'_> {
-    fn term(&self, pool: &mut Pool) -> NodeTerm {
+    fn term(&self, pool: &mut SharedParts) -> NodeTerm {
         let requirements = self.match_label_expressions.iter().map(|wire| NodeRequirement {
             key: pool.name(&wire.key),
             operator: NodeOperator::In(wire.values.iter().map(|value| pool.name(value)).collect()),
@@ -300,7 +300,7 @@ struct WireValues<'a> {
     #[serde(borrow)]
     key: Text<'a>,
     #[serde(borrow)]
-    values: List<Text<'a>>,
+    values: LenientList<Text<'a>>,
 }
 
 /// A CSINode as it is read.
@@ -323,7 +323,7 @@ impl Wire for WireCsiNode<'_> {
 #[serde(default)]
 struct Drivers<'a> {
     #[serde(borrow)]
-    drivers: List<Driver<'a>>,
+    drivers: LenientList<Driver<'a>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{budget::Budgets, lease::Leader, node::Nodes, pod::Pods, workload::Workloads, *};
+use super::{
+    budget::BudgetDecoder, lease::LeaderDecoder, node::NodeDecoder, pod::PodDecoder,
+    workload::WorkloadDecoder, *,
+};
 use crate::{
     cluster::{IntOrPercent, Key, Node, OwnerKind, Phase, Pod, Resources, TaintEffect, WorkloadKind},
     time::{Span, Timestamp},
@@ -83,12 +86,12 @@ fn pods_request_what_the_scheduler_counts() {
 
 #[test]
 fn alike_pods_share_labels_and_tolerations() {
-    let mut decoder = Pods::default();
+    let mut decoder = PodDecoder::default();
     let mut read = |name: &str| {
         let object = json!({"metadata": {"name": name, "labels": {"app": "web"}},
             "spec": {"tolerations": [{"operator": "Exists"}], "nodeName": "n"}});
         match change(&mut decoder, "ADDED", &object) {
-            Some(Change::Pod(Event::Applied(pod))) => pod,
+            Some(Change::Pod(ObjectEvent::Applied(pod))) => pod,
             other => panic!("{other:?}"),
         }
     };
@@ -101,8 +104,8 @@ fn alike_pods_share_labels_and_tolerations() {
 fn selectors_of_every_shape_are_read() {
     let selector = |kind, selector| {
         let object = json!({"metadata": {"name": "w", "namespace": "d"}, "spec": {"replicas": 3, "selector": selector}});
-        match change(&mut Workloads::new(kind), "ADDED", &object) {
-            Some(Change::Workload(_, Event::Applied(workload))) => workload.selector,
+        match change(&mut WorkloadDecoder::new(kind), "ADDED", &object) {
+            Some(Change::Workload(_, ObjectEvent::Applied(workload))) => workload.selector,
             other => panic!("{other:?}"),
         }
     };
@@ -126,7 +129,8 @@ fn a_budget_keeps_numbers_and_percentages_apart() {
         "status": {"disruptionsAllowed": 1, "observedGeneration": 3,
             "disruptedPods": {"p": "2026-01-01T00:00:00Z", "q": null},
             "conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "no scale"}]}});
-    let Some(Change::Budget(Event::Applied(budget))) = change(&mut Budgets::default(), "MODIFIED", &object)
+    let Some(Change::Budget(ObjectEvent::Applied(budget))) =
+        change(&mut BudgetDecoder::default(), "MODIFIED", &object)
     else {
         panic!("no budget")
     };
@@ -139,22 +143,22 @@ fn a_budget_keeps_numbers_and_percentages_apart() {
 
 #[test]
 fn a_controller_lease_that_is_not_listed_is_absent() {
-    let mut leader = Leader::default();
-    assert!(leader.change(News::ListBegun).is_none());
-    assert!(matches!(leader.change(News::ListDone), Some(Change::Leader(None))));
+    let mut leader = LeaderDecoder::default();
+    assert!(leader.change(WatchEvent::ListBegun).is_none());
+    assert!(matches!(leader.change(WatchEvent::ListDone), Some(Change::Leader(None))));
     let object = json!({"metadata": {"name": "kube-controller-manager"}, "spec": {"holderIdentity": "m1"}});
-    assert!(leader.change(News::ListBegun).is_none());
+    assert!(leader.change(WatchEvent::ListBegun).is_none());
     let text = json!({"type": "ADDED", "object": object}).to_string();
     assert!(matches!(
         line(&mut leader, text.as_bytes(), true),
-        Line::Object { change: Some(Change::Leader(Some(lease))), .. } if *lease.holder == *"m1"
+        StreamLine::Object { change: Some(Change::Leader(Some(lease))), .. } if *lease.holder == *"m1"
     ));
-    assert!(leader.change(News::ListDone).is_none());
+    assert!(leader.change(WatchEvent::ListDone).is_none());
 }
 
 #[test]
 fn bookmarks_and_errors_are_told_apart_from_objects_whatever_comes_first() {
-    let of = |text: &str| format!("{:?}", line(&mut Nodes::default(), text.as_bytes(), false));
+    let of = |text: &str| format!("{:?}", line(&mut NodeDecoder::default(), text.as_bytes(), false));
     let bookmark = r#"{"object":{"kind":"Node","metadata":{"resourceVersion":"12","annotations":{"k8s.io/initial-events-end":"true"}}},"type":"BOOKMARK"}"#;
     assert!(of(bookmark).contains("version: \"12\", list_ends: true"), "{}", of(bookmark));
     for gone in [
@@ -175,23 +179,32 @@ fn a_bad_object_is_named_and_the_rest_of_its_page_read() {
     ]})
     .to_string();
     let mut changes = Vec::new();
-    let end = page(&mut Pods::default(), text.as_bytes(), Role::Whole, &mut changes).expect("a list");
+    let end =
+        page(&mut PodDecoder::default(), text.as_bytes(), ListPurpose::Whole, &mut changes).expect("a list");
     assert_eq!(
         (changes.len(), end.count, &*end.version, &*end.next, end.remaining),
         (2, 4, "5", "c", Some(8))
     );
     assert_eq!(end.bad, ["d/bad\\u{1b}[2J", "an object without a name"]);
-    let line =
-        line(&mut Pods::default(), br#"{"type":"ADDED","object":{"metadata":{"name":"x"},"spec":7}}"#, false);
-    assert!(matches!(line, Line::Bad(name) if name == "x"));
+    let line = line(
+        &mut PodDecoder::default(),
+        br#"{"type":"ADDED","object":{"metadata":{"name":"x"},"spec":7}}"#,
+        false,
+    );
+    assert!(matches!(line, StreamLine::Bad(name) if name == "x"));
 }
 
 #[test]
 fn what_is_no_json_breaks_the_line_and_nothing_else() {
     for text in ["", "{\"type\":\"ADDED\",\"obj", "<html>", "\u{0}"] {
-        assert!(matches!(line(&mut Pods::default(), text.as_bytes(), false), Line::Broken(_)), "{text:?}");
+        assert!(
+            matches!(line(&mut PodDecoder::default(), text.as_bytes(), false), StreamLine::Broken(_)),
+            "{text:?}"
+        );
     }
-    assert!(page(&mut Pods::default(), b"Too many requests", Role::Whole, &mut Vec::new()).is_err());
+    assert!(
+        page(&mut PodDecoder::default(), b"Too many requests", ListPurpose::Whole, &mut Vec::new()).is_err()
+    );
 }
 
 proptest! {
@@ -205,8 +218,8 @@ proptest! {
             let mut countdown = path;
             replace_nth(&mut object, &mut countdown, &value);
             let text = json!({"type": "MODIFIED", "object": object}).to_string();
-            for read in [line(&mut Pods::default(), text.as_bytes(), false), line(&mut Nodes::default(), text.as_bytes(), true)] {
-                prop_assert!(matches!(read, Line::Object { .. } | Line::Bad(_)), "{:?}", read);
+            for read in [line(&mut PodDecoder::default(), text.as_bytes(), false), line(&mut NodeDecoder::default(), text.as_bytes(), true)] {
+                prop_assert!(matches!(read, StreamLine::Object { .. } | StreamLine::Bad(_)), "{:?}", read);
             }
         }
     }
@@ -256,15 +269,15 @@ fn sound_node() -> Value {
 }
 
 fn node(object: Value) -> Node {
-    match change(&mut Nodes::default(), "ADDED", &object) {
-        Some(Change::Node(Event::Applied(node))) => node,
+    match change(&mut NodeDecoder::default(), "ADDED", &object) {
+        Some(Change::Node(ObjectEvent::Applied(node))) => node,
         other => panic!("{other:?}"),
     }
 }
 
 fn pod(object: Value) -> Pod {
-    match change(&mut Pods::default(), "ADDED", &object) {
-        Some(Change::Pod(Event::Applied(pod))) => pod,
+    match change(&mut PodDecoder::default(), "ADDED", &object) {
+        Some(Change::Pod(ObjectEvent::Applied(pod))) => pod,
         other => panic!("{other:?}"),
     }
 }
@@ -272,7 +285,7 @@ fn pod(object: Value) -> Pod {
 fn change<D: Decoder>(decoder: &mut D, kind: &str, object: &Value) -> Option<Change> {
     let text = json!({"type": kind, "object": object}).to_string();
     match line(decoder, text.as_bytes(), false) {
-        Line::Object { change, .. } => change,
+        StreamLine::Object { change, .. } => change,
         other => panic!("{other:?}"),
     }
 }

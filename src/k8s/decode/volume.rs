@@ -3,8 +3,8 @@
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
-    leaf::{Flag, Text, or_default},
-    pool::Pool,
+    leaf::{LenientBool, Text, or_default},
+    pool::SharedParts,
 };
 use crate::cluster::{
     LocalStorage,
@@ -51,7 +51,7 @@ pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
 
 impl WireVolume<'_> {
     /// What the scheduler has to do with it, if anything.
-    pub fn volume(&self, pool: &mut Pool) -> Option<PodVolume> {
+    pub fn volume(&self, pool: &mut SharedParts) -> Option<PodVolume> {
         if let Some(claim) = &self.persistent_volume_claim {
             return Some(PodVolume::Claim(pool.name(&claim.claim_name)));
         }
@@ -125,5 +125,5 @@ struct WireDisk<'a> {
     pool: Text<'a>,
     #[serde(borrow)]
     image: Text<'a>,
-    read_only: Flag,
+    read_only: LenientBool,
 }

@@ -8,23 +8,23 @@ use serde::{
 };
 
 use super::{
-    Decoder, News, Wire,
-    leaf::{Int, List, Pairs, Text, or_default},
+    Decoder, WatchEvent, Wire,
+    leaf::{Int, LenientList, Pairs, Text, or_default},
     meta::Meta,
-    pool::Pool,
+    pool::SharedParts,
 };
 use crate::cluster::{Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind};
 
 /// Reads workloads of one kind.
 #[derive(Debug)]
-pub struct Workloads {
+pub struct WorkloadDecoder {
     kind: WorkloadKind,
-    pool: Pool,
+    pool: SharedParts,
 }
 
-impl Workloads {
+impl WorkloadDecoder {
     pub fn new(kind: WorkloadKind) -> Self {
-        Self { kind, pool: Pool::default() }
+        Self { kind, pool: SharedParts::default() }
     }
 
     fn workload(&mut self, wire: &WireWorkload<'_>) -> Workload {
@@ -50,10 +50,10 @@ impl Workloads {
     }
 }
 
-impl Decoder for Workloads {
+impl Decoder for WorkloadDecoder {
     type Wire<'a> = WireWorkload<'a>;
 
-    fn change(&mut self, news: News<WireWorkload<'_>>) -> Option<Change> {
+    fn change(&mut self, news: WatchEvent<WireWorkload<'_>>) -> Option<Change> {
         Some(Change::Workload(self.kind, news.event(|wire| self.workload(&wire))))
     }
 
@@ -97,7 +97,7 @@ pub(super) struct WireSelector<'a> {
 }
 
 impl WireSelector<'_> {
-    pub(super) fn selector(&self, pool: &mut Pool) -> Selector {
+    pub(super) fn selector(&self, pool: &mut SharedParts) -> Selector {
         let mut requirements = Vec::with_capacity(self.labels.len() + self.expressions.len());
         for (key, value) in &self.labels {
             let operator = SelectorOperator::In(vec![pool.name(value)]);
@@ -121,7 +121,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     match &*key {
                         "matchLabels" => selector.labels.append(&mut map.next_value::<Pairs<'de>>()?.0),
-                        "matchExpressions" => selector.expressions = map.next_value::<List<_>>()?.0,
+                        "matchExpressions" => selector.expressions = map.next_value::<LenientList<_>>()?.0,
                         _ => selector.labels.push((key.0, map.next_value::<Text<'de>>()?.0)),
                     }
                 }
@@ -141,11 +141,11 @@ pub(super) struct WireRequirement<'a> {
     #[serde(borrow)]
     pub(super) operator: Text<'a>,
     #[serde(borrow)]
-    pub(super) values: List<Text<'a>>,
+    pub(super) values: LenientList<Text<'a>>,
 }
 
 impl WireRequirement<'_> {
-    fn of_selector(&self, pool: &mut Pool) -> Requirement {
+    fn of_selector(&self, pool: &mut SharedParts) -> Requirement {
         let mut values = || self.values.iter().map(|value| pool.name(value)).collect();
         let operator = match &*self.operator {
             "In" => SelectorOperator::In(values()),

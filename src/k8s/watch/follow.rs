@@ -12,15 +12,15 @@ use tokio::{
 
 use super::{
     Closed, Shared,
-    link::{self, Setback},
-    pace::Pace,
-    paths::Query,
-    report::Report,
+    backoff::Backoff,
+    error::{self, WatchError},
+    paths::CollectionQuery,
+    reporter::FeedReporter,
 };
 use crate::{
-    cluster::{Change, Event, Node},
+    cluster::{Change, Node, ObjectEvent},
     k8s::{
-        decode::{self, Decoder, Line, News, Role},
+        decode::{self, Decoder, ListPurpose, StreamLine, WatchEvent},
         feed::{FeedKind, FeedState},
     },
     time::Timestamp,
@@ -64,8 +64,8 @@ pub struct Follower<D> {
     kind: FeedKind,
     decoder: D,
     shared: Arc<Shared>,
-    report: Report,
-    pace: Pace,
+    report: FeedReporter,
+    pace: Backoff,
     /// The last complaint, until things go well again.
     complained: Option<String>,
     /// From where the watch goes on; none where all has to be listed.
@@ -92,12 +92,12 @@ enum Ended {
 
 /// A setback, or the end of everything.
 enum Stop {
-    Setback(Setback),
+    Setback(WatchError),
     Closed,
 }
 
-impl From<Setback> for Stop {
-    fn from(setback: Setback) -> Self {
+impl From<WatchError> for Stop {
+    fn from(setback: WatchError) -> Self {
         Self::Setback(setback)
     }
 }
@@ -113,8 +113,8 @@ impl<D: Decoder> Follower<D> {
         Self {
             kind,
             decoder,
-            report: Report::new(kind, shared.clone()),
-            pace: Pace::default(),
+            report: FeedReporter::new(kind, shared.clone()),
+            pace: Backoff::default(),
             complained: None,
             version: None,
             listed_before: false,
@@ -166,7 +166,7 @@ impl<D: Decoder> Follower<D> {
     async fn begin_list(&mut self) -> Result<(), Closed> {
         self.rows = 0;
         self.not_ready.clear();
-        match self.decoder.change(News::ListBegun) {
+        match self.decoder.change(WatchEvent::ListBegun) {
             Some(change) => self.report.change(change).await,
             None => Ok(()),
         }
@@ -178,7 +178,7 @@ impl<D: Decoder> Follower<D> {
         let query = self.query().watched(lifetime()).streamed();
         let body = match self.open(&query, self.shared.request_timeout()).await {
             Ok(body) => body,
-            Err(Setback::Invalid(_)) => {
+            Err(WatchError::Invalid(_)) => {
                 // It does not stream lists: from now on nobody asks for that, and all ask for pages.
                 self.shared.streams.store(false, Ordering::Relaxed);
                 return self.page_list(turn).await;
@@ -195,8 +195,8 @@ impl<D: Decoder> Follower<D> {
             return None;
         }
         let body = self.open(&self.query().with("limit", "1"), COUNTING).await.ok()?;
-        let bytes = link::collect(body, COUNTING, LONGEST).await.ok()?;
-        let end = decode::page(&mut self.decoder, &bytes, Role::Ahead, &mut Vec::new()).ok()?;
+        let bytes = error::collect(body, COUNTING, LONGEST).await.ok()?;
+        let end = decode::page(&mut self.decoder, &bytes, ListPurpose::Ahead, &mut Vec::new()).ok()?;
         end.remaining.map(|remaining| remaining + end.count)
     }
 
@@ -212,7 +212,7 @@ impl<D: Decoder> Follower<D> {
             if next.is_empty() {
                 self.report.state(FeedState::Listing { received: 0, expected: None }).await?;
             }
-            let bytes = link::collect(body, LIST_SILENCE, LONGEST).await?;
+            let bytes = error::collect(body, LIST_SILENCE, LONGEST).await?;
             self.report.heard(bytes.len());
             let end = self.take_page(&bytes).await?;
             if end.next.is_empty() {
@@ -227,8 +227,10 @@ impl<D: Decoder> Follower<D> {
 
     async fn take_page(&mut self, bytes: &[u8]) -> Result<decode::PageEnd, Stop> {
         let mut changes = Vec::new();
-        let end = decode::page(&mut self.decoder, bytes, Role::Whole, &mut changes)
-            .map_err(|error| Setback::Failed(format!("the list is not what an API server says: {error}")))?;
+        let end =
+            decode::page(&mut self.decoder, bytes, ListPurpose::Whole, &mut changes).map_err(|error| {
+                WatchError::Failed(format!("the list is not what an API server says: {error}"))
+            })?;
         if let FeedState::Listing { expected: expected @ None, .. } = self.report.current_mut() {
             *expected = end.remaining.map(|remaining| remaining + end.count);
         }
@@ -253,13 +255,13 @@ impl<D: Decoder> Follower<D> {
         self.read_watch(body, None).await
     }
 
-    fn query(&self) -> Query {
-        Query::new(self.kind, self.shared.options.version)
+    fn query(&self) -> CollectionQuery {
+        CollectionQuery::new(self.kind, self.shared.options.version)
     }
 
-    async fn open(&mut self, query: &Query, limit: Duration) -> Result<Body, Setback> {
+    async fn open(&mut self, query: &CollectionQuery, limit: Duration) -> Result<Body, WatchError> {
         self.report.requested();
-        let answer = link::open(&self.shared.client, query.as_str(), limit).await?;
+        let answer = error::open(&self.shared.client, query.as_str(), limit).await?;
         self.report.heard(0);
         if matches!(self.report.current(), FeedState::Broken { .. }) {
             self.shared.recovered.send_modify(|count| *count += 1);
@@ -294,12 +296,12 @@ impl<D: Decoder> Follower<D> {
             }
             begun.extend_from_slice(rest);
             if begun.len() > LONGEST {
-                return Err(Setback::Failed(format!("a line is longer than {LONGEST} bytes")).into());
+                return Err(WatchError::Failed(format!("a line is longer than {LONGEST} bytes")).into());
             }
         }
         self.report.flush().await?;
         if turn.is_some() {
-            return Err(Setback::Failed("the list broke off".into()).into());
+            return Err(WatchError::Failed("the list broke off".into()).into());
         }
         Ok(Ended::Closed)
     }
@@ -313,7 +315,7 @@ impl<D: Decoder> Follower<D> {
             tokio::select! {
                 biased;
                 frame = body.frame() => {
-                    let bytes = link::piece(frame)?;
+                    let bytes = error::piece(frame)?;
                     self.report.heard(bytes.as_ref().map_or(0, Bytes::len));
                     self.report.on_time().await?;
                     return Ok(Some(bytes));
@@ -334,7 +336,7 @@ impl<D: Decoder> Follower<D> {
         if listing {
             // There is nothing to go on from: the list has to begin anew.
             let text = format!("nothing came of the list for {} s", LIST_SILENCE.as_secs());
-            return Err(Setback::Failed(text).into());
+            return Err(WatchError::Failed(text).into());
         }
         Ok(None)
     }
@@ -359,7 +361,7 @@ impl<D: Decoder> Follower<D> {
             self.going_well();
         }
         match decode::line(&mut self.decoder, line, listing) {
-            Line::Object { change, version } => {
+            StreamLine::Object { change, version } => {
                 if listing {
                     self.rows += 1;
                     self.report.listed(1);
@@ -371,17 +373,19 @@ impl<D: Decoder> Follower<D> {
                     self.report.change(change).await?;
                 }
             }
-            Line::Bookmark { version, list_ends } if listing => {
+            StreamLine::Bookmark { version, list_ends } if listing => {
                 if list_ends {
                     self.list_done(version).await?;
                     *turn = None;
                 }
             }
-            Line::Bookmark { version, .. } => self.version = Some(version),
-            Line::Error(refusal) => return Err(Setback::from(refusal).into()),
-            Line::Bad(what) => self.report.trouble(unreadable(&what)).await?,
-            Line::Broken(why) => {
-                return Err(Setback::Failed(format!("a line is not what an API server says: {why}")).into());
+            StreamLine::Bookmark { version, .. } => self.version = Some(version),
+            StreamLine::Error(refusal) => return Err(WatchError::from(refusal).into()),
+            StreamLine::Bad(what) => self.report.trouble(unreadable(&what)).await?,
+            StreamLine::Broken(why) => {
+                return Err(
+                    WatchError::Failed(format!("a line is not what an API server says: {why}")).into()
+                );
             }
         }
         Ok(())
@@ -392,7 +396,7 @@ impl<D: Decoder> Follower<D> {
             // Whoever foretells pods holds this while doing so: from here on nobody will.
             *self.shared.pods_whole.lock().await = true;
         }
-        if let Some(change) = self.decoder.change(News::ListDone) {
+        if let Some(change) = self.decoder.change(WatchEvent::ListDone) {
             self.report.change(change).await?;
         }
         self.version = Some(version);
@@ -425,12 +429,15 @@ impl<D: Decoder> Follower<D> {
 
     /// Looks for nodes whose pods matter at once.
     fn note(&mut self, change: &Change) {
-        let (Change::Node(Event::Listed(node)) | Change::Node(Event::Applied(node))) = change else { return };
+        let (Change::Node(ObjectEvent::Listed(node)) | Change::Node(ObjectEvent::Applied(node))) = change
+        else {
+            return;
+        };
         if node.is_ready() {
             return;
         }
         match change {
-            Change::Node(Event::Listed(_)) => self.not_ready.push((since(node), node.name.clone())),
+            Change::Node(ObjectEvent::Listed(_)) => self.not_ready.push((since(node), node.name.clone())),
             // When full, the whole list comes soon enough.
             _ => drop(self.shared.not_ready.try_send(node.name.clone())),
         }
@@ -446,27 +453,27 @@ impl<D: Decoder> Follower<D> {
     }
 
     /// Tells what went wrong and waits until it is worth trying again.
-    async fn set_back(&mut self, setback: Setback) -> Result<(), Closed> {
+    async fn set_back(&mut self, setback: WatchError) -> Result<(), Closed> {
         match setback {
-            Setback::Expired => {
+            WatchError::Expired => {
                 self.version = None;
                 // Everybody's watch expires at once: not everybody lists at once.
                 self.pause(Duration::from_secs(2), None).await
             }
-            Setback::Forbidden(words) => {
+            WatchError::Forbidden(words) => {
                 self.version = None;
                 self.forbidden(words).await
             }
-            Setback::Overloaded(words, asked) => {
+            WatchError::Overloaded(words, asked) => {
                 self.broken(words).await?;
                 self.pause(LONGEST_REST, asked).await
             }
-            Setback::Invalid(words) => {
+            WatchError::Invalid(words) => {
                 self.version = None;
                 self.broken(words).await?;
                 self.pause(LONGEST_REST, None).await
             }
-            Setback::Failed(words) => {
+            WatchError::Failed(words) => {
                 self.broken(words).await?;
                 let mut recovered = self.recovered.clone();
                 recovered.mark_unchanged();

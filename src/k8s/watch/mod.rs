@@ -4,13 +4,13 @@
 //! the pods of those that are not ready, then all pods and the rest, a few lists at a time. A watch is never
 //! given up: what breaks is told as [`FeedState::Broken`](super::feed::FeedState), and tried again.
 
-mod ahead;
+mod prefetch;
 mod follow;
-mod link;
-mod pace;
+mod error;
+mod backoff;
 mod paths;
-mod report;
-mod sentry;
+mod reporter;
+mod sleep_detector;
 
 use std::{
     sync::{
@@ -27,19 +27,19 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{ahead::Ahead, follow::Follower, report::Report};
+use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};
 use super::{
     decode::{
         Decoder,
-        budget::Budgets,
-        lease::{Leader, Leases},
-        namespace::Namespaces,
-        node::Nodes,
-        pod::Pods,
-        priority_class::PriorityClasses,
-        service::Services,
-        storage::{Claims, CsiNodes, StorageClasses, Volumes},
-        workload::Workloads,
+        budget::BudgetDecoder,
+        lease::{LeaderDecoder, LeaseDecoder},
+        namespace::NamespaceDecoder,
+        node::NodeDecoder,
+        pod::PodDecoder,
+        priority_class::PriorityClassDecoder,
+        service::ServiceDecoder,
+        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+        workload::WorkloadDecoder,
     },
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
 };
@@ -108,8 +108,8 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
             kinds.insert(task.id(), kind);
         }
     }
-    tasks.spawn(Ahead::new(shared.clone()).run(asked));
-    tasks.spawn(sentry::run(shared.clone()));
+    tasks.spawn(Prefetch::new(shared.clone()).run(asked));
+    tasks.spawn(sleep_detector::run(shared.clone()));
     while let Some(ended) = tasks.join_next_with_id().await {
         let Err(error) = ended else { continue };
         let kind = kinds.get(&error.id());
@@ -126,7 +126,7 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
 
 fn start(kind: FeedKind, shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Option<tokio::task::AbortHandle> {
     if shared.options.no_pods && (kind == FeedKind::Pods || kind.serves_placement_alone()) {
-        let mut report = Report::new(kind, shared.clone());
+        let mut report = FeedReporter::new(kind, shared.clone());
         tasks.spawn(async move {
             // A closed channel ends everything else too.
             let _ = report.state(FeedState::Off).await;
@@ -142,19 +142,19 @@ fn start(kind: FeedKind, shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Optio
         tasks.spawn(Follower::new(kind, decoder, shared.clone()).run())
     }
     Some(match kind {
-        FeedKind::Nodes => follow(kind, Nodes::default(), shared, tasks),
-        FeedKind::Leases => follow(kind, Leases::default(), shared, tasks),
-        FeedKind::Pods => follow(kind, Pods::default(), shared, tasks),
-        FeedKind::Budgets => follow(kind, Budgets::default(), shared, tasks),
-        FeedKind::Workloads(of) => follow(kind, Workloads::new(of), shared, tasks),
-        FeedKind::PriorityClasses => follow(kind, PriorityClasses::default(), shared, tasks),
-        FeedKind::Namespaces => follow(kind, Namespaces::default(), shared, tasks),
-        FeedKind::Services => follow(kind, Services::default(), shared, tasks),
-        FeedKind::Claims => follow(kind, Claims::default(), shared, tasks),
-        FeedKind::Volumes => follow(kind, Volumes::default(), shared, tasks),
-        FeedKind::StorageClasses => follow(kind, StorageClasses::default(), shared, tasks),
-        FeedKind::CsiNodes => follow(kind, CsiNodes::default(), shared, tasks),
-        FeedKind::Leader => follow(kind, Leader::default(), shared, tasks),
+        FeedKind::Nodes => follow(kind, NodeDecoder::default(), shared, tasks),
+        FeedKind::Leases => follow(kind, LeaseDecoder::default(), shared, tasks),
+        FeedKind::Pods => follow(kind, PodDecoder::default(), shared, tasks),
+        FeedKind::Budgets => follow(kind, BudgetDecoder::default(), shared, tasks),
+        FeedKind::Workloads(of) => follow(kind, WorkloadDecoder::new(of), shared, tasks),
+        FeedKind::PriorityClasses => follow(kind, PriorityClassDecoder::default(), shared, tasks),
+        FeedKind::Namespaces => follow(kind, NamespaceDecoder::default(), shared, tasks),
+        FeedKind::Services => follow(kind, ServiceDecoder::default(), shared, tasks),
+        FeedKind::Claims => follow(kind, ClaimDecoder::default(), shared, tasks),
+        FeedKind::Volumes => follow(kind, VolumeDecoder::default(), shared, tasks),
+        FeedKind::StorageClasses => follow(kind, StorageClassDecoder::default(), shared, tasks),
+        FeedKind::CsiNodes => follow(kind, CsiNodeDecoder::default(), shared, tasks),
+        FeedKind::Leader => follow(kind, LeaderDecoder::default(), shared, tasks),
     })
 }
 

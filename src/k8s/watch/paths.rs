@@ -30,9 +30,9 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
 }
 
 /// A query on a collection, put together piece by piece.
-pub struct Query(String);
+pub struct CollectionQuery(String);
 
-impl Query {
+impl CollectionQuery {
     pub fn new(kind: FeedKind, version: ServerVersion) -> Self {
         let query = Self(collection(kind, version).into());
         if kind == FeedKind::Leader {
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn parameters_are_encoded() {
-        let query = Query::new(FeedKind::Leader, ServerVersion::new(1, 36)).with("continue", "a b+/=");
+        let query =
+            CollectionQuery::new(FeedKind::Leader, ServerVersion::new(1, 36)).with("continue", "a b+/=");
         assert!(query.as_str().ends_with(
             "/leases?fieldSelector=metadata.name%3Dkube-controller-manager&continue=a%20b%2B%2F%3D"
         ));

@@ -10,7 +10,7 @@ mod volumes;
 pub(super) use node_affinity::NodeMatch;
 pub(super) use node_affinity::TermMatch;
 pub(super) use spread::{Tally, counted_nodes, effective_selector};
-pub(super) use volumes::{PLACES, Volumes};
+pub(super) use volumes::{PLACES, PodVolumes};
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ use pod_affinity::Neighbours;
 use spread::HardSpread;
 
 use super::{
-    reason::{Reason, Refusal},
-    room::{Room, disks},
-    shape::{PodShape, Reservation},
+    node_resources::{NodeResources, disks},
+    reason::{NodeRefusal, Reason},
+    scheduling_request::{Caveat, SchedulingRequest},
     snapshot::{Resident, Snapshot},
 };
 use crate::{
@@ -34,9 +34,9 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Filters<'s> {
     pub snapshot: &'s Snapshot,
-    pub shape: &'s PodShape,
+    pub shape: &'s SchedulingRequest,
     pub nodes: NodeMatch,
-    pub volumes: Volumes,
+    pub volumes: PodVolumes,
     spread: HardSpread,
     neighbours: Neighbours,
     pinned_to: Option<Option<u32>>,
@@ -44,12 +44,12 @@ pub(super) struct Filters<'s> {
 }
 
 impl<'s> Filters<'s> {
-    pub fn new(snapshot: &'s Snapshot, shape: &'s PodShape) -> Self {
+    pub fn new(snapshot: &'s Snapshot, shape: &'s SchedulingRequest) -> Self {
         let nodes = NodeMatch::new(snapshot, &shape.spec);
         Self {
             spread: HardSpread::new(snapshot, shape, &nodes),
             neighbours: Neighbours::new(snapshot, shape),
-            volumes: Volumes::new(snapshot, shape),
+            volumes: PodVolumes::new(snapshot, shape),
             pinned_to: shape.pinned_to.as_ref().map(|name| snapshot.number(name)),
             bears_cordons: bears_cordons(&shape.tolerations),
             nodes,
@@ -62,14 +62,14 @@ impl<'s> Filters<'s> {
     ///
     /// # Errors
     /// What speaks against it.
-    pub fn judge(&mut self, node: u32) -> Result<(), Refusal> {
+    pub fn judge(&mut self, node: u32) -> Result<(), NodeRefusal> {
         let snapshot = self.snapshot;
         let room = snapshot.room(node);
         if snapshot.expected_on(node).is_empty() { self.check(node, room) } else { self.judge_in(node, room) }
     }
 
     /// The same for a node with other room on it.
-    pub fn judge_in(&mut self, node: u32, room: &Room) -> Result<(), Refusal> {
+    pub fn judge_in(&mut self, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
         let shape = self.shape;
         let myself = |resident: &Resident| {
             resident.pod.key.name == shape.name && resident.pod.key.namespace == shape.namespace
@@ -80,58 +80,58 @@ impl<'s> Filters<'s> {
             let mut fuller = room.clone();
             for resident in &expected {
                 fuller.add(&resident.pod);
-                self.imagine(resident, node, Imagine::There);
+                self.imagine(resident, node, Hypothesis::There);
             }
             let verdict = self.check(node, &fuller);
-            expected.iter().for_each(|resident| self.imagine(resident, node, Imagine::Gone));
+            expected.iter().for_each(|resident| self.imagine(resident, node, Hypothesis::Gone));
             verdict?;
         }
         self.check(node, room)
     }
 
     /// Reckons with a pod on the node that is not there, or without one that is.
-    pub fn imagine(&mut self, resident: &Resident, node: u32, imagine: Imagine) {
+    pub fn imagine(&mut self, resident: &Resident, node: u32, imagine: Hypothesis) {
         self.spread.imagine(resident, node, imagine.sign());
         self.neighbours.imagine(resident, node, imagine.sign());
         self.volumes.imagine(resident, imagine.sign());
     }
 
     /// What was not looked at.
-    pub fn reservations(&self) -> BTreeSet<Reservation> {
+    pub fn reservations(&self) -> BTreeSet<Caveat> {
         let newer = self.snapshot.rules().version > NEWEST_TRIED;
-        let newer = newer.then_some(Reservation::Newer);
+        let newer = newer.then_some(Caveat::Newer);
         self.volumes.reservations().chain(self.shape.reservations()).chain(newer).collect()
     }
 
-    fn check(&self, node: u32, room: &Room) -> Result<(), Refusal> {
+    fn check(&self, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
         let rules = self.snapshot.rules();
         // What rules out every node comes before what leaves out some.
         let narrowed = if rules.pinned_names_narrow { self.nodes.narrow(node) } else { Ok(()) };
-        let contradictory = |refusal: &Refusal| refusal.reasons.contains(&Reason::NamesContradict);
+        let contradictory = |refusal: &NodeRefusal| refusal.reasons.contains(&Reason::NamesContradict);
         if !narrowed.as_ref().is_err_and(contradictory) {
             self.volumes.admit()?;
         }
         narrowed?;
         if room.cordoned && !self.bears_cordons {
-            return Err(Refusal::final_word(Reason::Cordoned));
+            return Err(NodeRefusal::final_word(Reason::Cordoned));
         }
         if self.pinned_to.is_some_and(|pinned| pinned != Some(node)) {
-            return Err(Refusal::final_word(Reason::OtherNode));
+            return Err(NodeRefusal::final_word(Reason::OtherNode));
         }
         if room.has_hard_taints {
             let taints = &self.snapshot.node(node).taints;
             taints::check(taints, &self.shape.tolerations, rules.taints_are_one_reason)?;
         }
         if !self.nodes.matches(node) {
-            return Err(Refusal::final_word(Reason::NodeAffinity));
+            return Err(NodeRefusal::final_word(Reason::NodeAffinity));
         }
         let wanted = &self.shape.spec.host_ports;
         if wanted.iter().any(|port| room.ports.iter().any(|taken| taken.clashes(port))) {
-            return Err(Refusal::curable(Reason::Port));
+            return Err(NodeRefusal::curable(Reason::Port));
         }
         resources::check(&self.shape.spec.requests, room, rules)?;
         if disks(&self.shape.spec).any(|disk| room.disks.iter().any(|used| used.clashes(disk))) {
-            return Err(Refusal::curable(Reason::Disk));
+            return Err(NodeRefusal::curable(Reason::Disk));
         }
         self.volumes.check(self.snapshot, node, room)?;
         self.spread.check(node)?;
@@ -144,12 +144,12 @@ const NEWEST_TRIED: ServerVersion = ServerVersion::new(1, 36);
 
 /// What to imagine of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Imagine {
+pub(super) enum Hypothesis {
     There,
     Gone,
 }
 
-impl Imagine {
+impl Hypothesis {
     fn sign(self) -> i64 {
         match self {
             Self::There => 1,

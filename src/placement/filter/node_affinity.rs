@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::super::{
-    columns::{ABSENT, Column},
-    reason::{Reason, Refusal},
+    columns::{ABSENT, LabelColumn},
+    reason::{NodeRefusal, Reason},
     snapshot::Snapshot,
 };
 use crate::cluster::{
@@ -56,12 +56,12 @@ impl NodeMatch {
     }
 
     /// Refuses a node that the pod's names leave out, before any filter is asked.
-    pub fn narrow(&self, node: u32) -> Result<(), Refusal> {
+    pub fn narrow(&self, node: u32) -> Result<(), NodeRefusal> {
         match &self.pinned {
             Pinned::Free => Ok(()),
-            Pinned::Nowhere => Err(Refusal::final_word(Reason::NamesContradict)),
+            Pinned::Nowhere => Err(NodeRefusal::final_word(Reason::NamesContradict)),
             Pinned::To(nodes) if nodes.binary_search(&node).is_ok() => Ok(()),
-            Pinned::To(_) => Err(Refusal::final_word(Reason::NodeAffinity)),
+            Pinned::To(_) => Err(NodeRefusal::final_word(Reason::NodeAffinity)),
         }
     }
 }
@@ -124,7 +124,7 @@ impl TermMatch {
 /// A requirement of a label, answered beforehand for each value that any node has.
 #[derive(Clone, Debug)]
 struct LabelTest {
-    column: Arc<Column>,
+    column: Arc<LabelColumn>,
     /// By the value's number.
     holds: Vec<bool>,
     holds_without: bool,

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::super::{
-    columns::{ABSENT, Column},
-    reason::{Reason, Refusal},
-    shape::PodShape,
+    columns::{ABSENT, LabelColumn},
+    reason::{NodeRefusal, Reason},
+    scheduling_request::SchedulingRequest,
     snapshot::{Resident, Snapshot},
 };
 use crate::cluster::{Name, scheduling::PodTerm};
@@ -20,7 +20,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    pub fn new(snapshot: &Snapshot, shape: &PodShape) -> Self {
+    pub fn new(snapshot: &Snapshot, shape: &SchedulingRequest) -> Self {
         let near = &shape.spec.pod_affinity.required;
         let apart = &shape.spec.pod_anti_affinity.required;
         Self {
@@ -30,15 +30,15 @@ impl Neighbours {
         }
     }
 
-    pub fn check(&self, node: u32) -> Result<(), Refusal> {
+    pub fn check(&self, node: u32) -> Result<(), NodeRefusal> {
         if self.near.as_ref().is_some_and(|near| !near.holds(node)) {
-            return Err(Refusal::final_word(Reason::PodAffinity));
+            return Err(NodeRefusal::final_word(Reason::PodAffinity));
         }
         if self.apart.iter().any(|apart| apart.places.count(node) > 0) {
-            return Err(Refusal::curable(Reason::PodAntiAffinity));
+            return Err(NodeRefusal::curable(Reason::PodAntiAffinity));
         }
         if self.unwelcome.by_key.iter().any(|places| places.count(node) > 0) {
-            return Err(Refusal::curable(Reason::Unwelcome));
+            return Err(NodeRefusal::curable(Reason::Unwelcome));
         }
         Ok(())
     }
@@ -65,13 +65,13 @@ impl Neighbours {
 /// Pods by place.
 #[derive(Clone, Debug)]
 struct Places {
-    column: Arc<Column>,
+    column: Arc<LabelColumn>,
     /// By the value's number.
     counts: Vec<i64>,
 }
 
 impl Places {
-    fn new(column: &Arc<Column>) -> Self {
+    fn new(column: &Arc<LabelColumn>) -> Self {
         Self { counts: vec![0; column.values.len()], column: column.clone() }
     }
 
@@ -108,7 +108,7 @@ struct Near {
 }
 
 impl Near {
-    fn new(snapshot: &Snapshot, shape: &PodShape, terms: &[PodTerm]) -> Self {
+    fn new(snapshot: &Snapshot, shape: &SchedulingRequest, terms: &[PodTerm]) -> Self {
         let namespaces = snapshot.namespaces();
         let speaks_of = |term: &PodTerm, namespace, labels| {
             namespaces.speaks_of(term, &shape.namespace, namespace, labels)
@@ -155,7 +155,7 @@ struct Apart {
 }
 
 impl Apart {
-    fn new(snapshot: &Snapshot, shape: &PodShape, term: &PodTerm) -> Self {
+    fn new(snapshot: &Snapshot, shape: &SchedulingRequest, term: &PodTerm) -> Self {
         let mut apart = Self { places: Places::new(snapshot.column(&term.topology_key)), crowds: Vec::new() };
         let Some(selector) = &term.selector else { return apart };
         let within = snapshot.namespaces().within(term, &shape.namespace);
@@ -180,7 +180,7 @@ struct Unwelcome {
 }
 
 impl Unwelcome {
-    fn new(snapshot: &Snapshot, shape: &PodShape) -> Self {
+    fn new(snapshot: &Snapshot, shape: &SchedulingRequest) -> Self {
         let mut unwelcome = Self { by_key: Vec::new(), keys_of: BTreeMap::new() };
         let mut keys: Vec<&Name> = Vec::new();
         for (number, demand) in snapshot.demands().concerning(&shape.namespace) {

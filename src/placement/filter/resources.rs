@@ -1,14 +1,18 @@
 //! Whether there is room (NodeResourcesFit).
 
 use super::super::{
-    reason::{Reason, Refusal, Remedy},
-    room::{Room, Share},
-    rules::Rules,
+    node_resources::{NodeResources, Share},
+    reason::{NodeRefusal, Reason, Remedy},
+    rules::SchedulerRules,
 };
 use crate::cluster::{Name, scheduling::Requests};
 
 /// Refuses with all that lacks.
-pub(super) fn check(requests: &Requests, room: &Room, rules: &Rules) -> Result<(), Refusal> {
+pub(super) fn check(
+    requests: &Requests,
+    room: &NodeResources,
+    rules: &SchedulerRules,
+) -> Result<(), NodeRefusal> {
     let three = [
         (requests.cpu_milli, room.cpu_milli),
         (requests.memory_bytes, room.memory_bytes),
@@ -22,8 +26,13 @@ pub(super) fn check(requests: &Requests, room: &Room, rules: &Rules) -> Result<(
 
 /// Tells what lacks, if it is asked for.
 #[cold]
-fn lacking(requests: &Requests, three: [(i64, Share); 3], room: &Room, rules: &Rules) -> Result<(), Refusal> {
-    let mut refusal = Refusal { reasons: Vec::new(), remedy: Remedy::FewerPods };
+fn lacking(
+    requests: &Requests,
+    three: [(i64, Share); 3],
+    room: &NodeResources,
+    rules: &SchedulerRules,
+) -> Result<(), NodeRefusal> {
+    let mut refusal = NodeRefusal { reasons: Vec::new(), remedy: Remedy::FewerPods };
     if room.pods.left() < 1 {
         refusal.reasons.push(Reason::TooManyPods);
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        columns::{ABSENT, Column},
-        crowds::Within,
-        reason::{Reason, Refusal},
-        shape::PodShape,
+        columns::{ABSENT, LabelColumn},
+        pod_classes::NamespaceScope,
+        reason::{NodeRefusal, Reason},
+        scheduling_request::SchedulingRequest,
         snapshot::{Resident, Snapshot},
     },
     NodeMatch, taints,
@@ -38,9 +38,9 @@ struct Hard {
 }
 
 impl HardSpread {
-    pub fn new(snapshot: &Snapshot, shape: &PodShape, nodes: &NodeMatch) -> Self {
+    pub fn new(snapshot: &Snapshot, shape: &SchedulingRequest, nodes: &NodeMatch) -> Self {
         let hard: Vec<&SpreadConstraint> = shape.spec.spread.iter().filter(|spread| spread.hard).collect();
-        let keys: Vec<Arc<Column>> =
+        let keys: Vec<Arc<LabelColumn>> =
             hard.iter().map(|spread| snapshot.column(&spread.topology_key).clone()).collect();
         let constraints = hard.iter().zip(&keys).map(|(spread, column)| {
             let selector = effective_selector(spread, shape);
@@ -52,7 +52,7 @@ impl HardSpread {
         Self { constraints: constraints.collect() }
     }
 
-    pub fn check(&self, node: u32) -> Result<(), Refusal> {
+    pub fn check(&self, node: u32) -> Result<(), NodeRefusal> {
         self.constraints.iter().try_for_each(|constraint| constraint.check(node))
     }
 
@@ -102,16 +102,16 @@ impl Hard {
         }
     }
 
-    fn check(&self, node: u32) -> Result<(), Refusal> {
+    fn check(&self, node: u32) -> Result<(), NodeRefusal> {
         let value = self.tally.column.of_node[node as usize];
         if value == ABSENT {
-            return Err(Refusal::final_word(Reason::SpreadLabel));
+            return Err(NodeRefusal::final_word(Reason::SpreadLabel));
         }
         let count = self.tally.counts[value as usize];
         // No domain at all: nothing to be more uneven than.
         let Some(least) = self.least_with(value, count) else { return Ok(()) };
         if count + self.own - least > self.max_skew {
-            return Err(Refusal::curable(Reason::Spread));
+            return Err(NodeRefusal::curable(Reason::Spread));
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Hard {
 /// How many of the selected pods are in each place.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tally {
-    pub column: Arc<Column>,
+    pub column: Arc<LabelColumn>,
     /// By the value's number.
     pub counts: Vec<i64>,
     /// Which nodes' pods count.
@@ -146,8 +146,8 @@ impl Tally {
     /// Counts the pods in the shape's namespace that stay, on counted nodes that have the column's label.
     pub fn new(
         snapshot: &Snapshot,
-        shape: &PodShape,
-        column: Arc<Column>,
+        shape: &SchedulingRequest,
+        column: Arc<LabelColumn>,
         counted: Vec<bool>,
         selector: Option<&Selector>,
     ) -> Self {
@@ -155,7 +155,7 @@ impl Tally {
         let counts =
             |selector: &&Selector| !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing;
         let Some(selector) = selector.filter(counts) else { return tally };
-        let home = Within::Some(vec![shape.namespace.clone()]);
+        let home = NamespaceScope::Some(vec![shape.namespace.clone()]);
         for (number, crowd) in snapshot.crowds().selected(&home, selector) {
             tally.crowds.push(number);
             for presence in &crowd.on {
@@ -177,7 +177,10 @@ impl Tally {
 }
 
 /// The constraint's selector, with what the pod's own labels add to it.
-pub(in super::super) fn effective_selector(spread: &SpreadConstraint, shape: &PodShape) -> Option<Selector> {
+pub(in super::super) fn effective_selector(
+    spread: &SpreadConstraint,
+    shape: &SchedulingRequest,
+) -> Option<Selector> {
     let mut selector = spread.selector.clone()?;
     for key in &spread.match_label_keys {
         if let Some(value) = shape.labels.get(key) {
@@ -191,13 +194,13 @@ pub(in super::super) fn effective_selector(spread: &SpreadConstraint, shape: &Po
 /// Which nodes count for a constraint: those that have every key, and that its policies do not leave out.
 pub(in super::super) fn counted_nodes(
     snapshot: &Snapshot,
-    shape: &PodShape,
+    shape: &SchedulingRequest,
     nodes: &NodeMatch,
     spread: &SpreadConstraint,
-    keys: &[Arc<Column>],
+    keys: &[Arc<LabelColumn>],
 ) -> Vec<bool> {
     let asks_affinity = spread.honours_affinity && !nodes.is_empty();
-    let counts = |(node, room): (u32, &super::Room)| {
+    let counts = |(node, room): (u32, &super::NodeResources)| {
         room.present
             && keys.iter().all(|column| column.of_node[node as usize] != ABSENT)
             && (!asks_affinity || nodes.matches(node))

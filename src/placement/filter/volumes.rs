@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     super::{
-        columns::{ABSENT, Column},
-        reason::{Reason, Refusal, Remedy},
-        room::Room,
-        shape::{PodShape, Reservation},
+        columns::{ABSENT, LabelColumn},
+        node_resources::NodeResources,
+        reason::{NodeRefusal, Reason, Remedy},
+        scheduling_request::{Caveat, SchedulingRequest},
         snapshot::{Resident, Snapshot},
         storage::{Handle, Storage, claims_of, claims_volumes, own_claim},
     },
@@ -29,7 +29,7 @@ pub(in super::super) const PLACES: [(&str, &str); 4] = [
 
 /// What the claims of one pod ask of its node.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Volumes {
+pub(in super::super) struct PodVolumes {
     /// What speaks against every node.
     obstacle: Option<Reason>,
     /// Volumes that it has.
@@ -44,7 +44,7 @@ pub(in super::super) struct Volumes {
     users: i64,
     /// The volumes that its node attaches, by driver.
     attached: BTreeSet<(Name, Handle)>,
-    reservations: BTreeSet<Reservation>,
+    reservations: BTreeSet<Caveat>,
 }
 
 /// From where something can be reached: one term must hold; none where from everywhere.
@@ -55,7 +55,7 @@ struct Reach(Option<Vec<TermMatch>>);
 #[derive(Clone, Debug)]
 struct Place {
     /// The nodes' own label of the same name, and that of its new name.
-    columns: [Arc<Column>; 2],
+    columns: [Arc<LabelColumn>; 2],
     values: Vec<Name>,
 }
 
@@ -71,14 +71,14 @@ struct Unbound {
     made: Option<Reach>,
 }
 
-impl Volumes {
-    pub fn new(snapshot: &Snapshot, shape: &PodShape) -> Self {
+impl PodVolumes {
+    pub fn new(snapshot: &Snapshot, shape: &SchedulingRequest) -> Self {
         let mut volumes = Self::default();
         if !claims_volumes(&shape.spec) {
             return volumes;
         }
         if !snapshot.storage().is_known() {
-            volumes.reservations.insert(Reservation::Volumes);
+            volumes.reservations.insert(Caveat::Volumes);
             return volumes;
         }
         let mut obstacles = Vec::new();
@@ -109,7 +109,13 @@ impl Volumes {
     }
 
     /// Takes in a claim.
-    fn take(&mut self, snapshot: &Snapshot, shape: &PodShape, name: &Name, made: Made) -> Result<(), Reason> {
+    fn take(
+        &mut self,
+        snapshot: &Snapshot,
+        shape: &SchedulingRequest,
+        name: &Name,
+        made: Made,
+    ) -> Result<(), Reason> {
         let storage = snapshot.storage();
         let key = Key { namespace: shape.namespace.clone(), name: name.clone() };
         let Some(claim) = storage.claim(&key) else {
@@ -146,24 +152,24 @@ impl Volumes {
         let class = class.ok_or(Reason::ClaimUnbound)?;
         self.unbound.push(Unbound::new(snapshot, claim, class));
         if class.provisions() {
-            self.reservations.insert(Reservation::Capacity);
+            self.reservations.insert(Caveat::Capacity);
         }
         Ok(())
     }
 
     /// Takes in a claim that will be made for the pod when that is there.
-    fn foresee(&mut self, snapshot: &Snapshot, shape: &PodShape, volume: &Name, class: &Name) {
+    fn foresee(&mut self, snapshot: &Snapshot, shape: &SchedulingRequest, volume: &Name, class: &Name) {
         let Some(class) = snapshot.storage().class(class).filter(|class| class.waits && class.provisions())
         else {
             // Bound before the pod is looked at, to a volume that nobody knows yet.
-            self.reservations.insert(Reservation::Volumes);
+            self.reservations.insert(Caveat::Volumes);
             return;
         };
         let made = Some(Reach::made_by(snapshot, class));
         self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), made });
         let key = Key { namespace: shape.namespace.clone(), name: own_claim(&shape.name, volume) };
         self.attached.insert((class.provisioner.clone(), Handle::For(key)));
-        self.reservations.insert(Reservation::Capacity);
+        self.reservations.insert(Caveat::Capacity);
     }
 
     fn count_users(&mut self, snapshot: &Snapshot) {
@@ -175,18 +181,18 @@ impl Volumes {
     }
 
     /// What was not looked at.
-    pub fn reservations(&self) -> impl Iterator<Item = Reservation> + use<'_> {
+    pub fn reservations(&self) -> impl Iterator<Item = Caveat> + use<'_> {
         self.reservations.iter().copied()
     }
 
     /// Whether any node can be looked at.
-    pub fn admit(&self) -> Result<(), Refusal> {
-        self.obstacle.clone().map_or(Ok(()), |reason| Err(Refusal::final_word(reason)))
+    pub fn admit(&self) -> Result<(), NodeRefusal> {
+        self.obstacle.clone().map_or(Ok(()), |reason| Err(NodeRefusal::final_word(reason)))
     }
 
-    pub fn check(&self, snapshot: &Snapshot, node: u32, room: &Room) -> Result<(), Refusal> {
+    pub fn check(&self, snapshot: &Snapshot, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
         if self.users > 0 {
-            return Err(Refusal::curable(Reason::ClaimInUse));
+            return Err(NodeRefusal::curable(Reason::ClaimInUse));
         }
         if !self.attached.is_empty() {
             self.check_limits(snapshot, node, room)?;
@@ -196,11 +202,11 @@ impl Volumes {
             return Ok(());
         }
         let there = self.places.iter().all(|place| place.holds(node));
-        if there { Ok(()) } else { Err(Refusal::final_word(Reason::VolumeZone)) }
+        if there { Ok(()) } else { Err(NodeRefusal::final_word(Reason::VolumeZone)) }
     }
 
     /// Whether the node can attach so many volumes; one that is there already does not count again.
-    fn check_limits(&self, snapshot: &Snapshot, node: u32, room: &Room) -> Result<(), Refusal> {
+    fn check_limits(&self, snapshot: &Snapshot, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
         let storage = snapshot.storage();
         for (driver, most) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
@@ -213,14 +219,14 @@ impl Volumes {
             let of_driver = there.iter().filter(|(of, _)| of == driver).count();
             let added = new.iter().filter(|handle| !there.contains(*handle)).count();
             if added > 0 && of_driver + added > most {
-                return Err(Refusal::curable(Reason::VolumeLimit));
+                return Err(NodeRefusal::curable(Reason::VolumeLimit));
             }
         }
         Ok(())
     }
 
     /// Whether its volumes can be reached from there, and found or made where it has none yet.
-    fn check_reach(&self, node: u32) -> Result<(), Refusal> {
+    fn check_reach(&self, node: u32) -> Result<(), NodeRefusal> {
         let mut reasons = Vec::new();
         if !self.bound.iter().all(|reach| reach.holds(node)) {
             reasons.push(Reason::VolumeElsewhere);
@@ -229,7 +235,7 @@ impl Volumes {
         if !self.unbound.iter().all(|unbound| unbound.finds(node, &mut chosen)) {
             reasons.push(Reason::NoVolume);
         }
-        if reasons.is_empty() { Ok(()) } else { Err(Refusal { reasons, remedy: Remedy::None }) }
+        if reasons.is_empty() { Ok(()) } else { Err(NodeRefusal { reasons, remedy: Remedy::None }) }
     }
 
     pub fn imagine(&mut self, resident: &Resident, sign: i64) {
@@ -241,7 +247,7 @@ impl Volumes {
     }
 
     /// The labels of nodes that the claims of a pod speak of.
-    pub fn keys(storage: &Storage, shape: &PodShape) -> BTreeSet<Name> {
+    pub fn keys(storage: &Storage, shape: &SchedulingRequest) -> BTreeSet<Name> {
         let mut keys = BTreeSet::new();
         if !claims_volumes(&shape.spec) || !storage.is_known() {
             return keys;
@@ -284,7 +290,7 @@ enum Made {
 }
 
 /// Whether the claim was made for this pod.
-fn is_of(claim: &Claim, shape: &PodShape) -> bool {
+fn is_of(claim: &Claim, shape: &SchedulingRequest) -> bool {
     claim.owner.as_ref().is_some_and(|owner| {
         matches!(&owner.kind, OwnerKind::Other(kind) if **kind == *"Pod") && owner.name == shape.name
     })
@@ -314,7 +320,7 @@ impl Place {
     /// The label itself counts where the node has it, else its new name.
     fn holds(&self, node: u32) -> bool {
         let number =
-            |column: &Arc<Column>| Some(column.of_node[node as usize]).filter(|value| *value != ABSENT);
+            |column: &Arc<LabelColumn>| Some(column.of_node[node as usize]).filter(|value| *value != ABSENT);
         let value = self.columns.iter().find_map(|column| Some(&column.values[number(column)? as usize]));
         value.is_some_and(|value| self.values.contains(value))
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     super::{
-        columns::{ABSENT, Column},
+        columns::{ABSENT, LabelColumn},
         filter::Filters,
     },
     MOST,
@@ -48,7 +48,7 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
 /// Weights by topology key and place.
 struct Sums<'f, 's> {
     filters: &'f Filters<'s>,
-    by_key: BTreeMap<&'f Name, (Arc<Column>, Vec<i64>)>,
+    by_key: BTreeMap<&'f Name, (Arc<LabelColumn>, Vec<i64>)>,
 }
 
 impl<'f> Sums<'f, '_> {

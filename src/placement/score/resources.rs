@@ -1,7 +1,7 @@
 //! How much is left, and how evenly it is used (NodeResourcesFit, NodeResourcesBalancedAllocation).
 
 use super::{
-    super::{filter::Filters, room::Share, rules::Balance},
+    super::{filter::Filters, node_resources::Share, rules::Balance},
     MOST,
 };
 

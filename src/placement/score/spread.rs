@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        columns::{ABSENT, Column},
+        columns::{ABSENT, LabelColumn},
         filter::{Filters, Tally, counted_nodes, effective_selector},
         snapshot::{HOSTNAME, ZONE},
     },
@@ -23,7 +23,7 @@ struct Wishes {
 /// The fewer of the selected pods are near, the more.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
     let wishes = Wishes::of(filters)?;
-    let columns: Vec<Arc<Column>> = wishes
+    let columns: Vec<Arc<LabelColumn>> = wishes
         .constraints
         .iter()
         .map(|(spread, _)| filters.snapshot.column(&spread.topology_key).clone())
@@ -100,8 +100,8 @@ impl Counts {
         wishes: &Wishes,
         spread: &SpreadConstraint,
         selector: Option<&Selector>,
-        column: &Arc<Column>,
-        columns: &[Arc<Column>],
+        column: &Arc<LabelColumn>,
+        columns: &[Arc<LabelColumn>],
         scored: &[Option<u32>],
     ) -> Self {
         let (snapshot, shape) = (filters.snapshot, filters.shape);
@@ -128,7 +128,7 @@ impl Counts {
 }
 
 /// How many different places the nodes are in; being in none is one too.
-fn distinct(column: &Column, nodes: &[Option<u32>]) -> usize {
+fn distinct(column: &LabelColumn, nodes: &[Option<u32>]) -> usize {
     let mut seen = vec![false; column.values.len() + 1];
     for node in nodes.iter().flatten() {
         let place = column.of_node[*node as usize];

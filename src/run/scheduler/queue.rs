@@ -12,7 +12,7 @@ use crate::{
 
 /// Pods that wait for a place (spec/placement-and-pressure.md 1.8).
 #[derive(Debug, Default)]
-pub struct Queue {
+pub struct SchedulingQueue {
     pods: BTreeMap<Key, Waiting>,
     /// Those that are to be tried.
     active: BTreeSet<Turn>,
@@ -52,7 +52,7 @@ const MOST: Span = Span::from_secs(10);
 /// Then it is tried even if nothing seems to have changed.
 const AT_LATEST: Span = Span::from_secs(300);
 
-impl Queue {
+impl SchedulingQueue {
     /// Takes a pod in, unless it is there.
     pub fn offer(&mut self, pod: &Key, priority: i32, now: Timestamp) {
         if self.pods.contains_key(pod) {
@@ -118,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// When [`Queue::wake`] is to be called; none where nobody is set aside.
+    /// When [`SchedulingQueue::wake`] is to be called; none where nobody is set aside.
     pub fn wakes_at(&self) -> Option<Timestamp> {
         self.parked.first().map(|(again, _)| *again)
     }
@@ -138,15 +138,15 @@ mod tests {
         Timestamp::from_secs(second)
     }
 
-    fn queue(pods: &[(&str, i32, i64)]) -> Queue {
-        let mut queue = Queue::default();
+    fn queue(pods: &[(&str, i32, i64)]) -> SchedulingQueue {
+        let mut queue = SchedulingQueue::default();
         for (name, priority, second) in pods {
             queue.offer(&Key::new("d", name), *priority, at(*second));
         }
         queue
     }
 
-    fn popped(queue: &mut Queue) -> Vec<String> {
+    fn popped(queue: &mut SchedulingQueue) -> Vec<String> {
         std::iter::from_fn(|| queue.pop()).map(|pod| pod.name.to_string()).collect()
     }
 

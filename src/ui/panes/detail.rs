@@ -6,14 +6,14 @@ use super::{explain, open, plain, say};
 use crate::{
     app::{
         Pane,
-        detail::{Detail, Row, Subject, Tone},
+        detail::{Detail, DetailRow, DetailSubject, Tone},
     },
-    forecast::story::{Link, Tense},
+    forecast::story::{Step, StepTime},
     time::Timestamp,
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Table, Width, segments::Runs},
+        widgets::{Cell, TableWidget, Width, segments::Runs},
     },
 };
 
@@ -37,7 +37,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "nothing is known of it any more", Role::Dim, inner, buf);
         return page;
     }
-    let table = Table {
+    let table = TableWidget {
         columns: vec![
             plain("", Width::Fit(10, 20)),
             plain("", Width::Fit(8, 10)).right(),
@@ -54,8 +54,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 
 fn title(scene: &Scene, detail: &Detail) -> Runs {
     let (kind, name) = match &detail.subject {
-        Subject::Node(name) => ("node ", name.to_string()),
-        Subject::Pod(key) => ("pod ", key.to_string()),
+        DetailSubject::Node(name) => ("node ", name.to_string()),
+        DetailSubject::Pod(key) => ("pod ", key.to_string()),
     };
     let runs = Runs::new(kind, scene.style(Role::Dim)).and(&name, scene.style(Role::Strong));
     if detail.is_there(&scene.shown.cluster) {
@@ -65,11 +65,11 @@ fn title(scene: &Scene, detail: &Detail) -> Runs {
     }
 }
 
-fn cells(scene: &Scene, row: &Row) -> Vec<Cell> {
+fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
     match row {
-        Row::Section(title) => vec![Cell::new(title, scene.style(Role::Heading))],
-        Row::Link(link) => link_cells(scene, link),
-        Row::Fact { name, at, text: words, tone } => {
+        DetailRow::Section(title) => vec![Cell::new(title, scene.style(Role::Heading))],
+        DetailRow::Link(link) => link_cells(scene, link),
+        DetailRow::Fact { name, at, text: words, tone } => {
             let role = match tone {
                 Tone::Plain => Role::Base,
                 Tone::Marked => Role::NodeCondition,
@@ -85,12 +85,12 @@ fn cells(scene: &Scene, row: &Row) -> Vec<Cell> {
     }
 }
 
-fn link_cells(scene: &Scene, link: &Link) -> Vec<Cell> {
+fn link_cells(scene: &Scene, link: &Step) -> Vec<Cell> {
     let (sign, sign_role, words) = match link.tense {
-        Tense::Past => ("✓", Role::Dim, Role::Base),
-        Tense::Holds => ("●", Role::Accent, Role::Base),
-        Tense::Ahead => ("→", Role::CountdownSoon, Role::Base),
-        Tense::Not => ("✗", Role::EvictionNever, Role::EvictionNever),
+        StepTime::Past => ("✓", Role::Dim, Role::Base),
+        StepTime::Holds => ("●", Role::Accent, Role::Base),
+        StepTime::Ahead => ("→", Role::CountdownSoon, Role::Base),
+        StepTime::Not => ("✗", Role::EvictionNever, Role::EvictionNever),
     };
     let clock = link.at.map_or(String::new(), |at| moment(scene, at));
     vec![
@@ -118,10 +118,10 @@ fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
 }
 
 /// The selected line in full, where it may have been cut.
-fn whole(row: &Row) -> Option<String> {
+fn whole(row: &DetailRow) -> Option<String> {
     match row {
-        Row::Section(_) => None,
-        Row::Link(link) => Some(link.text.clone()),
-        Row::Fact { name, text, .. } => Some(format!("{name} {text}").trim().to_owned()),
+        DetailRow::Section(_) => None,
+        DetailRow::Link(link) => Some(link.text.clone()),
+        DetailRow::Fact { name, text, .. } => Some(format!("{name} {text}").trim().to_owned()),
     }
 }

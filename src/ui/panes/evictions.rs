@@ -6,12 +6,12 @@ use super::{column, draw_nothing, explain, nodes::mark, open, plain, say};
 use crate::{
     app::{EvictionColumn, EvictionRow, EvictionState, Pane},
     cluster::Key,
-    engine::{Footing, Known},
+    engine::{Certainty, Confidence},
     k8s::feed::{FeedKind, FeedState},
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Column, Table, Urgency, Width, segments::Runs},
+        widgets::{Cell, Column, TableWidget, Urgency, Width, segments::Runs},
     },
 };
 
@@ -29,12 +29,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Evictions, area, facts(scene), buf);
     if list.is_empty() {
         draw_none(scene, inner, buf);
-        return Table::page(inner);
+        return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
     let inner = explain(scene, Pane::Evictions, selected.map(|row| row.why.to_string()), inner, buf);
-    let page = Table::page(inner);
-    let table = Table {
+    let page = TableWidget::page(inner);
+    let table = TableWidget {
         columns: columns(scene),
         rows: list.len(),
         first: list.first_shown(page),
@@ -55,11 +55,11 @@ fn draw_none(scene: &Scene, area: Rect, buf: &mut Buffer) {
     if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
         match scene.shown.views.footing {
             None => return say(scene, "◌", "waiting for nodes and leases", Role::FeedBusy, area, buf),
-            Some(Footing::NoController { .. }) => {
+            Some(Confidence::NoController { .. }) => {
                 let text = "no pod is due; without a controller manager none will be";
                 return say(scene, "○", text, Role::Dim, area, buf);
             }
-            Some(Footing::Firm | Footing::Blind { .. }) => {}
+            Some(Confidence::Firm | Confidence::Blind { .. }) => {}
         }
     }
     draw_nothing(scene, FeedKind::Pods, Pane::Evictions, "no pod is due to leave", area, buf);
@@ -85,9 +85,9 @@ fn facts(scene: &Scene) -> Runs {
         (never, "stay", Role::EvictionNever),
     ];
     let mut runs = match scene.shown.views.footing {
-        Some(Footing::Blind { .. }) => Runs::new("as last seen", scene.style(Role::FeedBroken)),
-        Some(Footing::NoController { .. }) => Runs::new("nobody acts", scene.style(Role::FeedBroken)),
-        Some(Footing::Firm) | None => Runs::default(),
+        Some(Confidence::Blind { .. }) => Runs::new("as last seen", scene.style(Role::FeedBroken)),
+        Some(Confidence::NoController { .. }) => Runs::new("nobody acts", scene.style(Role::FeedBroken)),
+        Some(Confidence::Firm) | None => Runs::default(),
     };
     for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
         if !runs.is_empty() {
@@ -172,7 +172,7 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
 /// How an eviction stands, in a word, and how it looks.
 pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
     match state {
-        EvictionState::Due { known: Known::Seen, .. } => ("due", Role::Base),
+        EvictionState::Due { known: Certainty::Seen, .. } => ("due", Role::Base),
         EvictionState::Due { .. } => ("due, about", Role::Base),
         EvictionState::Foreseen { .. } => ("foreseen", Role::EvictionForeseen),
         EvictionState::Terminating { .. } => ("terminating", Role::EvictionTerminating),

@@ -5,17 +5,17 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use super::{explain, open, plain, say};
 use crate::{
     app::Pane,
-    engine::Footing,
-    forecast::{Coming, Forecast, Row, Totals},
+    engine::Confidence,
+    forecast::{Forecast, ForecastRow, ForecastTotals, NodeForecast},
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Table, Width, segments::Runs, strip::strip},
+        widgets::{Cell, TableWidget, Width, segments::Runs, strip::strip},
     },
 };
 
 /// What a lane counts.
-type Count = fn(&Totals) -> usize;
+type Count = fn(&ForecastTotals) -> usize;
 
 /// Cells before the axis.
 const LABELS: u16 = 10;
@@ -44,7 +44,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let place = rows.list.place();
     let inner = explain(scene, Pane::Forecast, rows.row(place).map(|row| row.why.to_string()), inner, buf);
     let page = usize::from(inner.height);
-    let table = Table {
+    let table = TableWidget {
         columns: vec![
             plain("", Width::Fit(6, 8)).right(),
             plain("", Width::Fit(8, 30)),
@@ -60,7 +60,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 }
 
 /// `10m · 2 Unknown · 2 tainted · 41 evicted`
-fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: Totals) -> Runs {
+fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> Runs {
     let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
     let Some(forecast) = forecast else { return Runs::default() };
     let mut runs = Runs::new(&format!("next {}", text::left(forecast.until, scene.now)), dim);
@@ -79,13 +79,13 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: Totals) -> Runs {
 /// Why there is nothing to draw.
 fn nothing(scene: &Scene) -> (&'static str, &'static str, Role) {
     match scene.shown.views.footing {
-        Some(Footing::Firm) => {
+        Some(Confidence::Firm) => {
             ("○", "nothing is coming: every node lives, no pod is due to leave", Role::Dim)
         }
-        Some(Footing::Blind { .. }) => {
+        Some(Confidence::Blind { .. }) => {
             ("✗", "nodes and leases are not seen: nothing can be foretold", Role::FeedBroken)
         }
-        Some(Footing::NoController { .. }) => {
+        Some(Confidence::NoController { .. }) => {
             ("✗", "no controller manager leads: nothing happens until one does", Role::FeedBroken)
         }
         None => ("◌", "waiting for the nodes", Role::FeedBusy),
@@ -112,7 +112,13 @@ fn draw_axis(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) -
     Rect { y: area.y + 4, height: area.height - 4, ..area }
 }
 
-fn draw_lane(density: &[Totals], of: Count, [none, some]: [Style; 2], (x, y): (u16, u16), buf: &mut Buffer) {
+fn draw_lane(
+    density: &[ForecastTotals],
+    of: Count,
+    [none, some]: [Style; 2],
+    (x, y): (u16, u16),
+    buf: &mut Buffer,
+) {
     let most = density.iter().map(of).max().unwrap_or(0).max(1);
     for (x, totals) in (x..).zip(density) {
         #[expect(clippy::cast_precision_loss, reason = "a bar has eight heights")]
@@ -139,12 +145,14 @@ fn draw_ticks(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) 
     }
 }
 
-fn cells(scene: &Scene, row: &Row) -> Vec<Cell> {
+fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
     let (words, role) = match &row.coming {
-        Coming::Unknown => ("Unknown".to_owned(), Role::NodeUnknown),
-        Coming::NoExecute(key) => (format!("{}:NoExecute", text::brief(key)), Role::TaintNoExecute),
-        Coming::Deletions(1) => ("1 pod evicted".into(), Role::EvictionForeseen),
-        Coming::Deletions(pods) => (format!("{} pods evicted", text::count(*pods)), Role::EvictionForeseen),
+        NodeForecast::Unknown => ("Unknown".to_owned(), Role::NodeUnknown),
+        NodeForecast::NoExecute(key) => (format!("{}:NoExecute", text::brief(key)), Role::TaintNoExecute),
+        NodeForecast::Deletions(1) => ("1 pod evicted".into(), Role::EvictionForeseen),
+        NodeForecast::Deletions(pods) => {
+            (format!("{} pods evicted", text::count(*pods)), Role::EvictionForeseen)
+        }
     };
     vec![
         scene.countdown(row.at, false),

@@ -3,8 +3,8 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use crate::{
-    app::{Duty, Lead, Mode},
-    engine::{Footing, Origin},
+    app::{ControllerRole, Leadership, Mode},
+    engine::{Confidence, Origin},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     time::Span,
     ui::{
@@ -103,16 +103,18 @@ fn under_way(scene: &Scene) -> Runs {
 pub fn footing(scene: &Scene) -> (&'static str, String, Role) {
     match scene.shown.views.footing {
         None => ("◌", "not attached yet".into(), Role::FeedBusy),
-        Some(Footing::Firm) if scene.app.duty == Duty::Shadow && scene.shown.lead().is_assumed() => {
+        Some(Confidence::Firm)
+            if scene.app.duty == ControllerRole::Shadow && scene.shown.lead().is_assumed() =>
+        {
             ("◌", "no lease seen: a controller is assumed".into(), Role::FeedBusy)
         }
-        Some(Footing::Firm) => ("✔", "firm footing".into(), Role::FeedLive),
-        Some(Footing::Blind { since }) => (
+        Some(Confidence::Firm) => ("✔", "firm footing".into(), Role::FeedLive),
+        Some(Confidence::Blind { since }) => (
             "✗",
             format!("blind for {}: nodes are not judged", text::age(scene.now, since)),
             Role::FeedBroken,
         ),
-        Some(Footing::NoController { since }) => (
+        Some(Confidence::NoController { since }) => (
             "✗",
             format!("no controller for {}: nothing will happen", text::age(scene.now, since)),
             Role::FeedBroken,
@@ -143,17 +145,17 @@ fn controller(scene: &Scene) -> Segments {
 fn who(scene: &Scene) -> Runs {
     let dim = scene.style(Role::Dim);
     let name = Runs::new("controller ", scene.style(Role::Heading));
-    if scene.app.duty == Duty::Controller {
+    if scene.app.duty == ControllerRole::Controller {
         return name.and("kordon itself", scene.style(Role::Strong));
     }
     let leader = match scene.shown.lead() {
-        Lead::Held(leader) => leader,
-        Lead::Released => return name.and("nobody holds the lease", scene.style(Role::FeedBroken)),
-        Lead::NoLease => {
+        Leadership::Held(leader) => leader,
+        Leadership::Released => return name.and("nobody holds the lease", scene.style(Role::FeedBroken)),
+        Leadership::NoLease => {
             return name.and("no lease seen: leader election may be off", scene.style(Role::FeedBusy));
         }
-        Lead::Forbidden => return name.and("its lease may not be read", scene.style(Role::FeedBroken)),
-        Lead::NotHeard => return name.and("not known yet", dim),
+        Leadership::Forbidden => return name.and("its lease may not be read", scene.style(Role::FeedBroken)),
+        Leadership::NotHeard => return name.and("not known yet", dim),
     };
     // The holder's identity is host and uuid: the host says who it is.
     let host = leader.holder.split('_').next().unwrap_or_default();

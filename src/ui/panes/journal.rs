@@ -4,12 +4,12 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{explain, open, plain, say};
 use crate::{
-    app::{Entry, Pane},
-    engine::Level,
+    app::{JournalEntry, Pane},
+    engine::Severity,
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Table, Width, segments::Runs},
+        widgets::{Cell, TableWidget, Width, segments::Runs},
     },
 };
 
@@ -32,7 +32,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "nothing has happened yet", Role::Dim, inner, buf);
         return page;
     }
-    let table = Table {
+    let table = TableWidget {
         columns: vec![plain("", Width::Fixed(8)), plain("", Width::Grow(20, 1))],
         rows: list.len(),
         first: list.first_shown(page),
@@ -46,12 +46,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-fn cells(scene: &Scene, entry: &Entry) -> Vec<Cell> {
+fn cells(scene: &Scene, entry: &JournalEntry) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let (glyph, role) = match entry.level {
-        Level::Info => ("•", Role::LevelInfo),
-        Level::Warning => ("▲", Role::LevelWarning),
-        Level::Error => ("✗", Role::LevelError),
+        Severity::Info => ("•", Role::LevelInfo),
+        Severity::Warning => ("▲", Role::LevelWarning),
+        Severity::Error => ("✗", Role::LevelError),
     };
     let mut what = Cell::new(glyph, scene.style(role)).and(" ", dim);
     if !entry.subject.is_empty() {
@@ -71,7 +71,7 @@ fn cells(scene: &Scene, entry: &Entry) -> Vec<Cell> {
 }
 
 /// The selected entry in full.
-fn whole(entry: &Entry) -> String {
+fn whole(entry: &JournalEntry) -> String {
     let why = entry.why.to_string();
     let why = if why.is_empty() { String::new() } else { format!(" ← {why}") };
     format!("{} {}{why}", entry.subject, entry.text).trim_start().into()

@@ -4,15 +4,15 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_nothing, explain, mark as mark_of, marked, open, plain, zone_name};
 use crate::{
-    app::{Census, NodeColumn, NodeDue, Pane, What, order},
+    app::{NextEvent, NextEventKind, NodeColumn, Pane, ReadinessCounts, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
-    engine::{Footing, Known, NodeHealth, Stage},
+    engine::{Certainty, Confidence, NodeStage, NodeView},
     k8s::feed::{FeedKind, FeedState},
     time::Timestamp,
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Column, Table, Width, segments::Runs, strip},
+        widgets::{Cell, Column, TableWidget, Width, segments::Runs, strip},
     },
 };
 
@@ -29,11 +29,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Nodes, area, facts(scene), buf);
     if list.is_empty() {
         draw_nothing(scene, FeedKind::Nodes, Pane::Nodes, "the cluster has no nodes", inner, buf);
-        return Table::page(inner);
+        return TableWidget::page(inner);
     }
     let inner = explain(scene, Pane::Nodes, why(scene), inner, buf);
-    let page = Table::page(inner);
-    let table = Table {
+    let page = TableWidget::page(inner);
+    let table = TableWidget {
         columns: columns(scene),
         rows: list.len(),
         first: list.first_shown(page),
@@ -53,7 +53,7 @@ fn facts(scene: &Scene) -> Runs {
     if nodes.is_empty() {
         return Runs::default();
     }
-    let Census { ready, not_ready, unknown, cordoned } = scene.shown.attention.census;
+    let ReadinessCounts { ready, not_ready, unknown, cordoned } = scene.shown.attention.census;
     let mut runs = Runs::new(&text::count(nodes.len()), scene.style(Role::Dim));
     let parts = [
         (ready, "ready", Role::NodeReady),
@@ -184,7 +184,7 @@ fn since(scene: &Scene, node: &Node) -> Cell {
 }
 
 /// When the last sign of life was noticed, `~` where that is an estimate.
-fn seen(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
+fn seen(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let Some((probe, known)) = last_sign(scene, node, health) else {
         return Cell::new("never", scene.style(Role::Dim));
     };
@@ -197,33 +197,33 @@ fn seen(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
 }
 
 /// The last sign of life: as the controller noticed it, or where none looks, as the lease says.
-fn last_sign(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Option<(Timestamp, Known)> {
-    let unwatched = matches!(scene.shown.views.footing, Some(Footing::NoController { .. }));
+fn last_sign(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Option<(Timestamp, Certainty)> {
+    let unwatched = matches!(scene.shown.views.footing, Some(Confidence::NoController { .. }));
     if let Some(health) = health.filter(|_| !unwatched) {
         return Some((health.probe, health.known));
     }
     let renewed = scene.shown.cluster.lease(&node.name)?.renewed?;
-    Some((renewed - scene.shown.feeds.ahead(), Known::Estimated))
+    Some((renewed - scene.shown.feeds.ahead(), Certainty::Estimated))
 }
 
 /// Whether nodes and leases are not seen as they are now.
 fn is_blind(scene: &Scene) -> bool {
-    matches!(scene.shown.views.footing, Some(Footing::Blind { .. }))
+    matches!(scene.shown.views.footing, Some(Confidence::Blind { .. }))
 }
 
 /// What is left of the grace period.
-fn grace(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
+fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let Some(health) = health else { return Cell::new("–", scene.style(Role::Faint)) };
     match scene.shown.views.footing {
-        Some(Footing::Blind { .. }) => return Cell::new("?", scene.style(Role::Faint)),
-        Some(Footing::NoController { .. }) => return Cell::new("–", scene.style(Role::Faint)),
-        Some(Footing::Firm) | None => {}
+        Some(Confidence::Blind { .. }) => return Cell::new("?", scene.style(Role::Faint)),
+        Some(Confidence::NoController { .. }) => return Cell::new("–", scene.style(Role::Faint)),
+        Some(Confidence::Firm) | None => {}
     }
     if health.expires() <= scene.now {
         return Cell::new("over", scene.style(Role::HeartbeatLost));
     }
     // A fresh heartbeat's grace is no countdown to anything yet: quiet.
-    let late = scene.shown.views.dues.get(&node.name).is_some_and(|due| due.what == What::Unknown);
+    let late = scene.shown.views.dues.get(&node.name).is_some_and(|due| due.what == NextEventKind::Unknown);
     if late {
         return scene.countdown(health.expires(), false);
     }
@@ -231,7 +231,7 @@ fn grace(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
 }
 
 /// The gaps between the last renewals, and at the end the present silence, as it grows.
-fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
+fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let grace = health.map_or(scene.app.settings.node_monitor_grace_period.value, |health| health.grace);
     let grace = grace.as_secs_f64().max(1.0);
     let mut cell = Cell::default();
@@ -255,7 +255,7 @@ fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeHealth>) -> Cell {
 }
 
 /// Heartbeats come four times in the default grace period of 40 s: half of it is late, all of it lost.
-fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeHealth>) -> Role {
+fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeView>) -> Role {
     let grace = health.map_or(scene.app.settings.node_monitor_grace_period.value, |health| health.grace);
     let share = silence_secs / grace.as_secs_f64().max(1.0);
     match share {
@@ -279,12 +279,12 @@ fn next(scene: &Scene, node: &Node) -> Cell {
 }
 
 /// What comes, in a word, and how it looks.
-pub fn due_words(due: &NodeDue) -> (String, Role) {
+pub fn due_words(due: &NextEvent) -> (String, Role) {
     match due.what {
-        What::Unknown => ("Unknown".into(), Role::NodeUnknown),
-        What::Taint => ("NoExecute".into(), Role::TaintNoExecute),
-        What::Evict(1) => ("1 pod".into(), Role::EvictionTerminating),
-        What::Evict(pods) => (format!("{} pods", text::count(pods)), Role::EvictionTerminating),
+        NextEventKind::Unknown => ("Unknown".into(), Role::NodeUnknown),
+        NextEventKind::Taint => ("NoExecute".into(), Role::TaintNoExecute),
+        NextEventKind::Evict(1) => ("1 pod".into(), Role::EvictionTerminating),
+        NextEventKind::Evict(pods) => (format!("{} pods", text::count(pods)), Role::EvictionTerminating),
     }
 }
 
@@ -316,13 +316,13 @@ fn share(scene: &Scene, used: i64, of: i64) -> Cell {
     Cell::new(&percent.to_string(), scene.style(role)).and("%", scene.style(Role::Faint))
 }
 
-fn stage(scene: &Scene, health: Option<&NodeHealth>) -> Cell {
+fn stage(scene: &Scene, health: Option<&NodeView>) -> Cell {
     match health.map(|health| health.stage) {
-        None | Some(Stage::Well) => Cell::default(),
-        Some(Stage::Queued) => Cell::new("queued", scene.style(Role::CountdownSoon)),
-        Some(Stage::Requested) => Cell::new("requested", scene.style(Role::CountdownSoon)),
-        Some(Stage::Evicted) => Cell::new("evicted", scene.style(Role::TaintNoExecute)),
-        Some(Stage::Tainted) => Cell::new("tainted", scene.style(Role::TaintNoExecute)),
+        None | Some(NodeStage::Well) => Cell::default(),
+        Some(NodeStage::Queued) => Cell::new("queued", scene.style(Role::CountdownSoon)),
+        Some(NodeStage::Requested) => Cell::new("requested", scene.style(Role::CountdownSoon)),
+        Some(NodeStage::Evicted) => Cell::new("evicted", scene.style(Role::TaintNoExecute)),
+        Some(NodeStage::Tainted) => Cell::new("tainted", scene.style(Role::TaintNoExecute)),
     }
 }
 
@@ -359,18 +359,18 @@ fn gap(cell: Cell, scene: &Scene) -> Cell {
 }
 
 /// probeTimestamp as a time of day.
-fn probe(scene: &Scene, health: Option<&NodeHealth>) -> Cell {
+fn probe(scene: &Scene, health: Option<&NodeView>) -> Cell {
     let Some(health) = health else { return Cell::default() };
     Cell::new(mark(health.known), scene.style(Role::Faint))
         .and(&text::clock(health.probe), scene.style(Role::Dim))
 }
 
 /// The sign of an estimate.
-pub const fn mark(known: Known) -> &'static str {
+pub const fn mark(known: Certainty) -> &'static str {
     match known {
-        Known::Seen => "",
-        Known::Estimated => "~",
-        Known::AtLatest => "≤",
+        Certainty::Seen => "",
+        Certainty::Estimated => "~",
+        Certainty::AtLatest => "≤",
     }
 }
 

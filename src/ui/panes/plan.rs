@@ -8,17 +8,20 @@ use super::{explain, open, plain, say};
 use crate::{
     app::{
         Mode, Pane,
-        commands::{Action, COMMANDS},
-        preview::{Done, Failure, Line, Preview, Row, Subjects, Switch, Verb, Wish, Worked, call, pod_of},
+        commands::{COMMANDS, UserAction},
+        preview::{
+            EditLine, FailureImpact, PlanKind, PlanOption, PlanRequest, Preview, PreviewOutcome,
+            PreviewResult, PreviewRow, Targets, call, pod_of,
+        },
     },
-    forecast::What,
+    forecast::ForecastKind,
     plan::{BudgetPlan, Landing, NodeChange, NodePlan, Plan, PodPlan, Prospect, Verdict, words},
     time::{Span, Timestamp},
     ui::{
         Scene, text,
         theme::Role,
         widgets::{
-            self, Cell, Table, Width,
+            self, Cell, TableWidget, Width,
             segments::{Runs, cut_line},
         },
     },
@@ -46,7 +49,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let whole = preview.done.as_ref().and_then(|done| whole(done, selected?));
     // What fits into its own line is not said twice.
     let is_cut = |text: &String| text::width(text) + 4 > usize::from(inner.width);
-    let whole = whole.filter(|text| !matches!(selected, Some(Row::Warning(_))) || is_cut(text));
+    let whole = whole.filter(|text| !matches!(selected, Some(PreviewRow::Warning(_))) || is_cut(text));
     let inner = explain(scene, Pane::Plan, whole, inner, buf);
     let page = usize::from(inner.height);
     let Some(done) = preview.done.as_ref().filter(|_| !preview.list.is_empty()) else {
@@ -54,7 +57,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, glyph, &words, role, inner, buf);
         return page;
     };
-    let table = Table {
+    let table = TableWidget {
         columns: vec![
             plain("", Width::Fixed(9)),
             plain("", Width::Fit(14, 44)),
@@ -74,7 +77,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 
 /// What is special about the view: that nothing is written, and whether it is still being worked out.
 pub(super) fn note(scene: &Scene) -> Runs {
-    let is_failure = scene.screen.preview.as_ref().is_some_and(|preview| preview.wish.verb == Verb::Failure);
+    let is_failure =
+        scene.screen.preview.as_ref().is_some_and(|preview| preview.wish.verb == PlanKind::Failure);
     let (words, role) = match scene.app.mode {
         _ if scene.screen.preview.as_ref().is_some_and(Preview::is_behind) => {
             ("working it out", Role::FeedBusy)
@@ -91,18 +95,18 @@ pub(super) fn note(scene: &Scene) -> Runs {
 fn title(scene: &Scene, preview: &Preview) -> Runs {
     let wish = &preview.wish;
     let zones = match preview.done.as_ref().map(|done| &done.what) {
-        Some(Worked::Failure(failure)) if wish.whole_zones => names(&failure.zones, "zones"),
+        Some(PreviewOutcome::Failure(failure)) if wish.whole_zones => names(&failure.zones, "zones"),
         _ => String::new(),
     };
     let of = match &wish.subjects {
         _ if !zones.is_empty() => format!("zone {zones}"),
-        Subjects::Nodes(nodes) => names(nodes, "nodes"),
-        Subjects::Pods(pods) => names(pods, "pods"),
+        Targets::Nodes(nodes) => names(nodes, "nodes"),
+        Targets::Pods(pods) => names(pods, "pods"),
     };
     let runs = Runs::new(wish.verb.word(), scene.style(Role::Accent))
         .and(" ", scene.style(Role::Dim))
         .and(&of, scene.style(Role::Strong));
-    let Some(Worked::Plan(plan)) = preview.done.as_ref().map(|done| &done.what) else { return runs };
+    let Some(PreviewOutcome::Plan(plan)) = preview.done.as_ref().map(|done| &done.what) else { return runs };
     let (words, role) = prospect(plan);
     runs.and(" · ", scene.style(Role::Faint)).and(&words, scene.style(role))
 }
@@ -156,7 +160,7 @@ fn draw_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> 
     if area.height < 4 || area.width < 24 {
         return area;
     }
-    let label = if preview.wish.verb == Verb::Taint { "taints › " } else { "labels › " };
+    let label = if preview.wish.verb == PlanKind::Taint { "taints › " } else { "labels › " };
     let indent = u16::try_from(text::width(label)).unwrap_or(0);
     buf.set_string(area.x, area.y, label, scene.style(Role::Key));
     let field = Rect { x: area.x + indent, width: area.width - indent, height: 1, ..area };
@@ -176,7 +180,7 @@ fn draw_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> 
 }
 
 /// The candidates, the one that is taken next in full light.
-fn proposals(scene: &Scene, line: &Line) -> Runs {
+fn proposals(scene: &Scene, line: &EditLine) -> Runs {
     let mut runs = Runs::default();
     // The chosen one comes first, those before it last: it is always in sight.
     let count = line.candidates.len();
@@ -190,8 +194,8 @@ fn proposals(scene: &Scene, line: &Line) -> Runs {
 
 fn fault(preview: &Preview) -> Option<&str> {
     match &preview.done.as_ref()?.what {
-        Worked::Nothing(text) => Some(text),
-        Worked::Plan(_) | Worked::Failure(_) => None,
+        PreviewOutcome::Nothing(text) => Some(text),
+        PreviewOutcome::Plan(_) | PreviewOutcome::Failure(_) => None,
     }
 }
 
@@ -219,12 +223,12 @@ fn draw_switches(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer)
 }
 
 /// `D ● ignore-daemonsets`, `!` where the plan does not begin without it.
-fn switch(scene: &Scene, preview: &Preview, switch: Switch) -> Runs {
-    let is_asked = |command: &&crate::app::Command| command.action == Action::Turn(switch);
+fn switch(scene: &Scene, preview: &Preview, switch: PlanOption) -> Runs {
+    let is_asked = |command: &&crate::app::Command| command.action == UserAction::Turn(switch);
     let key = COMMANDS.iter().find(is_asked).and_then(|command| command.keys.first());
     let key = key.map(ToString::to_string).unwrap_or_default();
     let needed = match preview.done.as_ref().map(|done| &done.what) {
-        Some(Worked::Plan(plan)) => switch.flag().is_some_and(|flag| plan.needs.contains(&flag)),
+        Some(PreviewOutcome::Plan(plan)) => switch.flag().is_some_and(|flag| plan.needs.contains(&flag)),
         _ => false,
     };
     let (state, words) = state(&preview.wish, switch);
@@ -243,25 +247,27 @@ fn switch(scene: &Scene, preview: &Preview, switch: Switch) -> Runs {
 }
 
 /// Whether an option is on, where it is one or the other, and its words.
-fn state(wish: &Wish, switch: Switch) -> (Option<bool>, String) {
-    let grace = if wish.verb == Verb::Drain { wish.drain.grace } else { wish.removal.grace };
+fn state(wish: &PlanRequest, switch: PlanOption) -> (Option<bool>, String) {
+    let grace = if wish.verb == PlanKind::Drain { wish.drain.grace } else { wish.removal.grace };
     match switch {
-        Switch::Force => (Some(wish.drain.force), "force".into()),
-        Switch::IgnoreDaemonsets => (Some(wish.drain.ignore_daemonsets), "ignore-daemonsets".into()),
-        Switch::DeleteEmptydirData => (Some(wish.drain.delete_emptydir_data), "delete-emptydir-data".into()),
-        Switch::DisableEviction => (Some(wish.drain.disable_eviction), "disable-eviction".into()),
-        Switch::Grace => (None, grace.map_or("own grace".into(), |grace| format!("grace {grace}"))),
-        Switch::Parallel => (None, format!("{} at a time", wish.drain.parallel.max(1))),
-        Switch::Overwrite => (Some(wish.overwrite), "overwrite".into()),
-        Switch::WholeZones => (Some(wish.whole_zones), "whole zones".into()),
+        PlanOption::Force => (Some(wish.drain.force), "force".into()),
+        PlanOption::IgnoreDaemonsets => (Some(wish.drain.ignore_daemonsets), "ignore-daemonsets".into()),
+        PlanOption::DeleteEmptydirData => {
+            (Some(wish.drain.delete_emptydir_data), "delete-emptydir-data".into())
+        }
+        PlanOption::DisableEviction => (Some(wish.drain.disable_eviction), "disable-eviction".into()),
+        PlanOption::Grace => (None, grace.map_or("own grace".into(), |grace| format!("grace {grace}"))),
+        PlanOption::Parallel => (None, format!("{} at a time", wish.drain.parallel.max(1))),
+        PlanOption::Overwrite => (Some(wish.overwrite), "overwrite".into()),
+        PlanOption::WholeZones => (Some(wish.whole_zones), "whole zones".into()),
     }
 }
 
 fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let runs = match preview.done.as_ref().map(|done| &done.what) {
-        Some(Worked::Plan(plan)) => totals(scene, plan),
-        Some(Worked::Failure(failure)) => totals_of_failure(scene, failure),
-        Some(Worked::Nothing(_)) | None => return area,
+        Some(PreviewOutcome::Plan(plan)) => totals(scene, plan),
+        Some(PreviewOutcome::Failure(failure)) => totals_of_failure(scene, failure),
+        Some(PreviewOutcome::Nothing(_)) | None => return area,
     };
     if runs.is_empty() || area.height < 3 {
         return area;
@@ -307,7 +313,7 @@ pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
     runs
 }
 
-fn totals_of_failure(scene: &Scene, failure: &Failure) -> Runs {
+fn totals_of_failure(scene: &Scene, failure: &FailureImpact) -> Runs {
     let ahead = failure.forecast.until.since(failure.forecast.made);
     let mut runs = Runs::new(&format!("within {ahead}"), scene.style(Role::Dim));
     for (count, what, role) in [
@@ -335,13 +341,13 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
         return ("◌", "working it out".into(), Role::FeedBusy);
     }
     match (preview.wish.verb, fault(preview)) {
-        (Verb::Taint, Some(_)) if preview.wish.words.trim().is_empty() => (
+        (PlanKind::Taint, Some(_)) if preview.wish.words.trim().is_empty() => (
             "○",
             "key=value:Effect or key:Effect puts a taint on, key:Effect- or key- takes it off; several words are one plan"
                 .into(),
             Role::Dim,
         ),
-        (Verb::Label, Some(_)) if preview.wish.words.trim().is_empty() => {
+        (PlanKind::Label, Some(_)) if preview.wish.words.trim().is_empty() => {
             ("○", "key=value sets a label, key- takes it off; several words are one plan".into(), Role::Dim)
         }
         (_, Some(fault)) => ("✗", fault.to_owned(), Role::LevelError),
@@ -350,42 +356,42 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
 }
 
 /// A row's cells; the last one takes the room of the columns that it leaves out.
-fn cells(scene: &Scene, done: &Done, row: Row) -> Vec<Cell> {
-    if let Row::Section(title) = row {
+fn cells(scene: &Scene, done: &PreviewResult, row: PreviewRow) -> Vec<Cell> {
+    if let PreviewRow::Section(title) = row {
         return vec![Cell::new(title, scene.style(Role::Heading))];
     }
     match &done.what {
-        Worked::Plan(plan) => cells_of_plan(scene, plan, row),
-        Worked::Failure(failure) => cells_of_failure(scene, failure, row),
-        Worked::Nothing(_) => Vec::new(),
+        PreviewOutcome::Plan(plan) => cells_of_plan(scene, plan, row),
+        PreviewOutcome::Failure(failure) => cells_of_failure(scene, failure, row),
+        PreviewOutcome::Nothing(_) => Vec::new(),
     }
 }
 
-fn cells_of_plan(scene: &Scene, plan: &Plan, row: Row) -> Vec<Cell> {
+fn cells_of_plan(scene: &Scene, plan: &Plan, row: PreviewRow) -> Vec<Cell> {
     let line = |text: &str, role| {
         vec![Cell::new("  ", scene.style(role)).and(&text::brief(text), scene.style(role))]
     };
     let command =
         |text: &str| vec![Cell::new("  ", scene.style(Role::Base)).and(text, scene.style(Role::Base))];
     match row {
-        Row::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
-        Row::Node(place) => node(scene, &plan.nodes[place], plan.made),
-        Row::Pod(place) => pod(scene, &plan.pods[place], plan.made),
-        Row::Help(pod, place) => {
+        PreviewRow::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
+        PreviewRow::Node(place) => node(scene, &plan.nodes[place], plan.made),
+        PreviewRow::Pod(place) => pod(scene, &plan.pods[place], plan.made),
+        PreviewRow::Help(pod, place) => {
             let pod = &plan.pods[pod];
             landing::help(scene, &pod.pod, &pod.help(), place)
         }
-        Row::Arrival(place) => landing::arrival(scene, &plan.arrivals[place]),
-        Row::Receiver(place) => landing::receiver(scene, &plan.receivers[place]),
-        Row::Budget(place) => budget(scene, &plan.budgets[place]),
-        Row::Moment(place) => landing::moment(scene, &plan.timeline[place], plan.made),
-        Row::Kubectl => command(plan.command.as_deref().unwrap_or_default()),
-        Row::Kordon => {
+        PreviewRow::Arrival(place) => landing::arrival(scene, &plan.arrivals[place]),
+        PreviewRow::Receiver(place) => landing::receiver(scene, &plan.receivers[place]),
+        PreviewRow::Budget(place) => budget(scene, &plan.budgets[place]),
+        PreviewRow::Moment(place) => landing::moment(scene, &plan.timeline[place], plan.made),
+        PreviewRow::Kubectl => command(plan.command.as_deref().unwrap_or_default()),
+        PreviewRow::Kordon => {
             let text = plan.action.kordon().unwrap_or_default();
             let cell = Cell::new("  ", scene.style(Role::Base)).and(&text, scene.style(Role::Base));
             vec![cell.and("  prints this plan; with --enforce it is carried out", scene.style(Role::Dim))]
         }
-        Row::Call(place) => {
+        PreviewRow::Call(place) => {
             let call = plan.steps[place].call();
             vec![
                 Cell::new(&format!("  {}", call.method), scene.style(Role::Dim)),
@@ -393,13 +399,13 @@ fn cells_of_plan(scene: &Scene, plan: &Plan, row: Row) -> Vec<Cell> {
                     .and(&format!(" {}", call.body), scene.style(Role::Dim)),
             ]
         }
-        Row::Assumption(place) => line(plan.assumptions[place], Role::Dim),
-        Row::Section(_)
-        | Row::Coming(_)
-        | Row::Chance(_)
-        | Row::Stays(_)
-        | Row::Successor(_)
-        | Row::TooMany => Vec::new(),
+        PreviewRow::Assumption(place) => line(plan.assumptions[place], Role::Dim),
+        PreviewRow::Section(_)
+        | PreviewRow::Coming(_)
+        | PreviewRow::Chance(_)
+        | PreviewRow::Stays(_)
+        | PreviewRow::Successor(_)
+        | PreviewRow::TooMany => Vec::new(),
     }
 }
 
@@ -519,16 +525,16 @@ fn budget(scene: &Scene, budget: &BudgetPlan) -> Vec<Cell> {
     ]
 }
 
-fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
+fn cells_of_failure(scene: &Scene, failure: &FailureImpact, row: PreviewRow) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     match row {
-        Row::Coming(place) => {
+        PreviewRow::Coming(place) => {
             let step = &failure.forecast.steps[place];
             let (word, role) = match &step.what {
-                What::Unknown { .. } => ("Unknown", Role::NodeUnknown),
-                What::NoExecute { .. } => ("tainted", Role::TaintNoExecute),
-                What::Deleted { .. } => ("evicted", Role::EvictionForeseen),
-                What::Removed { .. } => ("removed", Role::EvictionTerminating),
+                ForecastKind::Unknown { .. } => ("Unknown", Role::NodeUnknown),
+                ForecastKind::NoExecute { .. } => ("tainted", Role::TaintNoExecute),
+                ForecastKind::Deleted { .. } => ("evicted", Role::EvictionForeseen),
+                ForecastKind::Removed { .. } => ("removed", Role::EvictionTerminating),
             };
             let subject = pod_of(&step.what).map_or_else(
                 || Cell::new(step.what.node(), scene.style(Role::Strong)),
@@ -541,7 +547,7 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
                 Cell::new(&text::brief(&step.why.to_string()), dim),
             ]
         }
-        Row::Chance(place) => {
+        PreviewRow::Chance(place) => {
             let chance = &failure.forecast.chances[place];
             let after = chance.at.since(failure.forecast.made).as_secs();
             let words = format!(
@@ -553,7 +559,7 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
             );
             vec![Cell::new("  ", dim).and(&words, scene.style(Role::CountdownSoon))]
         }
-        Row::Stays(place) => {
+        PreviewRow::Stays(place) => {
             let (pod, node) = &failure.staying[place];
             let words = format!("on {node}: not evicted within the time that is looked at");
             vec![
@@ -563,59 +569,65 @@ fn cells_of_failure(scene: &Scene, failure: &Failure, row: Row) -> Vec<Cell> {
                 Cell::new(&words, dim),
             ]
         }
-        Row::Successor(place) => failure
+        PreviewRow::Successor(place) => failure
             .successor(place)
             .map(|successor| landing::successor(scene, successor, failure.forecast.made))
             .unwrap_or_default(),
-        Row::Help(place, help) => failure
+        PreviewRow::Help(place, help) => failure
             .successor(place)
             .map(|successor| landing::help(scene, &successor.of, &failure.help(place), help))
             .unwrap_or_default(),
-        Row::Receiver(place) => {
+        PreviewRow::Receiver(place) => {
             failure.receivers().get(place).map(|node| landing::receiver(scene, node)).unwrap_or_default()
         }
-        Row::TooMany => {
+        PreviewRow::TooMany => {
             let words = "so many that it is worked out only if it is asked for, by the command below";
             vec![Cell::new("  ", dim).and(words, dim)]
         }
-        Row::Kordon => {
+        PreviewRow::Kordon => {
             vec![Cell::new("  ", dim).and(&failure.kordon(), scene.style(Role::Base))]
         }
-        Row::Section(_)
-        | Row::Warning(_)
-        | Row::Node(_)
-        | Row::Pod(_)
-        | Row::Arrival(_)
-        | Row::Budget(_)
-        | Row::Moment(_)
-        | Row::Kubectl
-        | Row::Call(_)
-        | Row::Assumption(_) => Vec::new(),
+        PreviewRow::Section(_)
+        | PreviewRow::Warning(_)
+        | PreviewRow::Node(_)
+        | PreviewRow::Pod(_)
+        | PreviewRow::Arrival(_)
+        | PreviewRow::Budget(_)
+        | PreviewRow::Moment(_)
+        | PreviewRow::Kubectl
+        | PreviewRow::Call(_)
+        | PreviewRow::Assumption(_) => Vec::new(),
     }
 }
 
 /// The selected row in full, and of a pod what else is known.
-fn whole(done: &Done, row: Row) -> Option<String> {
+fn whole(done: &PreviewResult, row: PreviewRow) -> Option<String> {
     match (&done.what, row) {
-        (Worked::Plan(plan), Row::Pod(place)) => Some(whole_pod(plan.pods.get(place)?, plan.made)),
-        (Worked::Plan(plan), Row::Help(pod, place)) => plan.pods.get(pod)?.help().get(place).cloned(),
-        (Worked::Plan(plan), Row::Moment(place)) => {
+        (PreviewOutcome::Plan(plan), PreviewRow::Pod(place)) => {
+            Some(whole_pod(plan.pods.get(place)?, plan.made))
+        }
+        (PreviewOutcome::Plan(plan), PreviewRow::Help(pod, place)) => {
+            plan.pods.get(pod)?.help().get(place).cloned()
+        }
+        (PreviewOutcome::Plan(plan), PreviewRow::Moment(place)) => {
             let (subject, word, rest) = plan.timeline.get(place)?.what.told();
             Some(format!("{subject} {word} {rest}"))
         }
-        (Worked::Plan(plan), Row::Warning(place)) => plan.warnings.get(place).map(ToString::to_string),
-        (Worked::Plan(plan), Row::Node(place)) => {
+        (PreviewOutcome::Plan(plan), PreviewRow::Warning(place)) => {
+            plan.warnings.get(place).map(ToString::to_string)
+        }
+        (PreviewOutcome::Plan(plan), PreviewRow::Node(place)) => {
             let node = plan.nodes.get(place)?;
             let refusals = node.drain.as_ref().map_or(String::new(), |drain| drain.refusals.join("; "));
             Some(format!("{} {} {refusals}", node.node, node.change.told()))
         }
-        (Worked::Plan(plan), Row::Call(place)) => plan.steps.get(place).map(call),
-        (Worked::Plan(plan), Row::Kubectl) => plan.command.clone(),
-        (Worked::Plan(plan), Row::Kordon) => plan.action.kordon(),
-        (Worked::Failure(failure), Row::Coming(place)) => {
+        (PreviewOutcome::Plan(plan), PreviewRow::Call(place)) => plan.steps.get(place).map(call),
+        (PreviewOutcome::Plan(plan), PreviewRow::Kubectl) => plan.command.clone(),
+        (PreviewOutcome::Plan(plan), PreviewRow::Kordon) => plan.action.kordon(),
+        (PreviewOutcome::Failure(failure), PreviewRow::Coming(place)) => {
             failure.forecast.steps.get(place).map(|step| step.why.to_string())
         }
-        (Worked::Failure(failure), Row::Successor(place)) => {
+        (PreviewOutcome::Failure(failure), PreviewRow::Successor(place)) => {
             let successor = failure.successor(place)?;
             let why = successor.fate.why().unwrap_or_default();
             Some(match successor.fate.node() {
@@ -623,8 +635,10 @@ fn whole(done: &Done, row: Row) -> Option<String> {
                 None => format!("{}: {why}", successor.of),
             })
         }
-        (Worked::Failure(failure), Row::Help(place, help)) => failure.help(place).get(help).cloned(),
-        (Worked::Failure(failure), Row::Kordon) => Some(failure.kordon()),
+        (PreviewOutcome::Failure(failure), PreviewRow::Help(place, help)) => {
+            failure.help(place).get(help).cloned()
+        }
+        (PreviewOutcome::Failure(failure), PreviewRow::Kordon) => Some(failure.kordon()),
         _ => None,
     }
 }

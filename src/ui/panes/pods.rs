@@ -14,7 +14,7 @@ use crate::{
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Column, Table, Width, segments::Runs},
+        widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
 };
 
@@ -31,12 +31,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Pods, area, facts(scene, node), buf);
     if list.is_empty() {
         draw_nothing(scene, FeedKind::Pods, Pane::Pods, "no pods on this node", inner, buf);
-        return Table::page(inner);
+        return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
     let inner = explain(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
-    let page = Table::page(inner);
-    let table = Table {
+    let page = TableWidget::page(inner);
+    let table = TableWidget {
         columns: columns(scene),
         rows: list.len(),
         first: list.first_shown(page),

@@ -5,14 +5,16 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{explain, open, plain, say};
 use crate::{
-    app::{Pane, acts::Undertaking, progress::Row},
-    conduct::{End, NodeRow, NodeStage, Notice, PodEnd, PodRow, PodStage},
-    engine::Level,
+    app::{Pane, operations::OperationEntry, progress::ProgressRow},
+    engine::Severity,
+    operation::{
+        NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd, PodProgress, PodProgressStage,
+    },
     ui::{
         Scene, text,
         theme::Role,
         widgets::{
-            Cell, Table, Width, bar,
+            Cell, TableWidget, Width, bar,
             segments::{Runs, cut_line},
         },
     },
@@ -46,7 +48,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "nothing passes the filter (Esc clears it)", Role::Dim, inner, buf);
         return page;
     }
-    let table = Table {
+    let table = TableWidget {
         columns: vec![
             plain("", Width::Fixed(9)),
             plain("", Width::Fit(14, 44)),
@@ -82,7 +84,7 @@ pub(super) fn note(scene: &Scene) -> Runs {
 }
 
 /// `drain n-3 · paused · for 1m12s`, `drain n-3 · done after 1m12s`
-fn title(scene: &Scene, undertaking: &Undertaking) -> Runs {
+fn title(scene: &Scene, undertaking: &OperationEntry) -> Runs {
     let report = &undertaking.report;
     let (words, role) = match report.ended {
         Some((at, end)) => (format!("{} after {}", ended(end), text::age(at, report.began)), end_role(end)),
@@ -101,28 +103,30 @@ fn title(scene: &Scene, undertaking: &Undertaking) -> Runs {
 }
 
 /// How it ended, in words.
-pub fn ended(end: End) -> &'static str {
+pub fn ended(end: OperationEnd) -> &'static str {
     match end {
-        End::Done => "done",
-        End::Recorded => "recorded, not written",
-        End::Partly => "done in part",
-        End::TimedOut => "out of time",
-        End::Forbidden => "not allowed",
-        End::Marked => "left to somebody else",
-        End::Cancelled => "cancelled",
+        OperationEnd::Done => "done",
+        OperationEnd::Recorded => "recorded, not written",
+        OperationEnd::Partly => "done in part",
+        OperationEnd::TimedOut => "out of time",
+        OperationEnd::Forbidden => "not allowed",
+        OperationEnd::Marked => "left to somebody else",
+        OperationEnd::Cancelled => "cancelled",
     }
 }
 
-const fn end_role(end: End) -> Role {
+const fn end_role(end: OperationEnd) -> Role {
     match end {
-        End::Done | End::Recorded => Role::NodeReady,
-        End::Partly | End::TimedOut | End::Forbidden | End::Marked => Role::LevelError,
-        End::Cancelled => Role::LevelWarning,
+        OperationEnd::Done | OperationEnd::Recorded => Role::NodeReady,
+        OperationEnd::Partly | OperationEnd::TimedOut | OperationEnd::Forbidden | OperationEnd::Marked => {
+            Role::LevelError
+        }
+        OperationEnd::Cancelled => Role::LevelWarning,
     }
 }
 
 /// How far it is as a bar and in numbers, and when it may be over.
-fn draw_totals(scene: &Scene, undertaking: &Undertaking, area: Rect, buf: &mut Buffer) -> Rect {
+fn draw_totals(scene: &Scene, undertaking: &OperationEntry, area: Rect, buf: &mut Buffer) -> Rect {
     if area.height < 3 {
         return area;
     }
@@ -131,7 +135,7 @@ fn draw_totals(scene: &Scene, undertaking: &Undertaking, area: Rect, buf: &mut B
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-fn totals(scene: &Scene, undertaking: &Undertaking) -> Runs {
+fn totals(scene: &Scene, undertaking: &OperationEntry) -> Runs {
     let report = &undertaking.report;
     let dim = scene.style(Role::Dim);
     if report.ended.is_some() {
@@ -142,7 +146,7 @@ fn totals(scene: &Scene, undertaking: &Undertaking) -> Runs {
     let (gone, stay, left) = report.pods_by_fate();
     let all = gone + left;
     if all == 0 && stay == 0 {
-        let written = report.nodes.iter().filter(|row| row.stage != NodeStage::Waits).count();
+        let written = report.nodes.iter().filter(|row| row.stage != NodeProgressStage::Waits).count();
         let words = format!("{written} of {} nodes", report.nodes.len());
         return Runs::new(&words, scene.style(Role::Base));
     }
@@ -153,13 +157,21 @@ fn totals(scene: &Scene, undertaking: &Undertaking) -> Runs {
             &format!("  {} of {} pods gone", text::count(gone), text::count(all)),
             scene.style(Role::Strong),
         );
-    let count = |of: fn(&PodStage) -> bool| report.pods.iter().filter(|row| of(&row.stage)).count();
+    let count = |of: fn(&PodProgressStage) -> bool| report.pods.iter().filter(|row| of(&row.stage)).count();
     for (count, words, role) in [
-        (count(|stage| matches!(stage, PodStage::Held { .. })), "held", Role::CountdownSoon),
-        (count(|stage| matches!(stage, PodStage::Leaving { .. })), "terminating", Role::EvictionTerminating),
-        (count(|stage| matches!(stage, PodStage::Asked)), "asked", Role::Base),
-        (count(|stage| matches!(stage, PodStage::Waits)), "to come", Role::Dim),
-        (count(|stage| matches!(stage, PodStage::Over(end) if !end.is_well())), "failed", Role::LevelError),
+        (count(|stage| matches!(stage, PodProgressStage::Held { .. })), "held", Role::CountdownSoon),
+        (
+            count(|stage| matches!(stage, PodProgressStage::Leaving { .. })),
+            "terminating",
+            Role::EvictionTerminating,
+        ),
+        (count(|stage| matches!(stage, PodProgressStage::Asked)), "asked", Role::Base),
+        (count(|stage| matches!(stage, PodProgressStage::Waits)), "to come", Role::Dim),
+        (
+            count(|stage| matches!(stage, PodProgressStage::Over(end) if !end.is_well())),
+            "failed",
+            Role::LevelError,
+        ),
         (stay, "stay", Role::Dim),
     ] {
         if count > 0 {
@@ -182,15 +194,15 @@ fn ratio(part: usize, whole: usize) -> f32 {
     part as f32 / whole as f32
 }
 
-fn cells(scene: &Scene, undertaking: &Undertaking, row: Row) -> Vec<Cell> {
+fn cells(scene: &Scene, undertaking: &OperationEntry, row: ProgressRow) -> Vec<Cell> {
     let report = &undertaking.report;
     match row {
-        Row::Section(title) => vec![Cell::new(title, scene.style(Role::Heading))],
-        Row::Node(place) => {
+        ProgressRow::Section(title) => vec![Cell::new(title, scene.style(Role::Heading))],
+        ProgressRow::Node(place) => {
             report.nodes.get(place).map(|row| node(scene, undertaking, row)).unwrap_or_default()
         }
-        Row::Pod(place) => report.pods.get(place).map(|row| pod(scene, row)).unwrap_or_default(),
-        Row::Notice(number) => {
+        ProgressRow::Pod(place) => report.pods.get(place).map(|row| pod(scene, row)).unwrap_or_default(),
+        ProgressRow::Notice(number) => {
             undertaking.notice(number).map(|notice| said(scene, notice)).unwrap_or_default()
         }
     }
@@ -200,30 +212,32 @@ fn when(scene: &Scene, words: &str, role: Role) -> Cell {
     Cell::new(&format!("{words:>9}"), scene.style(role))
 }
 
-fn node(scene: &Scene, undertaking: &Undertaking, row: &NodeRow) -> Vec<Cell> {
+fn node(scene: &Scene, undertaking: &OperationEntry, row: &NodeProgress) -> Vec<Cell> {
     let (since, word, role) = match &row.stage {
-        NodeStage::Waits => (None, "waits", Role::Dim),
-        NodeStage::Written => (None, "written", Role::NodeCordoned),
-        NodeStage::AlreadySo => (None, "so already", Role::Dim),
-        NodeStage::Drains { since } => (Some(*since), "drains", Role::CountdownSoon),
-        NodeStage::Proves => (None, "looked over", Role::CountdownSoon),
-        NodeStage::Drained { .. } => (None, "drained", Role::NodeReady),
-        NodeStage::Recorded => (None, "recorded", Role::Dim),
-        NodeStage::Stopped(_) => (None, "stopped", Role::LevelError),
+        NodeProgressStage::Waits => (None, "waits", Role::Dim),
+        NodeProgressStage::Written => (None, "written", Role::NodeCordoned),
+        NodeProgressStage::AlreadySo => (None, "so already", Role::Dim),
+        NodeProgressStage::Drains { since } => (Some(*since), "drains", Role::CountdownSoon),
+        NodeProgressStage::Proves => (None, "looked over", Role::CountdownSoon),
+        NodeProgressStage::Drained { .. } => (None, "drained", Role::NodeReady),
+        NodeProgressStage::Recorded => (None, "recorded", Role::Dim),
+        NodeProgressStage::Stopped(_) => (None, "stopped", Role::LevelError),
     };
     let since = since.map_or(String::new(), |since| text::age(scene.now, since));
     let mut parts = Vec::new();
     match &row.stage {
-        NodeStage::Stopped(stop) => parts.push(stop.to_string()),
-        NodeStage::Proves => parts.push("a last list shows whether anything is left".into()),
-        NodeStage::Drained { stay: 1 } => parts.push("1 pod stays".into()),
-        NodeStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
+        NodeProgressStage::Stopped(stop) => parts.push(stop.to_string()),
+        NodeProgressStage::Proves => parts.push("a last list shows whether anything is left".into()),
+        NodeProgressStage::Drained { stay: 1 } => parts.push("1 pod stays".into()),
+        NodeProgressStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
         _ => {}
     }
     let of_node = || undertaking.report.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node));
-    let goes = |pod: &&PodRow| !matches!(&pod.stage, PodStage::Over(PodEnd::Left(_)));
+    let goes = |pod: &&PodProgress| !matches!(&pod.stage, PodProgressStage::Over(PodEnd::Left(_)));
     let (gone, all) = (
-        of_node().filter(|pod| matches!(&pod.stage, PodStage::Over(PodEnd::Gone | PodEnd::Replaced))).count(),
+        of_node()
+            .filter(|pod| matches!(&pod.stage, PodProgressStage::Over(PodEnd::Gone | PodEnd::Replaced)))
+            .count(),
         of_node().filter(goes).count(),
     );
     if all > 0 {
@@ -240,21 +254,21 @@ fn node(scene: &Scene, undertaking: &Undertaking, row: &NodeRow) -> Vec<Cell> {
     ]
 }
 
-fn pod(scene: &Scene, row: &PodRow) -> Vec<Cell> {
+fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
     let (at, role) = match &row.stage {
-        PodStage::Held { until, .. } => {
+        PodProgressStage::Held { until, .. } => {
             (format!("in {}", text::left(*until, scene.now)), Role::CountdownSoon)
         }
-        PodStage::Leaving { since } => (text::age(scene.now, *since), Role::EvictionTerminating),
-        PodStage::Waits | PodStage::Asked => (String::new(), Role::Dim),
-        PodStage::Over(_) => ("–".into(), Role::Faint),
+        PodProgressStage::Leaving { since } => (text::age(scene.now, *since), Role::EvictionTerminating),
+        PodProgressStage::Waits | PodProgressStage::Asked => (String::new(), Role::Dim),
+        PodProgressStage::Over(_) => ("–".into(), Role::Faint),
     };
     let (word, role_of_word) = match &row.stage {
-        PodStage::Waits => ("to come", Role::Dim),
-        PodStage::Asked => ("asked", Role::Base),
-        PodStage::Held { .. } => ("held", Role::CountdownSoon),
-        PodStage::Leaving { .. } => ("terminating", Role::EvictionTerminating),
-        PodStage::Over(end) => (over(end), over_role(end)),
+        PodProgressStage::Waits => ("to come", Role::Dim),
+        PodProgressStage::Asked => ("asked", Role::Base),
+        PodProgressStage::Held { .. } => ("held", Role::CountdownSoon),
+        PodProgressStage::Leaving { .. } => ("terminating", Role::EvictionTerminating),
+        PodProgressStage::Over(end) => (over(end), over_role(end)),
     };
     let name = Cell::new(&row.pod.namespace, scene.style(Role::Dim))
         .and("/", scene.style(Role::Faint))
@@ -264,13 +278,13 @@ fn pod(scene: &Scene, row: &PodRow) -> Vec<Cell> {
 }
 
 /// What is waited for, or what came of it.
-fn why(scene: &Scene, row: &PodRow) -> String {
+fn why(scene: &Scene, row: &PodProgress) -> String {
     let mut parts = Vec::new();
     match &row.stage {
-        PodStage::Waits => parts.push("its turn comes".to_owned()),
-        PodStage::Asked => parts.push("the server has not answered yet".into()),
-        PodStage::Held { by, .. } => parts.push(by.to_string()),
-        PodStage::Leaving { .. } => {
+        PodProgressStage::Waits => parts.push("its turn comes".to_owned()),
+        PodProgressStage::Asked => parts.push("the server has not answered yet".into()),
+        PodProgressStage::Held { by, .. } => parts.push(by.to_string()),
+        PodProgressStage::Leaving { .. } => {
             let pod = scene.app.live.cluster.pod(&row.pod).filter(|pod| pod.uid == row.uid);
             let termination = pod.and_then(|pod| pod.termination.as_ref());
             parts.push(match termination {
@@ -285,13 +299,13 @@ fn why(scene: &Scene, row: &PodRow) -> String {
             }
         }
         // The word says it already.
-        PodStage::Over(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
-        PodStage::Over(PodEnd::Left(skip)) => parts.push(skip.to_string()),
-        PodStage::Over(PodEnd::Replaced) => parts.push("another pod has its name".into()),
-        PodStage::Over(PodEnd::Refused(text) | PodEnd::Forbidden(text) | PodEnd::Failed(text)) => {
+        PodProgressStage::Over(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
+        PodProgressStage::Over(PodEnd::Left(skip)) => parts.push(skip.to_string()),
+        PodProgressStage::Over(PodEnd::Replaced) => parts.push("another pod has its name".into()),
+        PodProgressStage::Over(PodEnd::Refused(text) | PodEnd::Forbidden(text) | PodEnd::Failed(text)) => {
             parts.push(text.clone());
         }
-        PodStage::Over(end @ (PodEnd::Recorded | PodEnd::Successor)) => parts.push(end.to_string()),
+        PodProgressStage::Over(end @ (PodEnd::Recorded | PodEnd::Successor)) => parts.push(end.to_string()),
     }
     if row.tries > 1 {
         parts.push(format!("{} tries", row.tries));
@@ -326,11 +340,11 @@ const fn over_role(end: &PodEnd) -> Role {
     }
 }
 
-fn said(scene: &Scene, notice: &Notice) -> Vec<Cell> {
+fn said(scene: &Scene, notice: &OperationNotice) -> Vec<Cell> {
     let (glyph, role) = match notice.level {
-        Level::Info => ("•", Role::LevelInfo),
-        Level::Warning => ("▲", Role::LevelWarning),
-        Level::Error => ("✗", Role::LevelError),
+        Severity::Info => ("•", Role::LevelInfo),
+        Severity::Warning => ("▲", Role::LevelWarning),
+        Severity::Error => ("✗", Role::LevelError),
     };
     let mut what = Cell::new(glyph, scene.style(role)).and(" ", scene.style(Role::Dim));
     if !notice.subject.is_empty() {
@@ -341,17 +355,17 @@ fn said(scene: &Scene, notice: &Notice) -> Vec<Cell> {
 }
 
 /// The selected row in full.
-fn whole(undertaking: &Undertaking, row: Row) -> Option<String> {
+fn whole(undertaking: &OperationEntry, row: ProgressRow) -> Option<String> {
     let report = &undertaking.report;
     match row {
-        Row::Section(_) => None,
-        Row::Node(place) => report.nodes.get(place).map(|row| format!("{}: {}", row.node, row.stage)),
-        Row::Pod(place) => {
+        ProgressRow::Section(_) => None,
+        ProgressRow::Node(place) => report.nodes.get(place).map(|row| format!("{}: {}", row.node, row.stage)),
+        ProgressRow::Pod(place) => {
             let row = report.pods.get(place)?;
             let node = row.node.as_ref().map_or(String::new(), |node| format!(" on {node}"));
             Some(format!("{}{node}: {} · asked {} times", row.pod, row.stage, row.tries))
         }
-        Row::Notice(number) => {
+        ProgressRow::Notice(number) => {
             undertaking.notice(number).map(|notice| format!("{} {}", notice.subject, notice.text))
         }
     }

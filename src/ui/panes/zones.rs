@@ -4,14 +4,14 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_nothing, explain, open, plain, say, zone_name};
 use crate::{
-    app::{Duty, Pane, ZoneColumn},
+    app::{ControllerRole, Pane, ZoneColumn},
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
     time::Span,
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Column, Table, Width, bar, segments::Runs},
+        widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs},
     },
 };
 
@@ -28,7 +28,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = scene.screen.zones.list.selected();
     let selected = selected.and_then(|key| zones.iter().find(|zone| zone.key == *key));
     let inner = explain(scene, Pane::Zones, selected.map(|zone| reason(scene, zone)), inner, buf);
-    let page = Table::page(inner);
+    let page = TableWidget::page(inner);
     if zones.is_empty() && scene.app.live.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
         say(scene, "◌", "waiting to hear who leads the controllers", Role::FeedBusy, inner, buf);
         return page;
@@ -38,7 +38,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zone has been seen yet", inner, buf);
         return page;
     }
-    let table = Table {
+    let table = TableWidget {
         columns: columns(scene),
         rows: list.len(),
         first: list.first_shown(page),
@@ -224,7 +224,7 @@ fn slots(scene: &Scene, zone: &ZoneView) -> Cell {
 /// where one waits, or where kordon decides.
 fn waiting(scene: &Scene, zone: &ZoneView) -> Cell {
     let names: Vec<&str> = zone.queue.iter().map(|node| &**node).collect();
-    let sure = scene.app.duty == Duty::Controller || names.len() == 1;
+    let sure = scene.app.duty == ControllerRole::Controller || names.len() == 1;
     match names.as_slice() {
         [] => Cell::default(),
         _ if sure => Cell::new(&names.join(" "), scene.style(Role::NodeUnknown)),

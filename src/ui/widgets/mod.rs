@@ -13,4 +13,4 @@ pub use countdown::Urgency;
 pub use segments::Segments;
 pub use sheet::sheet;
 pub use strip::strip;
-pub use table::{Cell, Column, Table, Width};
+pub use table::{Cell, Column, TableWidget, Width};

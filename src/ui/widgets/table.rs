@@ -96,7 +96,7 @@ pub struct Looks {
 
 /// A table of `rows` rows, of which those from `first` on are shown.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct TableWidget {
     pub columns: Vec<Column>,
     pub rows: usize,
     pub first: usize,
@@ -104,7 +104,7 @@ pub struct Table {
     pub looks: Looks,
 }
 
-impl Table {
+impl TableWidget {
     /// Rows that fit under the heading.
     pub fn page(area: Rect) -> usize {
         usize::from(area.height.saturating_sub(1))
@@ -256,7 +256,7 @@ mod tests {
     fn drawn(width: u16, height: u16, rows: usize, first: usize) -> (Vec<String>, Vec<usize>) {
         let column = |title, width, right, priority| Column { title, width, right, priority, sorted: None };
         let plain = Style::default();
-        let table = Table {
+        let table = TableWidget {
             columns: vec![
                 column("name", Width::Grow(6, 1), false, 0),
                 column("zone", Width::Fit(4, 8), false, 2),

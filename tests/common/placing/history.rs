@@ -11,14 +11,14 @@ use kordon::{
     clock::Clock,
     cluster::{Change, WorkloadKind},
     k8s::decode::{
-        self, Decoder, Line, News,
-        budget::Budgets,
-        namespace::Namespaces,
-        node::Nodes,
-        pod::Pods,
-        service::Services,
-        storage::{Claims, CsiNodes, StorageClasses, Volumes},
-        workload::Workloads,
+        self, Decoder, StreamLine, WatchEvent,
+        budget::BudgetDecoder,
+        namespace::NamespaceDecoder,
+        node::NodeDecoder,
+        pod::PodDecoder,
+        service::ServiceDecoder,
+        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+        workload::WorkloadDecoder,
     },
     time::Timestamp,
 };
@@ -41,15 +41,15 @@ pub struct History {
 impl History {
     pub fn start(client: &Client) -> Self {
         let mut history = Self { told: Arc::default(), watches: JoinSet::new() };
-        history.watch(client, "/api/v1/nodes", Nodes::default());
-        history.watch(client, "/api/v1/pods", Pods::default());
-        history.watch(client, "/api/v1/namespaces", Namespaces::default());
-        history.watch(client, "/apis/policy/v1/poddisruptionbudgets", Budgets::default());
-        history.watch(client, "/api/v1/services", Services::default());
-        history.watch(client, "/api/v1/persistentvolumeclaims", Claims::default());
-        history.watch(client, "/api/v1/persistentvolumes", Volumes::default());
-        history.watch(client, "/apis/storage.k8s.io/v1/storageclasses", StorageClasses::default());
-        history.watch(client, "/apis/storage.k8s.io/v1/csinodes", CsiNodes::default());
+        history.watch(client, "/api/v1/nodes", NodeDecoder::default());
+        history.watch(client, "/api/v1/pods", PodDecoder::default());
+        history.watch(client, "/api/v1/namespaces", NamespaceDecoder::default());
+        history.watch(client, "/apis/policy/v1/poddisruptionbudgets", BudgetDecoder::default());
+        history.watch(client, "/api/v1/services", ServiceDecoder::default());
+        history.watch(client, "/api/v1/persistentvolumeclaims", ClaimDecoder::default());
+        history.watch(client, "/api/v1/persistentvolumes", VolumeDecoder::default());
+        history.watch(client, "/apis/storage.k8s.io/v1/storageclasses", StorageClassDecoder::default());
+        history.watch(client, "/apis/storage.k8s.io/v1/csinodes", CsiNodeDecoder::default());
         let workloads = [
             ("/apis/apps/v1/replicasets", WorkloadKind::ReplicaSet),
             ("/apis/apps/v1/statefulsets", WorkloadKind::StatefulSet),
@@ -58,7 +58,7 @@ impl History {
             ("/apis/batch/v1/jobs", WorkloadKind::Job),
         ];
         for (path, kind) in workloads {
-            history.watch(client, path, Workloads::new(kind));
+            history.watch(client, path, WorkloadDecoder::new(kind));
         }
         history
     }
@@ -90,7 +90,7 @@ async fn follow<D: Decoder>(
 ) -> Result<()> {
     let clock = Clock::system();
     // Nothing is there yet, and that is known.
-    for news in [News::ListBegun, News::ListDone] {
+    for news in [WatchEvent::ListBegun, WatchEvent::ListDone] {
         let change = decoder.change(news).into_iter();
         let told = &mut *told.lock().expect("nobody panics with it");
         told.extend(change.map(|change| Told { at: clock.now(), change }));
@@ -101,12 +101,12 @@ async fn follow<D: Decoder>(
         let mut lines = client.request_stream(request.body(Vec::new())?).await?.lines();
         while let Some(line) = lines.next().await {
             match decode::line(&mut decoder, line?.as_bytes(), false) {
-                Line::Object { change, version } => {
+                StreamLine::Object { change, version } => {
                     let told = &mut *told.lock().expect("nobody panics with it");
                     told.extend(change.map(|change| Told { at: clock.now(), change }));
                     from = format!("&resourceVersion={version}");
                 }
-                Line::Bookmark { .. } => {}
+                StreamLine::Bookmark { .. } => {}
                 other => anyhow::bail!("{other:?}"),
             }
         }

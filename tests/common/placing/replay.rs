@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use kordon::{
-    cluster::{Change, Cluster, Event, Key, NodeName, Pod},
+    cluster::{Change, Cluster, Key, NodeName, ObjectEvent, Pod},
     engine::ServerVersion,
-    placement::{Outcome, PodShape, Scorer, Snapshot},
+    placement::{SchedulingOutcome, SchedulingRequest, Scorer, Snapshot},
     time::Timestamp,
 };
 
@@ -28,7 +28,7 @@ pub struct Attempt {
     pub real: Real,
     /// By node, what each plugin gave it; empty where the scheduler did not score.
     pub scores: Scores,
-    pub foretold: Outcome,
+    pub foretold: SchedulingOutcome,
     pub feasible: Vec<NodeName>,
 }
 
@@ -75,7 +75,7 @@ pub fn replay(told: Vec<Told>, diary: &[Line], version: ServerVersion) -> Result
 /// What has not been taken in yet, by what it is of.
 struct Replay {
     cluster: Cluster,
-    pods: BTreeMap<Key, VecDeque<Event<Pod>>>,
+    pods: BTreeMap<Key, VecDeque<ObjectEvent<Pod>>>,
     nodes: BTreeMap<NodeName, VecDeque<Told>>,
     others: VecDeque<Told>,
 }
@@ -90,17 +90,17 @@ impl Replay {
         };
         for told in told {
             match &told.change {
-                Change::Pod(Event::Applied(pod)) => {
-                    let event = Event::Applied(pod.clone());
+                Change::Pod(ObjectEvent::Applied(pod)) => {
+                    let event = ObjectEvent::Applied(pod.clone());
                     replay.pods.entry(pod.key.clone()).or_default().push_back(event);
                 }
-                Change::Pod(Event::Deleted(key)) => {
-                    replay.pods.entry(key.clone()).or_default().push_back(Event::Deleted(key.clone()));
+                Change::Pod(ObjectEvent::Deleted(key)) => {
+                    replay.pods.entry(key.clone()).or_default().push_back(ObjectEvent::Deleted(key.clone()));
                 }
-                Change::Node(Event::Applied(node)) => {
+                Change::Node(ObjectEvent::Applied(node)) => {
                     replay.nodes.entry(node.name.clone()).or_default().push_back(told);
                 }
-                Change::Node(Event::Deleted(node)) => {
+                Change::Node(ObjectEvent::Deleted(node)) => {
                     replay.nodes.entry(node.clone()).or_default().push_back(told);
                 }
                 // Lists of nothing, from before there was anything.
@@ -136,13 +136,18 @@ impl Replay {
     }
 
     /// The pod's next event that is wanted, if that is the next.
-    fn next(&mut self, pod: &Key, wanted: impl FnOnce(&mut Event<Pod>) -> bool) -> Option<Event<Pod>> {
+    fn next(
+        &mut self,
+        pod: &Key,
+        wanted: impl FnOnce(&mut ObjectEvent<Pod>) -> bool,
+    ) -> Option<ObjectEvent<Pod>> {
         self.pods.get_mut(pod)?.pop_front_if(wanted)
     }
 
     /// A pod that waits: the diary leaves out changes of pods that have been decided over.
     fn waiting(&mut self, pod: &Key) {
-        let waits = |event: &mut Event<Pod>| matches!(event, Event::Applied(pod) if pod.node.is_none());
+        let waits =
+            |event: &mut ObjectEvent<Pod>| matches!(event, ObjectEvent::Applied(pod) if pod.node.is_none());
         if let Some(event) = self.next(pod, waits) {
             self.apply(Change::Pod(event));
         }
@@ -152,7 +157,7 @@ impl Replay {
     fn placed(&mut self, pod: &Key) -> Result<()> {
         loop {
             let event = self.next(pod, |_| true).context("nobody has told of it")?;
-            let placed = matches!(&event, Event::Applied(pod) if pod.node.is_some());
+            let placed = matches!(&event, ObjectEvent::Applied(pod) if pod.node.is_some());
             self.apply(Change::Pod(event));
             if placed {
                 return Ok(());
@@ -161,7 +166,7 @@ impl Replay {
     }
 
     fn changed(&mut self, pod: &Key) -> Result<()> {
-        let event = self.next(pod, |event| matches!(event, Event::Applied(_)));
+        let event = self.next(pod, |event| matches!(event, ObjectEvent::Applied(_)));
         self.apply(Change::Pod(event.context("nobody has told of it")?));
         Ok(())
     }
@@ -170,7 +175,7 @@ impl Replay {
     fn gone(&mut self, pod: &Key) -> Result<()> {
         loop {
             let event = self.next(pod, |_| true).context("nobody has told of it")?;
-            let gone = matches!(event, Event::Deleted(_));
+            let gone = matches!(event, ObjectEvent::Deleted(_));
             self.apply(Change::Pod(event));
             if gone {
                 return Ok(());
@@ -190,12 +195,12 @@ impl Replay {
         let (real, scores) = outcome(pod, after)?;
         let pod = self.cluster.pod(pod)?.clone();
         let mut snapshot = Snapshot::new(&self.cluster, version);
-        let shape = PodShape::of(&pod, &self.cluster);
+        let shape = SchedulingRequest::of(&pod, &self.cluster);
         let foretold = snapshot.place(&shape);
         let feasible = snapshot.feasible(&shape);
         if let Real::Bound(node) = &real {
             let assumed = Pod { node: Some(node.clone()), nominated: None, ..(*pod).clone() };
-            self.apply(Change::Pod(Event::Applied(assumed)));
+            self.apply(Change::Pod(ObjectEvent::Applied(assumed)));
         }
         Some(Attempt { at, pod, real, scores, foretold, feasible })
     }
@@ -224,8 +229,8 @@ impl Attempt {
     /// Whether the node it went to is one of those foretold; of an attempt in vain, whether that was foretold.
     pub fn is_foretold(&self) -> bool {
         match (&self.real, &self.foretold) {
-            (Real::Bound(node), Outcome::Placed(placement)) => placement.best.contains(node),
-            (Real::Unfit(_), Outcome::Unschedulable(_)) => true,
+            (Real::Bound(node), SchedulingOutcome::Placed(placement)) => placement.best.contains(node),
+            (Real::Unfit(_), SchedulingOutcome::Unschedulable(_)) => true,
             (Real::Bound(_) | Real::Unfit(_), _) => false,
         }
     }
@@ -233,7 +238,7 @@ impl Attempt {
     /// Of an attempt in vain, where the reasons that were counted differ from those foretold.
     pub fn wrong_reasons(&self) -> Vec<String> {
         match (&self.real, &self.foretold) {
-            (Real::Unfit(why), Outcome::Unschedulable(foretold)) => {
+            (Real::Unfit(why), SchedulingOutcome::Unschedulable(foretold)) => {
                 Seen::in_vain(&self.pod.key.to_string(), why).differences_of_counts(why, foretold)
             }
             _ => Vec::new(),
@@ -248,7 +253,7 @@ impl Attempt {
 
     /// Whether the best-scored nodes have exactly the scores that the scheduler's plugins gave them.
     pub fn scores_agree(&self) -> Option<bool> {
-        let Outcome::Placed(placement) = &self.foretold else { return None };
+        let SchedulingOutcome::Placed(placement) = &self.foretold else { return None };
         let agrees = |scored: &kordon::placement::Scored| {
             let real = self.scores.get(&*scored.node);
             real.is_some_and(|real| {
@@ -264,8 +269,8 @@ impl Attempt {
     /// How many nodes were foretold as equally good.
     pub fn best(&self) -> usize {
         match &self.foretold {
-            Outcome::Placed(placement) => placement.best.len(),
-            Outcome::Unschedulable(_) | Outcome::NotTried(_) => 0,
+            SchedulingOutcome::Placed(placement) => placement.best.len(),
+            SchedulingOutcome::Unschedulable(_) | SchedulingOutcome::NotTried(_) => 0,
         }
     }
 
@@ -273,7 +278,7 @@ impl Attempt {
     pub fn tables(&self) -> String {
         let mut out = format!("{} {}", self.at, self.pod.key);
         let foretold = match (&self.real, &self.foretold) {
-            (Real::Bound(node), Outcome::Placed(placement)) => {
+            (Real::Bound(node), SchedulingOutcome::Placed(placement)) => {
                 let _ = writeln!(out, " went to {node}; foretold {:?}", placement.best);
                 placement
             }

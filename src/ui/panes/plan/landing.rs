@@ -12,8 +12,8 @@
 use super::{ahead, pod_name, when};
 use crate::{
     cluster::Key,
-    forecast::{Fate, Successor},
-    plan::{Arrival, Landing, Moment, Receiver},
+    forecast::{Successor, SuccessorState},
+    plan::{Arrival, Landing, PlanMoment, Receiver},
     time::Timestamp,
     ui::{Scene, text, theme::Role, widgets::Cell},
 };
@@ -49,18 +49,18 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Vec<C
     let dim = scene.style(Role::Dim);
     let why = successor.fate.why().unwrap_or_default();
     let (at, word, role) = match &successor.fate {
-        Fate::Replaced { at, landing: Landing::Nowhere { .. }, .. } => {
+        SuccessorState::Replaced { at, landing: Landing::Nowhere { .. }, .. } => {
             (Some(*at), "Pending", Role::NodeCondition)
         }
-        Fate::Replaced { at, .. } => (Some(*at), "lands", Role::NodeReady),
-        Fate::Waits => (None, "waits", Role::CountdownSoon),
-        Fate::Lost => (None, "lost", Role::LevelError),
+        SuccessorState::Replaced { at, .. } => (Some(*at), "lands", Role::NodeReady),
+        SuccessorState::Waits => (None, "waits", Role::CountdownSoon),
+        SuccessorState::Lost => (None, "lost", Role::LevelError),
     };
     let told = match (&successor.fate, successor.fate.node()) {
         (_, Some(node)) => Cell::new("→ ", dim)
             .and(node, scene.style(Role::Base))
             .and(&format!(" ({})", text::brief(why)), dim),
-        (Fate::Replaced { landing: Landing::Somewhere, .. }, None) => Cell::new("somewhere", dim),
+        (SuccessorState::Replaced { landing: Landing::Somewhere, .. }, None) => Cell::new("somewhere", dim),
         (_, None) => Cell::new(&text::brief(why), scene.style(Role::Base)),
     };
     vec![ahead(scene, at, made), pod_name(scene, &successor.of), Cell::new(word, scene.style(role)), told]
@@ -86,7 +86,7 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> Vec<Cell> {
 }
 
 /// `     ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)`
-pub fn moment(scene: &Scene, moment: &Moment, made: Timestamp) -> Vec<Cell> {
+pub fn moment(scene: &Scene, moment: &PlanMoment, made: Timestamp) -> Vec<Cell> {
     let (subject, word, rest) = moment.what.told();
     let subject = match moment.what.pod() {
         Some(pod) => pod_name(scene, pod),

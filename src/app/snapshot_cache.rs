@@ -1,0 +1,79 @@
+//! What the scheduler's questions are asked of while plans are open: one snapshot for all of them, which follows the
+//! cluster, for making one anew takes longer than most answers.
+
+use crate::{
+    cluster::{Applied, Cluster},
+    engine::ServerVersion,
+    placement::Snapshot,
+};
+
+/// A snapshot that is kept from one plan to the next, and what has happened to the cluster since it was taken.
+#[derive(Debug, Default)]
+pub struct SnapshotCache {
+    /// None while a job has it.
+    snapshot: Option<Snapshot>,
+    /// What it is behind by; none while none is kept at all.
+    since: Option<Vec<Applied>>,
+}
+
+/// What a job asks: a snapshot where one was kept, and what it is behind by.
+#[derive(Debug, Default)]
+pub struct SnapshotLease {
+    snapshot: Option<Snapshot>,
+    since: Vec<Applied>,
+}
+
+/// After so many changes it is taken anew: following them would take as long, and they hold old pods in memory.
+const MOST: usize = 50_000;
+
+impl SnapshotCache {
+    /// Hears of a change of the cluster.
+    pub fn note(&mut self, applied: &Applied) {
+        let matters = match applied {
+            Applied::Node(_) | Applied::Pod(_) | Applied::Other => true,
+            Applied::Lease(_) | Applied::Leader(..) => false,
+        };
+        if let Some(since) = self.since.as_mut().filter(|_| matters) {
+            since.push(applied.clone());
+        }
+    }
+
+    /// Lends what is kept to a job over the cluster as it is now.
+    pub fn lend(&mut self) -> SnapshotLease {
+        SnapshotLease {
+            snapshot: self.snapshot.take(),
+            since: self.since.replace(Vec::new()).unwrap_or_default(),
+        }
+    }
+
+    /// Takes back what a job was lent, brought up to where the cluster was then; gives it back where nothing is kept
+    /// any more.
+    pub fn put_back(&mut self, snapshot: Snapshot) -> Option<Snapshot> {
+        if self.since.is_none() {
+            return Some(snapshot);
+        }
+        self.snapshot.replace(snapshot)
+    }
+
+    /// Whether keeping it costs more than it saves.
+    pub fn is_outworn(&self) -> bool {
+        self.since.as_ref().is_some_and(|since| since.len() > MOST)
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.since.is_some()
+    }
+}
+
+impl SnapshotLease {
+    /// A snapshot of this cluster, which is as it was when it was lent.
+    pub fn of(self, cluster: &Cluster, version: ServerVersion) -> Snapshot {
+        match self.snapshot {
+            Some(mut snapshot) => {
+                snapshot.follow(&self.since, cluster);
+                snapshot
+            }
+            None => Snapshot::new(cluster, version),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! `kordon drain --resume`, `kordon undo`, `kordon journal`: what was begun before.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{HowArgs, Place, carry_out, conduct_to_its_end, confirmation, ended, orders, progress, report};
+use crate::{
+    cli::{
+        CliError,
+        columns::{none, section},
+        connection::ConnectionArgs,
+        once::Output,
+        plan::{PrintArgs, answer_word, step_words},
+    },
+    cluster::NodeName,
+    executor::write_context::WriteContextError,
+    journal::{Journal, JournaledOperation, undertakings},
+    k8s::{connect, validation},
+    operation::{Operation, OperationEnd, OperationOptions},
+    plan::{Action, EvictionRules, undo::NotUndone},
+    time::Timestamp,
+};
+
+/// What `kordon journal` takes.
+#[derive(Args, Debug)]
+pub struct JournalArgs {
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// What `kordon undo` takes.
+#[derive(Args, Debug)]
+pub struct UndoArgs {
+    /// The plan, by its name in the journal
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    #[command(flatten)]
+    how: HowArgs,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+/// Goes on with a drain that was cut off.
+pub async fn resume(
+    named: Option<String>,
+    print: &PrintArgs,
+    how: HowArgs,
+    connection: ConnectionArgs,
+) -> Result<(), CliError> {
+    if !how.enforce {
+        return Err(CliError::Usage("to go on with a drain is to write: --enforce is needed".into()));
+    }
+    confirmation::possible(&how)?;
+    let place = Place::reach(print, connection).await?;
+    let name = choose(&place.site.journal, named)?;
+    let (hold, past) = place.site.take_up(&name)?;
+    let Some(options) = past.beginning.drain.clone().filter(|_| past.is_unfinished()) else {
+        return Err(WriteContextError::Over(name).into());
+    };
+    let nodes = still_there(&past, &place);
+    let action = Action::Drain { nodes, options };
+    let orders = OperationOptions {
+        why: past.beginning.why.clone(),
+        until: past.beginning.until,
+        past: past.to_resume(),
+        ..orders(&how, &place, name)
+    };
+    carry_out(place, action, orders, &how, print, Some(hold)).await
+}
+
+/// The nodes of a drain that are the same as then.
+fn still_there(past: &JournaledOperation, place: &Place) -> Vec<NodeName> {
+    let mut nodes = Vec::new();
+    for (name, uid) in &past.beginning.nodes {
+        match place.asked.app.live.cluster.node(name) {
+            Some(node) if node.uid == *uid => nodes.push(name.clone()),
+            Some(_) => progress(&format!("node {name} is another one by now: it is left alone")),
+            None => progress(&format!("node {name} is gone")),
+        }
+    }
+    nodes
+}
+
+/// The undertaking that is meant: the one that was named, or the only one.
+fn choose(journal: &Journal, named: Option<String>) -> Result<String, CliError> {
+    if let Some(name) = named {
+        return Ok(name);
+    }
+    let pasts = undertakings(&journal.lines()?);
+    let unfinished: Vec<&str> =
+        pasts.iter().filter(|past| past.is_unfinished()).map(|past| past.plan.as_str()).collect();
+    match unfinished[..] {
+        [one] => Ok(one.into()),
+        [] => Err(CliError::NotFound("a drain that was cut off".into())),
+        _ => Err(CliError::Usage(format!(
+            "several drains were cut off; name one with --resume=PLAN: {}",
+            unfinished.join(", ")
+        ))),
+    }
+}
+
+/// Puts back what an undertaking changed on nodes, as far as nobody has changed it since.
+pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let UndoArgs { plan, how, print } = args;
+    if how.enforce {
+        confirmation::possible(&how)?;
+    }
+    let place = Place::reach(&print, connection).await?;
+    let (hold, past) = place.site.take_up(&plan)?;
+    let undo = past.undo();
+    let cluster = &place.asked.app.live.cluster;
+    let (steps, kept) = undo.steps(cluster);
+    for step in &steps {
+        progress(&format!("would write: {}", step.call().body));
+    }
+    for kept in &kept {
+        progress(&format!("would leave as it is: {}", NotUndone::to_string(kept)));
+    }
+    if steps.is_empty() {
+        progress("there is nothing to put back");
+    }
+    if !how.enforce {
+        if print.validate {
+            let version = place.asked.app.settings.version;
+            let answers = validation::validate(&place.asked.connection.writer, &steps, version).await;
+            for (step, answer) in steps.iter().zip(answers) {
+                let answer =
+                    answer.map_or_else(none, |answer| format!("{} ({answer})", answer_word(&answer)));
+                progress(&format!("as a dry run, {}: {answer}", step_words(step)));
+            }
+        }
+        return Ok(());
+    }
+    if !steps.is_empty() {
+        confirmation::ask_plainly(&how, &place.site.context).await?;
+    }
+    let clock = place.clock();
+    let name = place.site.new_name("undo");
+    let held = place.site.open(hold, &name)?;
+    let orders = OperationOptions { undoes: Some(plan), ..orders(&how, &place, name) };
+    let rules = EvictionRules::of(place.asked.app.settings.version);
+    let conduct = Operation::undo(&undo, orders, rules, cluster, clock.now());
+    let cluster = cluster.clone();
+    let (report, end) = conduct_to_its_end(place, conduct, cluster, &held).await?;
+    if end == OperationEnd::Done {
+        held.undid(&past, clock).await?;
+    }
+    print.output.print(&report, report::table)?;
+    ended(end, &report)
+}
+
+/// Lists what the journal of the context tells of.
+pub async fn journal(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let connection = connect::connect(&connection.options()).await?;
+    let journal = Journal::of(&connection.context)?;
+    let rows: Vec<PastReport> = undertakings(&journal.lines()?).iter().map(PastReport::new).collect();
+    let report = JournalReport {
+        schema: "kordon.journal/v1",
+        file: journal.path().display().to_string(),
+        undertakings: rows,
+    };
+    args.output.print(&report, table)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JournalReport {
+    schema: &'static str,
+    file: String,
+    undertakings: Vec<PastReport>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PastReport {
+    plan: String,
+    began: Timestamp,
+    last: Timestamp,
+    by: String,
+    why: String,
+    action: String,
+    command: String,
+    nodes: Vec<NodeName>,
+    pods: usize,
+    overrides: Vec<String>,
+    /// Null where it was cut off, or is at work.
+    end: Option<String>,
+    undone: bool,
+    /// Nodes that it may have cordoned.
+    cordoned: Vec<NodeName>,
+}
+
+impl PastReport {
+    fn new(past: &JournaledOperation) -> Self {
+        let beginning = &past.beginning;
+        Self {
+            plan: past.plan.clone(),
+            began: past.began,
+            last: past.last,
+            by: beginning.by.clone(),
+            why: beginning.why.clone(),
+            action: beginning.action.clone(),
+            command: beginning.command.clone(),
+            nodes: beginning.nodes.iter().map(|(node, _)| node.clone()).collect(),
+            pods: beginning.pods.len(),
+            overrides: beginning.overrides.clone(),
+            end: past.ended.clone(),
+            undone: past.undone,
+            cordoned: past.cordoned().cloned().collect(),
+        }
+    }
+}
+
+fn table(report: &JournalReport) -> String {
+    let mut out = format!("{}\n", report.file);
+    let row = |past: &PastReport| {
+        let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
+        let end = past.end.clone().unwrap_or_else(|| "not over".into());
+        [
+            past.plan.clone(),
+            past.began.to_time(),
+            past.by.clone(),
+            if nodes.is_empty() { none() } else { nodes.join(",") },
+            past.pods.to_string(),
+            if past.undone { format!("{end}, undone") } else { end },
+        ]
+    };
+    let rows = report.undertakings.iter().map(row).collect();
+    section(&mut out, ["PLAN", "BEGAN", "BY", "NODES", "PODS", "ENDED"], rows);
+    out
+}

@@ -1,0 +1,264 @@
+//! Carries out errands of a plan, each once: what came of it is told apart by cause, not only by code.
+//!
+//! Requests are built here by hand: kube's own eviction loses its options on the way, a dry-run included
+//! (spec/operator-actions.md 3.9), and a Retry-After of an overloaded server stands in a header only.
+
+use std::time::Duration;
+
+use http::{Request, header::RETRY_AFTER};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body, core::Status};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{
+    decode,
+    error::{status_words, words},
+};
+use crate::{
+    cluster::{Key, NodeName, Uid},
+    operation::{RequestKind, RequestOutcome},
+    plan::Call,
+    time::Span,
+};
+
+/// Whether a write is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DryRun {
+    Yes,
+    /// The server checks it and does nothing (`dryRun=All`).
+    DryRun,
+}
+
+/// How long an answer may take; longer than the server's own limit for a request.
+const LONGEST: Duration = Duration::from_secs(40);
+
+/// Pods of a node that are listed at a time.
+const PAGE: u32 = 500;
+
+/// Carries out one errand.
+pub async fn carry_out(client: &Client, task: &RequestKind, earnest: DryRun) -> RequestOutcome {
+    let done = async {
+        match task {
+            RequestKind::LookAtNode { node } => look(client, node).await,
+            RequestKind::ListPods { node } => list_pods(client, node).await,
+            RequestKind::Patch(_) | RequestKind::Write(_) => {
+                let call = task.call().expect("a write is a call");
+                send(client, write(&call, earnest)).await.map(|_| RequestOutcome::Done)
+            }
+        }
+    };
+    match timeout(LONGEST, done).await {
+        Ok(Ok(outcome) | Err(outcome)) => outcome,
+        Err(_) => RequestOutcome::NoAnswer,
+    }
+}
+
+/// The request of a write. A dry-run is said where the server heeds it: of evictions and deletions in the body, for a
+/// body there replaces what the query says.
+pub fn write(call: &Call, earnest: DryRun) -> Request<Vec<u8>> {
+    let (mut path, mut body) = (call.path.clone(), call.body.clone());
+    let mut query = Vec::new();
+    if call.method == "PATCH" {
+        query.push("fieldManager=kordon");
+    }
+    if earnest == DryRun::DryRun {
+        match (call.method, call.body.get("deleteOptions")) {
+            ("POST", Some(_)) => body["deleteOptions"]["dryRun"] = json!(["All"]),
+            ("DELETE", _) => body["dryRun"] = json!(["All"]),
+            _ => query.push("dryRun=All"),
+        }
+    }
+    if !query.is_empty() {
+        path = format!("{path}?{}", query.join("&"));
+    }
+    Request::builder()
+        .method(call.method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, call.content_type)
+        .body(body.to_string().into_bytes())
+        .expect("names of objects are fit for a path")
+}
+
+fn read(path: String) -> Request<Vec<u8>> {
+    Request::get(path).body(Vec::new()).expect("names of objects are fit for a path")
+}
+
+async fn look(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
+    let answer = send(client, read(format!("/api/v1/nodes/{node}"))).await?;
+    let seen = decode::node::read(&answer).ok_or_else(no_object)?;
+    Ok(RequestOutcome::Node(Box::new(seen)))
+}
+
+/// A list without a version is as the server's store has it at that moment.
+async fn list_pods(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
+    let selector: String =
+        form_urlencoded::byte_serialize(format!("spec.nodeName={node}").as_bytes()).collect();
+    let (mut pods, mut next) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/api/v1/pods?fieldSelector={selector}&limit={PAGE}{next}");
+        let answer = send(client, read(path)).await?;
+        let list: PodList = serde_json::from_slice(&answer).map_err(|_| no_object())?;
+        pods.extend(list.items.iter().map(|item| {
+            let Meta { namespace, name, uid, .. } = &item.metadata;
+            (Key::new(namespace, name), Uid::from(&**uid))
+        }));
+        match list.metadata.next {
+            Some(token) if !token.is_empty() => {
+                let token: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();
+                next = format!("&continue={token}");
+            }
+            Some(_) | None => return Ok(RequestOutcome::Pods(pods)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct PodList {
+    metadata: Meta,
+    #[serde(default)]
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: Meta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Meta {
+    name: String,
+    namespace: String,
+    uid: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+fn no_object() -> RequestOutcome {
+    RequestOutcome::Failed("the answer is not what an API server says".into())
+}
+
+async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Vec<u8>, RequestOutcome> {
+    let unreachable = |error: &kube::Error| RequestOutcome::Unreachable(words(error));
+    let answer = client.send(request.map(Body::from)).await.map_err(|error| unreachable(&error))?;
+    let code = answer.status();
+    let header = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let body = answer.into_body().collect().await.map_err(|error| unreachable(&error))?.to_bytes();
+    if code.is_success() {
+        return Ok(body.to_vec());
+    }
+    let status: Status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+        Status::failure(String::from_utf8_lossy(&body).trim(), "").with_code(code.as_u16())
+    });
+    Err(refusal(&status, code.as_u16(), header.map(Span::from_secs)))
+}
+
+/// What a refusal means (spec/operator-actions.md 4.2).
+fn refusal(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutcome {
+    let text = status_words(status);
+    let details = status.details.as_ref();
+    let cause = |reason: &str| {
+        let mut causes = details.into_iter().flat_map(|details| &details.causes);
+        causes.find(|cause| cause.reason == reason).map(|cause| super::error::plain(&cause.message))
+    };
+    let asked = details.map(|details| i64::from(details.retry_after_seconds)).filter(|secs| *secs > 0);
+    let retry_after = asked.map(Span::from_secs).or(retry_after);
+    match code {
+        404 => RequestOutcome::Gone,
+        409 if names_another_uid(&status.message) => RequestOutcome::OtherObject,
+        422 if status.message.contains("metadata.uid") => RequestOutcome::OtherObject,
+        409 => RequestOutcome::Conflict,
+        429 => match cause("DisruptionBudget") {
+            Some(text) if retry_after.is_some() || text.contains("still being processed") => {
+                RequestOutcome::BudgetStale { retry_after, text }
+            }
+            Some(text) => RequestOutcome::BudgetExhausted(text),
+            None => RequestOutcome::Overloaded { retry_after },
+        },
+        403 if cause("NamespaceTerminating").is_some() => RequestOutcome::NamespaceTerminating,
+        // Who denies for now may allow later; tries are counted.
+        _ if status.message.contains("admission webhook") => RequestOutcome::Failed(text),
+        403 => RequestOutcome::Forbidden(text),
+        500 if status.message.contains("more than one PodDisruptionBudget") => RequestOutcome::Refused(text),
+        401 | 500.. => RequestOutcome::Failed(text),
+        _ => RequestOutcome::Refused(text),
+    }
+}
+
+/// Whether a conflict is about who is meant, not about what state it is in: in the words of the store, and in those of
+/// the eviction subresource.
+fn names_another_uid(message: &str) -> bool {
+    message.contains("UID in precondition") || message.contains("UID in the precondition")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::plan::PlanStep;
+
+    fn call(step: PlanStep) -> Call {
+        step.call()
+    }
+
+    fn sent(step: PlanStep, earnest: DryRun) -> (String, Value) {
+        let request = write(&call(step), earnest);
+        let body = serde_json::from_slice(request.body()).expect("JSON");
+        (format!("{} {}", request.method(), request.uri()), body)
+    }
+
+    #[test]
+    fn a_dry_run_is_said_where_the_server_heeds_it() {
+        let (pod, uid, grace) = (Key::new("web", "p"), Uid::from("u"), Some(Span::from_secs(3)));
+        let evict = PlanStep::Evict { pod: pod.clone(), uid: uid.clone(), grace };
+        let (line, body) = sent(evict.clone(), DryRun::DryRun);
+        assert_eq!(line, "POST /api/v1/namespaces/web/pods/p/eviction");
+        let options = json!({"dryRun": ["All"], "gracePeriodSeconds": 3, "preconditions": {"uid": "u"}});
+        assert_eq!(body["deleteOptions"], options);
+        assert_eq!(sent(evict, DryRun::Yes).1["deleteOptions"].get("dryRun"), None);
+        let (line, body) = sent(PlanStep::Delete { pod, uid: uid.clone(), grace: None }, DryRun::DryRun);
+        assert_eq!(line, "DELETE /api/v1/namespaces/web/pods/p");
+        assert_eq!((&body["dryRun"], &body["preconditions"]["uid"]), (&json!(["All"]), &json!("u")));
+        let cordon = PlanStep::Cordon { node: "n".into(), uid, on: true };
+        assert_eq!(sent(cordon, DryRun::DryRun).0, "PATCH /api/v1/nodes/n?fieldManager=kordon&dryRun=All");
+    }
+
+    #[test]
+    fn refusals_are_told_apart_by_their_cause() {
+        let status = |value: Value| serde_json::from_value::<Status>(value).expect("a status");
+        let of = |code: u16, details: Value, message: &str| {
+            let value = json!({"code": code, "message": message, "reason": "", "details": details});
+            refusal(&status(value), code, None)
+        };
+        let budget = |text: &str| json!({"causes": [{"reason": "DisruptionBudget", "message": text}]});
+        let text = "The disruption budget b needs 2 healthy pods and has 2 currently";
+        assert_eq!(of(429, budget(text), "Cannot evict"), RequestOutcome::BudgetExhausted(text.into()));
+        let mut stale = budget("The disruption budget b is still being processed by the server.");
+        stale["retryAfterSeconds"] = json!(10);
+        let ten = Some(Span::from_secs(10));
+        assert!(
+            matches!(of(429, stale, "Cannot evict"), RequestOutcome::BudgetStale { retry_after, .. } if retry_after == ten)
+        );
+        assert_eq!(of(429, json!({}), "Too many requests"), RequestOutcome::Overloaded { retry_after: None });
+        let message = "Operation cannot be fulfilled on pods \"p\": the UID in the precondition (a) does not match \
+                       the UID in record (b)";
+        assert_eq!(of(409, json!({}), message), RequestOutcome::OtherObject);
+        let message = "the object has been modified; please apply your changes to the latest version";
+        assert_eq!(of(409, json!({}), message), RequestOutcome::Conflict);
+        let message = "Precondition failed: UID in precondition: a, UID in object meta: b";
+        assert_eq!(of(409, json!({}), message), RequestOutcome::OtherObject);
+        let causes = json!({"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "f"}]});
+        assert_eq!(of(403, causes, "unable to create"), RequestOutcome::NamespaceTerminating);
+        assert!(matches!(of(403, json!({}), "no"), RequestOutcome::Forbidden(_)));
+        let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+        assert!(matches!(of(500, json!({}), message), RequestOutcome::Refused(_)));
+        assert!(matches!(of(503, json!({}), ""), RequestOutcome::Failed(_)));
+        assert!(matches!(
+            of(400, json!({}), "admission webhook \"w\" denied the request"),
+            RequestOutcome::Failed(_)
+        ));
+    }
+}

@@ -1,0 +1,153 @@
+//! What a watch tells the loop: changes in batches, its health in time, troubles in words.
+
+use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{Closed, Shared};
+use crate::{
+    cluster::Change,
+    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    time::Timestamp,
+};
+
+/// The most changes in one message.
+const BATCH: usize = 512;
+
+/// How long a change waits for others.
+const BATCH_DELAY: Duration = Duration::from_millis(10);
+
+/// How often health is told while only times and counts change.
+const HEALTH_EVERY: Duration = Duration::from_secs(1);
+
+/// The mouth of one watch.
+pub struct FeedReporter {
+    kind: FeedKind,
+    shared: Arc<Shared>,
+    health: FeedHealth,
+    batch: Vec<Change>,
+    /// When the batch goes off; none while it is empty.
+    flush_at: Option<Instant>,
+    health_told: Instant,
+    health_changed: bool,
+}
+
+impl FeedReporter {
+    pub fn new(kind: FeedKind, shared: Arc<Shared>) -> Self {
+        let state = FeedState::Connecting;
+        Self {
+            kind,
+            shared,
+            health: FeedHealth { state, last_heard: None, relists: 0, requests: 0, bytes: 0 },
+            batch: Vec::new(),
+            flush_at: None,
+            health_told: Instant::now(),
+            health_changed: false,
+        }
+    }
+
+    pub fn current(&self) -> &FeedState {
+        &self.health.state
+    }
+
+    /// The same, to correct what it counts.
+    pub fn current_mut(&mut self) -> &mut FeedState {
+        &mut self.health.state
+    }
+
+    /// When anything last came; none where nothing ever did.
+    pub fn last_heard(&self) -> Option<Timestamp> {
+        self.health.last_heard
+    }
+
+    /// Counts a request.
+    pub fn requested(&mut self) {
+        self.health.requests += 1;
+        self.health_changed = true;
+    }
+
+    /// Notes that something came, be it only the head of an answer.
+    pub fn heard(&mut self, bytes: usize) {
+        self.health.bytes += bytes as u64;
+        self.health.last_heard = Some(self.shared.clock.now());
+        self.health_changed = true;
+    }
+
+    /// Counts a list after the first.
+    pub fn relisted(&mut self) {
+        self.health.relists += 1;
+    }
+
+    /// Tells another state, after all changes that came before it.
+    pub async fn state(&mut self, state: FeedState) -> Result<(), Closed> {
+        self.flush().await?;
+        self.health.state = state;
+        self.tell_health().await
+    }
+
+    /// Counts objects of a list that goes on.
+    pub fn listed(&mut self, more: usize) {
+        if let FeedState::Listing { received, .. } = &mut self.health.state {
+            *received += more;
+            self.health_changed = true;
+        }
+    }
+
+    pub async fn change(&mut self, change: Change) -> Result<(), Closed> {
+        if self.batch.is_empty() {
+            self.flush_at = Some(Instant::now() + BATCH_DELAY);
+        }
+        self.batch.push(change);
+        if self.batch.len() >= BATCH {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    pub async fn trouble(&mut self, text: String) -> Result<(), Closed> {
+        self.flush().await?;
+        self.send(FeedEvent::Trouble(format!("{}: {text}", self.kind))).await
+    }
+
+    /// When [`FeedReporter::on_time`] wants to be called.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let health_at = self.health_changed.then(|| self.health_told + HEALTH_EVERY);
+        [self.flush_at, health_at].into_iter().flatten().min()
+    }
+
+    /// Sends what has waited long enough.
+    pub async fn on_time(&mut self) -> Result<(), Closed> {
+        let now = Instant::now();
+        if self.flush_at.is_some_and(|at| at <= now) {
+            self.flush().await?;
+        }
+        if self.health_changed && self.health_told + HEALTH_EVERY <= now {
+            self.tell_health().await?;
+        }
+        Ok(())
+    }
+
+    pub async fn flush(&mut self) -> Result<(), Closed> {
+        self.flush_at = None;
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.batch);
+        self.send(FeedEvent::Changes(batch)).await
+    }
+
+    async fn tell_health(&mut self) -> Result<(), Closed> {
+        self.health_told = Instant::now();
+        self.health_changed = false;
+        let mut health = self.health.clone();
+        if self.kind == FeedKind::Pods {
+            health.requests += self.shared.aside.requests.load(Ordering::Relaxed);
+            health.bytes += self.shared.aside.bytes.load(Ordering::Relaxed);
+        }
+        self.send(FeedEvent::Health(self.kind, health)).await
+    }
+
+    async fn send(&self, event: FeedEvent) -> Result<(), Closed> {
+        self.shared.events.send(event).await.map_err(|_| Closed)
+    }
+}

@@ -1,0 +1,119 @@
+//! What has to be so, known and agreed to before a plan is carried out.
+
+use std::collections::BTreeSet;
+
+use super::{Breach, Guards};
+use crate::{
+    cluster::{Cluster, Namespace},
+    plan::{Action, NodeChange, Permission, Plan, Prospect, Verdict},
+    time::Span,
+};
+
+/// What is done without, by order of the operator. Each of them stands in the journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Guard rails that may be broken, by name ([`Breach::GUARDS`]).
+    pub guards: Vec<String>,
+    /// Go on where somebody else is at work.
+    pub take_over: bool,
+    /// Begin even where something can never go.
+    pub try_blocked: bool,
+}
+
+/// What has to be typed before a plan is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confirmation {
+    /// It writes nothing.
+    Needless,
+    /// A yes.
+    Plain,
+    /// The name of the context: it is more than a single node's or pod's business, or something is lost.
+    Grave,
+}
+
+impl Overrides {
+    /// As the journal names them.
+    pub fn words(&self) -> Vec<String> {
+        let given = [(self.take_over, "take-over"), (self.try_blocked, "try-blocked")];
+        let given = given.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
+        self.guards.iter().cloned().chain(given).collect()
+    }
+
+    /// Whether a plan with this prospect may begin at all.
+    pub const fn allow(&self, prospect: Prospect) -> bool {
+        match prospect {
+            Prospect::Completes | Prospect::Stalls => true,
+            Prospect::Blocked => self.try_blocked,
+            Prospect::Refused => false,
+        }
+    }
+
+    /// The guard rails that the plan would break, and that are not waived.
+    pub fn standing(&self, guards: &Guards, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
+        let mut breaches = guards.breaches(plan, cluster);
+        breaches.retain(|breach| !self.guards.iter().any(|name| name == breach.guard()));
+        breaches
+    }
+}
+
+impl Confirmation {
+    /// What a plan takes: the more, the graver it is.
+    pub fn to(plan: &Plan) -> Self {
+        if is_idle(plan) {
+            Self::Needless
+        } else if is_grave(plan) {
+            Self::Grave
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// What whoever carries the plan out must be allowed to do, for what is read on the way too.
+pub fn permissions(plan: &Plan) -> Vec<Permission> {
+    let mut wanted = plan.permissions.clone();
+    // Nodes are looked at before they are written to, and pods listed to see that none is left.
+    wanted.extend(plan.nodes.iter().map(|node| Permission::on_node("get", &node.node)));
+    if matches!(plan.action, Action::Drain { .. }) {
+        wanted.push(Permission::on_pods("list", "", &Namespace::default()));
+    }
+    let wanted: BTreeSet<Permission> = wanted.into_iter().collect();
+    wanted.into_iter().collect()
+}
+
+/// Why a plan would not come to its end: in short, and the first few pods that keep it from that.
+pub fn stuck(plan: &Plan) -> Vec<String> {
+    const SHOWN: usize = 5;
+    let mut lines = vec![plan.in_short()];
+    let keeps = |verdict: &Verdict| {
+        matches!(
+            verdict,
+            Verdict::Refused { .. }
+                | Verdict::Blocked { .. }
+                | Verdict::TwoBudgets { .. }
+                | Verdict::Unknown { .. }
+        )
+    };
+    let stuck: Vec<_> = plan.pods.iter().filter(|pod| keeps(&pod.verdict)).collect();
+    lines.extend(stuck.iter().take(SHOWN).map(|pod| format!("pod {}: {}", pod.pod, pod.verdict)));
+    if stuck.len() > SHOWN {
+        lines.push(format!("and {} more", stuck.len() - SHOWN));
+    }
+    lines
+}
+
+/// Whether the plan writes nothing.
+fn is_idle(plan: &Plan) -> bool {
+    plan.steps.is_empty() && plan.nodes.iter().all(|node| node.change == NodeChange::None)
+}
+
+/// Whether anything of a plan is more than a single node's or pod's business.
+fn is_grave(plan: &Plan) -> bool {
+    let ignores_budgets = match &plan.action {
+        Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
+        Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
+        Action::Taint { .. } => plan.totals.leave_now + plan.totals.leave_later > 0,
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
+    };
+    ignores_budgets || plan.totals.changed > 1 || plan.totals.lost + plan.totals.data_lost > 0
+}

@@ -1,0 +1,555 @@
+//! Carries a plan out: decides what is to be asked and written next, given what came of it so far.
+//!
+//! Pure, as the engine is. [`Operation::begin`] takes a plan; `handle_*` takes what happens, `poll_*` gives what is
+//! wanted. After each `handle_*`, drain [`Operation::poll_errand`] and [`Operation::poll_notice`], then arm
+//! [`Operation::poll_timeout`]. Whether errands are carried out or only recorded is not decided here.
+//!
+//! Order of work: every node is looked at, cordoned and marked; when all are, and only then, pods are made to go, node
+//! by node, so many nodes at a time; a node counts as drained when a list of its pods shows nothing that should go;
+//! at last the marks are taken off. A pod is meant by its uid: one of the same name that comes after it is left alone.
+
+pub mod confirmation;
+pub mod drift;
+pub mod request;
+pub mod guard;
+mod nodes;
+mod pods;
+pub mod report;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use confirmation::{Confirmation, Overrides};
+pub use guard::{Breach, Guards};
+pub use report::{
+    NodeIncomplete, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodEnd, PodProgress,
+    PodProgressStage,
+};
+pub use request::{NodePatch, Request, RequestId, RequestKind, RequestOutcome};
+
+use crate::{
+    cluster::{Cluster, Key, NodeName, Uid, Version},
+    engine::Severity,
+    plan::{Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, Undo, Verdict},
+    time::{Span, Timestamp},
+};
+use nodes::{NodeGoal, NodeTask};
+use pods::{PodGroup, PodTask};
+
+/// A plan that is being carried out.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    orders: OperationOptions,
+    rules: EvictionRules,
+    /// By which late pods are judged, and how pods are made to go.
+    options: DrainOptions,
+    manner: RemovalMode,
+    began: Timestamp,
+    deadline: Option<Timestamp>,
+    phase: Phase,
+    paused: Option<Timestamp>,
+    cancelled: bool,
+    out_of_time: bool,
+    nodes: Vec<NodeTask>,
+    groups: Vec<PodGroup>,
+    pods: Vec<PodTask>,
+    /// How many pods a version of a budget has woken.
+    woken: BTreeMap<Key, (Version, i32)>,
+    /// What was asked for and is not answered yet.
+    under_way: BTreeMap<RequestId, Subject>,
+    errands: u64,
+    outbox: VecDeque<Request>,
+    notices: VecDeque<OperationNotice>,
+    ended: Option<(Timestamp, OperationEnd)>,
+}
+
+/// Who has it carried out, and under which conditions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperationOptions {
+    /// Names this undertaking, on the nodes and in the journal.
+    pub plan: String,
+    /// Who we are, as others should see it.
+    pub by: String,
+    /// Why, in the operator's words; may be empty.
+    pub why: String,
+    /// Until when the cordon is meant to stand.
+    pub until: Option<Timestamp>,
+    /// Go on where somebody else is at work.
+    pub take_over: bool,
+    /// How long all of it may take.
+    pub total_timeout: Option<Span>,
+    /// The plan that is being undone, where that is what is done.
+    pub undoes: Option<String>,
+    pub past: PriorRun,
+}
+
+/// What an undertaking did that was cut off and is resumed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PriorRun {
+    /// Nodes that it is known to have cordoned, or to have found cordoned.
+    pub cordoned: BTreeSet<NodeName>,
+    /// The pods that it was to remove; one of the same name with another uid came after them.
+    pub pods: BTreeMap<Key, Uid>,
+}
+
+/// Something that an operator should know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationNotice {
+    pub at: Timestamp,
+    pub level: Severity,
+    /// The object, in kubectl's notation; empty where it is about none.
+    pub subject: String,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Nodes,
+    Pods,
+    /// Marks are taken off; what is not answered by then is left.
+    Closing {
+        until: Timestamp,
+    },
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Node(usize),
+    Renewal(usize),
+    Release(usize),
+    Pod(usize),
+    Proof(usize),
+}
+
+/// How long the end waits for what is not answered.
+const CLOSING: Span = Span::from_secs(10);
+
+impl Operation {
+    /// Begins to carry a plan out over the cluster that it was made of.
+    pub fn begin(plan: &Plan, orders: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
+        let (options, manner) = removal(&plan.action);
+        let mut conduct = Self::blank(orders, EvictionRules::of(plan.version), options, manner, now);
+        for node in &plan.nodes {
+            let wanted = match (&plan.action, &node.change) {
+                (Action::Drain { .. }, _) => NodeGoal::Claim,
+                (_, NodeChange::Refused { text }) => NodeGoal::Nothing { refused: text.clone() },
+                (Action::Uncordon { .. }, _) => NodeGoal::Cordon { on: false },
+                (Action::Taint { edits, .. }, NodeChange::Taints { after, .. }) => {
+                    NodeGoal::Taints { edits: edits.clone(), planned: Some(after.clone()) }
+                }
+                (Action::Taint { edits, .. }, _) => NodeGoal::Taints { edits: edits.clone(), planned: None },
+                (Action::Label { edits, .. }, _) => NodeGoal::Labels { edits: edits.clone() },
+                (Action::Cordon { .. } | Action::Evict { .. } | Action::Delete { .. }, _) => {
+                    NodeGoal::Cordon { on: true }
+                }
+            };
+            conduct.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+        }
+        conduct.take_pods(plan);
+        conduct.advance(cluster, now);
+        conduct
+    }
+
+    /// Begins to put back what a plan changed.
+    pub fn undo(
+        undo: &Undo,
+        orders: OperationOptions,
+        rules: EvictionRules,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Self {
+        let mut conduct = Self::blank(orders, rules, DrainOptions::default(), RemovalMode::Evict, now);
+        for node in &undo.nodes {
+            let wanted = NodeGoal::Back(node.clone());
+            conduct.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+        }
+        conduct.advance(cluster, now);
+        conduct
+    }
+
+    fn blank(
+        orders: OperationOptions,
+        rules: EvictionRules,
+        options: DrainOptions,
+        manner: RemovalMode,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            deadline: orders.total_timeout.map(|span| now + span),
+            orders,
+            rules,
+            options,
+            manner,
+            began: now,
+            phase: Phase::Nodes,
+            paused: None,
+            cancelled: false,
+            out_of_time: false,
+            nodes: Vec::new(),
+            groups: Vec::new(),
+            pods: Vec::new(),
+            woken: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            errands: 0,
+            outbox: VecDeque::new(),
+            notices: VecDeque::new(),
+            ended: None,
+        }
+    }
+
+    /// Makes tasks of the pods that the plan removes, in its order.
+    fn take_pods(&mut self, plan: &Plan) {
+        let places = match &plan.action {
+            Action::Drain { .. } => (0..self.nodes.len()).map(Some).collect(),
+            Action::Evict { .. } | Action::Delete { .. } => vec![None],
+            Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
+                Vec::new()
+            }
+        };
+        for node in places {
+            let group = self.groups.len();
+            let name = node.map(|node: usize| self.nodes[node].node.clone());
+            let mut members = Vec::new();
+            for pod in plan.pods.iter().filter(|pod| name.is_none() || pod.node == name) {
+                let stage = match &pod.verdict {
+                    Verdict::Skipped(skip) => PodProgressStage::Over(PodEnd::Left(*skip)),
+                    Verdict::Refused { refusals, .. } => {
+                        let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+                        PodProgressStage::Over(PodEnd::Refused(words.join(", ")))
+                    }
+                    _ if self.follows_a_removed(&pod.pod, &pod.uid) => {
+                        PodProgressStage::Over(PodEnd::Successor)
+                    }
+                    _ => PodProgressStage::Waits,
+                };
+                members.push(self.pods.len());
+                self.pods.push(PodTask::new(pod.pod.clone(), pod.uid.clone(), group, stage));
+            }
+            self.groups.push(PodGroup::new(node, members));
+        }
+    }
+
+    /// Whether a pod came after one of the same name that this undertaking removed or was to remove.
+    fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
+        let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
+        self.orders.past.pods.get(pod).is_some_and(|known| known != uid) || self.pods.iter().any(before)
+    }
+
+    /// Takes in that the cluster has changed.
+    pub fn handle_change(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.advance(cluster, now);
+    }
+
+    /// Takes in what came of an errand.
+    pub fn handle_outcome(
+        &mut self,
+        cluster: &Cluster,
+        id: RequestId,
+        outcome: RequestOutcome,
+        now: Timestamp,
+    ) {
+        match self.under_way.remove(&id) {
+            Some(Subject::Node(node)) => self.on_node(cluster, node, outcome, now),
+            Some(Subject::Renewal(node)) => self.on_renewal(node, outcome, now),
+            Some(Subject::Release(node)) => self.on_release(node, &outcome, now),
+            Some(Subject::Pod(pod)) => self.on_pod(cluster, pod, outcome, now),
+            Some(Subject::Proof(group)) => self.on_proof(cluster, group, outcome, now),
+            None => {}
+        }
+        self.advance(cluster, now);
+    }
+
+    /// Does what is due. Calls that come too early do nothing.
+    pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.advance(cluster, now);
+    }
+
+    /// Asks for nothing new until [`Operation::go_on`]; marks are renewed all the same, and no time runs out.
+    pub fn pause(&mut self, now: Timestamp) {
+        if self.paused.is_none() && self.ended.is_none() {
+            self.paused = Some(now);
+            self.take_back();
+            self.note(now, Severity::Info, String::new(), "paused".into());
+        }
+    }
+
+    /// Goes on after a pause; time limits are later by its length.
+    pub fn go_on(&mut self, cluster: &Cluster, now: Timestamp) {
+        let Some(since) = self.paused.take() else { return };
+        let away = now.since(since).or_zero();
+        self.deadline = self.deadline.map(|at| at + away);
+        for group in &mut self.groups {
+            group.postpone(away);
+        }
+        self.note(now, Severity::Info, String::new(), "goes on".into());
+        self.advance(cluster, now);
+    }
+
+    /// Begins nothing more. What is under way is waited for, for a short while; nodes stay as they are.
+    pub fn cancel(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.cancelled || self.ended.is_some() {
+            return;
+        }
+        self.cancelled = true;
+        self.paused = None;
+        self.take_back();
+        self.note(now, Severity::Warning, String::new(), "cancelled: nothing more is begun".into());
+        self.stop_pods(None, &PodEnd::Cancelled);
+        self.stop_nodes(&NodeIncomplete::Cancelled);
+        self.close(now);
+        self.advance(cluster, now);
+    }
+
+    /// The next errand; its outcome has to come back through [`Operation::handle_outcome`].
+    pub fn poll_errand(&mut self) -> Option<Request> {
+        self.outbox.pop_front()
+    }
+
+    pub fn has_errands(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<OperationNotice> {
+        self.notices.pop_front()
+    }
+
+    /// When [`Operation::handle_timeout`] must be called next.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        if self.ended.is_some() {
+            return None;
+        }
+        if let Phase::Closing { until } = self.phase {
+            return Some(until);
+        }
+        let renewals = self.nodes.iter().filter_map(NodeTask::renews_at);
+        if self.paused.is_some() {
+            return renewals.min();
+        }
+        let nodes = self.nodes.iter().filter_map(NodeTask::looks_at);
+        let groups = self.groups.iter().filter_map(PodGroup::wakes_at);
+        // Those whose time has come wait for an answer to others, where as many are asked as may be.
+        let pods = self.pods.iter().filter_map(PodTask::wakes_at).filter(|_| !self.asks_enough());
+        renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).min()
+    }
+
+    /// Whether it is over, and how it ended.
+    pub fn ended(&self) -> Option<OperationEnd> {
+        self.ended.map(|(_, end)| end)
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    pub fn orders(&self) -> &OperationOptions {
+        &self.orders
+    }
+
+    /// What came of everything so far.
+    pub fn report(&self) -> OperationProgress {
+        let node = |task: &NodeTask| NodeProgress {
+            node: task.node.clone(),
+            stage: task.shown.clone(),
+            cordoned: task.cordoned,
+        };
+        let pod = |task: &PodTask| PodProgress {
+            pod: task.key.clone(),
+            uid: task.uid.clone(),
+            node: self.groups[task.group].node.map(|node| self.nodes[node].node.clone()),
+            stage: task.stage.clone(),
+            tries: task.tries,
+            late: task.late,
+        };
+        OperationProgress {
+            plan: self.orders.plan.clone(),
+            began: self.began,
+            ended: self.ended,
+            nodes: self.nodes.iter().map(node).collect(),
+            pods: self.pods.iter().map(pod).collect(),
+        }
+    }
+
+    /// Goes on as far as it can without an answer.
+    fn advance(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.renew(now);
+        if self.paused.is_none() && self.deadline.is_some_and(|at| at <= now) {
+            self.on_deadline(now);
+        }
+        if self.phase == Phase::Nodes && self.paused.is_none() {
+            self.advance_nodes(now);
+            if self.nodes.iter().all(NodeTask::is_settled) {
+                self.on_nodes_settled(now);
+            }
+        }
+        if self.phase == Phase::Pods {
+            self.advance_pods(cluster, now);
+            if self.groups.iter().all(PodGroup::is_over) {
+                self.close(now);
+            }
+        }
+        if let Phase::Closing { until } = self.phase {
+            self.release(now);
+            let answered = self.under_way.is_empty() && self.nodes.iter().all(|node| !node.marked);
+            if answered || until <= now {
+                self.end(now);
+            }
+        }
+    }
+
+    /// No pod is touched unless every node of a drain could be cordoned and marked.
+    fn on_nodes_settled(&mut self, now: Timestamp) {
+        let claims = self.groups.iter().any(|group| group.node.is_some());
+        if claims && self.nodes.iter().any(NodeTask::is_stopped) {
+            self.note(
+                now,
+                Severity::Error,
+                String::new(),
+                "not every node could be cordoned: no pod is touched".into(),
+            );
+            self.stop_pods(None, &PodEnd::Cancelled);
+            self.stop_nodes(&NodeIncomplete::NotBegun);
+            return self.close(now);
+        }
+        self.phase = Phase::Pods;
+    }
+
+    fn on_deadline(&mut self, now: Timestamp) {
+        self.deadline = None;
+        self.out_of_time = true;
+        self.take_back();
+        self.note(now, Severity::Error, String::new(), "the time for all of it is over".into());
+        self.stop_pods(None, &PodEnd::TimedOut);
+        self.stop_nodes(&NodeIncomplete::TimedOut);
+        self.close(now);
+    }
+
+    fn close(&mut self, now: Timestamp) {
+        if !matches!(self.phase, Phase::Closing { .. } | Phase::Over) {
+            self.phase = Phase::Closing { until: now + CLOSING };
+        }
+    }
+
+    fn end(&mut self, now: Timestamp) {
+        for node in self.nodes.iter().filter(|node| node.marked) {
+            let text = "its mark could not be taken off; it counts no more in a while".to_owned();
+            let subject = format!("node/{}", node.node);
+            self.notices.push_back(OperationNotice { at: now, level: Severity::Warning, subject, text });
+        }
+        self.phase = Phase::Over;
+        let end = self.judge_end();
+        self.ended = Some((now, end));
+    }
+
+    fn judge_end(&self) -> OperationEnd {
+        let stops = || {
+            self.nodes.iter().filter_map(|node| match &node.shown {
+                NodeProgressStage::Stopped(stop) => Some(stop),
+                _ => None,
+            })
+        };
+        let ends = || {
+            self.pods.iter().filter_map(|pod| match &pod.stage {
+                PodProgressStage::Over(end) => Some(end),
+                _ => None,
+            })
+        };
+        let recorded = self.nodes.iter().any(|node| node.shown == NodeProgressStage::Recorded)
+            || ends().any(|end| *end == PodEnd::Recorded);
+        if self.cancelled {
+            OperationEnd::Cancelled
+        } else if stops().any(|stop| matches!(stop, NodeIncomplete::Marked { .. })) {
+            OperationEnd::Marked
+        } else if stops().any(|stop| matches!(stop, NodeIncomplete::Forbidden(_)))
+            || ends().any(|end| matches!(end, PodEnd::Forbidden(_)))
+        {
+            OperationEnd::Forbidden
+        } else if self.out_of_time
+            || stops().any(|stop| *stop == NodeIncomplete::TimedOut)
+            || ends().any(|end| *end == PodEnd::TimedOut)
+        {
+            OperationEnd::TimedOut
+        } else if stops().next().is_some() || ends().any(|end| !end.is_well()) {
+            OperationEnd::Partly
+        } else if recorded {
+            OperationEnd::Recorded
+        } else {
+            OperationEnd::Done
+        }
+    }
+
+    /// Takes errands back that nobody has taken yet, but for what keeps and releases marks.
+    fn take_back(&mut self) {
+        let waiting = std::mem::take(&mut self.outbox);
+        for errand in waiting {
+            match self.under_way.get(&errand.id) {
+                Some(Subject::Pod(pod)) => {
+                    self.pods[*pod].stage = PodProgressStage::Waits;
+                    self.under_way.remove(&errand.id);
+                }
+                Some(Subject::Node(node)) => {
+                    self.nodes[*node].wait(errand.at);
+                    self.under_way.remove(&errand.id);
+                }
+                Some(Subject::Proof(group)) => {
+                    self.groups[*group].prove_again(errand.at);
+                    self.under_way.remove(&errand.id);
+                }
+                Some(Subject::Renewal(_) | Subject::Release(_)) => self.outbox.push_back(errand),
+                None => {}
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        subject: Subject,
+        task: RequestKind,
+        why: String,
+        undo: Option<crate::plan::undo::NodeUndo>,
+        now: Timestamp,
+    ) {
+        self.errands += 1;
+        let id = RequestId(self.errands);
+        self.under_way.insert(id, subject);
+        self.outbox.push_back(Request { id, at: now, task, why, undo });
+    }
+
+    fn note(&mut self, at: Timestamp, level: Severity, subject: String, text: String) {
+        self.notices.push_back(OperationNotice { at, level, subject, text });
+    }
+}
+
+/// How an action makes pods go, in a drain's words.
+fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
+    match action {
+        Action::Drain { options, .. } => {
+            let manner = if options.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict };
+            (options.clone(), manner)
+        }
+        Action::Evict { options, .. } | Action::Delete { options, .. } => {
+            let manner = if matches!(action, Action::Delete { .. }) {
+                RemovalMode::Delete
+            } else {
+                RemovalMode::Evict
+            };
+            let options = DrainOptions {
+                grace: options.grace,
+                timeout: options.timeout,
+                retry: options.retry,
+                ..DrainOptions::default()
+            };
+            (options, manner)
+        }
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
+            (DrainOptions::default(), RemovalMode::Evict)
+        }
+    }
+}
+
+/// How long to wait before the next try after so many.
+fn backoff(tries: u32) -> Span {
+    Span::from_millis(500) * (1_i64 << tries.min(6))
+}

@@ -1,0 +1,333 @@
+//! What came of a plan that was carried out: for the screen, the command line and the journal.
+
+use std::fmt;
+
+use crate::{
+    cluster::{Key, NodeName, Uid},
+    plan::Skip,
+    time::Timestamp,
+};
+
+/// How a plan ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OperationEnd {
+    /// Everything was done, and seen to be.
+    Done,
+    /// A dry-run: everything was taken down, nothing written.
+    Recorded,
+    /// Some of it could not be done.
+    Partly,
+    TimedOut,
+    /// Something may not be done.
+    Forbidden,
+    /// Somebody else is at work on a node.
+    Marked,
+    /// It was told to stop.
+    Cancelled,
+}
+
+impl OperationEnd {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Recorded => "recorded",
+            Self::Partly => "partly",
+            Self::TimedOut => "timedOut",
+            Self::Forbidden => "forbidden",
+            Self::Marked => "marked",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What came of everything so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationProgress {
+    pub plan: String,
+    pub began: Timestamp,
+    /// None while it goes on.
+    pub ended: Option<(Timestamp, OperationEnd)>,
+    pub nodes: Vec<NodeProgress>,
+    pub pods: Vec<PodProgress>,
+}
+
+impl OperationProgress {
+    /// Pods that are gone, that stay, and that are neither.
+    pub fn pods_by_fate(&self) -> (usize, usize, usize) {
+        let count =
+            |stages: &[&str]| self.pods.iter().filter(|pod| stages.contains(&pod.stage.word())).count();
+        let (gone, stay) = (count(&["gone", "replaced"]), count(&["stays"]));
+        (gone, stay, self.pods.len() - gone - stay)
+    }
+
+    /// Counts, in one line.
+    pub fn in_short(&self) -> String {
+        let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();
+        let (gone, stay, left) = self.pods_by_fate();
+        let counted = [
+            (nodes("drained"), "node", "drained"),
+            (nodes("written"), "node", "written to"),
+            (nodes("alreadySo"), "node", "so already"),
+            (nodes("stopped"), "node", "not done with"),
+            (gone, "pod", "gone"),
+            (stay, "pod", if stay == 1 { "stays" } else { "stay" }),
+            (left, "pod", "not gone"),
+        ];
+        let plural = |count| if count == 1 { "" } else { "s" };
+        let parts: Vec<String> = counted
+            .into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, what, fate)| format!("{count} {what}{} {fate}", plural(count)))
+            .collect();
+        if parts.is_empty() { "nothing was to be done".into() } else { parts.join(", ") }
+    }
+}
+
+/// A node and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeProgress {
+    pub node: NodeName,
+    pub stage: NodeProgressStage,
+    /// Whether this plan cordoned it.
+    pub cordoned: bool,
+}
+
+/// How far a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeProgressStage {
+    Waits,
+    /// Written to, and nothing more to be done yet.
+    Written,
+    /// It was so already.
+    AlreadySo,
+    Drains {
+        since: Timestamp,
+    },
+    /// A last look whether anything is left on it.
+    Proves,
+    /// Nothing is left on it that should go; so many pods stay.
+    Drained {
+        stay: usize,
+    },
+    Recorded,
+    Stopped(NodeIncomplete),
+}
+
+/// Why a node is not done with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeIncomplete {
+    /// The node is not there.
+    Gone,
+    /// A node of that name is there, but another one.
+    OtherNode,
+    Marked {
+        by: String,
+        plan: String,
+    },
+    /// Somebody uncordoned it since.
+    Uncordoned,
+    Forbidden(String),
+    /// The request makes no sense on it, or cannot be made.
+    Failed(String),
+    /// Pods are on it that were not let go, could not go, or did not go.
+    PodsLeft {
+        pods: usize,
+    },
+    /// Pods keep coming, so it is never empty.
+    KeepsFilling,
+    TimedOut,
+    Cancelled,
+    /// Another node could not be cordoned, and so no pod was touched.
+    NotBegun,
+}
+
+/// A pod and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodProgress {
+    pub pod: Key,
+    pub uid: Uid,
+    pub node: Option<NodeName>,
+    pub stage: PodProgressStage,
+    pub tries: u32,
+    /// Whether it came to the node after the plan was made.
+    pub late: bool,
+}
+
+/// How far a pod is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodProgressStage {
+    Waits,
+    Asked,
+    /// Refused for now.
+    Held {
+        by: BlockedBy,
+        until: Timestamp,
+    },
+    /// Its deletion has begun.
+    Leaving {
+        since: Timestamp,
+    },
+    Over(PodEnd),
+}
+
+/// What holds a pod for now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlockedBy {
+    Budget(String),
+    StaleBudget(String),
+    Overload,
+    NamespaceTerminating,
+    /// The server or the way to it fails.
+    Trouble(String),
+}
+
+/// What became of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodEnd {
+    Gone,
+    /// Another pod has its name by now; that one is left alone.
+    Replaced,
+    Recorded,
+    Left(Skip),
+    /// It may not be touched without another option.
+    Refused(String),
+    /// It follows a pod of the same name that this plan removed, and is left alone.
+    Successor,
+    Forbidden(String),
+    Failed(String),
+    TimedOut,
+    Cancelled,
+}
+
+impl PodEnd {
+    /// Whether nothing is left to be wished for.
+    pub const fn is_well(&self) -> bool {
+        match self {
+            Self::Gone | Self::Replaced | Self::Recorded | Self::Left(_) => true,
+            Self::Refused(_)
+            | Self::Successor
+            | Self::Forbidden(_)
+            | Self::Failed(_)
+            | Self::TimedOut
+            | Self::Cancelled => false,
+        }
+    }
+
+    /// A word for it, the same for ever.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Replaced => "replaced",
+            Self::Recorded => "recorded",
+            Self::Left(_) => "stays",
+            Self::Refused(_) => "refused",
+            Self::Successor => "successor",
+            Self::Forbidden(_) => "forbidden",
+            Self::Failed(_) => "failed",
+            Self::TimedOut => "timedOut",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl PodProgressStage {
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Asked => "asked",
+            Self::Held { .. } => "held",
+            Self::Leaving { .. } => "leaving",
+            Self::Over(end) => end.word(),
+        }
+    }
+}
+
+impl NodeProgressStage {
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Written => "written",
+            Self::AlreadySo => "alreadySo",
+            Self::Drains { .. } => "drains",
+            Self::Proves => "proves",
+            Self::Drained { .. } => "drained",
+            Self::Recorded => "recorded",
+            Self::Stopped(_) => "stopped",
+        }
+    }
+}
+
+impl fmt::Display for PodProgressStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waits => f.write_str("waits for its turn"),
+            Self::Asked => f.write_str("asked to leave"),
+            Self::Held { by, .. } => write!(f, "held: {by}"),
+            Self::Leaving { .. } => f.write_str("terminating"),
+            Self::Over(end) => write!(f, "{end}"),
+        }
+    }
+}
+
+impl fmt::Display for BlockedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget(text) | Self::StaleBudget(text) | Self::Trouble(text) => f.write_str(text),
+            Self::Overload => f.write_str("the server has too much to do"),
+            Self::NamespaceTerminating => f.write_str("its namespace is being deleted and takes it along"),
+        }
+    }
+}
+
+impl fmt::Display for PodEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("gone"),
+            Self::Replaced => f.write_str("gone; another pod has its name"),
+            Self::Recorded => f.write_str("would go"),
+            Self::Left(skip) => write!(f, "stays: {skip}"),
+            Self::Refused(text) => write!(f, "refused: {text}"),
+            Self::Successor => f.write_str("came after a pod of the same name that was removed: left alone"),
+            Self::Forbidden(text) => write!(f, "not allowed: {text}"),
+            Self::Failed(text) => write!(f, "failed: {text}"),
+            Self::TimedOut => f.write_str("out of time"),
+            Self::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+impl fmt::Display for NodeProgressStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waits => f.write_str("waits"),
+            Self::Written => f.write_str("written"),
+            Self::AlreadySo => f.write_str("so already"),
+            Self::Drains { .. } => f.write_str("drains"),
+            Self::Proves => f.write_str("is looked over again"),
+            Self::Drained { stay: 0 } => f.write_str("drained"),
+            Self::Drained { stay: 1 } => f.write_str("drained; 1 pod stays on it"),
+            Self::Drained { stay } => write!(f, "drained; {stay} pods stay on it"),
+            Self::Recorded => f.write_str("recorded, not written"),
+            Self::Stopped(stop) => write!(f, "{stop}"),
+        }
+    }
+}
+
+impl fmt::Display for NodeIncomplete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the node is gone"),
+            Self::OtherNode => f.write_str("another node has its name by now"),
+            Self::Marked { by, plan } => write!(f, "{by} is draining it (plan {plan})"),
+            Self::Uncordoned => f.write_str("somebody uncordoned it since"),
+            Self::Forbidden(text) => write!(f, "not allowed: {text}"),
+            Self::Failed(text) => write!(f, "failed: {text}"),
+            Self::PodsLeft { pods: 1 } => f.write_str("not drained: 1 pod is left"),
+            Self::PodsLeft { pods } => write!(f, "not drained: {pods} pods are left"),
+            Self::KeepsFilling => f.write_str("not drained: pods keep coming"),
+            Self::TimedOut => f.write_str("not drained: out of time"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::NotBegun => f.write_str("not begun: not every node could be cordoned"),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What a plan in progress wants asked or written next, and what can come of it.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cluster::{Key, Node, NodeName, Uid, Version},
+    plan::{Call, PlanStep, undo::NodeUndo},
+    time::{Span, Timestamp},
+};
+
+/// Names an errand among those of one conduct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// One thing to be asked or written. Its outcome has to come back by its id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub id: RequestId,
+    pub at: Timestamp,
+    pub task: RequestKind,
+    /// In words fit for the screen and the journal.
+    pub why: String,
+    /// What would put it back; none where nothing has to be.
+    pub undo: Option<NodeUndo>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestKind {
+    /// Reads a node as the server has it now, not as a watch last told.
+    LookAtNode {
+        node: NodeName,
+    },
+    /// Lists the pods bound to a node as the server has them now.
+    ListPods {
+        node: NodeName,
+    },
+    /// Cordons, uncordons, marks: anything in one patch of a node.
+    Patch(NodePatch),
+    Write(PlanStep),
+}
+
+/// A merge patch of a node with its preconditions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePatch {
+    pub node: NodeName,
+    pub uid: Uid,
+    /// The state it was decided on; none where any will do.
+    pub version: Option<Version>,
+    /// `spec.unschedulable`; none leaves it alone.
+    pub unschedulable: Option<bool>,
+    /// Annotations; without a value they are taken off.
+    pub notes: Vec<(&'static str, Option<String>)>,
+}
+
+impl RequestKind {
+    /// The call that carries it out; none for what only reads.
+    pub fn call(&self) -> Option<Call> {
+        match self {
+            Self::LookAtNode { .. } | Self::ListPods { .. } => None,
+            Self::Patch(patch) => Some(patch.call()),
+            Self::Write(step) => Some(step.call()),
+        }
+    }
+
+    /// The object, in kubectl's notation.
+    pub fn object(&self) -> String {
+        match self {
+            Self::LookAtNode { node } | Self::ListPods { node } | Self::Patch(NodePatch { node, .. }) => {
+                format!("node/{node}")
+            }
+            Self::Write(
+                PlanStep::Cordon { node, .. }
+                | PlanStep::SetTaints { node, .. }
+                | PlanStep::SetLabels { node, .. },
+            ) => format!("node/{node}"),
+            Self::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => format!("pod/{pod}"),
+        }
+    }
+}
+
+impl fmt::Display for RequestKind {
+    /// What is done to the object, as in "evict".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LookAtNode { .. } => "look",
+            Self::ListPods { .. } => "list pods",
+            Self::Patch(NodePatch { unschedulable: Some(true), .. }) => "cordon",
+            Self::Patch(NodePatch { unschedulable: Some(false), .. }) => "uncordon",
+            Self::Patch(NodePatch { unschedulable: None, .. }) => "mark",
+            Self::Write(PlanStep::Cordon { on: true, .. }) => "cordon",
+            Self::Write(PlanStep::Cordon { on: false, .. }) => "uncordon",
+            Self::Write(PlanStep::SetTaints { .. }) => "set taints",
+            Self::Write(PlanStep::SetLabels { .. }) => "set labels",
+            Self::Write(PlanStep::Evict { .. }) => "evict",
+            Self::Write(PlanStep::Delete { .. }) => "delete",
+        })
+    }
+}
+
+impl NodePatch {
+    fn call(&self) -> Call {
+        let mut metadata = json!({"uid": &*self.uid});
+        if let Some(version) = self.version {
+            metadata["resourceVersion"] = version.0.to_string().into();
+        }
+        if !self.notes.is_empty() {
+            let notes: Map<String, Value> = self
+                .notes
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), value.clone().map_or(Value::Null, Value::String)))
+                .collect();
+            metadata["annotations"] = notes.into();
+        }
+        let mut body = json!({"metadata": metadata});
+        if let Some(on) = self.unschedulable {
+            body["spec"] = json!({"unschedulable": if on { json!(true) } else { Value::Null }});
+        }
+        Call {
+            method: "PATCH",
+            path: format!("/api/v1/nodes/{}", self.node),
+            content_type: "application/merge-patch+json",
+            body,
+        }
+    }
+}
+
+/// What came of an errand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestOutcome {
+    /// Taken down in a dry-run; nothing went up.
+    Recorded,
+    Done,
+    Node(Box<Node>),
+    Pods(Vec<(Key, Uid)>),
+    /// The object is not there.
+    Gone,
+    /// An object of that name is there, but another one.
+    OtherObject,
+    /// The object is newer than what was decided on.
+    Conflict,
+    /// The budget is used up; in the server's words, with its numbers.
+    BudgetExhausted(String),
+    /// The disruption controller has not seen the budget's latest spec.
+    BudgetStale {
+        retry_after: Option<Span>,
+        text: String,
+    },
+    /// The server has too much to do.
+    Overloaded {
+        retry_after: Option<Span>,
+    },
+    /// The pod's namespace is being deleted and takes it along.
+    NamespaceTerminating,
+    Forbidden(String),
+    /// An answer that no waiting mends.
+    Refused(String),
+    /// An error of the server, or of a webhook behind it.
+    Failed(String),
+    /// The server could not be reached.
+    Unreachable(String),
+    /// No answer in time: it may have been done all the same.
+    NoAnswer,
+}
+
+impl RequestOutcome {
+    /// A word for it, the same for ever.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Done => "done",
+            Self::Node(_) => "node",
+            Self::Pods(_) => "pods",
+            Self::Gone => "gone",
+            Self::OtherObject => "otherObject",
+            Self::Conflict => "conflict",
+            Self::BudgetExhausted(_) => "budgetExhausted",
+            Self::BudgetStale { .. } => "budgetStale",
+            Self::Overloaded { .. } => "overloaded",
+            Self::NamespaceTerminating => "namespaceTerminating",
+            Self::Forbidden(_) => "forbidden",
+            Self::Refused(_) => "refused",
+            Self::Failed(_) => "failed",
+            Self::Unreachable(_) => "unreachable",
+            Self::NoAnswer => "noAnswer",
+        }
+    }
+}
+
+impl fmt::Display for RequestOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recorded => f.write_str("recorded, not written"),
+            Self::Done => f.write_str("done"),
+            Self::Node(_) | Self::Pods(_) => f.write_str("read"),
+            Self::Gone => f.write_str("it is gone"),
+            Self::OtherObject => f.write_str("another object has its name by now"),
+            Self::Conflict => f.write_str("it has changed meanwhile"),
+            Self::BudgetExhausted(text)
+            | Self::BudgetStale { text, .. }
+            | Self::Forbidden(text)
+            | Self::Refused(text)
+            | Self::Failed(text)
+            | Self::Unreachable(text) => f.write_str(text),
+            Self::Overloaded { .. } => f.write_str("the server has too much to do"),
+            Self::NamespaceTerminating => f.write_str("its namespace is being deleted"),
+            Self::NoAnswer => f.write_str("no answer; it may have been done all the same"),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a node offers and what its pods take of it.
+
+use std::sync::Arc;
+
+use super::storage::{claims_of, claims_volumes};
+use crate::cluster::{
+    Key, Name, Node, Pod, TaintEffect,
+    scheduling::{Disk, HostPort, PodVolume, SchedulingSpec},
+};
+
+/// The room on one node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeResources {
+    pub cpu_milli: Share,
+    pub memory_bytes: Share,
+    pub ephemeral_bytes: Share,
+    pub pods: Share,
+    /// CPU requests with something assumed for containers that do not speak of it.
+    pub assumed_cpu_milli: i64,
+    pub assumed_memory_bytes: i64,
+    /// Huge pages and extended resources.
+    scalars: Vec<(Name, Share)>,
+    pub ports: Arc<Vec<HostPort>>,
+    pub disks: Arc<Vec<Disk>>,
+    /// The claims that its pods use, one for each use.
+    pub claims: Arc<Vec<Key>>,
+    /// Whether there is a node at all.
+    pub present: bool,
+    pub cordoned: bool,
+    /// Whether it has taints that keep pods away.
+    pub has_hard_taints: bool,
+    /// Whether it has taints that pods had rather avoid.
+    pub has_soft_taints: bool,
+}
+
+/// What is taken of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourceUse {
+    pub cpu_milli: Share,
+    pub memory_bytes: Share,
+    pub pods: Share,
+}
+
+/// What is offered of one resource, and taken of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    pub offered: i64,
+    pub taken: i64,
+}
+
+impl Share {
+    /// What is left; below zero where the node is overcommitted.
+    pub fn left(self) -> i64 {
+        self.offered.saturating_sub(self.taken)
+    }
+}
+
+impl NodeResources {
+    pub const fn load(&self) -> ResourceUse {
+        ResourceUse { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: self.pods }
+    }
+
+    /// Takes in what a node offers; none where it has gone.
+    pub fn offer(&mut self, node: Option<&Node>) {
+        let nothing = Node::default();
+        self.present = node.is_some();
+        let node = node.unwrap_or(&nothing);
+        self.cpu_milli.offered = node.allocatable.cpu_milli;
+        self.memory_bytes.offered = node.allocatable.memory_bytes;
+        self.pods.offered = node.allocatable.pods;
+        self.ephemeral_bytes.offered = 0;
+        self.scalars.iter_mut().for_each(|(_, share)| share.offered = 0);
+        for (resource, amount) in node.extended.iter() {
+            if *resource == "ephemeral-storage" {
+                self.ephemeral_bytes.offered = *amount;
+            } else {
+                self.scalar_mut(resource).offered = *amount;
+            }
+        }
+        let has = |soft: bool| {
+            node.taints.iter().any(|taint| match taint.effect {
+                TaintEffect::NoSchedule | TaintEffect::NoExecute => !soft,
+                TaintEffect::PreferNoSchedule => soft,
+                TaintEffect::Invalid => false,
+            })
+        };
+        (self.cordoned, self.has_hard_taints, self.has_soft_taints) =
+            (node.unschedulable, has(false), has(true));
+    }
+
+    /// What is offered and taken of a resource that is known by name.
+    pub fn scalar(&self, resource: &Name) -> Share {
+        self.scalars.iter().find(|(name, _)| name == resource).map(|(_, share)| *share).unwrap_or_default()
+    }
+
+    fn scalar_mut(&mut self, resource: &Name) -> &mut Share {
+        let place = self.scalars.iter().position(|(name, _)| name == resource).unwrap_or_else(|| {
+            self.scalars.push((resource.clone(), Share::default()));
+            self.scalars.len() - 1
+        });
+        &mut self.scalars[place].1
+    }
+
+    pub fn add(&mut self, pod: &Pod) {
+        self.count(&pod.scheduling, 1);
+        let spec = &pod.scheduling;
+        if !spec.host_ports.is_empty() {
+            Arc::make_mut(&mut self.ports).extend(spec.host_ports.iter().cloned());
+        }
+        if disks(spec).next().is_some() {
+            Arc::make_mut(&mut self.disks).extend(disks(spec).cloned());
+        }
+        if claims_volumes(spec) {
+            Arc::make_mut(&mut self.claims).extend(claims_of(pod));
+        }
+    }
+
+    pub fn remove(&mut self, pod: &Pod) {
+        self.count(&pod.scheduling, -1);
+        for port in &pod.scheduling.host_ports {
+            drop_one(Arc::make_mut(&mut self.ports), port);
+        }
+        for disk in disks(&pod.scheduling) {
+            drop_one(Arc::make_mut(&mut self.disks), disk);
+        }
+        for claim in claims_of(pod) {
+            drop_one(Arc::make_mut(&mut self.claims), &claim);
+        }
+    }
+
+    fn count(&mut self, spec: &SchedulingSpec, sign: i64) {
+        let requests = &spec.requests;
+        let add = |sum: &mut i64, amount: i64| *sum = sum.saturating_add(amount.saturating_mul(sign));
+        add(&mut self.pods.taken, 1);
+        add(&mut self.cpu_milli.taken, requests.cpu_milli);
+        add(&mut self.memory_bytes.taken, requests.memory_bytes);
+        add(&mut self.ephemeral_bytes.taken, requests.ephemeral_bytes);
+        add(&mut self.assumed_cpu_milli, requests.assumed_cpu_milli);
+        add(&mut self.assumed_memory_bytes, requests.assumed_memory_bytes);
+        for (resource, amount) in &requests.scalars {
+            add(&mut self.scalar_mut(resource).taken, *amount);
+        }
+    }
+}
+
+/// The disks that a spec names without a claim.
+pub(super) fn disks(spec: &SchedulingSpec) -> impl Iterator<Item = &Disk> {
+    spec.volumes.iter().filter_map(|volume| match volume {
+        PodVolume::Disk(disk) => Some(disk),
+        PodVolume::Claim(_) | PodVolume::OwnClaim { .. } => None,
+    })
+}
+
+fn drop_one<T: PartialEq>(list: &mut Vec<T>, one: &T) {
+    if let Some(place) = list.iter().position(|other| other == one) {
+        list.swap_remove(place);
+    }
+}

@@ -1,0 +1,190 @@
+//! A pod that wants a node.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use crate::cluster::{
+    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, Requirement, SchedulingSpec, Selector,
+    SelectorOperator, Toleration, WorkloadKind,
+};
+
+/// All that the scheduler reads of a pod that it is to place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SchedulingRequest {
+    /// Empty for a pod that does not exist yet.
+    pub name: Name,
+    pub namespace: Namespace,
+    pub labels: Labels,
+    pub priority: i32,
+    pub tolerations: Arc<[Toleration]>,
+    pub spec: Arc<SchedulingSpec>,
+    /// `spec.nodeName`: the only node that it may be on.
+    pub pinned_to: Option<NodeName>,
+    /// `status.nominatedNodeName`: where room was made for it.
+    pub nominated: Option<NodeName>,
+    /// Which pods it is spread among where it has no spread constraints of its own: what its owner and the services
+    /// that speak of it select.
+    pub siblings: Option<Selector>,
+    /// What is not known of it, or not modelled, beside what its spec tells.
+    pub doubts: BTreeSet<Caveat>,
+}
+
+impl SchedulingRequest {
+    /// What the scheduler would see of this pod, were it to place it (again): its node is left out.
+    ///
+    /// The cluster tells which pods are its siblings.
+    pub fn of(pod: &Pod, cluster: &Cluster) -> Self {
+        Self {
+            name: pod.key.name.clone(),
+            namespace: pod.key.namespace.clone(),
+            labels: pod.labels.clone(),
+            priority: pod.priority,
+            tolerations: pod.tolerations.clone(),
+            spec: pod.scheduling.clone(),
+            pinned_to: None,
+            nominated: pod.nominated.clone(),
+            siblings: siblings(pod, cluster),
+            doubts: doubts(pod, cluster),
+        }
+    }
+
+    /// What stands in the way of any judgement; none where the default scheduler would try.
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        if !self.spec.gates.is_empty() {
+            return Some(Obstacle::Gated(self.spec.gates.to_vec()));
+        }
+        let scheduler = &self.spec.scheduler;
+        (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
+    }
+
+    /// What of it is not modelled, so that the answer holds with a reservation; what its volumes leave open is told
+    /// with the answer.
+    pub(super) fn reservations(&self) -> impl Iterator<Item = Caveat> {
+        let devices = self.spec.claims_devices.then_some(Caveat::Devices);
+        devices.into_iter().chain(self.doubts.iter().copied())
+    }
+}
+
+/// Why the default scheduler does not try to place a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// It waits until these scheduling gates are taken away.
+    Gated(Vec<Name>),
+    /// The scheduler of this name places it, by its own rules.
+    OtherScheduler(Name),
+}
+
+/// What was not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Caveat {
+    /// Where the volumes that it claims can be reached.
+    Volumes,
+    /// Whether storage has room for the volumes that are to be made for it.
+    Capacity,
+    /// Which nodes have the devices that it claims.
+    Devices,
+    /// Which services speak of it, by which it is spread.
+    Services,
+    /// The group that it is to be placed with.
+    Group,
+    /// Whether an autoscaler brings a node for it.
+    NewNodes,
+    /// How a scheduler newer than all that this was held against goes about it.
+    Newer,
+    /// The live scheduler looks at some of the nodes only.
+    Sampled,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gated(gates) => {
+                let gates: Vec<&str> = gates.iter().map(|gate| &**gate).collect();
+                write!(f, "it waits behind the scheduling gates {}", gates.join(", "))
+            }
+            Self::OtherScheduler(name) => write!(f, "other scheduler ({name}): placement unknown"),
+        }
+    }
+}
+
+impl Caveat {
+    pub const ALL: [Self; 8] = [
+        Self::Volumes,
+        Self::Capacity,
+        Self::Devices,
+        Self::Services,
+        Self::Group,
+        Self::NewNodes,
+        Self::Newer,
+        Self::Sampled,
+    ];
+
+    /// A word for it, the same for ever.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Volumes => "volumes",
+            Self::Capacity => "capacity",
+            Self::Devices => "devices",
+            Self::Services => "services",
+            Self::Group => "group",
+            Self::NewNodes => "newNodes",
+            Self::Newer => "newer",
+            Self::Sampled => "sampled",
+        }
+    }
+}
+
+impl fmt::Display for Caveat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Volumes => "volume rules not checked",
+            Self::Capacity => "room of the storage for new volumes not checked",
+            Self::Devices => "device claims not modelled",
+            Self::Services => "services not known: spread by the owner's selector alone",
+            Self::Group => "group scheduling not modelled",
+            Self::NewNodes => "new nodes may appear, and Pending be short",
+            Self::Newer => "the cluster is newer than what placement was tested with",
+            Self::Sampled => "the live scheduler looks at some of the nodes only",
+        })
+    }
+}
+
+/// Labels by which schedulers outside the default profile place pods in groups.
+const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
+
+fn doubts(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
+    let by_default = pod.scheduling.spread.is_empty();
+    let services = (by_default && !cluster.services().is_synced()).then_some(Caveat::Services);
+    let group = GROUPS.iter().any(|label| pod.labels.contains_key(*label)).then_some(Caveat::Group);
+    services.into_iter().chain(group).collect()
+}
+
+/// What the services that speak of the pod select, and its owner (upstream's `helper.DefaultSelector`); all must hold.
+fn siblings(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
+    if !pod.scheduling.spread.is_empty() {
+        return None;
+    }
+    let services = cluster.services_of(&pod.key.namespace, &pod.labels);
+    let mut pairs: Vec<&(Name, Name)> = services.flat_map(|service| &service.selector).collect();
+    pairs.sort();
+    pairs.dedup();
+    let equal = |(key, value): &(Name, Name)| Requirement {
+        key: key.clone(),
+        operator: SelectorOperator::In(vec![value.clone()]),
+    };
+    let mut requirements: Vec<Requirement> = pairs.into_iter().map(equal).collect();
+    requirements
+        .extend(selector_of_owner(pod, cluster).into_iter().flat_map(|selector| selector.requirements));
+    (!requirements.is_empty()).then_some(Selector { requirements })
+}
+
+fn selector_of_owner(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
+    let owner = pod.owner.as_ref()?;
+    let OwnerKind::Workload(kind) = &owner.kind else { return None };
+    match kind {
+        WorkloadKind::ReplicaSet | WorkloadKind::StatefulSet | WorkloadKind::ReplicationController => {
+            let key = Key { namespace: pod.key.namespace.clone(), name: owner.name.clone() };
+            cluster.workloads(*kind).get(&(*kind, key))?.selector.clone()
+        }
+        WorkloadKind::Deployment | WorkloadKind::DaemonSet | WorkloadKind::Job => None,
+    }
+}

@@ -1,0 +1,114 @@
+//! Where a pod's volumes keep it, in words.
+
+use std::fmt;
+
+use super::{
+    filter::PLACES,
+    scheduling_request::SchedulingRequest,
+    snapshot::{HOSTNAME, Snapshot},
+    storage::own_claim,
+};
+use crate::cluster::{
+    Key, Name, Volume,
+    scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodVolume},
+};
+
+/// A volume that cannot be reached from everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeTopology {
+    /// The claim that has it.
+    pub claim: Name,
+    pub place: VolumeReach,
+}
+
+/// From where a volume can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeReach {
+    Zones(Vec<Name>),
+    Nodes(Vec<Name>),
+    /// By other labels of nodes.
+    Some,
+}
+
+impl Snapshot {
+    /// The volumes of a pod that keep it somewhere; none where storage is not known.
+    pub fn tethers(&self, shape: &SchedulingRequest) -> Vec<VolumeTopology> {
+        let storage = self.storage();
+        if !storage.is_known() {
+            return Vec::new();
+        }
+        let claims = shape.spec.volumes.iter().filter_map(|volume| match volume {
+            PodVolume::Disk(_) => None,
+            PodVolume::Claim(name) => Some(name.clone()),
+            PodVolume::OwnClaim { volume, .. } => Some(own_claim(&shape.name, volume)),
+        });
+        let tether = |name: Name| {
+            let claim = storage.claim(&Key { namespace: shape.namespace.clone(), name: name.clone() })?;
+            let place = VolumeReach::of(storage.volume(&claim.volume)?)?;
+            Some(VolumeTopology { claim: name, place })
+        };
+        claims.filter_map(tether).collect()
+    }
+}
+
+impl VolumeReach {
+    /// None where the volume can be reached from everywhere.
+    fn of(volume: &Volume) -> Option<Self> {
+        let Some(terms) = &volume.reach else {
+            let mut zones = PLACES.iter().filter(|(key, _)| key.ends_with("/zone"));
+            let zones = zones.find_map(|(key, _)| volume.labels.get(*key))?;
+            return Some(Self::Zones(zones.split("__").map(Name::from).collect()));
+        };
+        let named = |of: fn(&NodeRequirement) -> bool| {
+            let values: Option<Vec<&[Name]>> = terms.iter().map(|term| values(term, of)).collect();
+            let mut values: Vec<Name> = values?.concat();
+            values.sort();
+            values.dedup();
+            (!values.is_empty()).then_some(values)
+        };
+        let is_node = |requirement: &NodeRequirement| {
+            *requirement.key == *HOSTNAME || *requirement.key == *"metadata.name"
+        };
+        // Drivers have labels of their own for zones.
+        let is_zone = |requirement: &NodeRequirement| requirement.key.ends_with("/zone");
+        Some(
+            named(is_node).map(Self::Nodes).or_else(|| named(is_zone).map(Self::Zones)).unwrap_or(Self::Some),
+        )
+    }
+}
+
+/// What a term lists for the label that is asked for.
+fn values(term: &NodeTerm, of: fn(&NodeRequirement) -> bool) -> Option<&[Name]> {
+    let requirement = term.expressions.iter().chain(&term.fields).find(|requirement| of(requirement))?;
+    match &requirement.operator {
+        NodeOperator::In(values) => Some(values),
+        _ => None,
+    }
+}
+
+impl fmt::Display for VolumeReach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |values: &[Name]| values.iter().map(|value| &**value).collect::<Vec<_>>().join(" or ");
+        match self {
+            Self::Zones(zones) => write!(f, "in zone {}", list(zones)),
+            Self::Nodes(nodes) => write!(f, "on node {}", list(nodes)),
+            Self::Some => f.write_str("where only some nodes reach it"),
+        }
+    }
+}
+
+impl fmt::Display for VolumeTopology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its volume {} is {}", self.claim, self.place)
+    }
+}
+
+/// All in one: `its volume is in zone a`.
+pub fn words(tethers: &[VolumeTopology]) -> Option<String> {
+    let (first, rest) = tethers.split_first()?;
+    if rest.iter().any(|tether| tether.place != first.place) {
+        return Some(tethers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    }
+    let volumes = if rest.is_empty() { "volume is" } else { "volumes are" };
+    Some(format!("its {volumes} {}", first.place))
+}

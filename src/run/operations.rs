@@ -1,0 +1,323 @@
+//! What the dashboard does beside its loop to carry plans out: asks, reads, works out, writes the journal, and has the
+//! errands of undertakings done. The app decides all of it; here it is only done, and what came of it told.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use futures::future::select_all;
+use tokio::sync::mpsc;
+
+use crate::{
+    app::{
+        App,
+        operations::{Job, JobResult, PermissionCheck, StartedOperation},
+    },
+    clock::Clock,
+    executor::{
+        guards,
+        requests::RequestLink,
+        write_context::{OperationLock, WriteContext, WriteContextError, undoing},
+    },
+    journal::{JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile},
+    operation::{OperationNotice, OperationOptions, Overrides, Request},
+    plan::Plan,
+};
+
+/// Answers not yet taken in. When it is full, whoever has one waits, and so do the requests behind it.
+const TOLD: usize = 64;
+
+/// The loop's ends of everything that is carried out.
+pub struct OperationsDriver {
+    /// None where nothing can be.
+    site: Option<WriteContext>,
+    tell: mpsc::Sender<BackgroundResult>,
+    pub tidings: mpsc::Receiver<BackgroundResult>,
+    underway: BTreeMap<String, Underway>,
+}
+
+/// What came of something that was done beside the loop.
+pub enum BackgroundResult {
+    Told(JobResult),
+    /// An undertaking stands in the journal, and this is what it has.
+    Begun {
+        number: u64,
+        begun: StartedOperation,
+        held: OperationLock,
+    },
+    /// The lines that were given stand in the journal, or why not.
+    Written {
+        plan: String,
+        trouble: Option<String>,
+    },
+}
+
+/// An undertaking that has begun and is not closed.
+struct Underway {
+    held: OperationLock,
+    /// When full, errands wait in their conduct. None once it is over: then nothing is asked for any more.
+    errands: Option<mpsc::Sender<Request>>,
+    /// Lines that wait to be written, in their order.
+    lines: VecDeque<JournalLine>,
+    /// Whether lines are being written.
+    writes: bool,
+    /// Whether it is let go of when all lines are written.
+    ends: bool,
+}
+
+impl OperationsDriver {
+    pub fn new(site: Option<WriteContext>) -> Self {
+        let (tell, tidings) = mpsc::channel(TOLD);
+        Self { site, tell, tidings, underway: BTreeMap::new() }
+    }
+
+    /// Does everything that the app wants done.
+    pub fn work_off(&mut self, app: &mut App, clock: Clock) {
+        while let Some(chore) = app.next_chore() {
+            self.begin(chore, clock);
+        }
+    }
+
+    fn begin(&mut self, chore: Job, clock: Clock) {
+        match chore {
+            Job::Plan { number, job } => {
+                let work = tokio::task::spawn_blocking(move || job.work());
+                self.beside(async move {
+                    let failed = |_| Err("working it out failed: this is a fault of kordon".into());
+                    JobResult::Planned { number, plan: work.await.unwrap_or_else(failed) }
+                });
+            }
+            Job::Say { plan, notice } => {
+                let OperationNotice { at, level, subject, text } = notice;
+                self.write(
+                    &plan,
+                    JournalLine { at, plan: plan.clone(), what: LineKind::Said { level, subject, text } },
+                );
+            }
+            Job::End { plan, end, text, undid } => {
+                let what = LineKind::Ended { end: end.as_str().into(), text };
+                self.write(&plan, JournalLine { at: clock.now(), plan: plan.clone(), what });
+                for line in undid.iter().flat_map(|past| undoing(&plan, past, clock.now())) {
+                    self.write(&plan, line);
+                }
+                self.end(&plan);
+            }
+            Job::FindUnfinished => {
+                // Where nothing can be carried out, nothing was.
+                let Some(site) = self.site.clone() else { return };
+                let found = tokio::task::spawn_blocking(move || site.journal.cut_off());
+                self.beside(async move {
+                    let found = found.await.map(|found| found.map_err(|error| error.to_string()));
+                    JobResult::Unfinished(found.unwrap_or_else(|error| Err(error.to_string())))
+                });
+            }
+            Job::FindUndoable { number, plan } => self.at_site(
+                move |site| async move {
+                    let found = tokio::task::spawn_blocking(move || site.undoable(plan.as_deref())).await;
+                    found.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+                },
+                move |found| JobResult::Undoable { number, found },
+            ),
+            Job::Check { number, wanted } => self.at_site(
+                move |site| async move {
+                    let guards = guards::read(None).map_err(|error| error.to_string())?;
+                    let missing = site.missing(&wanted).await;
+                    let unasked = |why| format!("it could not be asked what is permitted: {why}");
+                    Ok(PermissionCheck { guards, missing: missing.map_err(unasked)? })
+                },
+                move |checked| JobResult::Checked { number, checked },
+            ),
+            Job::Begin { number, word, plan, orders, waivers } => {
+                self.set_out(number, |site| begin(site, word, plan, orders, waivers));
+            }
+            Job::Resume { number, plan } => self.set_out(number, |site| resume(site, plan)),
+            Job::Undo { number, plan } => self.set_out(number, |site| undo(site, plan)),
+        }
+    }
+
+    /// Does something beside the loop, and tells what came of it.
+    fn beside(&self, work: impl Future<Output = JobResult> + Send + 'static) {
+        let tell = self.tell.clone();
+        tokio::spawn(async move {
+            // Nobody listens any more at the end of the program.
+            let _ = tell.send(BackgroundResult::Told(work.await)).await;
+        });
+    }
+
+    /// The same for what takes a cluster that may be written to.
+    fn at_site<T, W>(
+        &self,
+        work: impl FnOnce(WriteContext) -> W,
+        told: impl FnOnce(Result<T, String>) -> JobResult + Send + 'static,
+    ) where
+        T: Send + 'static,
+        W: Future<Output = Result<T, String>> + Send + 'static,
+    {
+        let work = self.site.clone().map(work);
+        self.beside(async move {
+            let done = match work {
+                Some(work) => work.await,
+                None => Err("nothing can be carried out here".into()),
+            };
+            told(done)
+        });
+    }
+
+    fn set_out<W>(&self, number: u64, work: impl FnOnce(WriteContext) -> W)
+    where
+        W: Future<Output = Result<(StartedOperation, OperationLock), WriteContextError>> + Send + 'static,
+    {
+        let (work, tell) = (self.site.clone().map(work), self.tell.clone());
+        tokio::spawn(async move {
+            let begun = match work {
+                Some(work) => work.await.map_err(|error| error.to_string()),
+                None => Err("nothing can be carried out here".into()),
+            };
+            let tidings = match begun {
+                Ok((begun, held)) => BackgroundResult::Begun { number, begun, held },
+                Err(why) => BackgroundResult::Told(JobResult::Begun { number, begun: Err(why) }),
+            };
+            let _ = tell.send(tidings).await;
+        });
+    }
+
+    /// Takes in what came of something; tells what of it the app has to know.
+    pub fn take_in(&mut self, tidings: BackgroundResult) -> Option<JobResult> {
+        match tidings {
+            BackgroundResult::Told(told) => Some(told),
+            BackgroundResult::Begun { number, begun, held } => {
+                self.set_up(held);
+                Some(JobResult::Begun { number, begun: Ok(begun) })
+            }
+            BackgroundResult::Written { plan, trouble } => {
+                let underway = self.underway.get_mut(&plan)?;
+                underway.writes = false;
+                let closed = underway.ends && underway.lines.is_empty();
+                self.go_on_writing(&plan);
+                if closed {
+                    self.underway.remove(&plan);
+                }
+                (closed || trouble.is_some()).then_some(JobResult::Written { plan, trouble, closed })
+            }
+        }
+    }
+
+    /// Starts the hands of an undertaking. What came of its errands joins all other tidings.
+    fn set_up(&mut self, held: OperationLock) {
+        let Some(site) = &self.site else { return };
+        let RequestLink { errands, mut outcomes } = site.hands(&held);
+        let (plan, tell) = (held.plan.clone(), self.tell.clone());
+        tokio::spawn(async move {
+            while let Some((id, outcome)) = outcomes.recv().await {
+                let told = JobResult::Errand { plan: plan.clone(), id, outcome };
+                if tell.send(BackgroundResult::Told(told)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let plan = held.plan.clone();
+        let (errands, lines) = (Some(errands), VecDeque::new());
+        self.underway.insert(plan, Underway { held, errands, lines, writes: false, ends: false });
+    }
+
+    fn write(&mut self, plan: &str, line: JournalLine) {
+        if let Some(underway) = self.underway.get_mut(plan) {
+            underway.lines.push_back(line);
+            self.go_on_writing(plan);
+        }
+    }
+
+    /// Nothing more is asked for; it is let go of when its last line stands in the journal.
+    fn end(&mut self, plan: &str) {
+        if let Some(underway) = self.underway.get_mut(plan) {
+            (underway.ends, underway.errands) = (true, None);
+        }
+    }
+
+    /// Writes the lines that wait, one batch at a time, so that they stand in their order.
+    fn go_on_writing(&mut self, plan: &str) {
+        let Some(underway) = self.underway.get_mut(plan) else { return };
+        if underway.writes || underway.lines.is_empty() {
+            return;
+        }
+        underway.writes = true;
+        let lines = std::mem::take(&mut underway.lines);
+        let (plan, writer, tell) = (plan.to_owned(), underway.held.writer.clone(), self.tell.clone());
+        tokio::spawn(async move {
+            let trouble = write_all(&writer, lines).await.err();
+            let trouble = trouble.map(|error| format!("the journal cannot be written: {error}"));
+            let _ = tell.send(BackgroundResult::Written { plan, trouble }).await;
+        });
+    }
+
+    /// What errands of these undertakings can be sent through.
+    pub fn doors<'a>(&self, wanting: impl Iterator<Item = &'a str>) -> Vec<(String, mpsc::Sender<Request>)> {
+        let door = |plan: &str| Some((plan.to_owned(), self.underway.get(plan)?.errands.clone()?));
+        wanting.filter_map(door).collect()
+    }
+}
+
+/// Waits until one of them has room for an errand; tells its name, and the room. For ever where there is none.
+pub async fn room(
+    doors: Vec<(String, mpsc::Sender<Request>)>,
+) -> Option<(String, mpsc::OwnedPermit<Request>)> {
+    if doors.is_empty() {
+        return std::future::pending().await;
+    }
+    let rooms = doors
+        .into_iter()
+        .map(|(plan, errands)| Box::pin(async move { (plan, errands.reserve_owned().await) }));
+    let ((plan, room), ..) = select_all(rooms).await;
+    // The executor ends only with the program.
+    Some((plan, room.ok()?))
+}
+
+async fn write_all(writer: &JournalWriter, lines: VecDeque<JournalLine>) -> std::io::Result<()> {
+    for line in lines {
+        writer.append(line).await?;
+    }
+    Ok(())
+}
+
+async fn begin(
+    site: WriteContext,
+    word: &'static str,
+    plan: Box<Plan>,
+    orders: OperationOptions,
+    waivers: Overrides,
+) -> Result<(StartedOperation, OperationLock), WriteContextError> {
+    let (name, by) = (site.new_name(word), site.by.clone());
+    let orders = OperationOptions { plan: name.clone(), by: by.clone(), ..orders };
+    let held = site.begin(&plan, &orders, &waivers).await?;
+    Ok((StartedOperation { plan: name, by, past: None }, held))
+}
+
+async fn resume(
+    site: WriteContext,
+    plan: String,
+) -> Result<(StartedOperation, OperationLock), WriteContextError> {
+    let (hold, past) = take_up(&site, &plan).await?;
+    if !past.is_unfinished() {
+        return Err(WriteContextError::Over(plan));
+    }
+    let held = site.resume(hold, &plan).await?;
+    Ok((StartedOperation { plan, by: site.by, past: Some(past) }, held))
+}
+
+async fn undo(
+    site: WriteContext,
+    plan: String,
+) -> Result<(StartedOperation, OperationLock), WriteContextError> {
+    let (hold, past) = take_up(&site, &plan).await?;
+    let name = site.new_name("undo");
+    let held = site.open(hold, &name)?;
+    Ok((StartedOperation { plan: name, by: site.by, past: Some(past) }, held))
+}
+
+/// Reading the journal may take a while.
+async fn take_up(
+    site: &WriteContext,
+    plan: &str,
+) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
+    let (site, plan) = (site.clone(), plan.to_owned());
+    let taken = tokio::task::spawn_blocking(move || site.take_up(&plan)).await;
+    taken.unwrap_or_else(|error| Err(WriteContextError::Write(std::io::Error::other(error))))
+}
