@@ -16,6 +16,7 @@ pub mod executor;
 pub mod journal;
 pub mod k8s;
 pub mod demo;
+pub mod why;
 pub mod forecast;
 pub mod operation;
 pub mod plan;

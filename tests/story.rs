@@ -7,11 +7,9 @@ mod sim;
 use kordon::{
     cluster::{Key, NodeName},
     engine::{Origin, ServerVersion, Settings},
-    forecast::{
-        Forecast,
-        story::{Explainer, Step, StepTime, Topic},
-    },
+    forecast::Forecast,
     time::Span,
+    why::{Explainer, Step, StepTime, Topic},
 };
 use sim::Sim;
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// The modules of the library, top down: each may use those after it.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "cli",
     "run",
     "ui",
@@ -16,6 +16,7 @@ const LAYERS: [&str; 16] = [
     "journal",
     "k8s",
     "demo",
+    "why",
     "forecast",
     "operation",
     "plan",
@@ -27,7 +28,7 @@ const LAYERS: [&str; 16] = [
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 7] = ["forecast", "operation", "plan", "placement", "engine", "cluster", "time"];
+const PURE: [&str; 8] = ["why", "forecast", "operation", "plan", "placement", "engine", "cluster", "time"];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];

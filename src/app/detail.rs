@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, TaintOwner, TolerationOperator},
-    forecast::story::{Explainer, Step},
     time::Timestamp,
+    why::{Explainer, Step},
 };
 
 /// What a detail is of.

@@ -48,9 +48,10 @@ pub use watchlist::{NodeWatchlist, ReadinessCounts};
 use crate::{
     cluster::{Applied, Change, Cluster},
     engine::{Effect, EffectId, Engine, Outcome, Settings, WatchHealth},
-    forecast::{Forecast, story::Explainer},
+    forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     time::{Span, Timestamp},
+    why::Explainer,
 };
 
 /// How far ahead forecasts look: an eviction under the default tolerations, and then some.

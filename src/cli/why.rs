@@ -15,11 +15,11 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     engine::ServerVersion,
-    forecast::story::Step,
     placement::Snapshot,
     plan::{Environment, Landing, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
     ui::text,
+    why::Step,
 };
 
 #[derive(Args, Debug)]

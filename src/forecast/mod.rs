@@ -4,7 +4,6 @@ mod assume;
 mod carry_out;
 mod failure;
 mod outlook;
-pub mod story;
 mod succession;
 
 pub use assume::{Assumptions, Incident, IncidentKind};

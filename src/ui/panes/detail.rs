@@ -8,13 +8,13 @@ use crate::{
         Pane,
         detail::{Detail, DetailRow, DetailSubject, Tone},
     },
-    forecast::story::{Step, StepTime},
     time::Timestamp,
     ui::{
         Scene, text,
         theme::Role,
         widgets::{Cell, TableWidget, Width, segments::Runs},
     },
+    why::{Step, StepTime},
 };
 
 /// ```text

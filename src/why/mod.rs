@@ -1,7 +1,6 @@
 //! The story of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
 //! not come and why, each with its time.
 
-use super::{Forecast, ForecastKind, is_silent};
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, TaintOwner,
@@ -11,6 +10,7 @@ use crate::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, HeartbeatSource, NodeStage, NodeView,
         UNREACHABLE, Why, ZoneState, ZoneView,
     },
+    forecast::{Forecast, ForecastKind, ForecastStep, is_silent},
     time::{Span, Timestamp},
 };
 
@@ -458,7 +458,7 @@ impl Explainer<'_> {
     }
 
     /// What is foreseen for the node from now on.
-    fn steps(&self, node: &Node) -> impl Iterator<Item = &super::ForecastStep> {
+    fn steps(&self, node: &Node) -> impl Iterator<Item = &ForecastStep> {
         let name: &NodeName = &node.name;
         let now = self.now;
         self.forecast
