@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use super::{CliError, definition, exit};
+use super::exit::{self, CliError};
 
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
@@ -11,8 +11,8 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-pub fn print(args: &CompletionsArgs) -> Result<(), CliError> {
+pub fn print(args: &CompletionsArgs, definition: &mut clap::Command) -> Result<(), CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut definition(), "kordon", &mut script);
+    clap_complete::generate(args.shell, definition, "kordon", &mut script);
     exit::print(&script)
 }

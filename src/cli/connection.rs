@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::{CliError, span};
+use super::{exit::CliError, span};
 use crate::k8s::connect::ConnectOptions;
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]

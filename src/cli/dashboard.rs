@@ -3,8 +3,8 @@
 use clap::Args;
 
 use super::{
-    CliError,
     connection::ConnectionArgs,
+    exit::CliError,
     settings::SettingsArgs,
     show::{self, ShowArgs},
 };

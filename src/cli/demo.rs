@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    CliError, exit,
+    exit::{self, CliError},
     settings::SettingsArgs,
     show::{self, ShowArgs},
 };

@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, path::Path, sync::Mutex};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt};
 
-use super::CliError;
+use super::exit::CliError;
 
 /// Begins the log, appending to the file; without a file there is none.
 pub fn begin(file: Option<&Path>) -> Result<(), CliError> {

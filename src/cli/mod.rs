@@ -14,6 +14,7 @@ mod keys;
 mod log;
 mod man;
 mod once;
+mod placement;
 mod plan;
 mod settings;
 mod show;
@@ -126,8 +127,8 @@ fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, S
 
 fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command {
-        Some(Command::Completions(args)) => return completions::print(&args),
-        Some(Command::Man) => return man::print(),
+        Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
+        Some(Command::Man) => return man::print(definition()),
         Some(_) | None => {}
     }
     log::begin(cli.log.as_deref())?;

@@ -7,7 +7,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
-use super::{CliError, keys, span};
+use super::{exit::CliError, keys, span};
 use crate::{
     app::{self, ConnectionInfo, ControllerRole, Mode, ThemeName},
     clock::Clock,

@@ -6,11 +6,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
-    CliError,
     columns::section,
     connection::ConnectionArgs,
+    exit::CliError,
     once::{OnceArgs, OneShot},
-    plan::{self, PlacementReport},
+    placement::{self, PlacementReport},
+    plan,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
@@ -240,7 +241,7 @@ fn placement_table(out: &mut String, placement: &PlacedReport) {
     section(out, ["NODES", "WOULD NOT DO"], refusals.collect());
     section(out, ["DISPLACES"], weighed.displaces.iter().map(|victim| [victim.text.clone()]).collect());
     section(out, ["WOULD HELP"], weighed.help.iter().map(|help| [help.clone()]).collect());
-    let but_for = weighed.not_modelled.iter().map(|word| [plan::not_modelled_words(word)]);
+    let but_for = weighed.not_modelled.iter().map(|word| [placement::caveat(word)]);
     section(out, ["HOLDS BUT FOR"], but_for.collect());
     let _ = writeln!(out, "\ntaken for granted: {}", placing_environment::GRANTED);
 }

@@ -8,20 +8,19 @@ use std::collections::BTreeSet;
 use clap::Args;
 
 use super::{
-    CliError,
     connection::ConnectionArgs,
+    exit::CliError,
     once::{OnceArgs, OneShot},
     span,
 };
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
-    engine::Engine,
-    forecast::{Assumptions, Forecast, Incident, IncidentKind, Successor},
+    forecast::{Assumptions, Forecast, Incident, IncidentKind},
     placement::Snapshot,
-    plan::{PlacingEnvironment, RunTrace},
-    time::{Span, Timestamp},
+    plan::PlacingEnvironment,
+    time::Span,
 };
-use report::ForecastReport;
+use report::{ForecastReport, ForecastSubject};
 
 #[derive(Args, Debug)]
 pub struct ForecastArgs {
@@ -150,20 +149,15 @@ fn tell(
     let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
     let placing = PlacingEnvironment::new(&live.cluster, snapshot, asked.at);
     let succession = forecast.succession(&assumptions, &live.cluster, placing);
-    let subject =
-        Subject { engine, cluster: &live.cluster, failing: failing.as_ref(), now: asked.at, succession };
+    let subject = ForecastSubject {
+        engine,
+        cluster: &live.cluster,
+        failing: failing.as_ref(),
+        now: asked.at,
+        succession,
+    };
     once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
     asked.done()
-}
-
-/// What a report is made of, beside the forecast.
-struct Subject<'a> {
-    engine: &'a Engine,
-    cluster: &'a Cluster,
-    failing: Option<&'a BTreeSet<NodeName>>,
-    now: Timestamp,
-    /// What comes after the pods that go, and the nodes that receive it.
-    succession: (Vec<Successor>, RunTrace),
 }
 
 fn known(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {

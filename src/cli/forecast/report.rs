@@ -1,13 +1,13 @@
 //! What a forecast tells, with stable names (`docs/forecast.md`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{super::plan::ReceiverReport, Subject};
+use super::super::placement::ReceiverReport;
 use crate::{
-    cluster::{Key, NodeName},
-    engine::{Confidence, UncertainTaints, Why, ZoneView},
+    cluster::{Cluster, Key, NodeName},
+    engine::{Confidence, Engine, UncertainTaints, Why, ZoneView},
     forecast::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind, Successor,
         SuccessorState,
@@ -15,6 +15,16 @@ use crate::{
     plan::RunTrace,
     time::Timestamp,
 };
+
+/// What a report is made of, beside the forecast.
+pub struct ForecastSubject<'a> {
+    pub engine: &'a Engine,
+    pub cluster: &'a Cluster,
+    pub failing: Option<&'a BTreeSet<NodeName>>,
+    pub now: Timestamp,
+    /// What comes after the pods that go, and the nodes that receive it.
+    pub succession: (Vec<Successor>, RunTrace),
+}
 
 /// One answer. Every field is always there; what is not known is null.
 #[derive(Clone, Debug, Serialize)]
@@ -123,7 +133,7 @@ pub struct SuccessorReport {
 }
 
 impl ForecastReport {
-    pub fn new(subject: &Subject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
+    pub fn new(subject: &ForecastSubject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
         let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
         let (successors, account) = &subject.succession;
@@ -232,7 +242,7 @@ fn successor_report(successor: &Successor, account: &RunTrace, now: Timestamp) -
     }
 }
 
-fn staying(subject: &Subject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
+fn staying(subject: &ForecastSubject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
     let Some(failing) = subject.failing else { return Vec::new() };
     let told = |(pod, node): (Key, NodeName)| StayingReport {
         namespace: pod.namespace.to_string(),

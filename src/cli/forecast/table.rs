@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     super::{
         columns::{none, section, shown, zone_name},
-        plan::receiver_row,
+        placement::receiver,
     },
     report::{ForecastReport, ForecastStepReport, ForecastZoneReport, SuccessorReport},
 };
@@ -56,11 +56,7 @@ pub fn render(report: &ForecastReport) -> String {
         ["REPLACED", "FROM", "IN", "LANDS ON", "READY IN"],
         report.successors.iter().flat_map(successor).collect(),
     );
-    section(
-        &mut out,
-        ["RECEIVES", "PODS", "CPU", "MEMORY"],
-        report.receivers.iter().map(receiver_row).collect(),
-    );
+    section(&mut out, ["RECEIVES", "PODS", "CPU", "MEMORY"], report.receivers.iter().map(receiver).collect());
     out
 }
 

@@ -3,15 +3,15 @@
 mod report;
 mod table;
 mod validate;
-mod words;
+mod targets;
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
 use super::{
-    CliError,
     connection::ConnectionArgs,
+    exit::CliError,
     forecast::{self, NodeFailureArgs, ZoneFailureArgs},
     once::{OneShot, OneShotQuery, Output},
     settings::SettingsArgs,
@@ -27,9 +27,9 @@ use crate::{
     time::Span,
 };
 use report::PlanReport;
+use targets::{NodeTargets, PodTargets, bad, node_words, pod_words};
 use validate::ValidationAnswers;
 pub(super) use validate::{word as answer_word, words as step_words};
-use words::{NodeTargets, PodTargets, bad, node_words, pod_words};
 
 #[derive(Args, Debug)]
 pub struct PlanArgs {
@@ -262,9 +262,6 @@ pub(super) fn not_there(error: PlanError) -> CliError {
 pub(super) fn shown_plan(plan: &Plan) -> String {
     table::render(&PlanReport::new(plan))
 }
-
-pub(super) use report::{PlacementReport, ReceiverReport};
-pub(super) use table::{not_modelled_words, receiver as receiver_row};
 
 fn joined<T: std::fmt::Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -3,17 +3,13 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    super::columns::{none, section, shown},
-    report::{
-        ArrivalReport, BudgetReport, LoadReport, PlanNodeReport, PlanPodReport, PlanReport, ReceiverReport,
-        WindowReport,
+    super::{
+        columns::{none, section, shown},
+        placement::{caveat, receiver},
     },
+    report::{ArrivalReport, BudgetReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
-use crate::{
-    placement::{Caveat, Share},
-    plan::{placement_trace::share, words},
-    time::Span,
-};
+use crate::{plan::words, time::Span};
 
 /// Renders the whole plan; text from the cluster is shown, not obeyed.
 pub fn render(report: &PlanReport) -> String {
@@ -174,7 +170,7 @@ fn placements(out: &mut String, report: &PlanReport) {
             pending.extend(placement.help.iter().map(|help| [String::new(), format!("help: {help}")]));
         }
         displaced.extend(placement.displaces.iter().map(|victim| [victim.text.clone(), name.clone()]));
-        not_modelled.extend(placement.not_modelled.iter().map(|what| not_modelled_words(what)));
+        not_modelled.extend(placement.not_modelled.iter().map(|what| caveat(what)));
         not_modelled.extend(placement.obstacle.clone());
     }
     section(out, ["STAYS PENDING", "WHY"], pending);
@@ -188,26 +184,6 @@ fn placements(out: &mut String, report: &PlanReport) {
         let told: Vec<String> = not_modelled.into_iter().collect();
         let _ = writeln!(out, "\nplacement holds but for: {}", shown(&told.join("; ")));
     }
-}
-
-/// What a reservation says, by its word.
-pub fn not_modelled_words(word: &str) -> String {
-    let told = Caveat::ALL.into_iter().find(|reservation| reservation.word() == word);
-    told.map_or_else(|| word.to_owned(), |reservation| reservation.to_string())
-}
-
-/// `3 -> 5 of 110`
-pub fn receiver(receiver: &ReceiverReport) -> [String; 4] {
-    let ReceiverReport { node, before, after, offers } = receiver;
-    let share = |resource: &str, of: fn(&LoadReport) -> i64| {
-        share(resource, of(before), Share { offered: of(offers), taken: of(after) })
-    };
-    [
-        node.to_string(),
-        share("pods", |load| load.pods),
-        share("cpu", |load| load.cpu_milli),
-        share("memory", |load| load.memory_bytes),
-    ]
 }
 
 fn budget(budget: &BudgetReport) -> [String; 7] {

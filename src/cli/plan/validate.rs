@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cli::CliError,
+    cli::exit::CliError,
     k8s::{connect::Connection, validation},
     operation::{RequestKind, RequestOutcome},
     plan::{Plan, PlanStep, Prospect},

@@ -6,8 +6,8 @@ mod table;
 use clap::Args;
 
 use super::{
-    CliError,
     connection::ConnectionArgs,
+    exit::CliError,
     once::{OnceArgs, OneShot},
 };
 use crate::time::Span;

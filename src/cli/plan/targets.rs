@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::super::CliError;
+use super::super::exit::CliError;
 use crate::cluster::{Cluster, Key, Namespace, NodeName, Selector};
 
 /// Nodes by name, by selector, or all.
