@@ -1,283 +1,284 @@
-//! Consumes effects: records them (dry-run) or carries them out (enforce); outcomes come back as input.
+//! Executes what an engine or an operation decides: records it (dry-run) or writes it. Outcomes come back as input.
+//!
+//! [`Executor`] is the same for both. [`effects`] are the writes of the node lifecycle controller, [`requests`] those
+//! of an operation.
 
-pub mod requests;
+pub mod effects;
 pub mod guards;
+mod lanes;
+pub mod requests;
 pub mod write_context;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    future::Future,
-};
+use std::{collections::VecDeque, future::Future};
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use kube::Client;
 use tokio::sync::mpsc;
 
-use crate::{
-    clock::Clock,
-    engine::{Effect, EffectId, Outcome, Write},
-    k8s,
-};
+use lanes::Lanes;
 
-/// What becomes of effects. Who sends them cannot tell the two apart but by their outcomes.
-#[derive(Clone)]
-pub enum EffectExecutor {
-    /// Nothing goes up: every effect is taken down as [`Outcome::Recorded`].
-    Recorder,
-    /// Every effect is written with this client, dated by this clock.
-    Enforcer(Client, Clock),
+/// Something to execute. Each item has exactly one outcome.
+pub trait WorkItem: Sized + Send + 'static {
+    type Id: Send;
+    type Outcome: Send;
+    /// Items of one lane run one after the other, in the order in which they were sent.
+    type Lane: Clone + Ord + Send;
+    /// What is needed to write an item.
+    type Writer: Send + Sync + 'static;
+    const LIMITS: Limits;
+
+    fn id(&self) -> Self::Id;
+    fn lane(&self) -> Self::Lane;
+    /// The outcome in a dry-run.
+    fn recorded(&self) -> Self::Outcome;
+    fn write(self, writer: &Self::Writer) -> impl Future<Output = Self::Outcome> + Send;
 }
 
-/// Both ends that the owner of an engine holds of its executor.
-///
-/// The owner has to receive outcomes while it waits for room among the effects (one `select!` over
-/// [`mpsc::Sender::reserve`] and [`mpsc::Receiver::recv`]), or the two could wait for each other.
+/// How much an executor handles at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Items in the channel. When it is full, the owner keeps its items.
+    pub sent: usize,
+    /// Items that were received and are not finished. At this number no more are received.
+    pub accepted: usize,
+    /// Items being written.
+    pub in_flight: usize,
+    /// Outcomes in the channel. When it is full, nothing starts until the owner has received some.
+    pub outcomes: usize,
+}
+
+/// Executes items. The owner sees a difference between the two only in the outcomes.
 #[derive(Debug)]
-pub struct EffectLink {
-    /// When full, the owner keeps its effects and goes on: the executor is as busy as it may be. Once dropped, the
-    /// executor finishes what it was given and closes `outcomes`.
-    pub effects: mpsc::Sender<Effect>,
-    /// One for each effect. When full, nothing new is begun until the owner has caught up.
-    pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
+pub enum Executor<I: WorkItem> {
+    /// Writes nothing: every item is recorded.
+    Recorder,
+    Writer(I::Writer),
 }
 
-/// Effects sent and not yet taken.
-const EFFECTS: usize = 256;
+/// The owner's ends of the channels to its executor.
+///
+/// The owner has to receive outcomes while it waits for room among the items (one `select!` over
+/// [`mpsc::Sender::reserve`] and [`mpsc::Receiver::recv`]). Otherwise the two could wait for each other.
+#[derive(Debug)]
+pub struct Link<I: WorkItem> {
+    /// When full, the owner keeps its items and continues. Once dropped, the executor finishes what it was sent and
+    /// closes `outcomes`.
+    pub items: mpsc::Sender<I>,
+    /// One for each item. When full, nothing starts until the owner has received some. Once dropped, the executor
+    /// finishes only what is in flight.
+    pub outcomes: mpsc::Receiver<(I::Id, I::Outcome)>,
+}
 
-/// Outcomes not yet received.
-const OUTCOMES: usize = 256;
-
-/// Effects taken and not yet finished.
-const WAITING: usize = 1024;
-
-/// Requests at once: as many as upstream has workers for them.
-const AT_ONCE: usize = 8;
-
-impl EffectExecutor {
-    /// Starts a task that works off effects until `effects` is dropped.
-    pub fn start(self) -> EffectLink {
-        let (effects, taken) = mpsc::channel(EFFECTS);
-        let (told, outcomes) = mpsc::channel(OUTCOMES);
-        match self {
-            Self::Recorder => tokio::spawn(work(taken, told, async |_: Effect| Outcome::Recorded)),
-            Self::Enforcer(client, clock) => tokio::spawn(work(taken, told, move |effect: Effect| {
-                let client = client.clone();
-                async move { k8s::write::carry_out(&client, &effect.write, clock.now()).await }
-            })),
-        };
-        EffectLink { effects, outcomes }
+impl<I: WorkItem> Executor<I> {
+    /// Starts a task that executes items until `items` of the link is dropped.
+    pub fn start(self) -> Link<I> {
+        let (items, received) = mpsc::channel(I::LIMITS.sent);
+        let (sender, outcomes) = mpsc::channel(I::LIMITS.outcomes);
+        tokio::spawn(async move { self.run(received, sender).await });
+        Link { items, outcomes }
     }
-}
 
-/// Works off effects, several at once, those of one object in their order.
-async fn work<F: Future<Output = Outcome>>(
-    mut effects: mpsc::Receiver<Effect>,
-    outcomes: mpsc::Sender<(EffectId, Outcome)>,
-    carry_out: impl Fn(Effect) -> F,
-) {
-    let mut lanes = Lanes::default();
-    let mut under_way = FuturesUnordered::new();
-    let mut finished: VecDeque<(EffectId, Outcome)> = VecDeque::new();
-    let mut open = true;
-    loop {
-        while finished.len() < OUTCOMES && under_way.len() < AT_ONCE {
-            let Some((lane, effect)) = lanes.take() else { break };
-            let (id, done) = (effect.id, carry_out(effect));
-            under_way.push(async move { (lane, id, done.await) });
-        }
-        tokio::select! {
-            effect = effects.recv(), if open && lanes.waiting < WAITING => match effect {
-                Some(effect) => lanes.add(effect),
-                None => open = false,
-            },
-            Some((lane, id, outcome)) = under_way.next() => {
-                lanes.done(&lane);
-                finished.push_back((id, outcome));
+    /// Executes several items at once, those of one lane in order.
+    async fn run(&self, mut items: mpsc::Receiver<I>, outcomes: mpsc::Sender<(I::Id, I::Outcome)>) {
+        let mut lanes: Lanes<I::Lane, I> = Lanes::default();
+        let mut in_flight = FuturesUnordered::new();
+        let mut finished: VecDeque<(I::Id, I::Outcome)> = VecDeque::new();
+        let mut open = true;
+        loop {
+            while finished.is_empty() && in_flight.len() < I::LIMITS.in_flight {
+                let Some((lane, item)) = lanes.next() else { break };
+                in_flight.push(async move { (lane, item.id(), self.execute(item).await) });
             }
-            room = outcomes.reserve(), if !finished.is_empty() => {
-                let Ok(room) = room else { return };
-                if let Some(outcome) = finished.pop_front() {
-                    room.send(outcome);
+            let accepted = lanes.waiting() + in_flight.len();
+            tokio::select! {
+                item = items.recv(), if open && accepted < I::LIMITS.accepted => match item {
+                    Some(item) => lanes.add(item.lane(), item),
+                    None => open = false,
+                },
+                Some((lane, id, outcome)) = in_flight.next() => {
+                    lanes.finished(&lane);
+                    finished.push_back((id, outcome));
                 }
+                room = outcomes.reserve(), if !finished.is_empty() => match room {
+                    Ok(room) => room.send(finished.pop_front().expect("it is not empty")),
+                    Err(_) => {
+                        // The owner is gone: only what is in flight is finished.
+                        items.close();
+                        open = false;
+                        lanes = Lanes::default();
+                        finished.clear();
+                    }
+                },
+                else => return,
             }
-            else => return,
-        }
-    }
-}
-
-/// Effects by the object they write to: a lane for each, in which one effect is under way at a time.
-#[derive(Default)]
-struct Lanes {
-    /// A lane is here while anything of it waits or is under way.
-    lanes: BTreeMap<String, VecDeque<Effect>>,
-    /// The lanes that may go on, the one that has waited longest first.
-    ready: VecDeque<String>,
-    waiting: usize,
-}
-
-impl Lanes {
-    fn add(&mut self, effect: Effect) {
-        let lane = lane(&effect.write);
-        self.waiting += 1;
-        let is_new = !self.lanes.contains_key(&lane);
-        self.lanes.entry(lane.clone()).or_default().push_back(effect);
-        if is_new {
-            self.ready.push_back(lane);
         }
     }
 
-    fn take(&mut self) -> Option<(String, Effect)> {
-        let lane = self.ready.pop_front()?;
-        let effect = self.lanes.get_mut(&lane)?.pop_front()?;
-        self.waiting -= 1;
-        Some((lane, effect))
-    }
-
-    /// What was taken of the lane is finished.
-    fn done(&mut self, lane: &str) {
-        match self.lanes.get(lane) {
-            Some(waiting) if !waiting.is_empty() => self.ready.push_back(lane.into()),
-            Some(_) => _ = self.lanes.remove(lane),
-            None => {}
+    async fn execute(&self, item: I) -> I::Outcome {
+        match self {
+            Self::Recorder => item.recorded(),
+            Self::Writer(writer) => item.write(writer).await,
         }
-    }
-}
-
-/// The object; its events have a lane of their own, for nothing should wait for them.
-fn lane(write: &Write) -> String {
-    match write {
-        Write::RecordEvent(event) => format!("event/{}", event.object),
-        Write::MarkUnknown { .. }
-        | Write::SwapTaints { .. }
-        | Write::SetLabels { .. }
-        | Write::MarkPodNotReady { .. }
-        | Write::MarkPodLost { .. }
-        | Write::DeletePod { .. } => write.object(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::{
+        collections::BTreeMap,
+        sync::{Arc, Mutex},
+    };
 
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::{
-        cluster::{Key, Uid, Version},
-        engine::{Cause, EventObject, RecordedEvent},
-        time::Timestamp,
-    };
 
     #[tokio::test]
-    async fn the_recorder_answers_every_effect_and_ends_with_its_owner() {
-        let mut link = EffectExecutor::Recorder.start();
+    async fn the_recorder_answers_every_item_and_ends_with_its_owner() {
+        let mut link = Executor::<Job>::Recorder.start();
         for id in 0..3 {
-            link.effects.send(effect(id, "web")).await.expect("it takes effects");
+            link.items.send(Job { id, object: "web".into() }).await.expect("it receives items");
         }
-        drop(link.effects);
-        let mut told = Vec::new();
+        drop(link.items);
+        let mut outcomes = Vec::new();
         while let Some(outcome) = link.outcomes.recv().await {
-            told.push(outcome);
+            outcomes.push(outcome);
         }
-        assert_eq!(told, [0, 1, 2].map(|id| (EffectId(id), Outcome::Recorded)));
+        assert_eq!(outcomes, [0, 1, 2].map(|id| (id, "recorded")));
     }
 
     #[tokio::test]
-    async fn a_slow_write_holds_up_its_own_object_only() {
+    async fn a_slow_write_delays_only_its_own_lane() {
         let mut bench = Bench::new();
-        bench.send(effect(1, "slow")).await;
-        bench.send(effect(2, "slow")).await;
-        bench.send(effect(3, "fast")).await;
+        bench.send(1, "slow").await;
+        bench.send(2, "slow").await;
+        bench.send(3, "fast").await;
         bench.finish("fast");
-        assert_eq!(bench.outcomes.recv().await, Some((EffectId(3), Outcome::Done)));
-        assert_eq!(bench.begun(), [1, 3], "the second write of the slow object has not begun");
+        assert_eq!(bench.link.outcomes.recv().await, Some((3, "written")));
+        assert_eq!(bench.started(), [1, 3], "the second write of the slow object has not started");
         bench.finish("slow");
         bench.finish("slow");
-        assert_eq!(bench.outcomes.recv().await.map(|(id, _)| id), Some(EffectId(1)));
-        assert_eq!(bench.outcomes.recv().await.map(|(id, _)| id), Some(EffectId(2)));
+        assert_eq!(bench.link.outcomes.recv().await.map(|(id, _)| id), Some(1));
+        assert_eq!(bench.link.outcomes.recv().await.map(|(id, _)| id), Some(2));
     }
 
     #[tokio::test]
-    async fn no_more_than_a_few_writes_are_under_way() {
+    async fn the_number_of_writes_in_flight_is_limited() {
         let mut bench = Bench::new();
         for id in 0..40 {
-            bench.send(effect(id, &format!("pod-{id}"))).await;
+            bench.send(id, &format!("pod-{id}")).await;
         }
         bench.finish("pod-0");
-        bench.outcomes.recv().await.expect("the first is finished");
+        bench.link.outcomes.recv().await.expect("the first is finished");
         bench.finish("pod-1");
-        bench.outcomes.recv().await.expect("the second is finished");
-        assert!(bench.begun().len() <= AT_ONCE + 2, "{:?}", bench.begun());
+        bench.link.outcomes.recv().await.expect("the second is finished");
+        assert!(bench.started().len() <= Job::LIMITS.in_flight + 2, "{:?}", bench.started());
     }
 
-    #[test]
-    fn events_do_not_hold_up_what_they_are_about() {
-        let pod = Key::new("default", "web");
-        let event = RecordedEvent {
-            object: EventObject::Pod(pod),
-            warning: false,
-            reason: "TaintManagerEviction",
-            message: String::new(),
-            source: "test",
-        };
-        assert_ne!(lane(&Write::RecordEvent(event)), lane(&effect(1, "web").write));
+    #[tokio::test]
+    async fn nothing_starts_while_nobody_receives_outcomes() {
+        let mut bench = Bench::new();
+        for id in 0..40 {
+            let object = format!("pod-{id}");
+            bench.send(id, &object).await;
+            bench.finish(&object);
+        }
+        // All that can run has run once the executor waits for room.
+        while bench.link.outcomes.len() < Job::LIMITS.outcomes {
+            tokio::task::yield_now().await;
+        }
+        assert!(
+            bench.started().len() <= Job::LIMITS.outcomes + Job::LIMITS.in_flight,
+            "{:?}",
+            bench.started()
+        );
+        for _ in 0..40 {
+            bench.link.outcomes.recv().await.expect("all are finished");
+        }
+        assert_eq!(bench.started().len(), 40);
     }
 
-    fn effect(id: u64, pod: &str) -> Effect {
-        Effect {
-            id: EffectId(id),
-            at: Timestamp::EPOCH,
-            write: Write::MarkPodNotReady {
-                pod: Key::new("default", pod),
-                uid: Uid::default(),
-                version: Version(1),
-                node: "n1".into(),
-            },
-            why: Cause::NodeNotReady.into(),
+    #[tokio::test]
+    async fn without_an_owner_only_what_is_in_flight_is_finished() {
+        let mut bench = Bench::new();
+        for id in 0..20 {
+            bench.send(id, "same").await;
+        }
+        while bench.started().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let (_, outcomes) = mpsc::channel(1);
+        drop(std::mem::replace(&mut bench.link.outcomes, outcomes));
+        bench.finish("same");
+        bench.link.items.closed().await;
+        assert_eq!(bench.started(), [0]);
+    }
+
+    struct Job {
+        id: u64,
+        object: String,
+    }
+
+    impl WorkItem for Job {
+        type Id = u64;
+        type Outcome = &'static str;
+        type Lane = String;
+        type Writer = Gates;
+        const LIMITS: Limits = Limits { sent: 64, accepted: 64, in_flight: 8, outcomes: 16 };
+
+        fn id(&self) -> u64 {
+            self.id
+        }
+
+        fn lane(&self) -> String {
+            self.object.clone()
+        }
+
+        fn recorded(&self) -> &'static str {
+            "recorded"
+        }
+
+        async fn write(self, gates: &Gates) -> &'static str {
+            gates.started.lock().unwrap().push(self.id);
+            gates.of(&self.object).acquire().await.expect("gates stay").forget();
+            "written"
         }
     }
 
-    /// Works off effects, each of which ends when the test says so.
-    struct Bench {
-        effects: mpsc::Sender<Effect>,
-        outcomes: mpsc::Receiver<(EffectId, Outcome)>,
+    /// Writes that end when the test says so.
+    #[derive(Clone, Default)]
+    struct Gates {
         gates: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
-        begun: Arc<Mutex<Vec<u64>>>,
+        started: Arc<Mutex<Vec<u64>>>,
+    }
+
+    impl Gates {
+        fn of(&self, object: &str) -> Arc<Semaphore> {
+            let mut gates = self.gates.lock().unwrap();
+            gates.entry(object.into()).or_insert_with(|| Arc::new(Semaphore::new(0))).clone()
+        }
+    }
+
+    struct Bench {
+        link: Link<Job>,
+        gates: Gates,
     }
 
     impl Bench {
         fn new() -> Self {
-            let (effects, taken) = mpsc::channel(64);
-            let (told, outcomes) = mpsc::channel(64);
-            let bench = Self { effects, outcomes, gates: Arc::default(), begun: Arc::default() };
-            let (gates, begun) = (bench.gates.clone(), bench.begun.clone());
-            tokio::spawn(work(taken, told, move |effect: Effect| {
-                begun.lock().unwrap().push(effect.id.0);
-                let gate = gate(&gates, &effect.write.object());
-                async move {
-                    gate.acquire().await.expect("gates stay").forget();
-                    Outcome::Done
-                }
-            }));
-            bench
+            let gates = Gates::default();
+            Self { link: Executor::Writer(gates.clone()).start(), gates }
         }
 
-        async fn send(&self, effect: Effect) {
-            self.effects.send(effect).await.expect("it takes effects");
+        async fn send(&self, id: u64, object: &str) {
+            self.link.items.send(Job { id, object: object.into() }).await.expect("it receives items");
         }
 
-        fn finish(&self, pod: &str) {
-            gate(&self.gates, &format!("pod/default/{pod}")).add_permits(1);
+        fn finish(&self, object: &str) {
+            self.gates.of(object).add_permits(1);
         }
 
-        fn begun(&self) -> Vec<u64> {
-            self.begun.lock().unwrap().clone()
+        fn started(&self) -> Vec<u64> {
+            self.gates.started.lock().unwrap().clone()
         }
-    }
-
-    fn gate(gates: &Mutex<BTreeMap<String, Arc<Semaphore>>>, object: &str) -> Arc<Semaphore> {
-        let mut gates = gates.lock().unwrap();
-        gates.entry(object.into()).or_insert_with(|| Arc::new(Semaphore::new(0))).clone()
     }
 }

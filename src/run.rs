@@ -35,7 +35,10 @@ use crate::{
     app::{self, App, HORIZON, Reaction, commands, preview::PreviewResult, update},
     clock::Clock,
     engine::{Effect, EffectId, Outcome},
-    executor::{EffectExecutor, EffectLink, write_context::WriteContext},
+    executor::{
+        effects::{EffectExecutor, EffectLink},
+        write_context::WriteContext,
+    },
     forecast::Forecast,
     k8s::{
         connect::Connection,
@@ -99,7 +102,7 @@ impl Session {
         let Connection { version, request_timeout, .. } = *connection;
         let watch = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout };
         watch::spawn(connection.client.clone(), watch, clock, heard, cancel);
-        let EffectLink { effects, outcomes } = executor.start();
+        let EffectLink { items: effects, outcomes } = executor.start();
         Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock, site: None }
     }
 }

@@ -24,7 +24,7 @@ use kordon::{
         world,
     },
     engine::{ServerVersion, Settings},
-    executor::{EffectExecutor, write_context},
+    executor::{effects::EffectExecutor, write_context},
     journal::{Journal, JournaledOperation, undertakings},
     k8s::connect::{ConnectOptions, connect},
     run::{self, RunError, Session},

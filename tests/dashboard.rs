@@ -14,7 +14,7 @@ use kordon::{
     clock::Clock,
     cluster::{Change, LeaderLease, Lease},
     engine::{Effect, EffectId, Outcome, Write},
-    executor::EffectExecutor,
+    executor::effects::EffectExecutor,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     run::{self, RunError, Session},
     time::{Span, Timestamp},
@@ -98,7 +98,7 @@ async fn data_is_drawn_at_most_thirty_times_a_second_and_a_key_at_once() {
 async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
     let mut bench = Bench::new(Story::well().app);
     let link = EffectExecutor::Recorder.start();
-    (bench.effects, bench.outcomes) = (link.effects, Some(link.outcomes));
+    (bench.effects, bench.outcomes) = (link.items, Some(link.outcomes));
     bench
         .while_running(async |bench| {
             // Only the controller renews: all kubelets are silent to us.

@@ -20,7 +20,7 @@ use kordon::{
         world::{self, World},
     },
     engine::ServerVersion,
-    executor::requests::RequestExecutor,
+    executor::requests::{RequestExecutor, RequestWriter},
     journal::Journal,
     k8s::{
         feed::{FeedEvent, FeedKind, FeedState},
@@ -128,7 +128,12 @@ impl Town {
         let writer = journal.open().expect("opened");
         let (client, clock) = (self.api.client_as("kordon"), self.clock);
         let watcher = facts::Watcher::start(self.api.client_as("observer"), clock, &self.cancel).await;
-        let hands = RequestExecutor::Enforcer { client, clock, journal: writer.clone(), plan: "p".into() };
+        let hands = RequestExecutor::Writer(RequestWriter {
+            client,
+            clock,
+            journal: writer.clone(),
+            plan: "p".into(),
+        });
         let orders = OperationOptions { plan: "p".into(), by: "test".into(), ..OperationOptions::default() };
         let conduct = Operation::begin(&plan, orders, &self.cluster, now);
         let (_, feeds) = mpsc::channel(1);

@@ -9,7 +9,7 @@ mod terminal;
 
 use kordon::{
     clock::Clock,
-    executor::EffectExecutor,
+    executor::effects::EffectExecutor,
     run::{self, Session, tty::Tty},
 };
 use portable_pty::CommandBuilder;
@@ -161,7 +161,7 @@ fn show_dashboard() {
         let session = Session {
             app: story.app,
             feeds,
-            effects: link.effects,
+            effects: link.items,
             outcomes: link.outcomes,
             clock,
             site: None,

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     app::{self, App, ControllerRole, HORIZON, Mode},
     clock::Clock,
-    executor::EffectExecutor,
+    executor::effects::EffectExecutor,
     forecast::Forecast,
     k8s::{
         connect::{self, Connection},

@@ -12,7 +12,7 @@ use crate::{
     app::{self, ConnectionInfo, ControllerRole, Mode, ThemeName},
     clock::Clock,
     engine::Settings,
-    executor::{EffectExecutor, write_context::WriteContext},
+    executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::connect::Connection,
     run::{self, Session},

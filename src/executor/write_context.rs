@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use kube::Client;
 
-use super::requests::{RequestExecutor, RequestLink};
+use super::requests::{RequestExecutor, RequestLink, RequestWriter};
 use crate::{
     clock::Clock,
     journal::{
@@ -178,8 +178,8 @@ impl WriteContext {
     /// Starts to carry out the errands of an undertaking.
     pub fn hands(&self, held: &OperationLock) -> RequestLink {
         let (client, clock) = (self.client.clone(), self.clock);
-        RequestExecutor::Enforcer { client, clock, journal: held.writer.clone(), plan: held.plan.clone() }
-            .start()
+        let writer = RequestWriter { client, clock, journal: held.writer.clone(), plan: held.plan.clone() };
+        RequestExecutor::Writer(writer).start()
     }
 
     fn beginning(&self, plan: &Plan, orders: &OperationOptions, waivers: &Overrides) -> OperationStart {

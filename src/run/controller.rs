@@ -7,7 +7,7 @@ use crate::{
     app::{self, ControllerRole, Mode},
     clock::Clock,
     engine::Settings,
-    executor::EffectExecutor,
+    executor::effects::{EffectExecutor, EffectWriter},
     k8s::{connect::Connection, leadership::LeaderElector},
 };
 
@@ -65,7 +65,8 @@ impl Controller {
             duty: ControllerRole::Controller,
             themes: Vec::new(),
         };
-        let executor = EffectExecutor::Enforcer(self.connection.writer.clone(), self.clock);
+        let (client, clock) = (self.connection.writer.clone(), self.clock);
+        let executor = EffectExecutor::Writer(EffectWriter { client, clock });
         Session::begin(&self.connection, options, false, executor, self.clock, watches)
     }
 }

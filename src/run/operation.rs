@@ -52,7 +52,7 @@ impl OperationRun {
     ) {
         let (mut changed, mut look_at) = (false, Instant::now());
         let (mut watching, mut wishing) = (true, true);
-        let errands = self.link.errands.clone();
+        let errands = self.link.items.clone();
         loop {
             self.pass_on(&mut tell).await;
             if self.conduct.ended().is_some() {

@@ -203,7 +203,7 @@ impl OperationsDriver {
     /// Starts the hands of an undertaking. What came of its errands joins all other tidings.
     fn set_up(&mut self, held: OperationLock) {
         let Some(site) = &self.site else { return };
-        let RequestLink { errands, mut outcomes } = site.hands(&held);
+        let RequestLink { items: errands, mut outcomes } = site.hands(&held);
         let (plan, tell) = (held.plan.clone(), self.tell.clone());
         tokio::spawn(async move {
             while let Some((id, outcome)) = outcomes.recv().await {
