@@ -7,8 +7,9 @@ use tui_input::InputRequest;
 
 use super::{
     listing::Movement,
+    pane::{InputTarget, Pane},
     preview::{PlanKind, PlanOption},
-    screen::{InputTarget, Pane, Screen},
+    screen::Screen,
 };
 
 /// Something that the user can ask for.

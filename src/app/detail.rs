@@ -3,7 +3,7 @@
 use super::{
     filter::{Filter, Filterable},
     listing::Listing,
-    screen::Pane,
+    pane::Pane,
 };
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, TaintOwner, TolerationOperator},

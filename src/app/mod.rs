@@ -5,6 +5,7 @@
 
 pub mod operations;
 pub mod watchlist;
+pub mod columns;
 pub mod commands;
 pub mod completion;
 pub mod detail;
@@ -18,6 +19,7 @@ pub mod journal;
 pub mod listing;
 pub mod order;
 pub mod palette;
+pub mod pane;
 pub mod preview;
 pub mod progress;
 pub mod screen;
@@ -27,6 +29,7 @@ pub mod views;
 
 use std::collections::{BTreeMap, VecDeque};
 
+pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
 pub use commands::{Command, UserAction};
 pub use detail::{Detail, DetailSubject};
 pub use feeds::Feeds;
@@ -37,9 +40,9 @@ pub use journal::{JournalEntry, SessionJournal};
 pub use listing::{Listing, Movement};
 pub use operations::Operations;
 pub use options::{AppOptions, ConnectionInfo, ControllerRole, Mode, ThemeName};
-pub use order::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
+pub use pane::Pane;
 pub use preview::Preview;
-pub use screen::{Pane, Screen};
+pub use screen::Screen;
 pub use snapshot_cache::SnapshotCache;
 pub use update::{Reaction, update};
 pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};

@@ -2,9 +2,10 @@
 
 use super::{
     App, Knowledge,
+    columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     filter::{Filter, Filterable},
     journal::JournalEntry,
-    screen::Pane,
+    pane::Pane,
     views::{EvictionRow, Revision},
 };
 use crate::{
@@ -14,122 +15,43 @@ use crate::{
     time::Timestamp,
 };
 
-/// The column that a list is sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sort<C> {
-    pub column: C,
-    pub reversed: bool,
-}
-
-impl<C: Copy + PartialEq> Sort<C> {
-    /// Goes on to the next column, in its natural direction.
-    pub fn next(&mut self, all: &[C]) {
-        let place = all.iter().position(|column| *column == self.column).map_or(0, |place| place + 1);
-        *self = Self { column: all[place % all.len()], reversed: false };
-    }
-
-    pub fn flip(&mut self) {
-        self.reversed = !self.reversed;
-    }
-}
-
-/// Declares the columns of one table, with their titles, in the order in which sorting goes through them.
-macro_rules! columns {
-    ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal, $($variant:ident = $title:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $type { #[default] $first, $($variant),+ }
-
-        impl $type {
-            pub const ALL: &[Self] = &[Self::$first, $(Self::$variant),+];
-
-            pub const fn title(self) -> &'static str {
-                match self {
-                    Self::$first => $first_title,
-                    $(Self::$variant => $title),+
-                }
-            }
-        }
+fn node_basis(shown: &Knowledge, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
+    let Revision { nodes, dues, .. } = shown.views.revision;
+    let restless = match sort.column {
+        NodeColumn::Heartbeat
+        | NodeColumn::Stage
+        | NodeColumn::Pods
+        | NodeColumn::Cpu
+        | NodeColumn::Memory => true,
+        NodeColumn::Trouble
+        | NodeColumn::Name
+        | NodeColumn::Zone
+        | NodeColumn::Roles
+        | NodeColumn::Ready
+        | NodeColumn::Since
+        | NodeColumn::Due
+        | NodeColumn::Taints
+        | NodeColumn::Conditions
+        | NodeColumn::Address
+        | NodeColumn::Version
+        | NodeColumn::Kind
+        | NodeColumn::Age => false,
     };
-}
-
-columns! {
-    /// Columns of the nodes. Trouble: what is due first, then what is not ready, then what is marked in any way.
-    NodeColumn {
-        Trouble = "trouble", Name = "node", Zone = "zone", Roles = "roles", Ready = "ready", Since = "since",
-        Heartbeat = "heartbeat", Due = "next", Stage = "eviction", Pods = "pods", Cpu = "cpu", Memory = "memory",
-        Taints = "taints", Conditions = "conditions", Address = "address", Version = "kubelet", Kind = "type",
-        Age = "age",
+    SortBasis {
+        sort,
+        filter: filter.clone(),
+        revision: Revision { nodes, dues, evictions: 0 },
+        taken: restless.then_some(shown.views.taken),
     }
 }
 
-columns! {
-    /// Columns of the zones.
-    ZoneColumn { Zone = "zone", State = "state", Size = "size", NotReady = "not ready", Rate = "rate", Queue = "queue" }
-}
-
-columns! {
-    /// Columns of the evictions.
-    EvictionColumn { Due = "in", Pod = "pod", Node = "node", State = "state" }
-}
-
-columns! {
-    /// Columns of the pods of a node.
-    PodColumn {
-        Name = "pod", Due = "eviction", Ready = "ready", Phase = "phase", Owner = "owner", Priority = "priority",
-        Cpu = "cpu", Memory = "memory", Age = "age",
-    }
-}
-
-/// What the order of a list was made by, and how far what it hangs on had come: while that stays the same, so does the
-/// order, and nothing is sorted. A key that only moves never sorts; nor do signs of life, of which there are hundreds a
-/// second.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SortBasis<C> {
-    sort: Sort<C>,
-    filter: Filter,
-    revision: Revision,
-    /// When what is shown was taken; none where the order hangs on nothing that changes all the time.
-    taken: Option<Timestamp>,
-}
-
-impl SortBasis<NodeColumn> {
-    fn of(shown: &Knowledge, sort: Sort<NodeColumn>, filter: &Filter) -> Self {
-        let Revision { nodes, dues, .. } = shown.views.revision;
-        let restless = match sort.column {
-            NodeColumn::Heartbeat
-            | NodeColumn::Stage
-            | NodeColumn::Pods
-            | NodeColumn::Cpu
-            | NodeColumn::Memory => true,
-            NodeColumn::Trouble
-            | NodeColumn::Name
-            | NodeColumn::Zone
-            | NodeColumn::Roles
-            | NodeColumn::Ready
-            | NodeColumn::Since
-            | NodeColumn::Due
-            | NodeColumn::Taints
-            | NodeColumn::Conditions
-            | NodeColumn::Address
-            | NodeColumn::Version
-            | NodeColumn::Kind
-            | NodeColumn::Age => false,
-        };
-        Self {
-            sort,
-            filter: filter.clone(),
-            revision: Revision { nodes, dues, evictions: 0 },
-            taken: restless.then_some(shown.views.taken),
-        }
-    }
-}
-
-impl SortBasis<EvictionColumn> {
-    fn of(shown: &Knowledge, sort: Sort<EvictionColumn>, filter: &Filter) -> Self {
-        let revision = Revision { evictions: shown.views.revision.evictions, ..Revision::default() };
-        Self { sort, filter: filter.clone(), revision, taken: None }
-    }
+fn eviction_basis(
+    shown: &Knowledge,
+    sort: Sort<EvictionColumn>,
+    filter: &Filter,
+) -> SortBasis<EvictionColumn> {
+    let revision = Revision { evictions: shown.views.revision.evictions, ..Revision::default() };
+    SortBasis { sort, filter: filter.clone(), revision, taken: None }
 }
 
 impl App {
@@ -140,15 +62,14 @@ impl App {
         let shown = self.frozen.as_ref().map_or(&self.live, |(_, knowledge)| knowledge);
         let teller = shown.teller(now);
         let screen = &mut self.screen;
-        let basis = SortBasis::<NodeColumn>::of(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
+        let basis = node_basis(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
         if screen.nodes.arranged.as_ref() != Some(&basis) {
             screen.nodes.list.replace(nodes(shown, &basis.filter, basis.sort));
             screen.nodes.arranged = Some(basis);
         }
         let filter = screen.filter(Pane::Zones).clone();
         screen.zones.list.replace(zones(shown, &filter, screen.zones.sort));
-        let basis =
-            SortBasis::<EvictionColumn>::of(shown, screen.evictions.sort, screen.filter(Pane::Evictions));
+        let basis = eviction_basis(shown, screen.evictions.sort, screen.filter(Pane::Evictions));
         if screen.evictions.arranged.as_ref() != Some(&basis) {
             screen.evictions.list.replace(evictions(shown, &basis.filter, basis.sort));
             screen.evictions.arranged = Some(basis);

@@ -4,7 +4,7 @@ use tui_input::{Input, InputRequest};
 
 use super::{
     commands::{COMMANDS, Command, Danger, KeyContext},
-    screen::Pane,
+    pane::Pane,
 };
 
 /// A command that is being typed.

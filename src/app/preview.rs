@@ -12,7 +12,7 @@ use super::{
     completion::{Vocabulary, completed},
     filter::{Filter, Filterable},
     listing::Listing,
-    screen::Pane,
+    pane::Pane,
     snapshot_cache::SnapshotLease,
 };
 use crate::{

@@ -4,7 +4,7 @@ use super::{
     filter::{Filter, Filterable},
     listing::Listing,
     operations::OperationEntry,
-    screen::Pane,
+    pane::Pane,
 };
 use crate::{
     cluster::Key,

@@ -12,8 +12,8 @@ use super::{
     listing::Movement,
     order::zone_word,
     palette::Palette,
+    pane::{InputTarget, Pane},
     preview::{PlanKind, PlanOption, PlanRequest, Preview, Targets},
-    screen::{InputTarget, Pane},
 };
 use crate::{
     cluster::{Key, NodeName},

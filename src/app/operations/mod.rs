@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 use super::{
     App, JournalEntry,
     dialog::{Dialog, DialogReply, DialogStage, DialogSubject, DialogWait, Prompt},
+    pane::Pane,
     progress::Progress,
-    screen::Pane,
     update::Reaction,
 };
 use crate::{

@@ -4,7 +4,7 @@ use super::{
     super::{
         JournalEntry,
         dialog::{ApplyRequest, DialogStage, DialogSubject, DialogWait, Prompt, UndoRequest},
-        screen::Pane,
+        pane::Pane,
     },
     App, Job, StartedOperation,
     apply::short,
