@@ -2,7 +2,7 @@
 
 #[path = "median.rs"]
 mod median;
-#[path = "../tests/common/sim.rs"]
+#[path = "../tests/engine/sim.rs"]
 mod sim;
 
 use kordon::{

@@ -1,0 +1,11 @@
+//! The demo cluster and the Kubernetes client, each tested with the other.
+
+mod api;
+#[path = "../common/mod.rs"]
+mod common;
+mod connect;
+mod scheduler;
+mod tls;
+mod watch;
+mod world;
+mod write;

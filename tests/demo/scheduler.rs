@@ -1,0 +1,269 @@
+//! The scheduler of the demo: pods land where plans say, those without a place are told why, and room is made.
+
+use std::{collections::BTreeSet, process::Stdio, time::Duration};
+
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+use kordon::{
+    clock::Clock,
+    demo::api::{Api, ApiOptions},
+    k8s::connect::Connection,
+    run::scheduler::PlacementScheduler,
+    time::Timestamp,
+};
+use kube::{
+    Api as Objects, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Child,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::common::program::Shell;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_replacements_of_a_drain_land_where_the_plan_said() {
+    let site = Site::new().await;
+    // Their pods come and go by themselves, and between two nodes that are as good little decides.
+    site.end_the_jobs().await;
+    let node = "general-1a-02";
+    let mut told = Vec::new();
+    for pod in site.pods().await.iter().filter(|pod| on(pod) == Some(node)) {
+        let Some(hash) = pod.labels().get("pod-template-hash") else { continue };
+        let selector = format!("--pod-selector=pod-template-hash={hash}");
+        let drain = ["drain", node, &selector, "--delete-emptydir-data"];
+        let plan = site.run(&[&["plan"], &drain[..], &["-o", "json"]].concat()).await;
+        let plan: Value = serde_json::from_str(&plan).expect("a plan");
+        let best = best(&plan, &pod.name_any());
+        let before: BTreeSet<_> = site.pods().await.iter().filter_map(ResourceExt::uid).collect();
+        site.run(&[&drain[..], &["--enforce", "--yes"]].concat()).await;
+        let landed = site.until(|pods| {
+            let new = |pod: &&Pod| {
+                pod.uid().is_some_and(|uid| !before.contains(&uid))
+                    && pod.labels().get("pod-template-hash") == Some(hash)
+            };
+            pods.iter().find(new).and_then(on).map(ToOwned::to_owned)
+        });
+        told.push((pod.name_any(), best, landed.await));
+    }
+    assert!(told.len() >= 5, "too little to tell: {told:#?}");
+    assert!(told.iter().all(|(_, best, landed)| best.contains(landed)), "{told:#?}");
+}
+
+/// The equally good nodes of which the replacement of a pod would go to any.
+fn best(plan: &Value, pod: &str) -> BTreeSet<String> {
+    let pods = plan["pods"].as_array().expect("pods");
+    let pod = pods.iter().find(|told| told["pod"] == pod).expect("the pod is in the plan");
+    let ranking = pod["placement"]["ranking"].as_array().expect("a ranking");
+    let best = ranking.iter().filter(|node| node["score"] == ranking[0]["score"]);
+    best.map(|node| node["node"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn on(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
+/// `kordon demo` as a user starts it, served and alone.
+struct Site {
+    shell: Shell,
+    kubeconfig: String,
+    client: kube::Client,
+    _demo: Child,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let shell = Shell::new();
+        let line = [
+            "demo",
+            "--serve-only",
+            "--listen",
+            "127.0.0.1:0",
+            "--scenario",
+            "healthy",
+            "--pod-changes",
+            "0",
+        ];
+        let mut demo = shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
+        let mut said = BufReader::new(demo.stdout.take().expect("piped")).lines();
+        let said = said.next_line().await.expect("read").expect("where it listens");
+        let url = said.split_whitespace().nth(2).expect("kubectl --server URL").to_owned();
+        let config = kube::Config::new(url.parse().expect("an address"));
+        Self {
+            kubeconfig: shell.kubeconfig(&url, json!({"token": "t"})),
+            client: kube::Client::try_from(config).expect("a client"),
+            shell,
+            _demo: demo,
+        }
+    }
+
+    /// What the program prints, having done what it was asked for.
+    async fn run(&self, line: &[&str]) -> String {
+        let output = self.shell.run(&[&["--kubeconfig", &self.kubeconfig], line].concat()).await;
+        assert_eq!(output.code, 0, "{line:?}: {} {}", output.out, output.err);
+        output.out
+    }
+
+    async fn pods(&self) -> Vec<Pod> {
+        Objects::all(self.client.clone()).list(&ListParams::default()).await.expect("pods").items
+    }
+
+    async fn end_the_jobs(&self) {
+        let jobs: Vec<Job> =
+            Objects::all(self.client.clone()).list(&ListParams::default()).await.expect("jobs").items;
+        for job in jobs {
+            let of: Objects<Job> =
+                Objects::namespaced(self.client.clone(), &job.namespace().unwrap_or_default());
+            of.delete(&job.name_any(), &DeleteParams::default()).await.expect("deleted");
+        }
+        let is_of_job = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.kind == "Job");
+        for pod in self.pods().await.iter().filter(|pod| is_of_job(pod)) {
+            let of: Objects<Pod> =
+                Objects::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+            // One that has ended by itself in the meantime is as good.
+            let _ = of.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await;
+        }
+        self.until(|pods| (!pods.iter().any(is_of_job)).then_some(())).await;
+    }
+
+    /// Looks at the pods until something is found.
+    async fn until<T>(&self, find: impl Fn(&[Pod]) -> Option<T>) -> T {
+        let looking = async {
+            loop {
+                if let Some(found) = find(&self.pods().await) {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(180), looking).await.expect("it comes true")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_without_a_place_is_told_why_and_placed_as_soon_as_there_is_room() {
+    let town = Town::new(&["n1", "n2"]);
+    town.create("a", 0, "900m", json!({})).await;
+    town.create("b", 0, "900m", json!({})).await;
+    town.until(async |town| town.node_of("a").await.is_some() && town.node_of("b").await.is_some()).await;
+    assert_ne!(town.node_of("a").await, town.node_of("b").await);
+    town.create("c", 0, "500m", json!({})).await;
+    town.until(async |town| town.why_not("c").await.is_some()).await;
+    let why = town.why_not("c").await.expect("it has been waited for");
+    assert_eq!(why, "0/2 nodes are available: 2 not enough cpu. Preemption: 2 no pods of lower priority.");
+    let said = town.api.revision();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(town.api.revision(), said, "it is said once");
+    town.remove("b").await;
+    town.until(async |town| town.node_of("c").await.is_some()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_matters_more_is_placed_first_and_lesser_pods_make_room() {
+    let town = Town::new(&["n1"]);
+    town.create("little", -1, "800m", json!({})).await;
+    town.until(async |town| town.node_of("little").await.is_some()).await;
+    town.create("great", 10, "800m", json!({})).await;
+    town.until(async |town| town.pod("great").await["status"]["nominatedNodeName"] == "n1").await;
+    let victim = town.pod("little").await;
+    assert!(!victim["metadata"]["deletionTimestamp"].is_null(), "{victim}");
+    let conditions = victim["status"]["conditions"].as_array().expect("conditions");
+    assert!(
+        conditions.iter().any(|condition| condition["reason"] == "PreemptionByScheduler"),
+        "{conditions:?}"
+    );
+    // The room is kept for who made it, though this one would fit into what is left of the node's life.
+    town.create("later", 0, "300m", json!({})).await;
+    town.until(async |town| town.why_not("later").await.is_some()).await;
+    town.remove("little").await;
+    town.until(async |town| town.node_of("great").await.is_some()).await;
+    assert_eq!(town.node_of("later").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_gated_or_of_another_scheduler_are_left_alone() {
+    let town = Town::new(&["n1"]);
+    town.create("gated", 0, "100m", json!({"schedulingGates": [{"name": "example.com/wait"}]})).await;
+    town.create("other", 0, "100m", json!({"schedulerName": "theirs"})).await;
+    town.create("ours", 0, "100m", json!({})).await;
+    town.until(async |town| town.node_of("ours").await.is_some()).await;
+    for name in ["gated", "other"] {
+        assert_eq!((town.node_of(name).await, town.why_not(name).await), (None, None), "{name}");
+    }
+}
+
+/// An API with a few nodes of one CPU each, and the scheduler on it.
+struct Town {
+    api: Api,
+    client: kube::Client,
+    _stops: DropGuard,
+}
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+impl Town {
+    fn new(nodes: &[&str]) -> Self {
+        let clock = Clock::new(Timestamp::from_secs(1_767_225_600), 1.0);
+        let api = Api::new(clock, ApiOptions::default());
+        for name in nodes {
+            let offers = json!({"cpu": "1", "memory": "4Gi", "pods": "10"});
+            let node = json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "spec": {}, "status": {"allocatable": offers, "capacity": offers,
+                    "conditions": [{"type": "Ready", "status": "True"}]}});
+            api.load("nodes", node);
+        }
+        let stop = CancellationToken::new();
+        let connection = Connection::embedded(api.client_as("system:kordon-scheduler"), "here");
+        tokio::spawn(PlacementScheduler { connection, clock }.run(stop.clone()));
+        Self { client: api.client(), api, _stops: stop.drop_guard() }
+    }
+
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let request =
+            http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request = request.body(body.to_string().into_bytes()).expect("a request");
+        self.client.request(request).await.expect("it is done")
+    }
+
+    async fn create(&self, name: &str, priority: i32, cpu: &str, spec: Value) {
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"priority": priority, "containers": [{"name": "main", "image": "demo/a:1",
+                "resources": {"requests": {"cpu": cpu}}}]}});
+        for (field, value) in spec.as_object().expect("fields") {
+            pod["spec"][field] = value.clone();
+        }
+        self.send("POST", PODS, &pod).await;
+    }
+
+    async fn remove(&self, name: &str) {
+        self.send("DELETE", &format!("{PODS}/{name}"), &json!({"gracePeriodSeconds": 0})).await;
+    }
+
+    async fn pod(&self, name: &str) -> Value {
+        self.send("GET", &format!("{PODS}/{name}"), &Value::Null).await
+    }
+
+    async fn node_of(&self, name: &str) -> Option<String> {
+        self.pod(name).await["spec"]["nodeName"].as_str().map(ToOwned::to_owned)
+    }
+
+    /// What is said on a pod that has no place.
+    async fn why_not(&self, name: &str) -> Option<String> {
+        let pod = self.pod(name).await;
+        let conditions = pod["status"]["conditions"].as_array()?;
+        let scheduled = conditions.iter().find(|condition| condition["type"] == "PodScheduled")?;
+        (scheduled["status"] == "False").then(|| scheduled["message"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Waits until something holds, for ten minutes of paused time at most.
+    async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
+        let waiting = async {
+            while !holds(self).await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(600), waiting).await.expect("it comes true");
+    }
+}

@@ -1,0 +1,144 @@
+//! Actions on the real Kubernetes control plane: what the server answers to our requests, drains that are carried out,
+//! killed and resumed, and dry-runs that leave no trace in its audit log.
+//!
+//! Left out where `tests/control-plane/build` has not been run; with `KORDON_E2E=1` that is a failure.
+//! `KORDON_E2E_ONLY` picks scenarios, `KORDON_KILLS` says how often drains are killed, `KORDON_RUN` (as `1h`) how long
+//! commands and keys are tried in dry-run, `KORDON_SEED` which.
+
+mod dry_run;
+mod killed;
+mod scenarios;
+mod site;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kordon::{
+    cluster::Uid,
+    k8s::requests::{DryRun, carry_out},
+    operation::{RequestKind, RequestOutcome},
+    plan::PlanStep,
+    time::Span,
+};
+use kube::{Api, ResourceExt, api::DeleteParams};
+use serde_json::json;
+
+use dry_run::dry_runs_leave_no_trace;
+use killed::killed_drains_are_resumed;
+use site::{
+    OPERATOR, PLANNER, Site, Size, budgets, create_budget, inhabited, is_granted_eviction, key, pods, reads,
+    rule, set_budget,
+};
+
+use crate::harness::{
+    eventually::eventually,
+    plane::{self, Options, Plane},
+};
+
+/// The same, but for the right to cordon.
+const NO_CORDON: &str = "no-cordon";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actions_hold_their_promises_on_the_real_control_plane() {
+    let Some(binary) = plane::binary("e2e_actions").unwrap() else { return };
+    let options = Options {
+        audit: true,
+        users: vec![OPERATOR, PLANNER, NO_CORDON],
+        toleration_seconds: 300,
+        ..Options::default()
+    };
+    let mut plane = Plane::start(&binary, options).await.unwrap();
+    plane.scenario("answers are told apart, and a dry-run evicts nobody", answers_are_told_apart).await;
+    plane.scenario("a drain without the right to cordon touches no pod", no_cordon_no_drain).await;
+    plane
+        .scenario("scenario 34", scenarios::without_its_controller_a_budget_lets_no_more_go_than_it_promised)
+        .await;
+    plane
+        .scenario(
+            "scenario 38",
+            scenarios::a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is_asked_for,
+        )
+        .await;
+    plane.scenario("scenario 52", scenarios::a_wrong_uid_costs_a_disruption_that_nobody_gets).await;
+    plane.scenario("scenario 30", scenarios::a_pod_that_is_bound_late_goes_too).await;
+    plane.scenario("scenario 59", scenarios::a_blocked_pod_is_told_of_at_once_with_its_budget).await;
+    plane
+        .scenario("scenario 6", scenarios::a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails)
+        .await;
+    plane
+        .scenario(
+            "scenario 62",
+            scenarios::successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone,
+        )
+        .await;
+    plane.scenario("dry-runs leave no trace but reviews", dry_runs_leave_no_trace).await;
+    plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
+}
+
+/// 35, 40, 53, 60
+async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
+    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+    let client = plane.client();
+    let all = pods(&client).await?;
+    let pod = all.iter().find(|pod| pod.name_any().starts_with("web")).context("a pod")?;
+    let (named, uid) = (key(pod), Uid::from(&*pod.uid().unwrap_or_default()));
+    let evict = |uid: &Uid| {
+        RequestKind::Write(PlanStep::Evict {
+            pod: named.clone(),
+            uid: uid.clone(),
+            grace: Some(Span::from_secs(1)),
+        })
+    };
+    let delete = RequestKind::Write(PlanStep::Delete { pod: named.clone(), uid: uid.clone(), grace: None });
+
+    for task in [&evict(&uid), &delete] {
+        ensure!(carry_out(&client, task, DryRun::DryRun).await == RequestOutcome::Done, "{task}: a dry-run");
+        let now = Api::<Pod>::namespaced(client.clone(), "default").get(&named.name).await?;
+        ensure!(
+            now.uid() == pod.uid() && now.metadata.deletion_timestamp.is_none(),
+            "{task}: it was no dry-run"
+        );
+    }
+    // Of a pod without a budget: under one, the failed precondition would have used it up (spec 4.3).
+    let free = all.iter().find(|pod| pod.name_any().starts_with("db")).map(key).context("a pod")?;
+    let step = PlanStep::Evict { pod: free, uid: "another".into(), grace: None };
+    let other = carry_out(&client, &RequestKind::Write(step), DryRun::Yes).await;
+    ensure!(other == RequestOutcome::OtherObject, "{other:?}");
+    let forbidden = carry_out(&plane.client_of(NO_CORDON).await?, &evict(&uid), DryRun::Yes).await;
+    ensure!(matches!(forbidden, RequestOutcome::Forbidden(_)), "{forbidden:?}");
+
+    set_budget(&client, "web", json!("100%")).await?;
+    let exhausted = carry_out(&client, &evict(&uid), DryRun::Yes).await;
+    let numbers = |text: &str| text.contains("needs 6 healthy pods and has 6 currently");
+    ensure!(matches!(&exhausted, RequestOutcome::BudgetExhausted(text) if numbers(text)), "{exhausted:?}");
+
+    create_budget(&client, "web", "second", json!(0)).await?;
+    let two = carry_out(&client, &evict(&uid), DryRun::Yes).await;
+    ensure!(matches!(&two, RequestOutcome::Refused(text) if text.contains("more than one")), "{two:?}");
+    budgets(&client).delete("second", &DeleteParams::default()).await?;
+    set_budget(&client, "web", json!(0)).await?;
+
+    let done = carry_out(&client, &evict(&uid), DryRun::Yes).await;
+    ensure!(done == RequestOutcome::Done, "{done:?}");
+    eventually("the pod is gone", Span::from_secs(20), async || {
+        let found = Api::<Pod>::namespaced(client.clone(), "default").get_opt(&named.name).await?;
+        Ok(found.is_none().then_some(()))
+    })
+    .await?;
+    let gone = carry_out(&client, &evict(&uid), DryRun::Yes).await;
+    ensure!(gone == RequestOutcome::Gone, "{gone:?}");
+    Ok(())
+}
+
+/// 7
+async fn no_cordon_no_drain(plane: &mut Plane) -> Result<()> {
+    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+    plane.grant(NO_CORDON, &[reads(), rule("", "pods/eviction", &["create"])]).await?;
+    let before = pods(&plane.client()).await?.len();
+    let site = Site::new(plane.kubeconfig(NO_CORDON)?);
+    let output = site.run(&["drain", "a1", "--enforce", "--yes"]).await;
+    ensure!(output.code == 9, "exit code {}: {}", output.code, output.err);
+    ensure!(output.err.contains("patch nodes"), "{}", output.err);
+    ensure!(!plane.audit_of(NO_CORDON)?.iter().any(is_granted_eviction), "a pod was touched");
+    ensure!(pods(&plane.client()).await?.len() == before);
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! The program as a user of a real control plane, and a small cluster for it to act upon.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+    rbac::v1::PolicyRule,
+};
+use kordon::{
+    cluster::Key,
+    journal::{Journal, JournaledOperation, undertakings},
+    time::Span,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    common::program::{self, Shell},
+    harness::{
+        eventually::eventually,
+        kubelets::{Beats, Kubelets, NodeSpec, is_ready},
+        plane::{ControllerManager, Plane},
+    },
+};
+
+/// A user that may drain.
+pub const OPERATOR: &str = "operator";
+
+/// Another, of whom no write is wanted: whatever the audit log has of one tells.
+pub const PLANNER: &str = "planner";
+
+/// The program as a user of the plane.
+pub struct Site {
+    pub shell: Shell,
+    pub kubeconfig: String,
+}
+
+impl Site {
+    pub fn new(kubeconfig: PathBuf) -> Self {
+        Self { shell: Shell::new(), kubeconfig: program::path(&kubeconfig).to_owned() }
+    }
+
+    pub async fn run(&self, line: &[&str]) -> program::Output {
+        self.shell.run(&[&["--kubeconfig", &self.kubeconfig][..], line].concat()).await
+    }
+
+    /// What [`OPERATOR`]'s journal tells of.
+    pub fn pasts(&self) -> Result<Vec<JournaledOperation>> {
+        let folder = self.shell.home.path().join(".local/state/kordon/journal");
+        Ok(undertakings(&Journal::within(&folder, OPERATOR).lines()?))
+    }
+}
+
+/// How large the cluster is.
+pub struct Size {
+    /// Of each of the zones a, b and c; nodes are named a1, a2, and so on.
+    pub nodes_per_zone: usize,
+    /// Pods of the Deployment `web`, under a budget that lets one of them go.
+    pub web: u32,
+    /// Pods of the Deployment `db`, which no budget protects.
+    pub db: u32,
+    /// How long a node may be silent.
+    pub grace: Span,
+}
+
+impl Size {
+    pub const SMALL: Self = Self { nodes_per_zone: 2, web: 6, db: 12, grace: Span::from_secs(5) };
+}
+
+/// Nodes with kubelets, two Deployments on them, one of them under a budget, all ready.
+pub async fn inhabited(plane: &mut Plane, size: &Size) -> Result<Kubelets> {
+    let client = plane.client();
+    let specs = ["a", "b", "c"].into_iter().flat_map(|zone| {
+        (1..=size.nodes_per_zone).map(move |number| NodeSpec::new(format!("{zone}{number}"), zone))
+    });
+    let kubelets = Kubelets::start(&client, specs.collect(), Beats::default()).await?;
+    plane.start_controller_manager(&ControllerManager {
+        controllers: vec!["*"],
+        grace_period: size.grace,
+        ..ControllerManager::default()
+    })?;
+    plane.start_scheduler()?;
+    for (name, replicas) in [("web", size.web), ("db", size.db)] {
+        let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+        deployments
+            .create(&PostParams::default(), &serde_json::from_value(deployment(name, replicas))?)
+            .await?;
+    }
+    create_budget(&client, "web", "web", json!(size.web - 1)).await?;
+    settled(&client, size).await?;
+    Ok(kubelets)
+}
+
+/// Waits until all pods are ready and the budget allows one to go.
+pub async fn settled(client: &Client, size: &Size) -> Result<()> {
+    let all = usize::try_from(size.web + size.db)?;
+    eventually("ready pods and a budget with room", Span::from_secs(60), async || {
+        let pods = pods(client).await?;
+        let lives = |pod: &&Pod| pod.metadata.deletion_timestamp.is_none();
+        let ready = pods.len() == all && pods.iter().filter(lives).filter(|pod| is_ready(pod)).count() == all;
+        let allowed =
+            budgets(client).get("web").await?.status.is_some_and(|status| status.disruptions_allowed > 0);
+        Ok((ready && allowed).then_some(()))
+    })
+    .await
+}
+
+pub fn budgets(client: &Client) -> Api<PodDisruptionBudget> {
+    Api::namespaced(client.clone(), "default")
+}
+
+pub async fn create_budget(client: &Client, app: &str, name: &str, min_available: Value) -> Result<()> {
+    let selector = json!({"matchLabels": {"app": app}});
+    let budget =
+        json!({"metadata": {"name": name}, "spec": {"minAvailable": min_available, "selector": selector}});
+    budgets(client).create(&PostParams::default(), &serde_json::from_value(budget)?).await?;
+    Ok(())
+}
+
+/// Changes a budget and waits until the disruption controller has seen it.
+pub async fn set_budget(client: &Client, name: &str, min_available: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"spec": {"minAvailable": min_available}}));
+    budgets(client).patch(name, &PatchParams::default(), &patch).await?;
+    eventually("a budget that was seen", Span::from_secs(20), async || {
+        let budget = budgets(client).get(name).await?;
+        let seen = budget.status.as_ref().and_then(|status| status.observed_generation);
+        Ok((seen == budget.metadata.generation).then_some(()))
+    })
+    .await
+}
+
+pub async fn pods(client: &Client) -> Result<Vec<Pod>> {
+    Ok(Api::<Pod>::namespaced(client.clone(), "default").list(&ListParams::default()).await?.items)
+}
+
+/// The pods bound to a node, of all namespaces.
+pub async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>> {
+    let on = ListParams::default().fields(&format!("spec.nodeName={node}"));
+    Ok(Api::<Pod>::all(client.clone()).list(&on).await?.items)
+}
+
+pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
+    Ok(Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items)
+}
+
+pub fn key(pod: &Pod) -> Key {
+    Key::new("default", &pod.name_any())
+}
+
+pub fn cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
+}
+
+pub fn deployment(name: &str, replicas: u32) -> Value {
+    json!({
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name } },
+                "spec": { "terminationGracePeriodSeconds": 2, "containers": [{ "name": "c", "image": "img" }] },
+            },
+        },
+    })
+}
+
+pub fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.into()]),
+        resources: Some(vec![resource.into()]),
+        verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
+        ..PolicyRule::default()
+    }
+}
+
+pub fn reads() -> PolicyRule {
+    rule("*", "*", &["get", "list", "watch"])
+}
+
+pub fn may_drain() -> [PolicyRule; 4] {
+    [
+        reads(),
+        rule("", "nodes", &["patch"]),
+        rule("", "pods/eviction", &["create"]),
+        rule("", "pods", &["delete"]),
+    ]
+}
+
+/// Whether a line of the audit log tells of an eviction that was granted.
+pub fn is_granted_eviction(line: &Value) -> bool {
+    is_eviction(line) && line["responseStatus"]["code"] == 201
+}
+
+pub fn is_eviction(line: &Value) -> bool {
+    line["verb"] == "create" && line["objectRef"]["subresource"] == "eviction"
+}
+
+pub fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}

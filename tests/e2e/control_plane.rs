@@ -1,0 +1,298 @@
+//! End to end on the real Kubernetes control plane: real etcd, API server, controllers, scheduler and kubectl; only
+//! the kubelets are simulated.
+//!
+//! Left out where `tests/control-plane/build` has not been run; with `KORDON_E2E=1` that is a failure.
+//! `KORDON_CONTROL_PLANE` names another binary, or empty leaves the tests out; `KORDON_E2E_ONLY` picks scenarios.
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+    rbac::v1::PolicyRule,
+};
+use kordon::time::{Span, Timestamp};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    self,
+    eventually::eventually,
+    kubelets::{Beats, Kubelets, NodeSpec},
+    plane::{self, ControllerManager, Options, Plane},
+    witness::{Kind, PodName, Witness},
+};
+
+/// What admission gives pods here, in place of 300 s.
+const TOLERATION: u32 = 4;
+
+/// A user that may do only what a scenario grants.
+const VIEWER: &str = "viewer";
+
+/// One plane serves all scenarios in turn: it takes about as long to start as one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_real_control_plane_does_what_predictions_are_judged_by() {
+    let Some(binary) = plane::binary("e2e").unwrap() else { return };
+    let options =
+        Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER], ..Options::default() };
+    let mut plane = Plane::start(&binary, options).await.unwrap();
+
+    plane.scenario("silent node is marked, tainted and emptied", silent_node_is_emptied).await;
+    plane.scenario("node back before its pods are due keeps them", node_back_in_time_keeps_its_pods).await;
+    plane.scenario("kubelet saying not ready is believed at once", not_ready_is_believed_at_once).await;
+    plane.scenario("outage of the API server is survived by all", api_server_outage_is_survived).await;
+    plane.scenario("drained deployment moves within its budget", drained_deployment_moves).await;
+    plane.scenario("user without rights is refused, and audited", user_without_rights_is_refused).await;
+}
+
+async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
+    let client = plane.client();
+    let kubelets = three_zones(&client, 3).await?;
+    let (usual, patient) =
+        (pod("usual", "a1", None), pod("patient", "a1", Some(json!([{ "operator": "Exists" }]))));
+    create_running(&client, &[usual, patient]).await?;
+    let manager = ControllerManager::default();
+    start_controllers(plane, &manager).await?;
+    let mut witness = Witness::start(&client).await?;
+
+    let last_beat = kubelets.silence("a1").await?;
+    let unknown = witness.saw(&Kind::unknown("a1"), Span::from_secs(15)).await?;
+    let silent = unknown.since(last_beat);
+    // A pass sees the last beat up to one period late, and the end of the grace up to one period late.
+    let latest = manager.grace_period + manager.monitor_period * 2 + Span::from_secs(1);
+    ensure!(manager.grace_period <= silent && silent <= latest, "Unknown after {silent:?}");
+    let tainted = witness.saw(&Kind::unreachable_taint("a1"), Span::from_secs(5)).await?;
+    let deleted = witness.saw(&Kind::PodDeleted(on("a1", "usual")), Span::from_secs(10)).await?;
+    let tolerated = deleted.since(tainted);
+    let [least, most] = [-1, 1].map(|off| Span::from_secs(i64::from(TOLERATION) + off)); // taints have whole seconds
+    ensure!(least <= tolerated && tolerated <= most, "deleted {tolerated:?} after the taint\n{witness}");
+    ensure!(witness.time_of(&Kind::PodNotReady(on("a1", "patient"))).is_some(), "{witness}");
+
+    kubelets.come_back("a1").await?;
+    witness.saw(&ready("a1"), Span::from_secs(5)).await?;
+    witness.saw(&unreachable_taint_removed("a1"), Span::from_secs(10)).await?;
+    witness.saw(&Kind::PodGone(on("a1", "usual")), Span::from_secs(5)).await?;
+    witness.saw(&Kind::PodReady(on("a1", "patient")), Span::from_secs(5)).await?;
+    let others = witness.effects().into_iter().find(|effect| effect.kind.node() != Some("a1"));
+    ensure!(others.is_none(), "something happened elsewhere: {others:?}\n{witness}");
+    ensure!(witness.time_of(&Kind::PodDeleted(on("a1", "patient"))).is_none(), "{witness}");
+    Ok(())
+}
+
+/// Two nodes fall silent together; by the time the pod of the one is deleted, the other's has been saved.
+async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
+    let client = plane.client();
+    let kubelets = three_zones(&client, 3).await?;
+    create_running(&client, &[pod("lost", "a1", None), pod("saved", "b1", None)]).await?;
+    start_controllers(plane, &ControllerManager::default()).await?;
+    let mut witness = Witness::start(&client).await?;
+
+    kubelets.silence("b1").await?;
+    kubelets.silence("a1").await?;
+    witness.saw(&Kind::unreachable_taint("b1"), Span::from_secs(15)).await?;
+    kubelets.come_back("b1").await?;
+    let saved = witness.saw(&unreachable_taint_removed("b1"), Span::from_secs(10)).await?;
+    let lost = witness.saw(&Kind::PodDeleted(on("a1", "lost")), Span::from_secs(20)).await?;
+    let due = witness.time_of(&Kind::unreachable_taint("b1")).context("tainted")?
+        + Span::from_secs(TOLERATION.into());
+    ensure!(saved < due, "the node was back too late to show anything\n{witness}");
+    let after_both = lost.max(due) + Span::from_secs(1);
+    until(after_both).await;
+    ensure!(witness.time_of(&Kind::PodDeleted(on("b1", "saved"))).is_none(), "{witness}");
+    Ok(())
+}
+
+async fn not_ready_is_believed_at_once(plane: &mut Plane) -> Result<()> {
+    let client = plane.client();
+    let kubelets = three_zones(&client, 2).await?;
+    create_running(&client, &[pod("usual", "c1", None)]).await?;
+    let manager = ControllerManager { grace_period: Span::from_secs(30), ..ControllerManager::default() };
+    start_controllers(plane, &manager).await?;
+    let mut witness = Witness::start(&client).await?;
+
+    kubelets.post("c1", "Ready", "False").await?;
+    let not_ready = |effect: &str| Kind::TaintAdded {
+        node: "c1".into(),
+        key: "node.kubernetes.io/not-ready".into(),
+        effect: effect.into(),
+    };
+    witness.saw(&not_ready("NoSchedule"), Span::from_secs(5)).await?;
+    witness.saw(&not_ready("NoExecute"), Span::from_secs(5)).await?;
+    // The kubelet lives: what is deleted is soon gone.
+    witness.saw(&Kind::PodDeleted(on("c1", "usual")), Span::from_secs(10)).await?;
+    witness.saw(&Kind::PodGone(on("c1", "usual")), Span::from_secs(5)).await?;
+    ensure!(witness.time_of(&Kind::unknown("c1")).is_none(), "{witness}");
+    Ok(())
+}
+
+async fn api_server_outage_is_survived(plane: &mut Plane) -> Result<()> {
+    let client = plane.client();
+    let kubelets = three_zones(&client, 3).await?;
+    let manager = ControllerManager { grace_period: Span::from_secs(12), ..ControllerManager::default() };
+    start_controllers(plane, &manager).await?;
+    let mut witness = Witness::start(&client).await?;
+
+    plane.kill_api_server()?;
+    let nodes = Api::<Node>::all(client.clone());
+    ensure!(nodes.list(&ListParams::default()).await.is_err(), "a killed API server answers");
+    plane.start_api_server().await?;
+
+    kubelets.silence("b2").await?;
+    witness.saw(&Kind::unknown("b2"), Span::from_secs(30)).await?;
+    ensure!(
+        witness.time_of(&Kind::unknown("a1")).is_none(),
+        "the outage was longer than the grace period\n{witness}"
+    );
+    plane.check()?;
+    Ok(())
+}
+
+async fn drained_deployment_moves(plane: &mut Plane) -> Result<()> {
+    let client = plane.client();
+    let _kubelets = three_zones(&client, 1).await?;
+    let manager = ControllerManager { controllers: vec!["*"], ..ControllerManager::default() };
+    start_controllers(plane, &manager).await?;
+    plane.start_scheduler()?;
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    deployments.create(&PostParams::default(), &serde_json::from_value(deployment("web", 3))?).await?;
+    let budgets = Api::<PodDisruptionBudget>::namespaced(client.clone(), "default");
+    budgets.create(&PostParams::default(), &serde_json::from_value(budget("web", 1))?).await?;
+    eventually("a ready deployment with a budget", Span::from_secs(30), async || {
+        let ready = deployments.get("web").await?.status.and_then(|status| status.ready_replicas) == Some(3);
+        let allowed = budgets.get("web").await?.status.is_some_and(|status| status.disruptions_allowed == 1);
+        Ok((ready && allowed).then_some(()))
+    })
+    .await?;
+    let mut witness = Witness::start(&client).await?;
+
+    let printed = plane.kubectl(&["drain", "a1", "--ignore-daemonsets", "--timeout=40s"]).await?;
+    ensure!(printed.contains("node/a1 drained"), "{printed}");
+    witness
+        .wait("a replacement that is ready elsewhere", Span::from_secs(20), |effects| {
+            let moved =
+                |kind: &Kind| matches!(kind, Kind::PodReady(pod) if pod.node.as_deref() != Some("a1"));
+            effects.iter().find(|effect| moved(&effect.kind)).map(drop)
+        })
+        .await?;
+    ensure!(witness.time_of(&Kind::Cordoned { node: "a1".into() }).is_some(), "{witness}");
+    let left = Api::<Pod>::all(client).list(&ListParams::default().fields("spec.nodeName=a1")).await?;
+    ensure!(
+        left.items.is_empty(),
+        "pods on a drained node: {:?}",
+        left.iter().map(Pod::name_any).collect::<Vec<_>>()
+    );
+    Ok(())
+}
+
+async fn user_without_rights_is_refused(plane: &mut Plane) -> Result<()> {
+    let nodes_only = PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resources: Some(vec!["nodes".into()]),
+        verbs: vec!["list".into()],
+        ..PolicyRule::default()
+    };
+    plane.grant(VIEWER, &[nodes_only]).await?;
+    let client = plane.client_of(VIEWER).await?;
+    Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
+    match Api::<Pod>::all(client).list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) => ensure!(status.is_forbidden(), "{status:?}"),
+        other => bail!("not an answer of the API server: {other:?}"),
+    }
+    let codes: Vec<(String, i64)> = plane.audit()?.iter().filter_map(|line| code_for(line, VIEWER)).collect();
+    ensure!(codes.iter().any(|(path, code)| path.starts_with("/api/v1/nodes") && *code == 200), "{codes:?}");
+    ensure!(codes.iter().any(|(path, code)| path.starts_with("/api/v1/pods") && *code == 403), "{codes:?}");
+    Ok(())
+}
+
+/// What a user asked for and got, from a line of the audit log; None for other users.
+fn code_for(line: &Value, user: &str) -> Option<(String, i64)> {
+    (line["user"]["username"] == user).then_some(())?;
+    Some((line["requestURI"].as_str()?.to_string(), line["responseStatus"]["code"].as_i64()?))
+}
+
+/// Nodes `a1`, `a2`, … in zone a, `b1`, … in zone b, `c1`, … in zone c.
+async fn three_zones(client: &Client, in_each: usize) -> Result<Kubelets> {
+    let names = ["a", "b", "c"].into_iter().flat_map(|zone| (1..=in_each).map(move |number| (zone, number)));
+    let specs = names.map(|(zone, number)| NodeSpec::new(format!("{zone}{number}"), zone)).collect();
+    Kubelets::start(client, specs, Beats::default()).await
+}
+
+/// Starts the controllers and waits until they have taken the taint from the nodes that new ones get.
+async fn start_controllers(plane: &mut Plane, settings: &ControllerManager) -> Result<()> {
+    plane.start_controller_manager(settings)?;
+    let nodes = Api::<Node>::all(plane.client());
+    eventually("nodes without taints", Span::from_secs(20), async || {
+        plane.check()?;
+        let tainted = |node: &Node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
+        let listed = nodes.list(&ListParams::default()).await?;
+        Ok((!listed.iter().any(tainted)).then_some(()))
+    })
+    .await
+}
+
+/// Creates pods in the namespace default and waits until they are ready.
+async fn create_running(client: &Client, pods: &[Value]) -> Result<()> {
+    let api = Api::<Pod>::namespaced(client.clone(), "default");
+    for pod in pods {
+        api.create(&PostParams::default(), &serde_json::from_value(pod.clone())?).await?;
+    }
+    eventually("ready pods", Span::from_secs(10), async || {
+        let listed = api.list(&ListParams::default()).await?;
+        Ok(listed.iter().all(harness::kubelets::is_ready).then_some(()))
+    })
+    .await
+}
+
+fn pod(name: &str, node: &str, tolerations: Option<Value>) -> Value {
+    json!({
+        "metadata": { "name": name },
+        "spec": {
+            "nodeName": node,
+            "tolerations": tolerations.unwrap_or(json!([])),
+            "containers": [{ "name": "c", "image": "img" }],
+        },
+    })
+}
+
+fn deployment(name: &str, replicas: u32) -> Value {
+    json!({
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name } },
+                "spec": { "containers": [{ "name": "c", "image": "img" }] },
+            },
+        },
+    })
+}
+
+fn budget(app: &str, max_unavailable: u32) -> Value {
+    json!({
+        "metadata": { "name": app },
+        "spec": { "maxUnavailable": max_unavailable, "selector": { "matchLabels": { "app": app } } },
+    })
+}
+
+/// A pod of the namespace default.
+fn on(node: &str, name: &str) -> PodName {
+    PodName { namespace: "default".into(), name: name.into(), node: Some(node.into()) }
+}
+
+fn ready(node: &str) -> Kind {
+    Kind::Condition { node: node.into(), condition: "Ready".into(), status: "True".into() }
+}
+
+fn unreachable_taint_removed(node: &str) -> Kind {
+    let (key, effect) = ("node.kubernetes.io/unreachable".into(), "NoExecute".into());
+    Kind::TaintRemoved { node: node.into(), key, effect }
+}
+
+/// Lets real time pass: what must not happen has no event to wait for.
+async fn until(at: Timestamp) {
+    kordon::clock::Clock::system().sleep_until(at).await;
+}

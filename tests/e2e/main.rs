@@ -1,0 +1,11 @@
+//! Tests on the real Kubernetes control plane: etcd, API server, controllers, scheduler and kubectl; only the kubelets
+//! are simulated.
+
+mod actions;
+#[path = "../common/mod.rs"]
+mod common;
+mod control_plane;
+mod forecasts;
+mod harness;
+mod outage;
+mod placement;

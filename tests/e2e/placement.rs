@@ -1,0 +1,244 @@
+//! Placement on the real Kubernetes control plane: every decision of the real kube-scheduler, while a cluster fills and
+//! while nodes are drained for real, against what kordon says of the same cluster at the same moment.
+//!
+//! Left out where `tests/control-plane/build` has not been run; with `KORDON_E2E=1` that is a failure.
+//! `KORDON_PLACEMENT_SIZE` multiplies the pods, `KORDON_SEED` draws other requests and other nodes to drain.
+
+mod diary;
+mod history;
+mod population;
+mod replay;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kordon::{engine::ServerVersion, time::Span};
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use serde_json::Value;
+
+use crate::common::program::{self, Shell};
+use crate::harness::{
+    eventually::eventually,
+    kubelets::{Beats, Kubelets},
+    plane::{self, ADMIN, ControllerManager, Options, Plane},
+    say,
+};
+use history::History;
+use replay::{Attempt, Real, replay};
+
+const NODES: usize = 60;
+const DRAINED: usize = 10;
+/// Of all placements, in percent.
+const AT_LEAST: usize = 95;
+/// Differences that are told in full.
+const SHOWN: usize = 12;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_real_scheduler_goes_where_kordon_says() {
+    let Some(binary) = plane::binary("e2e_placement").unwrap() else { return };
+    let mut plane = Plane::start(&binary, Options::default()).await.unwrap();
+    if let Err(error) = hold(&mut plane).await {
+        panic!("{error:#}");
+    }
+}
+
+async fn hold(plane: &mut Plane) -> Result<()> {
+    let begun = kordon::clock::wall();
+    let (times, seed) = (number("KORDON_PLACEMENT_SIZE", 1), number("KORDON_SEED", 1));
+    let mut chance = fastrand::Rng::with_seed(seed as u64);
+    let client = plane.client();
+    let history = History::start(&client);
+    // Heartbeats would be changes of nodes without meaning: the leases tell that they live.
+    let beats = Beats { every: Span::from_secs(8), status_each: u32::MAX };
+    let kubelets = Kubelets::start(&client, population::nodes(NODES), beats).await?;
+    plane.start_controller_manager(&ControllerManager {
+        grace_period: Span::from_secs(40),
+        startup_grace_period: Span::from_secs(60),
+        controllers: vec!["*"],
+        ..ControllerManager::default()
+    })?;
+    until_schedulable(&client).await?;
+    plane.start_scheduler_with(&diary::FLAGS)?;
+
+    for node in kubelets.names() {
+        let (path, object) = population::csi_node(node);
+        create(&client, path, &object).await?;
+    }
+    let workloads = populate(&client, times, &mut chance).await?;
+    let pods: usize = workloads.iter().map(|workload| workload.pods).sum();
+    until_settled(&client, pods).await?;
+
+    let drained = to_drain(&kubelets, &mut chance);
+    let shell = Shell::new();
+    let kubeconfig = plane.kubeconfig(ADMIN)?;
+    let connected = ["--kubeconfig", program::path(&kubeconfig)];
+    let nodes: Vec<&str> = drained.iter().map(String::as_str).collect();
+    let how = ["--ignore-daemonsets", "--parallel=3"];
+    let plan = shell.run(&[&connected[..], &["plan", "drain"], &nodes, &how, &["-o", "json"]].concat()).await;
+    let plan: Value = serde_json::from_str(&plan.out).with_context(|| format!("the plan: {}", plan.err))?;
+    let before = pods_by_name(&client).await?;
+    let drain_begun = kordon::clock::wall();
+    let done = shell.run(&[&connected[..], &["drain"], &nodes, &how, &["--enforce", "--yes"]].concat()).await;
+    ensure!(done.code == 0, "the drain ended with {}: {}{}", done.code, done.out, done.err);
+    until_settled(&client, pods).await?;
+    let after = pods_by_name(&client).await?;
+    plane.stop_scheduler().await?;
+
+    let diary = diary::read(&plane.scheduler_log()?, begun);
+    let told = history.told()?;
+    let attempts = replay(told.clone(), &diary, ServerVersion::new(1, 36))?;
+    let (filling, draining): (Vec<Attempt>, Vec<Attempt>) =
+        attempts.into_iter().partition(|attempt| attempt.at < drain_begun);
+    let filled = judge("while the cluster filled", &filling);
+    let replaced = judge(&format!("while {DRAINED} of {NODES} nodes were drained"), &draining);
+    compare_plan(&plan, &before, &after);
+    // How much the agreement says: scores were given otherwise before 1.36.
+    let older = replay(told, &diary, ServerVersion::new(1, 35))?;
+    let older: Vec<&Attempt> =
+        older.iter().filter(|attempt| matches!(attempt.real, Real::Bound(_))).collect();
+    say(&format!("e2e_placement: by the rules of 1.35: {} of {}", foretold(&older), older.len()));
+    ensure!(filling.len() > 300 * times && draining.len() > 30 * times, "too few placements to judge by");
+    ensure!(
+        filled >= AT_LEAST && replaced >= AT_LEAST,
+        "too many placements were foretold wrongly (seed {seed})"
+    );
+    Ok(())
+}
+
+/// New nodes are tainted until the controller has seen that they are ready.
+async fn until_schedulable(client: &Client) -> Result<()> {
+    eventually("nodes without taints of the controller", Span::from_secs(60), async || {
+        let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
+        let tainted = |node: &Node| {
+            let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+            taints.into_iter().flatten().any(|taint| taint.key.starts_with("node.kubernetes.io/"))
+        };
+        Ok((!nodes.iter().any(tainted)).then_some(()))
+    })
+    .await
+}
+
+async fn populate(
+    client: &Client,
+    times: usize,
+    chance: &mut fastrand::Rng,
+) -> Result<Vec<population::Workload>> {
+    for (path, object) in population::surroundings() {
+        create(client, path, &object).await?;
+    }
+    let mut workloads = population::workloads(times, chance);
+    chance.shuffle(&mut workloads);
+    for workload in &workloads {
+        create(client, workload.path, &workload.object).await?;
+    }
+    Ok(workloads)
+}
+
+async fn create(client: &Client, path: &str, object: &Value) -> Result<()> {
+    let request = http::Request::post(path)
+        .header("Content-Type", "application/json")
+        .body(serde_json::to_vec(object)?)?;
+    client.request::<Value>(request).await.with_context(|| format!("creating {object}"))?;
+    Ok(())
+}
+
+/// Waits until all pods are there, none is leaving, and each has a node or has been refused by all.
+async fn until_settled(client: &Client, pods: usize) -> Result<()> {
+    eventually("pods that have found a node, or none", Span::from_secs(180), async || {
+        let all = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?.items;
+        let of_daemon_set = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
+        let there = all.iter().filter(|pod| !of_daemon_set(pod)).count();
+        let is_leaving = all.iter().any(|pod| pod.metadata.deletion_timestamp.is_some());
+        let is_settled = all.iter().all(|pod| node_of(pod).is_some() || is_refused(pod));
+        Ok((there == pods && is_settled && !is_leaving).then_some(()))
+    })
+    .await
+}
+
+fn is_refused(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut conditions = conditions.filter(|condition| condition.type_ == "PodScheduled");
+    conditions.any(|condition| condition.reason.as_deref() == Some("Unschedulable"))
+}
+
+/// Nodes of all kinds, but for the one that is the only one of its zone.
+fn to_drain(kubelets: &Kubelets, chance: &mut fastrand::Rng) -> Vec<String> {
+    let mut names: Vec<String> = kubelets.names().filter(|name| *name != "n13").map(str::to_owned).collect();
+    chance.shuffle(&mut names);
+    names.truncate(DRAINED);
+    names
+}
+
+async fn pods_by_name(client: &Client) -> Result<BTreeMap<String, Pod>> {
+    let all = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?.items;
+    let name = |pod: &Pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+    Ok(all.into_iter().map(|pod| (name(&pod), pod)).collect())
+}
+
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
+/// Tells how the attempts agree, and returns how many of the placements went where they were said to, in percent.
+fn judge(when: &str, attempts: &[Attempt]) -> usize {
+    let (placed, vain): (Vec<&Attempt>, Vec<&Attempt>) =
+        attempts.iter().partition(|attempt| matches!(attempt.real, Real::Bound(_)));
+    let known = |of: fn(&Attempt) -> Option<bool>| {
+        let known: Vec<bool> = placed.iter().filter_map(|attempt| of(attempt)).collect();
+        format!("{} of {}", known.iter().filter(|agrees| **agrees).count(), known.len())
+    };
+    let best: usize = placed.iter().map(|attempt| attempt.best()).sum();
+    let for_the_same_reasons = vain.iter().filter(|attempt| attempt.wrong_reasons().is_empty()).count();
+    say(&format!(
+        "e2e_placement: {when}: {} of {} placements as foretold ({best} best nodes for them all), the same nodes would do \
+         in {}, the same scores in {}; {} of {} attempts in vain as foretold, {for_the_same_reasons} for the same reasons",
+        foretold(&placed),
+        placed.len(),
+        known(Attempt::feasible_agrees),
+        known(Attempt::scores_agree),
+        foretold(&vain),
+        vain.len(),
+    ));
+    let differs = |attempt: &&&Attempt| !attempt.is_foretold() || attempt.scores_agree() == Some(false);
+    placed.iter().filter(differs).take(SHOWN).for_each(|attempt| say(&attempt.tables()));
+    vain.iter().flat_map(|attempt| attempt.wrong_reasons()).take(SHOWN).for_each(|wrong| say(&wrong));
+    foretold(&placed) * 100 / placed.len().max(1)
+}
+
+fn foretold(attempts: &[&Attempt]) -> usize {
+    attempts.iter().filter(|attempt| attempt.is_foretold()).count()
+}
+
+/// Tells how many replacements the plan made before the drain put on the nodes where they came to be, by owner: which
+/// pod replaces which is nobody's to say.
+fn compare_plan(plan: &Value, before: &BTreeMap<String, Pod>, after: &BTreeMap<String, Pod>) {
+    let mut landed: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let uid = |pod: &Pod| pod.uid().unwrap_or_default();
+    for (name, pod) in after {
+        let is_new = before.get(name).is_none_or(|old| uid(old) != uid(pod));
+        if let (true, Some(node), Some(owner)) = (is_new, node_of(pod), pod.owner_references().first()) {
+            *landed.entry((owner.name.clone(), node.to_owned())).or_default() += 1;
+        }
+    }
+    let new: usize = landed.values().sum();
+    let (mut foretold, mut right) = (0, 0);
+    for pod in plan["pods"].as_array().into_iter().flatten() {
+        let (Some(owner), Some(node)) = (pod["ownerName"].as_str(), pod["landingNode"].as_str()) else {
+            continue;
+        };
+        foretold += 1;
+        if let Some(left) = landed.get_mut(&(owner.to_owned(), node.to_owned())).filter(|left| **left > 0) {
+            *left -= 1;
+            right += 1;
+        }
+    }
+    say(&format!(
+        "e2e_placement: the plan made before the drain: {foretold} replacements placed, {new} came, {right} on the node \
+         that was foretold for one of their owner's"
+    ));
+}
+
+fn number(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}

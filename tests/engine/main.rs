@@ -1,0 +1,11 @@
+//! The engine: its controllers on simulated clusters, and against recordings of the real ones.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod controllers;
+mod drains;
+mod lifecycle;
+mod sim;
+mod simulation;
+mod story;
+mod vectors;

@@ -1,0 +1,594 @@
+//! The engine as a controller and as the shadow of one, on simulated clusters: what the shadow foretells is what the
+//! controller then does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kordon::{
+    cluster::{ConditionStatus, NodeName, TaintEffect},
+    engine::{
+        Cause, Certainty, Confidence, Deletion, Due, Effect, Engine, NodeStage, Origin, ServerVersion,
+        Settings, WatchHealth, Write, ZoneState,
+    },
+    forecast::{self, Assumptions, Forecast, ForecastKind, Incident, IncidentKind},
+    time::{Span, Timestamp},
+};
+use proptest::prelude::*;
+
+use crate::sim::{RENEWAL, Sim, marks_unknown};
+
+/// How long before it happens a thing must be foretold.
+const NOTICE: Span = Span::from_secs(5);
+/// By how much it may be off: a monitor period and a second.
+const TOLERANCE: Span = Span::from_secs(6);
+const HOUR: Span = Span::from_secs(3600);
+
+fn settings() -> Settings {
+    Settings::defaults(ServerVersion::new(1, 36))
+}
+
+/// `nodes` Ready nodes over three zones with a pod each, a controller, and a minute of peace.
+fn peaceful(nodes: usize, settings: &Settings) -> Sim {
+    let mut sim = Sim::new();
+    for number in 0..nodes {
+        let zone = ["a", "b", "c"][number % 3];
+        sim.add_node(&format!("n{number:02}"), zone, Span::from_millis(700 * number as i64 % 10_000));
+        sim.add_pod(&format!("p{number:02}"), &format!("n{number:02}"), Some(300));
+    }
+    sim.start_controller(settings.clone(), Span::from_millis(300));
+    sim.run(Span::from_secs(60));
+    sim
+}
+
+fn what(effect: &Effect) -> Option<ForecastKind> {
+    Some(match &effect.write {
+        Write::MarkUnknown { node, .. } => ForecastKind::Unknown { node: node.clone() },
+        Write::SwapTaints { node, add, .. } => {
+            let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
+            ForecastKind::NoExecute { node: node.clone(), key: taint.key.clone() }
+        }
+        Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
+            ForecastKind::Removed { pod: pod.clone(), node: node.clone() }
+        }
+        Write::DeletePod { pod, node, .. } => ForecastKind::Deleted { pod: pod.clone(), node: node.clone() },
+        Write::SetLabels { .. }
+        | Write::MarkPodNotReady { .. }
+        | Write::MarkPodLost { .. }
+        | Write::RecordEvent(_) => return None,
+    })
+}
+
+#[test]
+fn a_silent_node_goes_through_every_stage_in_order() {
+    let mut sim = peaceful(6, &settings());
+    let stage = |sim: &Sim| {
+        let node = sim.cluster.node(&"n00".into()).expect("added");
+        sim.shadow.as_ref().expect("attached").health(node).expect("known").stage
+    };
+    sim.attach_shadow(settings());
+    assert_eq!(stage(&sim), NodeStage::Well);
+    sim.silence("n00");
+    let mut stages = BTreeSet::new();
+    for _ in 0..700 {
+        sim.run(Span::from_millis(100));
+        stages.insert(stage(&sim));
+    }
+    assert!(stages.contains(&NodeStage::Well) && stages.contains(&NodeStage::Tainted), "{stages:?}");
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let pending = shadow.evictions(&sim.cluster);
+    assert_eq!(pending.len(), 1);
+    assert!(matches!(pending[0].due, Due::At { known: Certainty::Seen, .. }));
+    let why = pending[0].why.to_string();
+    assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
+}
+
+/// What the shadow, with upstream's defaults, says against a controller with these flags that loses these nodes.
+fn doubts(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
+    let mut theirs = settings();
+    for (flag, text) in flags {
+        theirs.set(flag, text, Origin::Cluster).expect("a good flag");
+    }
+    let mut sim = peaceful(24, &theirs);
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(30));
+    for node in lost {
+        sim.silence(node);
+    }
+    sim.run(Span::from_secs(150));
+    sim.notices
+        .iter()
+        .map(|notice| notice.text.clone())
+        .filter(|text| text.contains("would explain"))
+        .collect()
+}
+
+#[test]
+fn a_controller_that_acts_otherwise_than_its_settings_foretell_is_noticed_with_the_flag_that_would_explain_it()
+ {
+    let lost = ["n00", "n03", "n06"];
+    assert_eq!(doubts(&[], &lost), Vec::<String>::new());
+    for (flag, text) in [
+        ("node-monitor-grace-period", "20s"),
+        ("node-monitor-grace-period", "100s"),
+        ("node-eviction-rate", "1"),
+    ] {
+        let told = doubts(&[(flag, text)], &lost);
+        assert_eq!(told.len(), 1, "{flag}={text}: {told:?}");
+        assert!(told[0].contains(&format!("--{flag}=")), "{flag}={text}: {told:?}");
+    }
+    let most = ["n00", "n03", "n06", "n09", "n12", "n15"];
+    let told = doubts(&[("unhealthy-zone-threshold", "0.95")], &most);
+    assert!(told.iter().any(|text| text.contains("--unhealthy-zone-threshold")), "{told:?}");
+}
+
+#[test]
+fn a_node_back_before_its_grace_ends_keeps_its_pods() {
+    let mut sim = peaceful(6, &settings());
+    sim.silence("n00");
+    sim.run(Span::from_secs(35));
+    sim.wake("n00");
+    sim.run(HOUR);
+    assert!(sim.done.iter().filter_map(what).next().is_none());
+}
+
+#[test]
+fn a_node_back_before_its_pods_time_is_up_keeps_them() {
+    let mut sim = peaceful(6, &settings());
+    sim.silence("n00");
+    sim.run(Span::from_secs(200));
+    sim.wake("n00");
+    sim.run(HOUR);
+    let happened: Vec<ForecastKind> = sim.done.iter().filter_map(what).collect();
+    assert_eq!(happened.len(), 2, "Unknown and the taint, no deletion: {happened:?}");
+    assert!(sim.cluster.nodes().iter().all(|node| node.taints.is_empty()));
+}
+
+#[test]
+fn when_everything_is_down_nothing_is_evicted() {
+    let mut sim = peaceful(6, &settings());
+    (0..6).for_each(|number| sim.silence(&format!("n{number:02}")));
+    sim.run(HOUR);
+    let deleted = sim.done.iter().filter(|effect| matches!(effect.write, Write::DeletePod { .. })).count();
+    assert_eq!(deleted, 0);
+    let zones = sim.controller.as_ref().expect("started").zones(sim.now);
+    assert!(zones.iter().all(|zone| zone.state == ZoneState::FullDisruption && zone.rate == 0.0));
+}
+
+#[test]
+fn a_shadow_does_not_foretell_taints_that_are_there() {
+    let mut sim = peaceful(6, &settings());
+    ["n00", "n03"].iter().for_each(|node| sim.silence(node));
+    sim.run(Span::from_secs(120));
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(20));
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+    assert!(
+        forecast.steps.iter().all(|step| matches!(step.what, ForecastKind::Deleted { .. })),
+        "{:?}",
+        forecast.steps
+    );
+    assert_eq!(forecast.steps.len(), 2);
+    assert!(shadow.zones(sim.now).iter().all(|zone| zone.queue.is_empty()));
+}
+
+#[test]
+fn a_forecast_between_the_shadows_pass_and_the_controllers_has_what_is_to_come() {
+    for phase in [400, 1300, 2600, 3900, 4700] {
+        let mut sim = peaceful(24, &settings());
+        sim.run(Span::from_millis(phase));
+        sim.attach_shadow(settings());
+        sim.run(Span::from_secs(20));
+        for node in ["n03", "n09", "n15"] {
+            sim.silence(node);
+        }
+        assert_eq!(foretell_each_taint(&mut sim, &format!("phase {phase}")), 3);
+    }
+}
+
+#[test]
+fn a_node_whose_taint_is_swapped_costs_no_token_again() {
+    for phase in [400, 1300, 2600, 3900, 4700] {
+        let mut slow = settings();
+        slow.node_eviction_rate.value = 0.05;
+        let mut sim = peaceful(24, &slow);
+        sim.run(Span::from_millis(phase));
+        sim.attach_shadow(slow);
+        sim.run(Span::from_secs(20));
+        sim.post("n00", ConditionStatus::False);
+        sim.silence("n00");
+        sim.run(Span::from_secs(6));
+        // Found silent soon after the other, when the zone's token would have gone to that.
+        sim.fail("n03");
+        sim.run(Span::from_secs(20));
+        assert_eq!(foretell_each_taint(&mut sim, &format!("phase {phase}")), 2);
+    }
+}
+
+/// Two minutes, in which every forecast of the shadow must have every NoExecute taint that is to come, swaps apart;
+/// tells how many came in all.
+fn foretell_each_taint(sim: &mut Sim, told: &str) -> usize {
+    let mut forecasts = Vec::new();
+    for _ in 0..1200 {
+        sim.run(Span::from_millis(100));
+        let shadow = sim.shadow.as_ref().expect("attached");
+        forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120)));
+    }
+    let is_taint = |what: &ForecastKind| matches!(what, ForecastKind::NoExecute { .. });
+    let is_swap =
+        |effect: &Effect| matches!(&effect.write, Write::SwapTaints { remove, .. } if !remove.is_empty());
+    let tainted = |effect: &&Effect| what(effect).is_some_and(|what| is_taint(&what)) && !is_swap(effect);
+    let real: Vec<Timestamp> = sim.done.iter().filter(tainted).map(|effect| effect.at).collect();
+    for forecast in forecasts.iter().filter(|forecast| forecast.made + Span::from_secs(20) > real[0]) {
+        let ahead = real.iter().filter(|at| **at > forecast.made);
+        let swapped = |step: &&forecast::ForecastStep| step.why.0.contains(&Cause::Swapped);
+        let steps = forecast.steps.iter().filter(|step| is_taint(&step.what) && !swapped(step));
+        let mut foretold = steps.map(|step| step.at);
+        for at in ahead {
+            let next = foretold.next();
+            let off = next.map(|next| next.since(*at).max(at.since(next)));
+            let made = forecast.made;
+            assert!(off.is_some_and(|off| off <= TOLERANCE), "{told}: {next:?} for {at} at {made}");
+        }
+    }
+    real.len()
+}
+
+#[test]
+fn a_blind_shadow_judges_nobody_and_says_so() {
+    let mut sim = peaceful(6, &settings());
+    sim.attach_shadow(settings());
+    sim.shadow_sees = false;
+    let since = sim.now;
+    let shadow = sim.shadow.as_mut().expect("attached");
+    shadow.handle_sight(&sim.cluster, WatchHealth::Blind { since }, sim.now);
+    sim.run(HOUR);
+    assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none());
+    let shadow = sim.shadow.as_mut().expect("attached");
+    assert_eq!(shadow.footing(sim.now), Confidence::Blind { since });
+    assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
+    shadow.handle_sight(&sim.cluster, WatchHealth::Clear, sim.now);
+    sim.shadow_sees = true;
+    sim.run(HOUR);
+    assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none(), "all of them live");
+}
+
+#[test]
+fn without_a_leader_nothing_is_foretold_until_one_leads() {
+    let mut sim = peaceful(6, &settings());
+    sim.lead("first", sim.now - Span::from_secs(60));
+    sim.attach_shadow(settings());
+    sim.controller = None;
+    let last_renewal = sim.now;
+    sim.silence("n00");
+    sim.run(Span::from_secs(120));
+    let shadow = sim.shadow.as_ref().expect("attached");
+    assert_eq!(shadow.footing(sim.now), Confidence::NoController { since: last_renewal });
+    assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
+    assert!(sim.notices.iter().any(|notice| notice.text.contains("nothing will happen")));
+    sim.lead("second", sim.now);
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+    let unknown = forecast.of_node(&"n00".into()).next().expect("foretold");
+    assert!(matches!(unknown.what, ForecastKind::Unknown { .. }));
+    let grace = unknown.at.since(sim.now);
+    assert!(
+        grace >= Span::from_secs(50) && grace <= Span::from_secs(56),
+        "a whole grace period anew: {grace}"
+    );
+}
+
+#[test]
+fn equal_inputs_give_equal_outputs() {
+    let run = || {
+        let mut sim = peaceful(12, &settings());
+        sim.attach_shadow(settings());
+        ["n00", "n03", "n04"].iter().for_each(|node| sim.silence(node));
+        sim.run(Span::from_secs(600));
+        (sim.done, sim.recorded, sim.notices)
+    };
+    assert_eq!(run(), run());
+}
+
+/// A cluster, which of its nodes fall silent and when, and when the shadow comes.
+#[derive(Debug, Clone)]
+struct Scenario {
+    nodes: usize,
+    minor: u32,
+    silent: BTreeMap<usize, i64>,
+    bears: Vec<Option<i64>>,
+    attach: i64,
+}
+
+fn scenarios() -> impl Strategy<Value = Scenario> {
+    let bears = prop_oneof![Just(None), Just(Some(300)), (0_i64..120).prop_map(Some)];
+    (6_usize..24).prop_flat_map(move |nodes| {
+        let silent = prop::collection::btree_map(0..nodes, 0_i64..300, 0..=nodes / 2);
+        (Just(nodes), 28_u32..37, silent, prop::collection::vec(bears.clone(), nodes), 0_i64..400).prop_map(
+            |(nodes, minor, silent, bears, attach)| Scenario { nodes, minor, silent, bears, attach },
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_a_shadow_foretells_is_what_the_controller_does(scenario in scenarios()) {
+        let settings = Settings::defaults(ServerVersion::new(1, scenario.minor));
+        let mut sim = peaceful(scenario.nodes, &settings);
+        for (number, bears) in scenario.bears.iter().enumerate() {
+            sim.add_pod(&format!("q{number:02}"), &format!("n{number:02}"), *bears);
+        }
+        let mut forecasts: Vec<Forecast> = Vec::new();
+        for second in 0..900 {
+            for (number, _) in scenario.silent.iter().filter(|(_, at)| **at == second) {
+                sim.silence(&format!("n{number:02}"));
+            }
+            if second == scenario.attach {
+                sim.attach_shadow(settings.clone());
+            }
+            sim.run(Span::from_secs(1));
+            if let Some(shadow) = sim.shadow.as_ref().filter(|_| second % 30 == 0) {
+                forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600)));
+            }
+        }
+        // Once all are silent that will be, and have been for longer than a renewal takes, all is foretold.
+        let quiet = scenario.silent.values().max().copied().unwrap_or(0) + 20;
+        let settled = sim.now - Span::from_secs(900 - quiet);
+        compare(&sim.done, &forecasts, settled)?;
+    }
+}
+
+/// A cluster, and what its kubelets do to the controller.
+#[derive(Debug, Clone)]
+struct Turmoil {
+    nodes: usize,
+    minor: u32,
+    /// Second, node, and what becomes of it.
+    fates: Vec<(i64, usize, Fate)>,
+    /// How long a second pod on each node bears it.
+    bears: Vec<Option<i64>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Silent,
+    Posts(ConditionStatus),
+}
+
+/// How long things befall the nodes.
+const TURMOIL: i64 = 240;
+
+fn turmoils() -> impl Strategy<Value = Turmoil> {
+    let fate = prop_oneof![
+        3 => Just(Fate::Silent),
+        1 => Just(Fate::Posts(ConditionStatus::True)),
+        1 => Just(Fate::Posts(ConditionStatus::False)),
+    ];
+    let bears = prop_oneof![Just(None), Just(Some(300)), (0_i64..120).prop_map(Some)];
+    (3_usize..18).prop_flat_map(move |nodes| {
+        let fates = prop::collection::vec((0..TURMOIL, 0..nodes, fate.clone()), 0..nodes * 2);
+        (Just(nodes), 19_u32..37, fates, prop::collection::vec(bears.clone(), nodes))
+            .prop_map(|(nodes, minor, fates, bears)| Turmoil { nodes, minor, fates, bears })
+    })
+}
+
+impl Turmoil {
+    fn settings(&self) -> Settings {
+        Settings::defaults(ServerVersion::new(1, self.minor))
+    }
+
+    fn begin(&self) -> Sim {
+        let mut sim = peaceful(self.nodes, &self.settings());
+        for (number, bears) in self.bears.iter().enumerate() {
+            sim.add_pod(&format!("q{number:02}"), &format!("n{number:02}"), *bears);
+        }
+        sim
+    }
+
+    /// Lets the fates of this second befall the nodes, and the second pass.
+    fn befall(&self, second: i64, sim: &mut Sim) {
+        for (_, number, fate) in self.fates.iter().filter(|(at, ..)| *at == second) {
+            let node = format!("n{number:02}");
+            match fate {
+                Fate::Silent => sim.silence(&node),
+                Fate::Posts(readiness) => sim.post(&node, *readiness),
+            }
+        }
+        sim.run(Span::from_secs(1));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_a_controllers_own_engine_foretells_it_does_to_the_instant(turmoil in turmoils()) {
+        let mut sim = turmoil.begin();
+        // Twenty seconds later whoever fell silent has missed a renewal.
+        (0..TURMOIL + 20).for_each(|second| turmoil.befall(second, &mut sim));
+        let engine = sim.controller.as_ref().expect("started");
+        let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600));
+        sim.run(Span::from_secs(600));
+        let mut foretold: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.what)).collect();
+        // A pod that is Terminating may be deleted once more, for another taint: that goes without saying.
+        let mut deleted = BTreeSet::new();
+        let mut happened = Vec::new();
+        for (at, what) in sim.done.iter().filter_map(|effect| Some((effect.at, what(effect)?))) {
+            let is_new = !matches!(what, ForecastKind::Deleted { .. }) || deleted.insert(what.clone());
+            if is_new && at > forecast.made {
+                happened.push((at, what));
+            }
+        }
+        foretold.sort();
+        happened.sort();
+        prop_assert_eq!(foretold, happened);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50))]
+
+    #[test]
+    fn whatever_befalls_nodes_no_probe_runs_backwards_and_no_effect_lacks_its_why(turmoil in turmoils()) {
+        let mut sim = turmoil.begin();
+        sim.attach_shadow(turmoil.settings());
+        let probes = |sim: &Sim| -> Vec<[Option<Timestamp>; 2]> {
+            let of = |engine: &Option<Engine>, node| Some(engine.as_ref()?.health(node)?.probe);
+            sim.cluster.nodes().iter().map(|node| [&sim.controller, &sim.shadow].map(|e| of(e, node))).collect()
+        };
+        let mut before = probes(&sim);
+        for second in 0..TURMOIL + 400 {
+            turmoil.befall(second, &mut sim);
+            let after = probes(&sim);
+            prop_assert!(before.iter().zip(&after).all(|(before, after)| (0..2).all(|e| before[e] <= after[e])));
+            before = after;
+        }
+        for effect in sim.done.iter().chain(&sim.recorded) {
+            prop_assert!(!effect.why.0.is_empty(), "{effect:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_turmoil_twice_is_answered_alike(turmoil in turmoils()) {
+        let run = || {
+            let mut sim = turmoil.begin();
+            sim.attach_shadow(turmoil.settings());
+            (0..TURMOIL + 200).for_each(|second| turmoil.befall(second, &mut sim));
+            (sim.done, sim.recorded, sim.notices)
+        };
+        prop_assert_eq!(run(), run());
+    }
+}
+
+/// Holds every forecast made after `settled` against what was done at least [`NOTICE`] later.
+fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Result<(), TestCaseError> {
+    let happened: Vec<(Timestamp, ForecastKind)> =
+        done.iter().filter_map(|effect| Some((effect.at, what(effect)?))).collect();
+    let last = forecasts.last().map(|forecast| forecast.made);
+    for forecast in forecasts.iter().filter(|forecast| forecast.made >= settled) {
+        let from = forecast.made + NOTICE;
+        for (at, what) in happened.iter().filter(|(at, _)| *at >= from && *at + TOLERANCE < forecast.until) {
+            let foretold = forecast.steps.iter().filter(|step| step.what == *what);
+            let nearest = foretold.map(|step| abs(step.at.since(*at))).min();
+            prop_assert!(
+                nearest.is_some_and(|off| off <= TOLERANCE),
+                "{what:?} at {at}, foretold at {} off by {nearest:?}",
+                forecast.made
+            );
+        }
+        for step in forecast.steps.iter().filter(|step| step.at >= from && Some(step.at + TOLERANCE) < last) {
+            prop_assert!(happened.iter().any(|(_, what)| *what == step.what), "{step:?} did not happen");
+        }
+    }
+    Ok(())
+}
+
+fn abs(span: Span) -> Span {
+    if span.is_negative() { -span } else { span }
+}
+
+#[test]
+fn a_forecast_takes_a_node_for_silent_after_it_missed_a_renewal() {
+    let mut sim = peaceful(6, &settings());
+    sim.attach_shadow(settings());
+    sim.silence("n00");
+    let foretold = |sim: &Sim| {
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+        forecast.of_node(&NodeName::from("n00")).count()
+    };
+    assert_eq!(foretold(&sim), 0, "it may yet renew");
+    sim.run(RENEWAL * 2);
+    assert_eq!(foretold(&sim), 3, "Unknown, the taint, one pod");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Each incident is a node, when it gives its last sign of life, and when it is back, if ever.
+    #[test]
+    fn what_is_foretold_under_assumptions_happens_when_they_come_true(
+        incidents in prop::collection::btree_map(0_usize..24, (0_i64..60, prop::option::of(20_i64..500)), 1..12),
+    ) {
+        let mut sim = peaceful(24, &settings());
+        sim.attach_shadow(settings());
+        sim.run(Span::from_secs(30));
+        let (begin, horizon) = (sim.now, Span::from_secs(900));
+        let mut script = Vec::new();
+        for (node, (fails, back)) in incidents {
+            let node = format!("n{node:02}");
+            let fails = begin + Span::from_secs(fails);
+            script.push((fails, IncidentKind::Fails, node.clone()));
+            script.extend(back.map(|back| (fails + Span::from_secs(back), IncidentKind::Recovers, node)));
+        }
+        script.sort_by_key(|(at, ..)| *at);
+        let incident = |(at, what, node): &(Timestamp, IncidentKind, String)| {
+            Incident { at: *at, node: NodeName::from(node.as_str()), what: *what }
+        };
+        let assumptions = Assumptions { incidents: script.iter().map(incident).collect() };
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, begin, horizon);
+
+        sim.done.clear();
+        for (at, what, node) in &script {
+            sim.run(at.since(sim.now));
+            match what {
+                IncidentKind::Fails => sim.fail(node),
+                IncidentKind::Recovers => sim.wake(node),
+                IncidentKind::Removed => unreachable!("not in the script"),
+            }
+        }
+        sim.run((begin + horizon).since(sim.now));
+        let mut happened: BTreeMap<ForecastKind, Vec<Timestamp>> = BTreeMap::new();
+        for effect in &sim.done {
+            if let Some(what) = what(effect) {
+                happened.entry(what).or_default().push(effect.at);
+            }
+        }
+        let mut foretold: BTreeMap<ForecastKind, Vec<Timestamp>> = BTreeMap::new();
+        for step in &forecast.steps {
+            foretold.entry(step.what.clone()).or_default().push(step.at);
+        }
+        // What comes just as its node is back may come or not, as at the end of the time that is looked at.
+        let at_the_edge = |what: &ForecastKind, at: Timestamp| {
+            let back = |(when, happens, node): &(Timestamp, IncidentKind, String)| {
+                *happens == IncidentKind::Recovers && **what.node() == **node && abs(at.since(*when)) <= TOLERANCE
+            };
+            at + TOLERANCE >= begin + horizon || script.iter().any(back)
+        };
+        for (what, times) in happened.iter_mut().chain(foretold.iter_mut()) {
+            times.retain(|at| !at_the_edge(what, *at));
+        }
+        happened.retain(|_, times| !times.is_empty());
+        foretold.retain(|_, times| !times.is_empty());
+        let keys = |all: &BTreeMap<ForecastKind, Vec<Timestamp>>| all.keys().cloned().collect::<Vec<_>>();
+        prop_assert_eq!(keys(&foretold), keys(&happened), "script {:?}", script);
+        for (what, times) in &happened {
+            let off: Vec<Span> = times.iter().zip(&foretold[what]).map(|(a, b)| abs(a.since(*b))).collect();
+            prop_assert!(off.iter().all(|off| *off <= TOLERANCE) && times.len() == foretold[what].len(), "{:?}: {:?} foretold, {:?} happened", what, foretold[what], times);
+        }
+    }
+}
+
+#[test]
+fn where_upstream_leaves_it_to_chance_whether_a_taint_comes_a_forecast_says_may() {
+    let lost: Vec<NodeName> = (0..6).map(|number| NodeName::from(&*format!("n{:02}", 3 * number))).collect();
+    let chances = |version| {
+        let settings = Settings::defaults(version);
+        let mut sim = peaceful(24, &settings);
+        sim.attach_shadow(settings);
+        sim.run(Span::from_secs(30));
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let assumptions = Assumptions::failing(lost.clone(), sim.now);
+        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+        let tainted =
+            forecast.steps.iter().filter(|step| matches!(step.what, ForecastKind::NoExecute { .. })).count();
+        assert_eq!(tainted, 0, "six of eight at once stop the zone");
+        forecast.chances
+    };
+    let chances_now = chances(ServerVersion::new(1, 36));
+    assert_eq!(chances_now.len(), 1, "{chances_now:?}");
+    assert_eq!((chances_now[0].at_most, chances_now[0].among.len()), (1, 6));
+    assert_eq!(chances(ServerVersion::new(1, 33)), [], "there nodes wait only from the pass after");
+}

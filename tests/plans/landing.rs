@@ -1,0 +1,227 @@
+//! Where the replacements of a plan's pods land: each sees those before it, and who finds no node is told why.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kordon::{
+    cluster::{Name, NodeName, Pod, Resources, SchedulingSpec, WorkloadKind, scheduling::Requests},
+    placement::{Constraint, Reason, Snapshot},
+    plan::{
+        Action, DrainOptions, Landing, PlacingEnvironment, Plan, PodPlan, RemovalOptions, TaintEdits,
+        headroom,
+    },
+};
+
+use crate::stage::{NEWEST, NOW, Stage, of, own, taint};
+
+#[test]
+fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
+    let mut stage = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
+    replicas(&mut stage, "web", &["n1", "n1"], 1);
+    let plan = drain(&stage, &["n1"]);
+    let landed: BTreeSet<&str> = plan.pods.iter().filter_map(node).collect();
+    assert_eq!(landed, ["n2", "n3"].into());
+    assert_eq!((plan.totals.placed, plan.totals.pending), (2, 0));
+    let loads: Vec<_> = plan
+        .receivers
+        .iter()
+        .map(|receiver| (&*receiver.node, receiver.before.cpu_milli.taken, receiver.after.cpu_milli.taken))
+        .collect();
+    assert_eq!(loads, [("n2", 0, 1000), ("n3", 0, 1000)]);
+}
+
+#[test]
+fn who_finds_no_node_stays_pending_with_reasons_counted_and_what_would_help() {
+    let mut stage = roomy(&[("n1", 2), ("n2", 1), ("n3", 4)]);
+    stage.node("n3", |node| node.taints = [taint("team=x:NoSchedule")].into());
+    replicas(&mut stage, "web", &["n1"], 2);
+    let plan = drain(&stage, &["n1"]);
+    let pod = of(&plan, "web-0");
+    assert!(matches!(pod.landing, Some(Landing::Nowhere { .. })), "{:?}", pod.landing);
+    assert_eq!(pod.ready_again, None);
+    assert_eq!((plan.totals.placed, plan.totals.pending), (0, 1));
+    let judgement = pod.judgement.as_ref().expect("it was judged");
+    let counted = [(Reason::Insufficient("cpu".into()), 1), (Reason::Cordoned, 1), (Reason::Taints, 1)];
+    assert_eq!(judgement.reasons, counted.into());
+    let help = judgement.help.as_ref().expect("it is pending");
+    let lifts: Vec<_> = help.lifts.iter().map(|lift| (lift.constraint, names(&lift.nodes))).collect();
+    assert_eq!(lifts, [(Constraint::Taints, vec!["n3"])], "the node that is drained is no help");
+    let nearest = help.nearest.as_ref().expect("n2 lacks nothing but room");
+    assert_eq!((&*nearest.node, &nearest.lacks), ("n2", &vec![("cpu".into(), 1000)]));
+    assert_eq!(
+        help.words(),
+        [
+            "but for taints it does not tolerate, n3 would take it",
+            "n2 comes nearest: it lacks 1 cpu",
+            "a new node would take it that has 2 cpu free",
+        ]
+    );
+}
+
+#[test]
+fn a_statefulset_finds_the_room_that_its_pod_left_and_a_replicaset_does_not() {
+    let mut stage = roomy(&[("n1", 2)]);
+    stage.owner(WorkloadKind::StatefulSet, "db", 1);
+    stage.pod("db-0", "n1", |pod| {
+        own(pod, WorkloadKind::StatefulSet, "db");
+        asks(pod, 2);
+    });
+    assert_eq!(node(of(&evict(&stage, &["db-0"]), "db-0")), Some("n1"));
+
+    let mut stage = roomy(&[("n1", 2)]);
+    replicas(&mut stage, "web", &["n1"], 2);
+    let plan = evict(&stage, &["web-0"]);
+    assert_eq!(node(of(&plan, "web-0")), None, "the old one still holds its room");
+    assert_eq!(plan.totals.pending, 1);
+}
+
+#[test]
+fn daemons_come_back_where_they_were_and_bare_pods_nowhere() {
+    let mut stage = roomy(&[("n1", 4), ("n2", 4)]);
+    stage.owner(WorkloadKind::DaemonSet, "agent", 2);
+    stage.pod("agent-0", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
+    stage.pod("bare", "n1", |_| {});
+    let plan = evict(&stage, &["agent-0", "bare"]);
+    assert_eq!(node(of(&plan, "agent-0")), Some("n1"));
+    assert_eq!(of(&plan, "bare").landing, None);
+    assert!(of(&plan, "bare").lost.is_some());
+}
+
+#[test]
+fn an_important_replacement_displaces_a_lesser_pod_whose_own_replacement_is_told() {
+    let mut stage = roomy(&[("n1", 2), ("n2", 2)]);
+    replicas(&mut stage, "web", &["n1"], 2);
+    stage.pod("web-0", "n1", |pod| pod.priority = 1000);
+    replicas(&mut stage, "batch", &["n2"], 2);
+    let plan = drain(&stage, &["n1"]);
+    let pod = of(&plan, "web-0");
+    assert_eq!(node(pod), Some("n2"));
+    let judgement = pod.judgement.as_ref().expect("it was judged");
+    let [displaced] = judgement.displaces.as_slice() else { panic!("{judgement:?}") };
+    assert_eq!(&*displaced.pod.name, "batch-0");
+    assert!(matches!(displaced.landing, Some(Landing::Nowhere { .. })), "{displaced}");
+    assert_eq!(plan.totals.displaced, 1);
+}
+
+#[test]
+fn who_a_taint_deletes_lands_elsewhere() {
+    let mut stage = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut stage, "web", &["n1", "n1"], 1);
+    let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
+    let plan = plan(&stage, Action::Taint { nodes: vec!["n1".into()], edits });
+    assert_eq!(plan.pods.iter().filter_map(node).collect::<Vec<_>>(), ["n2", "n2"]);
+    assert_eq!(plan.receivers[0].after.pods.taken, 2);
+}
+
+#[test]
+fn the_same_snapshot_gives_the_same_landings() {
+    let mut stage = roomy(&[("n1", 8), ("n2", 4), ("n3", 4), ("n4", 4)]);
+    replicas(&mut stage, "web", &["n1", "n1", "n1", "n1", "n1"], 1);
+    assert_eq!(drain(&stage, &["n1"]), drain(&stage, &["n1"]));
+}
+
+/// Nodes with so many cores, 10 pods each.
+fn roomy(nodes: &[(&str, i64)]) -> Stage {
+    let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
+    let mut stage = Stage::new(&names);
+    for (name, cores) in nodes {
+        let allocatable = Resources { cpu_milli: cores * 1000, memory_bytes: 8 << 30, pods: 10 };
+        stage.node(name, |node| node.allocatable = allocatable);
+    }
+    stage
+}
+
+/// A ReplicaSet whose pods ask for so many cores.
+fn replicas(stage: &mut Stage, name: &str, on: &[&str], cores: i64) {
+    stage.replica_set(name, i32::try_from(on.len()).expect("few"), on);
+    for (place, node) in on.iter().enumerate() {
+        stage.pod(&format!("{name}-{place}"), node, |pod| asks(pod, cores));
+    }
+}
+
+fn asks(pod: &mut Pod, cores: i64) {
+    let requests = Requests { cpu_milli: cores * 1000, ..Requests::default() };
+    pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+}
+
+fn plan(stage: &Stage, action: Action) -> Plan {
+    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
+    let placing = PlacingEnvironment::new(&stage.cluster, snapshot, NOW);
+    Plan::new(action, &stage.cluster, &placing, NEWEST, NOW).expect("everything named is there")
+}
+
+fn drain(stage: &Stage, nodes: &[&str]) -> Plan {
+    let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
+    plan(stage, Action::Drain { nodes, options: DrainOptions::default() })
+}
+
+fn evict(stage: &Stage, pods: &[&str]) -> Plan {
+    let pods = pods.iter().map(|pod| kordon::cluster::Key::new("default", pod)).collect();
+    plan(stage, Action::Evict { pods, options: RemovalOptions::default() })
+}
+
+fn node(pod: &PodPlan) -> Option<&str> {
+    match pod.landing.as_ref()? {
+        Landing::Node { node, .. } => Some(node),
+        Landing::Somewhere | Landing::Nowhere { .. } => None,
+    }
+}
+
+fn names(nodes: &[NodeName]) -> Vec<&str> {
+    nodes.iter().map(|node| &**node).collect()
+}
+
+#[test]
+fn an_uncordon_tells_who_of_the_waiting_finds_a_place_by_it() {
+    let mut stage = roomy(&[("n1", 2), ("n2", 1)]);
+    stage.node("n1", |node| {
+        node.unschedulable = true;
+        node.taints = [taint("node.kubernetes.io/unschedulable:NoSchedule")].into();
+    });
+    for (name, cores, priority) in [("large", 3, 9), ("first", 2, 5), ("second", 2, 1), ("small", 1, 0)] {
+        stage.pod(name, "", |pod| {
+            pod.node = None;
+            pod.priority = priority;
+            asks(pod, cores);
+        });
+    }
+    let plan = plan(&stage, Action::Uncordon { nodes: vec!["n1".into()] });
+    let arrivals: Vec<_> = plan.arrivals.iter().map(|arrival| (&*arrival.pod.name, &*arrival.node)).collect();
+    // Nothing takes the large one, the second comes too late, and the small one would not have needed this node.
+    assert_eq!(arrivals, [("first", "n1")]);
+    let taken: Vec<_> =
+        plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.taken)).collect();
+    assert_eq!(taken, [("n1", 2000)]);
+}
+
+#[test]
+fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
+    let mut stage = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
+    for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
+        let zone = (Name::from("topology.kubernetes.io/zone"), Name::from(zone));
+        stage.node(node, |node| node.labels = Arc::new([zone].into()));
+    }
+    replicas(&mut stage, "web", &["n1", "n1", "n1"], 1);
+    assert_eq!(told(&stage), "any node can go, any zone can go");
+
+    replicas(&mut stage, "api", &["n2", "n2"], 1);
+    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
+    let found = headroom(&stage.cluster, &snapshot, || true).expect("it went on");
+    let (nodes, zones) = (&found.nodes, &found.zones);
+    assert_eq!((nodes.tried, nodes.short), (3, 0), "three of n1 fit beside two on n2 and one on n3");
+    assert_eq!((zones.tried, zones.short), (2, 1));
+    let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
+    assert_eq!((worst.pending, worst.pods), (1, 2));
+    assert!(!found.is_enough());
+    assert_eq!(found.in_short(), "any node, not zone b (1 Pending)");
+}
+
+#[test]
+fn headroom_stops_when_it_is_told_to() {
+    let stage = roomy(&[("n1", 4), ("n2", 4)]);
+    assert_eq!(headroom(&stage.cluster, &Snapshot::new(&stage.cluster, NEWEST), || false), None);
+}
+
+fn told(stage: &Stage) -> String {
+    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
+    headroom(&stage.cluster, &snapshot, || true).expect("it went on").to_string()
+}

@@ -1,0 +1,10 @@
+//! Plans: what they predict, where pods are placed, and how they are applied.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod landing;
+mod operation;
+mod placement;
+mod placement_volumes;
+mod plan;
+mod stage;

@@ -1,0 +1,1104 @@
+//! What plans say, scenario by scenario of spec/operator-actions.md, section 10 (the numbers stand in the comments).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kordon::{
+    cluster::{
+        DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector, UnhealthyPolicy,
+        WorkloadKind,
+    },
+    engine::ServerVersion,
+    plan::{
+        Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, FreeEviction, LeaveReason, NodeChange,
+        NotRecreated, Permission, Plan, PlanError, PlanEvent, PlanStep, Prospect, RemovalOptions, Retry,
+        Skip, TaintEdits, Verdict, Warning, label::LabelEdits, warning::PodWarning,
+    },
+    time::Span,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::stage::{self, NOW, Stage, at, least, not_ready, of, own, percent, taint, terminating, tolerates};
+
+const OLD: ServerVersion = ServerVersion::new(1, 23);
+
+fn nodes(names: &[&str]) -> Vec<NodeName> {
+    names.iter().map(|name| NodeName::from(*name)).collect()
+}
+
+fn cordon(stage: &Stage, names: &[&str]) -> Plan {
+    stage.plan(Action::Cordon { nodes: nodes(names) })
+}
+
+fn drained(stage: &Stage) -> Plan {
+    stage.drain(&["n1"], DrainOptions::default())
+}
+
+fn timed(seconds: i64) -> DrainOptions {
+    DrainOptions { timeout: Some(Span::from_secs(seconds)), ..DrainOptions::default() }
+}
+
+fn refusals(plan: &Plan, pod: &str) -> Vec<DrainRefusal> {
+    match &of(plan, pod).verdict {
+        Verdict::Refused { refusals, .. } => refusals.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn leaves(plan: &Plan, pod: &str) -> bool {
+    matches!(of(plan, pod).verdict, Verdict::Leaves(_))
+}
+
+/// 1
+#[test]
+fn cordoning_a_schedulable_node_is_one_patch_with_its_uid() {
+    let plan = cordon(&Stage::new(&["n1", "n2"]), &["n1"]);
+    let calls: Vec<_> = plan.steps.iter().map(PlanStep::call).collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!((calls[0].method, calls[0].path.as_str()), ("PATCH", "/api/v1/nodes/n1"));
+    assert_eq!(calls[0].body, json!({"metadata": {"uid": "Node/n1"}, "spec": {"unschedulable": true}}));
+    assert_eq!(plan.command.as_deref(), Some("kubectl cordon n1"));
+    assert_eq!(plan.prospect(), Prospect::Completes);
+}
+
+/// 2
+#[test]
+fn cordoning_a_cordoned_node_writes_nothing() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.node("n1", |node| node.unschedulable = true);
+    let plan = cordon(&stage, &["n1"]);
+    assert_eq!((plan.nodes[0].change.clone(), plan.steps.len()), (NodeChange::None, 0));
+    assert!(plan.undo.is_empty());
+    assert_eq!(plan.prospect(), Prospect::Completes);
+}
+
+#[test]
+fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    let mark = |since: i64| DrainClaim {
+        by: "bob@desk".into(),
+        plan: "p".into(),
+        renewed: NOW - Span::from_secs(since),
+    };
+    stage.node("n1", |node| node.drain_mark = Some(Arc::new(mark(20))));
+    stage.node("n2", |node| node.drain_mark = Some(Arc::new(mark(3600))));
+    let told = |plan: &Plan| -> Vec<(String, bool)> {
+        let marked = plan.warnings.iter().filter_map(|warning| match warning {
+            Warning::Marked { node, by, at_work, .. } => Some((format!("{node} by {by}"), *at_work)),
+            _ => None,
+        });
+        marked.collect()
+    };
+    let both = [("n1 by bob@desk".to_owned(), true), ("n2 by bob@desk".to_owned(), false)];
+    assert_eq!(told(&stage.drain(&["n1", "n2"], DrainOptions::default())), both);
+    assert_eq!(told(&cordon(&stage, &["n1"])), both[..1]);
+    assert_eq!(told(&edit(&stage, &["a:NoExecute"], false)), both[..1]);
+}
+
+/// 3
+#[test]
+fn uncordoning_takes_the_field_away() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.node("n1", |node| node.unschedulable = true);
+    let plan = stage.plan(Action::Uncordon { nodes: nodes(&["n1"]) });
+    assert_eq!(plan.steps[0].call().body["spec"], json!({"unschedulable": null}));
+}
+
+/// 4
+#[test]
+fn one_missing_name_and_nothing_is_planned() {
+    let stage = Stage::new(&["n1"]);
+    let action = Action::Cordon { nodes: nodes(&["n1", "gone"]) };
+    let error =
+        Plan::new(action, &stage.cluster, &stage.meanwhile, stage.version, NOW).expect_err("gone is gone");
+    assert_eq!(error, PlanError::NoSuchNode(nodes(&["gone"])));
+}
+
+/// 5
+#[test]
+fn no_nodes_are_no_error() {
+    let plan = cordon(&Stage::new(&["n1"]), &[]);
+    assert_eq!((plan.steps.len(), plan.prospect()), (0, Prospect::Completes));
+}
+
+fn tainted(taints: &[&str]) -> Stage {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.node("n1", |node| node.taints = taints.iter().map(|text| taint(text)).collect());
+    stage
+}
+
+fn edit(stage: &Stage, words: &[&str], overwrite: bool) -> Plan {
+    let edits = TaintEdits::parse(words.iter().copied(), overwrite).expect("taints");
+    stage.plan(Action::Taint { nodes: nodes(&["n1"]), edits })
+}
+
+/// The taints that a plan leaves on n1, or why it refuses.
+fn after(plan: &Plan) -> Result<Vec<String>, String> {
+    match &plan.nodes[0].change {
+        NodeChange::Taints { after, .. } => Ok(after.iter().map(ToString::to_string).collect()),
+        NodeChange::Refused { text } => Err(text.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// 8
+#[test]
+fn a_taint_that_is_there_is_refused_unless_it_may_be_overwritten() {
+    let stage = tainted(&["a=1:NoSchedule"]);
+    let refused = edit(&stage, &["a=1:NoSchedule"], false);
+    assert_eq!(
+        after(&refused),
+        Err("node n1 already has a taint(s) with same effect(s) and --overwrite is false".into())
+    );
+    assert_eq!((refused.steps.len(), refused.prospect()), (0, Prospect::Refused));
+    assert_eq!(edit(&stage, &["a=1:NoSchedule"], true).nodes[0].change, NodeChange::None);
+}
+
+/// 9
+#[test]
+fn overwriting_a_taint_leaves_one_of_it() {
+    let plan = edit(&tainted(&["b:NoSchedule", "a=1:NoSchedule"]), &["a=2:NoSchedule"], true);
+    assert_eq!(after(&plan), Ok(vec!["a=2:NoSchedule".into(), "b:NoSchedule".into()]));
+}
+
+/// 10
+#[test]
+fn removing_a_key_removes_all_its_effects() {
+    let plan = edit(&tainted(&["a=1:NoSchedule", "a=1:NoExecute"]), &["a-"], false);
+    assert_eq!(after(&plan), Ok(vec![]));
+    assert_eq!(plan.steps[0].call().body["spec"], json!({"taints": null}));
+}
+
+/// 11
+#[test]
+fn removing_one_effect_leaves_the_other() {
+    let plan = edit(&tainted(&["a=1:NoSchedule", "a=1:NoExecute"]), &["a:NoSchedule-"], false);
+    assert_eq!(after(&plan), Ok(vec!["a=1:NoExecute".into()]));
+}
+
+/// 12
+#[test]
+fn removing_what_is_not_there_keeps_the_node_from_being_written_at_all() {
+    let plan = edit(&tainted(&[]), &["zzz-", "b:NoSchedule"], false);
+    assert_eq!(after(&plan), Err("taint \"zzz\" not found".into()));
+    assert!(plan.steps.is_empty());
+}
+
+/// 13
+#[test]
+fn taints_without_sense_are_refused_in_kubectls_words() {
+    let text =
+        |words: &[&str]| TaintEdits::parse(words.iter().copied(), false).expect_err("nonsense").to_string();
+    assert_eq!(text(&["foo=abc:noschedule"]), "invalid taint effect: noschedule, unsupported taint effect");
+    assert_eq!(text(&["foo:"]), "invalid taint effect: , unsupported taint effect");
+    assert_eq!(text(&["foo=a=b:NoSchedule"]), "invalid taint spec: foo=a=b:NoSchedule");
+    assert_eq!(text(&["a:b:c"]), "invalid taint spec: a:b:c");
+    assert!(
+        text(&["/x:NoSchedule"])
+            .starts_with("invalid taint spec: /x:NoSchedule, prefix part must be non-empty")
+    );
+    assert!(text(&["a=x y:NoSchedule"]).starts_with("invalid taint spec: a=x y:NoSchedule, a valid label"));
+    assert!(text(&["a/b/c:NoSchedule"]).contains("a qualified name"));
+    assert!(text(&[&format!("{}:NoSchedule", "k".repeat(64))]).contains("no more than 63 characters"));
+    assert!(text(&["key=value-"]).starts_with("invalid taint spec: key=value, "));
+    assert_eq!(
+        text(&["a=1:NoSchedule", "a=2:NoSchedule"]),
+        "duplicated taints with the same key and effect: {a 2 NoSchedule <nil>}"
+    );
+    assert_eq!(
+        text(&["a=1:NoSchedule", "a:NoSchedule-"]),
+        "can not both modify and remove the following taint(s) in the same command: a=NoSchedule"
+    );
+    assert_eq!(text(&["x=y"]), "unknown taint spec: x=y");
+    assert_eq!(text(&[]), "at least one taint update is required");
+}
+
+/// 14
+#[test]
+fn a_taint_list_is_replaced_only_as_it_was_read() {
+    let stage = tainted(&["a=1:NoSchedule"]);
+    let version = stage.cluster.node(&"n1".into()).expect("a node").version.0.to_string();
+    let plan = edit(&stage, &["b:NoSchedule"], false);
+    assert_eq!(plan.steps[0].call().body["metadata"], json!({"uid": "Node/n1", "resourceVersion": version}));
+}
+
+/// 15
+#[test]
+fn a_replicated_pod_without_budget_leaves_at_once() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 1, &["n1"]);
+    let plan = drained(&stage);
+    assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Free(FreeEviction::NoBudget)));
+    assert_eq!((at(of(&plan, "web-0").gone.likely), plan.prospect()), (Some(30), Prospect::Completes));
+    let [cordon, evict] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
+    assert!(matches!(cordon, PlanStep::Cordon { on: true, .. }));
+    let call = evict.call();
+    assert_eq!((call.method, call.path.as_str()), ("POST", "/api/v1/namespaces/default/pods/web-0/eviction"));
+    assert_eq!(call.body["deleteOptions"], json!({"preconditions": {"uid": "Pod/web-0"}}));
+}
+
+fn with_daemonset(there: bool) -> Stage {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.replica_set("web", 1, &["n1"]);
+    stage.pod("ds-1", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "ds"));
+    if there {
+        stage.owner(WorkloadKind::DaemonSet, "ds", 0);
+    }
+    stage
+}
+
+/// 16, 19
+#[test]
+fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
+    let stage = with_daemonset(true);
+    let plan = drained(&stage);
+    assert_eq!(refusals(&plan, "ds-1"), [DrainRefusal::DaemonSet]);
+    assert_eq!(plan.needs, BTreeSet::from([DrainFlag::IgnoreDaemonsets]));
+    assert_eq!(plan.prospect(), Prospect::Refused);
+    let ignoring = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
+    let plan = stage.drain(&["n1"], ignoring);
+    assert_eq!(of(&plan, "ds-1").verdict, Verdict::Skipped(Skip::DaemonSet));
+    assert!(leaves(&plan, "web-0") && plan.prospect() == Prospect::Completes);
+    assert_eq!(plan.steps.len(), 2, "the pod that stays is not evicted");
+}
+
+/// 17
+#[test]
+fn a_finished_daemonset_pod_is_evicted() {
+    let mut stage = with_daemonset(true);
+    stage.pod("ds-1", "n1", |pod| pod.phase = Phase::Failed);
+    assert_eq!(
+        of(&drained(&stage), "ds-1").verdict,
+        Verdict::Leaves(LeaveReason::Free(FreeEviction::Finished))
+    );
+}
+
+/// 18
+#[test]
+fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
+    let stage = with_daemonset(false);
+    let plan = drained(&stage);
+    assert_eq!(refusals(&plan, "ds-1"), [DrainRefusal::DaemonSetGone]);
+    let drain = plan.nodes[0].drain.as_ref().expect("a drain");
+    assert_eq!(drain.refusals, ["cannot delete daemonsets.apps \"ds\" not found: default/ds-1"]);
+    let plan = stage.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
+    assert!(leaves(&plan, "ds-1"));
+    assert_eq!(of(&plan, "ds-1").lost, Some(NotRecreated::OwnerGone));
+}
+
+/// 20
+#[test]
+fn a_daemonset_pod_that_is_ignored_is_not_asked_for_its_emptydir() {
+    let mut stage = with_daemonset(true);
+    stage.pod("ds-1", "n1", |pod| pod.storage.empty_dir = true);
+    let plan = stage.drain(&["n1"], DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() });
+    assert_eq!(of(&plan, "ds-1").verdict, Verdict::Skipped(Skip::DaemonSet));
+}
+
+/// 21
+#[test]
+fn a_pod_without_controller_needs_force_and_is_lost() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.pod("bare", "n1", |_| {});
+    let plan = drained(&stage);
+    assert_eq!((refusals(&plan, "bare"), plan.needs.len()), (vec![DrainRefusal::Unmanaged], 1));
+    let plan = stage.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
+    assert!(leaves(&plan, "bare"));
+    assert_eq!((of(&plan, "bare").lost, plan.totals.lost), (Some(NotRecreated::NoOwner), 1));
+}
+
+/// 22
+#[test]
+fn a_finished_pod_needs_no_flag_whatever_it_has() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.pod("done", "n1", |pod| {
+        pod.phase = Phase::Succeeded;
+        pod.storage.empty_dir = true;
+    });
+    let plan = drained(&stage);
+    assert_eq!(of(&plan, "done").verdict, Verdict::Leaves(LeaveReason::Free(FreeEviction::Finished)));
+    assert!(of(&plan, "done").warnings.is_empty() && of(&plan, "done").lost.is_none());
+    assert_eq!(at(of(&plan, "done").gone.likely), Some(0), "nothing runs that could need a grace");
+}
+
+/// 23
+#[test]
+fn the_data_of_a_replicated_pod_is_warned_of() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 3, &["n1"]).pod("web-0", "n1", |pod| pod.storage.empty_dir = true);
+    assert_eq!(refusals(&drained(&stage), "web-0"), [DrainRefusal::EmptyDir]);
+    let plan = stage.drain(&["n1"], DrainOptions { delete_emptydir_data: true, ..DrainOptions::default() });
+    assert!(leaves(&plan, "web-0") && of(&plan, "web-0").warnings.contains(&PodWarning::EmptyDirData));
+    assert_eq!(plan.totals.data_lost, 1);
+}
+
+/// 24
+#[test]
+fn a_static_pod_stays_and_the_node_counts_as_drained() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.pod("etcd-n1", "n1", |pod| pod.mirror = true);
+    let plan = drained(&stage);
+    assert_eq!(of(&plan, "etcd-n1").verdict, Verdict::Skipped(Skip::Mirror));
+    assert_eq!(plan.prospect(), Prospect::Completes);
+}
+
+/// 25
+#[test]
+fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
+    let mut stage = with_daemonset(true);
+    stage.pod("bare", "n1", |pod| pod.storage.empty_dir = true);
+    let plan = drained(&stage);
+    let drain = plan.nodes[0].drain.as_ref().expect("a drain");
+    assert!(drain.refused);
+    assert_eq!(drain.remaining, 3);
+    assert_eq!(refusals(&plan, "bare"), [DrainRefusal::EmptyDir, DrainRefusal::Unmanaged]);
+    assert_eq!(
+        plan.needs,
+        BTreeSet::from([DrainFlag::IgnoreDaemonsets, DrainFlag::DeleteEmptydirData, DrainFlag::Force])
+    );
+    assert!(leaves(&plan, "web-0"), "what would become of it is told all the same");
+}
+
+/// 26
+#[test]
+fn a_pod_whose_deletion_is_long_overdue_is_left_alone() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 1, &["n1"]).pod("web-0", "n1", |pod| terminating(pod, -100));
+    let verdict = |limit: Option<i64>| {
+        let skip_wait_for_delete = limit.map(Span::from_secs);
+        let plan = stage.drain(&["n1"], DrainOptions { skip_wait_for_delete, ..DrainOptions::default() });
+        of(&plan, "web-0").verdict.clone()
+    };
+    assert_eq!(verdict(Some(20)), Verdict::Skipped(Skip::LongTerminating));
+    assert_eq!((verdict(Some(120)), verdict(None)), (Verdict::Leaving, Verdict::Leaving));
+}
+
+fn held() -> Stage {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 1, &["n1"]).pod("web-0", "n1", |pod| {
+        pod.grace = Span::ZERO;
+        terminating(pod, 0);
+        pod.finalizers = [Name::from("example.com/hold")].into();
+    });
+    stage
+}
+
+/// 27
+#[test]
+fn a_pod_that_a_finalizer_holds_is_waited_for_until_the_time_is_over() {
+    let plan = held().drain(&["n1"], timed(6));
+    assert_eq!(at(of(&plan, "web-0").times_out), Some(6));
+    assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(6), Prospect::Stalls));
+    assert!(of(&plan, "web-0").warnings.contains(&PodWarning::Held));
+    let for_ever = drained(&held());
+    assert_eq!((for_ever.totals.ends.likely, for_ever.prospect()), (None, Prospect::Stalls));
+}
+
+/// 28
+#[test]
+fn a_pod_that_a_finalizer_holds_is_left_when_that_is_asked_for() {
+    let options = DrainOptions { skip_wait_for_delete: Some(Span::from_secs(2)), ..timed(60) };
+    let plan = held().drain(&["n1"], options);
+    assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(3), Prospect::Completes));
+}
+
+/// 29
+#[test]
+fn a_blocked_node_does_not_keep_the_next_one_from_being_drained() {
+    let mut stage = Stage::new(&["n1", "n2", "n3"]);
+    stage.replica_set("web", 2, &["n1", "n3"]).replica_set("api", 1, &["n2"]);
+    stage.budget("web", |budget| budget.min_available = least(2)).sync();
+    let plan = stage.drain(&["n1", "n2"], timed(6));
+    assert!(matches!(of(&plan, "web-0").verdict, Verdict::Blocked { .. }));
+    assert_eq!(at(of(&plan, "web-0").times_out), Some(10), "retries look at the time only when they try");
+    let second = of(&plan, "api-0");
+    assert_eq!((at(second.leaves.likely), at(second.times_out)), (Some(10), Some(16)));
+    assert_eq!(at(second.gone.likely), Some(40), "nobody takes the eviction back");
+    let patient = stage.drain(&["n1", "n2"], timed(60));
+    assert_eq!(at(of(&patient, "api-0").gone.likely), Some(90));
+    assert!(patient.warnings.contains(&Warning::HalfDrained { node: "n1".into(), pods: 1 }));
+}
+
+/// 31
+#[test]
+fn pods_that_are_not_selected_stay_and_that_is_said() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 2, &["n1", "n1"]).replica_set("db", 1, &["n1"]);
+    let selector = Selector::parse("app=db").expect("a selector");
+    let plan = stage.drain(&["n1"], DrainOptions { pod_selector: Some(selector), ..DrainOptions::default() });
+    assert_eq!(of(&plan, "web-0").verdict, Verdict::Skipped(Skip::NotSelected));
+    assert!(leaves(&plan, "db-0"));
+    assert!(plan.warnings.contains(&Warning::NotSelectedStay { node: "n1".into(), pods: 2 }));
+    assert_eq!(plan.command.as_deref(), Some("kubectl drain n1 --pod-selector='app=db'"));
+}
+
+fn five(make: impl FnOnce(&mut kordon::cluster::Budget)) -> Stage {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.replica_set("web", 5, &["n1", "n1", "n1", "n1", "n1"]).budget("web", make).sync();
+    stage
+}
+
+/// 32, and the table of 5.1
+#[test]
+fn percentages_round_up_both_ways() {
+    let most = |value| five(move |budget| budget.max_unavailable = value).status("web");
+    let min = |value| five(move |budget| budget.min_available = value).status("web");
+    assert_eq!(most(percent(25)), [5, 3, 5, 2]);
+    assert_eq!(most(percent(10)), [5, 4, 5, 1]);
+    assert_eq!(most(percent(30)), [5, 3, 5, 2]);
+    assert_eq!((most(percent(0)), most(least(0))), ([5, 5, 5, 0], [5, 5, 5, 0]));
+    assert_eq!(most(percent(100)), [5, 0, 5, 5]);
+    assert_eq!((min(percent(34)), min(percent(1))), ([5, 2, 5, 3], [5, 1, 5, 4]));
+    assert_eq!((min(percent(100)), min(least(10))), ([5, 5, 5, 0], [5, 10, 5, 0]));
+    assert_eq!(min(least(0)), [5, 0, 5, 5]);
+}
+
+/// 33
+#[test]
+fn a_dry_run_of_each_pod_says_nothing_of_the_second() {
+    let stage = five(|budget| budget.max_unavailable = percent(25));
+    assert!((0..5).all(|pod| stage.evict(&format!("web-{pod}")).0 == 201));
+    let plan = drained(&stage);
+    assert_eq!((plan.totals.leave_now, plan.totals.leave_later), (2, 3), "the plan does");
+}
+
+/// 34, and 52 afterwards
+#[test]
+fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes() {
+    let mut stage = five(|budget| budget.max_unavailable = percent(25));
+    stage.budget("web", |budget| {
+        budget.status.disrupted_pods = [("web-0".into(), NOW), ("web-1".into(), NOW)].into();
+    });
+    stage.sync();
+    assert_eq!(stage.status("web"), [5, 3, 3, 0]);
+    assert_eq!(stage.evict("web-2").0, 429);
+    let plan = drained(&stage);
+    assert_eq!(
+        at(of(&plan, "web-0").leaves.likely),
+        Some(125),
+        "the promises end at 120 s, between two tries"
+    );
+}
+
+/// 35
+#[test]
+fn an_exhausted_budget_answers_with_its_numbers() {
+    let stage = five(|budget| budget.min_available = least(5));
+    assert_eq!(
+        stage.evict("web-0"),
+        (429, Some("The disruption budget web needs 5 healthy pods and has 5 currently".into()))
+    );
+}
+
+/// 36
+#[test]
+fn a_stale_budget_holds_ready_pods_and_lets_unready_ones_go() {
+    let mut stage = five(|budget| budget.min_available = least(2));
+    stage.budget("web", |budget| budget.generation = 2).pod("web-1", "n1", not_ready);
+    let (code, cause) = stage.evict("web-0");
+    assert_eq!(code, 429);
+    assert!(cause.is_some_and(|cause| cause.contains("still being processed")));
+    assert_eq!(stage.evict("web-1").0, 201);
+    assert_eq!(
+        of(&drained(&stage), "web-0").verdict,
+        Verdict::WaitsForController { budget: Key::new("default", "web") }
+    );
+}
+
+/// 37
+#[test]
+fn a_pending_pod_leaves_under_an_exhausted_budget() {
+    let mut stage = five(|budget| budget.min_available = least(5));
+    stage.pod("web-0", "n1", |pod| pod.phase = Phase::Pending);
+    assert_eq!(stage.evict("web-0").0, 201);
+}
+
+fn two_budgets() -> Stage {
+    let mut stage = five(|budget| budget.min_available = least(1));
+    let selector = Selector::parse("app=web").expect("a selector");
+    stage.budget("other", |budget| {
+        budget.selector = Some(selector);
+        budget.min_available = least(1);
+    });
+    stage.sync();
+    stage
+}
+
+/// 39
+#[test]
+fn finished_and_terminating_pods_leave_under_two_budgets() {
+    let mut stage = two_budgets();
+    stage.pod("web-0", "n1", |pod| pod.phase = Phase::Succeeded);
+    stage.pod("web-1", "n1", |pod| pod.phase = Phase::Failed);
+    stage.pod("web-2", "n1", |pod| terminating(pod, 30));
+    assert!((0..3).all(|pod| stage.evict(&format!("web-{pod}")).0 == 201));
+}
+
+/// 40, 57
+#[test]
+fn two_budgets_over_a_pod_fail_it_and_the_others_go() {
+    let mut stage = two_budgets();
+    stage.pod("web-3", "n1", not_ready);
+    for pod in ["web-0", "web-3"] {
+        let (code, message) = stage.evict(pod);
+        assert_eq!(code, 500);
+        assert!(
+            message.is_some_and(|text| text.starts_with("This pod has more than one PodDisruptionBudget"))
+        );
+    }
+    stage.replica_set("api", 9, &["n1"; 9]);
+    let plan = drained(&stage);
+    assert!(matches!(&of(&plan, "web-0").verdict, Verdict::TwoBudgets { budgets } if budgets.len() == 2));
+    assert_eq!((plan.totals.leave_now, plan.totals.blocked, plan.prospect()), (9, 5, Prospect::Blocked));
+}
+
+/// 41
+#[test]
+fn an_unready_pod_of_a_healthy_budget_costs_nothing() {
+    let mut stage = five(|budget| budget.min_available = least(3));
+    stage.pod("web-0", "n1", not_ready).pod("web-1", "n1", not_ready).sync();
+    assert_eq!(
+        (stage.status("web"), stage.evict("web-0").0, stage.evict("web-2").0),
+        ([5, 3, 3, 0], 201, 429)
+    );
+}
+
+/// 42
+#[test]
+fn an_unready_pod_of_a_sick_budget_waits_unless_its_policy_lets_it_go() {
+    let sick = |policy, version| {
+        let mut stage = five(|budget| budget.min_available = least(3));
+        stage.version = version;
+        for pod in ["web-0", "web-1", "web-2"] {
+            stage.pod(pod, "n1", not_ready);
+        }
+        stage.budget("web", |budget| budget.unhealthy = policy).sync();
+        stage.evict("web-0").0
+    };
+    assert_eq!(sick(UnhealthyPolicy::IfHealthyBudget, stage::NEWEST), 429);
+    assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, stage::NEWEST), 201);
+    assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, ServerVersion::new(1, 27)), 201);
+    assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, OLD), 429, "a server that does not know the policy");
+    assert_eq!(sick(UnhealthyPolicy::Invalid, stage::NEWEST), 429);
+}
+
+/// 43
+#[test]
+fn with_no_pod_ready_even_a_budget_of_nothing_blocks() {
+    let mut stage = five(|budget| budget.min_available = least(0));
+    for pod in 0..5 {
+        stage.pod(&format!("web-{pod}"), "n1", not_ready);
+    }
+    stage.sync();
+    assert_eq!(
+        stage.evict("web-0"),
+        (429, Some("The disruption budget web needs 0 healthy pods and has 0 currently".into()))
+    );
+    let plan = drained(&stage);
+    assert!(
+        matches!(&of(&plan, "web-0").verdict, Verdict::Waits { recoveries: 1, whom, .. } if whom.len() == 5)
+    );
+}
+
+/// 44
+#[test]
+fn an_empty_selector_protects_from_1_29_on() {
+    let answers = |version| {
+        let mut stage = five(|budget| {
+            budget.selector = Some(Selector::default());
+            budget.min_available = least(5);
+        });
+        stage.version = version;
+        stage.sync();
+        (stage.status("web")[3], stage.evict("web-0").0)
+    };
+    assert_eq!(answers(OLD), (0, 201), "the status says blocked, and eviction does not look");
+    assert_eq!(answers(ServerVersion::new(1, 29)), (0, 429));
+}
+
+/// 45
+#[test]
+fn a_budget_that_names_neither_bound_blocks_everything() {
+    let mut stage = five(|_| {});
+    assert_eq!(stage.status("web"), [0, 0, 5, 0]);
+    stage.version = OLD;
+    assert_eq!(
+        stage.evict("web-0"),
+        (429, Some("The disruption budget web needs 0 healthy pods and has 5 currently".into()))
+    );
+    assert_eq!(pattern(&drained(&stage), "web-0"), Some(BlockPattern::NothingGiven));
+}
+
+fn pattern(plan: &Plan, pod: &str) -> Option<BlockPattern> {
+    match &of(plan, pod).verdict {
+        Verdict::Blocked { pattern, .. } => Some(pattern.clone()),
+        _ => None,
+    }
+}
+
+/// 46
+#[test]
+fn a_budget_over_a_job_needs_a_number_to_hold_on_to() {
+    let job = |make: fn(&mut kordon::cluster::Budget)| {
+        let mut stage = Stage::new(&["n1"]);
+        stage.owner(WorkloadKind::Job, "job", 3);
+        for pod in ["job-0", "job-1", "job-2"] {
+            stage.pod(pod, "n1", |pod| own(pod, WorkloadKind::Job, "job"));
+        }
+        stage.budget("job", make).sync();
+        stage
+    };
+    let failed = job(|budget| budget.max_unavailable = least(1));
+    let (code, cause) = failed.evict("job-0");
+    assert!(code == 429 && cause.is_some_and(|cause| cause.contains("still being processed")));
+    assert!(matches!(pattern(&drained(&failed), "job-0"), Some(BlockPattern::SyncFailed { .. })));
+    assert_eq!(job(|budget| budget.min_available = least(2)).status("job"), [3, 2, 3, 1]);
+}
+
+/// 47
+#[test]
+fn bare_pods_under_a_share_are_never_evictable() {
+    let bare = |value| {
+        let mut stage = Stage::new(&["n1"]);
+        for pod in ["a", "b", "c"] {
+            stage.pod(pod, "n1", |pod| pod.labels = Arc::new([("app".into(), "bare".into())].into()));
+        }
+        stage.budget("bare", |budget| budget.min_available = value).sync();
+        stage
+    };
+    let never = bare(percent(50));
+    assert_eq!(never.status("bare"), [0, 0, 3, 0]);
+    let plan = never.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
+    assert_eq!(pattern(&plan, "a"), Some(BlockPattern::ExpectsNone));
+    assert_eq!(bare(least(1)).status("bare"), [3, 1, 3, 2]);
+}
+
+/// 48, 49
+#[test]
+fn a_budget_follows_the_scale() {
+    let scaled = |most: Option<IntOrPercent>, to: i32| {
+        let mut stage = Stage::new(&["n1"]);
+        stage.replica_set("web", 7, &["n1"; 7]).budget("web", |budget| budget.max_unavailable = most).sync();
+        let before = stage.status("web")[1];
+        stage.owner(WorkloadKind::ReplicaSet, "web", to).sync();
+        (before, stage.status("web")[1])
+    };
+    assert_eq!(scaled(least(2), 5), (5, 3));
+    assert_eq!(scaled(percent(30), 3), (4, 2));
+}
+
+/// 50
+#[test]
+fn the_scales_of_all_controllers_of_its_pods_add_up() {
+    let mut stage = Stage::new(&["n1"]);
+    let rc = |pod: &mut _| own(pod, WorkloadKind::ReplicationController, "rc");
+    stage.owner(WorkloadKind::ReplicationController, "rc", 11).pod("rc-0", "n1", rc);
+    let selector = Selector::parse("app in (rc,web)").expect("a selector");
+    stage.budget("both", |budget| {
+        budget.selector = Some(selector);
+        budget.min_available = percent(28);
+    });
+    stage.sync();
+    assert_eq!(stage.status("both")[..2], [11, 4]);
+    stage.replica_set("web", 11, &["n1"]).sync();
+    assert_eq!(stage.status("both")[..2], [22, 7]);
+}
+
+/// 51
+#[test]
+fn evictions_at_once_all_get_through_in_time() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 10, &["n1"; 10]).budget("web", |budget| budget.min_available = least(0)).sync();
+    let names: Vec<String> = (0..10).map(|pod| format!("web-{pod}")).collect();
+    let plan = stage.evictions(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!((plan.totals.leave_now, plan.prospect()), (10, Prospect::Completes));
+    assert_eq!(plan.command, None, "kubectl has no word for it");
+}
+
+/// 54
+#[test]
+fn in_a_terminating_namespace_evictions_are_refused_and_terminating_pods_waited_for() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 2, &["n1", "n1"]).pod("web-1", "n1", |pod| terminating(pod, 20));
+    stage.namespace("default", true);
+    assert_eq!(stage.evict("web-0").0, 403);
+    let plan = drained(&stage);
+    assert_eq!(of(&plan, "web-0").verdict, Verdict::WaitsForNamespace);
+    assert_eq!(
+        (of(&plan, "web-1").verdict.clone(), at(of(&plan, "web-1").gone.likely)),
+        (Verdict::Leaving, Some(20))
+    );
+}
+
+/// 58
+#[test]
+fn a_blocked_pod_is_told_with_its_budget_and_not_as_drained() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.replica_set("web", 2, &["n1", "n2"]).budget("web", |budget| budget.min_available = least(2)).sync();
+    let plan = drained(&stage);
+    assert_eq!(pattern(&plan, "web-0"), Some(BlockPattern::NoRoom { most: 2 }));
+    assert_eq!((plan.prospect(), plan.totals.ends.likely), (Prospect::Blocked, None));
+    let drain = plan.nodes[0].drain.as_ref().expect("a drain");
+    assert_eq!(drain.dominated_by, Some(Key::new("default", "web")));
+}
+
+/// 62
+#[test]
+fn only_a_statefulset_waits_with_the_successor_until_the_old_pod_is_gone() {
+    let mut stage = Stage::new(&["n1"]);
+    let kinds =
+        [("rs", WorkloadKind::ReplicaSet), ("sts", WorkloadKind::StatefulSet), ("job", WorkloadKind::Job)];
+    for (name, kind) in kinds {
+        stage.owner(kind, name, 1).pod(&format!("{name}-0"), "n1", |pod| {
+            own(pod, kind, name);
+            pod.finalizers = [Name::from("example.com/hold")].into();
+        });
+    }
+    let plan = drained(&stage);
+    let replaced = |pod: &str| of(&plan, pod).landing.is_some();
+    assert_eq!((replaced("rs-0"), replaced("job-0"), replaced("sts-0")), (true, true, false));
+}
+
+/// 63
+#[test]
+fn the_second_of_a_statefulset_waits_for_the_first_to_be_gone_made_anew_and_ready() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.owner(WorkloadKind::StatefulSet, "db", 3);
+    for (pod, node) in [("db-0", "n1"), ("db-1", "n1"), ("db-2", "n2")] {
+        stage.pod(pod, node, |pod| {
+            own(pod, WorkloadKind::StatefulSet, "db");
+            pod.grace = Span::from_secs(60);
+        });
+    }
+    stage.budget("db", |budget| budget.min_available = least(2)).sync();
+    (stage.meanwhile.stop, stage.meanwhile.ready) = (Span::from_secs(60), Some(Span::from_secs(40)));
+    let plan = drained(&stage);
+    assert_eq!(at(of(&plan, "db-0").gone.likely), Some(60));
+    assert_eq!(at(of(&plan, "db-0").ready_again), Some(100));
+    let second = of(&plan, "db-1");
+    let behind = vec![Key::new("default", "db-0")];
+    let budget = Key::new("default", "db");
+    assert_eq!(second.verdict, Verdict::LeavesAfter { budget, recoveries: 1, behind });
+    assert_eq!((at(second.leaves.likely), at(second.gone.likely)), (Some(105), Some(165)));
+    assert_eq!(at(plan.totals.ends.likely), Some(165));
+}
+
+/// 64
+#[test]
+fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage
+        .replica_set("web", 3, &["n1", "n1", "n1"])
+        .budget("web", |budget| budget.min_available = least(3))
+        .sync();
+    stage.pod("web-1", "n1", |pod| tolerates(pod, "maintenance", Some(30)));
+    stage.pod("web-2", "n1", |pod| tolerates(pod, "maintenance", None));
+    let plan = edit(&stage, &["maintenance:NoExecute"], false);
+    let key = || Name::from("maintenance");
+    assert_eq!(of(&plan, "web-0").verdict, Verdict::Deleted { at: NOW, taint: key() });
+    assert_eq!(of(&plan, "web-1").verdict, Verdict::Deleted { at: NOW + Span::from_secs(30), taint: key() });
+    assert_eq!(of(&plan, "web-2").verdict, Verdict::Tolerates);
+    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
+    let mild = edit(&stage, &["maintenance:NoSchedule"], false);
+    assert!(mild.pods.is_empty(), "no other effect touches a running pod");
+    stage.node("n1", |node| node.taints = [taint("maintenance:NoExecute")].into());
+    let spared = edit(&stage, &["maintenance-"], false);
+    let verdicts: Vec<_> = spared.pods.iter().map(|pod| pod.verdict.word()).collect();
+    assert_eq!(verdicts, ["spared", "spared", "tolerates"]);
+    stage.node("n1", |node| {
+        let added = Some(NOW + Span::from_secs(-20));
+        node.taints = [kordon::cluster::Taint { time_added: added, ..taint("maintenance:NoExecute") }].into();
+    });
+    stage.pod("web-1", "n1", |pod| tolerates(pod, "", Some(30)));
+    let again = edit(&stage, &["other:NoExecute"], false);
+    assert_eq!(at(of(&again, "web-1").leaves.likely), Some(10), "a timer that runs is not lengthened");
+}
+
+/// 65
+#[test]
+fn without_a_place_for_the_first_replacement_the_second_is_blocked_for_ever() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage
+        .replica_set("web", 3, &["n1", "n1", "n2"])
+        .budget("web", |budget| budget.min_available = least(2))
+        .sync();
+    stage.meanwhile.room = 0;
+    let plan = drained(&stage);
+    assert!(leaves(&plan, "web-0"));
+    assert_eq!(
+        pattern(&plan, "web-1"),
+        Some(BlockPattern::NoPlace {
+            of: vec![Key::new("default", "web-0")],
+            why: "insufficient cpu".into()
+        })
+    );
+    assert!(plan.warnings.iter().any(|warning| warning.word() == "capacityEnds"));
+}
+
+/// 66
+#[test]
+fn nodes_in_parallel_share_a_budget() {
+    let mut stage = Stage::new(&["n1", "n2", "n3"]);
+    stage
+        .replica_set("web", 3, &["n1", "n2", "n3"])
+        .budget("web", |budget| budget.min_available = least(2))
+        .sync();
+    let plan = stage.drain(&["n1", "n2"], DrainOptions { parallel: 2, ..DrainOptions::default() });
+    assert!(leaves(&plan, "web-0"));
+    assert!(matches!(&of(&plan, "web-1").verdict, Verdict::LeavesAfter { recoveries: 1, .. }));
+    let second = plan.nodes[1].drain.as_ref().expect("a drain");
+    assert_eq!(
+        (at(Some(second.starts)), second.dominated_by.clone()),
+        (Some(0), Some(Key::new("default", "web")))
+    );
+    assert_eq!(
+        at(of(&plan, "web-1").leaves.likely),
+        Some(15),
+        "ready at 10 s, seen a little later, tried at 15 s"
+    );
+    let waking = DrainOptions { parallel: 2, retry: Retry::OnRecovery, ..DrainOptions::default() };
+    assert_eq!(at(of(&stage.drain(&["n1", "n2"], waking), "web-1").leaves.likely), Some(10));
+}
+
+/// 67
+#[test]
+fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.replica_set("web", 3, &["n1", "n2", "n2"]).budget("web", |budget| budget.min_available = least(2));
+    stage.pod("web-2", "n2", not_ready).sync();
+    let plan = drained(&stage);
+    assert!(matches!(
+        &of(&plan, "web-0").verdict,
+        Verdict::Waits { recoveries: 1, whom, .. } if *whom == [Key::new("default", "web-2")]
+    ));
+    assert_eq!(plan.prospect(), Prospect::Stalls);
+}
+
+/// 68
+#[test]
+fn what_is_not_allowed_is_named_by_namespace() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.replica_set("web", 1, &["n1"]);
+    let plan = drained(&stage);
+    let missing: Vec<String> =
+        plan.missing(|permission| permission.subresource != "eviction").map(ToString::to_string).collect();
+    assert_eq!(missing, ["create pods/eviction in default"]);
+    let eviction = Permission::on_pods("create", "eviction", &Namespace::from("default"));
+    assert_eq!((eviction.group, eviction.resource), ("", "pods"), "not policy/evictions");
+    let deleting = stage.drain(&["n1"], DrainOptions { disable_eviction: true, ..DrainOptions::default() });
+    assert!(deleting.permissions.iter().any(|permission| permission.verb == "delete"));
+}
+
+/// 70
+#[test]
+fn undo_uncordons_only_what_the_plan_cordoned() {
+    let mut stage = Stage::new(&["n1", "n2", "n3"]);
+    stage.node("n2", |node| node.unschedulable = true);
+    let plan = stage.drain(&["n1", "n2"], DrainOptions::default());
+    for node in ["n1", "n2"] {
+        stage.node(node, |node| node.unschedulable = true);
+    }
+    let (steps, _) = plan.undo.steps(&stage.cluster);
+    let uncordoned: Vec<_> = steps.iter().map(|step| step.call().path).collect();
+    assert_eq!(uncordoned, ["/api/v1/nodes/n1"]);
+    stage.node("n1", |node| node.uid = "another".into());
+    assert!(plan.undo.steps(&stage.cluster).0.is_empty(), "a node of the same name is not the same node");
+}
+
+#[test]
+fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
+    let mut stage = tainted(&["a=1:NoSchedule", "b:NoSchedule"]);
+    let plan = edit(&stage, &["a=2:NoSchedule", "c:NoSchedule"], true);
+    stage.node("n1", |node| {
+        let theirs = [
+            taint("a=2:NoSchedule"),
+            taint("c=theirs:NoSchedule"),
+            taint("b:NoSchedule"),
+            taint("d:NoSchedule"),
+        ];
+        node.taints = theirs.into();
+    });
+    let (steps, kept) = plan.undo.steps(&stage.cluster);
+    let [PlanStep::SetTaints { taints, .. }] = &steps[..] else { panic!("{steps:?}") };
+    let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["a=1:NoSchedule", "c=theirs:NoSchedule", "b:NoSchedule", "d:NoSchedule"]);
+    assert_eq!(kept.len(), 1);
+
+    let edits = LabelEdits::parse(["tier=front", "old-"], false).expect("labels");
+    stage.node("n1", |node| node.labels = Arc::new([("old".into(), "x".into())].into()));
+    let plan = stage.plan(Action::Label { nodes: nodes(&["n1"]), edits });
+    assert_eq!(plan.steps[0].call().body["metadata"]["labels"], json!({"old": null, "tier": "front"}));
+    stage.node("n1", |node| node.labels = Arc::new([("tier".into(), "front".into())].into()));
+    let (steps, _) = plan.undo.steps(&stage.cluster);
+    assert_eq!(steps[0].call().body["metadata"]["labels"], json!({"old": "x", "tier": null}));
+}
+
+#[test]
+fn labels_follow_kubectls_rules() {
+    let mut stage = Stage::new(&["n1"]);
+    stage.node("n1", |node| node.labels = Arc::new([("app".into(), "web".into())].into()));
+    let label = |words: &[&str], overwrite| {
+        let edits = LabelEdits::parse(words.iter().copied(), overwrite).expect("labels");
+        stage.plan(Action::Label { nodes: nodes(&["n1"]), edits }).nodes[0].change.clone()
+    };
+    let refused =
+        NodeChange::Refused { text: "'app' already has a value (web), and --overwrite is false".into() };
+    assert_eq!(label(&["app=db"], false), refused);
+    assert!(matches!(label(&["app=db"], true), NodeChange::Labels { .. }));
+    assert_eq!(label(&["app=web"], false), NodeChange::None);
+    assert_eq!(label(&["gone-"], false), NodeChange::None);
+    let text =
+        |words: &[&str]| LabelEdits::parse(words.iter().copied(), false).expect_err("nonsense").to_string();
+    assert_eq!(text(&["a=b=c"]), "invalid label spec: a=b=c");
+    assert_eq!(text(&["a=b", "a-"]), "can not both modify and remove a label in the same command");
+    assert!(text(&["a=b c"]).starts_with("invalid label value: \"a=b c\": a valid label must be"));
+}
+
+#[test]
+fn closing_the_last_node_of_a_zone_is_warned_of() {
+    let mut stage = Stage::new(&["n1", "n2", "n3"]);
+    for (node, zone) in [("n1", "a"), ("n2", "a"), ("n3", "b")] {
+        let zone = Name::from(zone);
+        stage.node(node, |node| {
+            node.labels = Arc::new([("topology.kubernetes.io/zone".into(), zone)].into());
+        });
+    }
+    let warns = |stage: &Stage, names: &[&str]| -> Vec<&'static str> {
+        cordon(stage, names).warnings.iter().map(Warning::word).collect()
+    };
+    assert!(warns(&stage, &["n1"]).is_empty());
+    assert_eq!(warns(&stage, &["n1", "n2"]), ["zoneLosesLastReady"]);
+    assert!(warns(&stage, &["n1", "n2", "n3"]).contains(&"nothingSchedulable"));
+    stage.node("n2", |node| node.unschedulable = true);
+    assert_eq!(warns(&stage, &["n1"]), ["zoneLosesLastReady"]);
+}
+
+#[test]
+fn pods_that_nobody_should_lose_sight_of_are_marked() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.replica_set("solo", 1, &["n1"]).replica_set("pair", 2, &["n1", "n1"]).replica_set(
+        "web",
+        3,
+        &["n1", "n2"],
+    );
+    stage.pod("web-0", "n1", |pod| tolerates(pod, "", None));
+    let plan = drained(&stage);
+    let marks = |pod: &str| of(&plan, pod).warnings.iter().copied().collect::<Vec<_>>();
+    assert_eq!(marks("solo-0"), [PodWarning::SingleReplica]);
+    assert_eq!(
+        (marks("pair-0"), marks("pair-1")),
+        (vec![PodWarning::LastReady], vec![PodWarning::LastReady])
+    );
+    assert_eq!(marks("web-0"), [PodWarning::ComesBackHere]);
+}
+
+#[test]
+fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
+    let stage = five(|budget| budget.min_available = least(5));
+    let pods = vec![Key::new("default", "web-0"), Key::new("default", "web-1")];
+    let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
+    let plan = stage.plan(Action::Delete { pods, options });
+    assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Deleted));
+    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
+    assert_eq!(
+        plan.command.as_deref(),
+        Some("kubectl delete pod web-0 web-1 -n default --grace-period=0 --force")
+    );
+    let call = plan.steps[0].call();
+    assert_eq!((call.method, &call.body["gracePeriodSeconds"]), ("DELETE", &json!(0)));
+    assert_eq!(call.body["preconditions"], json!({"uid": "Pod/web-0"}));
+}
+
+/// The worked example of 6.9.
+#[test]
+fn the_worked_example_comes_out_as_worked() {
+    let mut stage = Stage::new(&["n1", "n2"]);
+    stage.replica_set("web", 5, &["n2", "n1", "n1", "n2", "n2"]);
+    stage.budget("web", |budget| budget.max_unavailable = percent(25));
+    stage.owner(WorkloadKind::StatefulSet, "db", 3).owner(WorkloadKind::DaemonSet, "agent", 0);
+    stage.owner(WorkloadKind::Job, "job-x", 1);
+    for (pod, node) in [("db-0", "n1"), ("db-1", "n2"), ("db-2", "n2")] {
+        stage.pod(pod, node, |pod| {
+            own(pod, WorkloadKind::StatefulSet, "db");
+            pod.grace = Span::from_secs(60);
+        });
+    }
+    stage.budget("db", |budget| budget.min_available = least(2));
+    stage.pod("agent", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
+    stage.pod("kube-proxy", "n1", |pod| pod.mirror = true);
+    stage.pod("job-x", "n1", |pod| {
+        own(pod, WorkloadKind::Job, "job-x");
+        pod.storage.empty_dir = true;
+    });
+    stage.pod("tmp", "n1", |pod| pod.phase = Phase::Succeeded).sync();
+    stage.meanwhile.stop = Span::MAX;
+    let options =
+        DrainOptions { ignore_daemonsets: true, delete_emptydir_data: true, ..DrainOptions::default() };
+    let plan = stage.drain(&["n1"], options);
+    assert_eq!((plan.totals.leave_now, plan.totals.stay, plan.totals.leave_later), (5, 2, 0));
+    assert_eq!((at(plan.totals.ends.likely), plan.totals.data_lost), (Some(60), 1));
+    assert!(
+        matches!(&of(&plan, "db-0").verdict, Verdict::Leaves(LeaveReason::Within { numbers, .. }) if numbers.allowed == 1)
+    );
+}
+
+/// A plan is a function of the snapshot.
+#[test]
+fn the_same_snapshot_gives_the_same_plan() {
+    let mut stage = five(|budget| budget.max_unavailable = percent(25));
+    stage.replica_set("api", 3, &["n1", "n2", "n2"]);
+    let options = DrainOptions { parallel: 2, ..DrainOptions::default() };
+    assert_eq!(stage.drain(&["n1", "n2"], options.clone()), stage.drain(&["n1", "n2"], options));
+}
+
+proptest! {
+    /// Whatever the budget and the pods, nothing leaves by it that it does not allow at that moment, and what waits
+    /// for ever waits with nothing to spare.
+    #[test]
+    fn no_budget_is_overdrawn(
+        places in prop::collection::vec((0..3_usize, any::<bool>()), 1..12),
+        missing in 0..3_i32,
+        bound in 0..14_i32,
+        kind in 0..3_u8,
+        (stop, ready, room) in (0..40_i64, prop::option::of(0..30_i64), 0..6_usize),
+        parallel in 1..3_usize,
+    ) {
+        let nodes = ["n1", "n2", "n3"];
+        let mut stage = Stage::new(&nodes);
+        let on: Vec<&str> = places.iter().map(|(node, _)| nodes[*node]).collect();
+        let replicas = i32::try_from(on.len()).expect("few") + missing;
+        stage.replica_set("web", replicas, &on);
+        for (place, (node, is_ready)) in places.iter().enumerate() {
+            if !is_ready {
+                stage.pod(&format!("web-{place}"), nodes[*node], not_ready);
+            }
+        }
+        stage.budget("web", |budget| match kind {
+            0 => budget.min_available = least(bound),
+            1 => budget.max_unavailable = least(bound),
+            _ => budget.max_unavailable = percent(bound * 7),
+        }).sync();
+        (stage.meanwhile.stop, stage.meanwhile.room) = (Span::from_secs(stop), room);
+        stage.meanwhile.ready = ready.map(Span::from_secs);
+        let plan = stage.drain(&["n1", "n2"], DrainOptions { parallel, ..DrainOptions::default() });
+
+        let [_, desired, mut healthy, _] = stage.status("web");
+        let was_ready = |pod: &Key| stage.cluster.pod(pod).expect("planned").is_ready();
+        for moment in &plan.timeline {
+            match &moment.what {
+                PlanEvent::Leaves { pod } if was_ready(pod) => {
+                    healthy -= 1;
+                    prop_assert!(healthy >= desired, "{pod} leaves at {}: {healthy} of {desired}", moment.at);
+                }
+                PlanEvent::Ready { .. } => healthy += 1,
+                _ => {}
+            }
+        }
+        for pod in plan.pods.iter().filter(|pod| pod.leaves.likely.is_none() && was_ready(&pod.pod)) {
+            prop_assert!(healthy <= desired, "{} waits, and {healthy} of {desired} are healthy", pod.pod);
+            prop_assert!(matches!(pod.verdict, Verdict::Waits { .. } | Verdict::Blocked { .. }), "{:?}", pod.verdict);
+        }
+        let after = plan.budgets.first().map(|budget| budget.after.numbers.healthy);
+        prop_assert!(after.is_none_or(|after| after == healthy));
+    }
+}

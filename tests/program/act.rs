@@ -1,0 +1,563 @@
+//! The program that writes to a cluster: what it does, what it refuses, and how it ends.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Stdio,
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kordon::{
+    cluster::{
+        CordonNote, DrainClaim,
+        claim::{CORDON, DRAIN},
+    },
+    demo::{
+        api::{ApiOptions, Fault, FaultAnswer, Verb},
+        scenario::Scenario,
+        world,
+    },
+    engine::{Origin, ServerVersion, Settings},
+    journal::{Journal, LineKind, undertakings},
+    time::Timestamp,
+};
+use kube::{
+    Api as Objects, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::common::{
+    program::{self, Server, Shell},
+    terminal::Terminal,
+};
+
+// Exit codes, as `docs/cli.md` has them.
+const DONE: i32 = 0;
+const USAGE: i32 = 2;
+const REFUSED: i32 = 5;
+const BLOCKED: i32 = 6;
+const GUARDED: i32 = 8;
+const NOT_ALLOWED: i32 = 9;
+const MARKED: i32 = 10;
+const TIMED_OUT: i32 = 11;
+const INTERRUPTED: i32 = 13;
+
+/// What makes every pod of the demo drainable.
+const FLAGS: [&str; 3] = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
+const ENFORCE: [&str; 2] = ["--enforce", "--yes"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_enforce_the_plan_is_printed_and_nothing_is_written() {
+    let site = Site::new().await;
+    for line in [
+        &["drain", "general-1a-02", "--ignore-daemonsets", "--delete-emptydir-data", "--force"][..],
+        &["cordon", "general-1a-02"],
+        &["taint", "nodes", "general-1a-02", "a=b:NoExecute"],
+        &["label", "nodes", "general-1a-02", "a=b"],
+    ] {
+        let output = site.run(line).await;
+        assert!(output.out.contains("API call"), "{line:?}: {} {}", output.out, output.err);
+    }
+    assert_eq!(site.server.written(), Vec::<String>::new());
+    assert!(!site.journal().path().exists(), "a journal of nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
+    let site = Site::new().await;
+    let line = [&["plan"][..], &drain(&["general-1a-02"]), &["--validate", "-o", "json"]].concat();
+    let output = site.run(&line).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let plan: Value = serde_json::from_str(&output.out).expect("a plan");
+    let steps = plan["steps"].as_array().expect("steps");
+    assert!(steps.len() > 3 && steps[0]["text"] == json!("cordon node/general-1a-02"), "{steps:?}");
+    for step in steps {
+        assert_eq!((&step["answer"], &step["asPlanned"]), (&json!("allowed"), &json!(true)), "{step}");
+    }
+    assert_eq!(site.server.written().len(), steps.len(), "each is asked about once");
+    let node = site.server.node("general-1a-02").await;
+    assert!(!cordoned(&node) && site.leaving("general-1a-02").await.is_empty(), "it was no dry run");
+    assert!(!site.journal().path().exists(), "a journal of nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_would_refuse_is_told_by_validating() {
+    let site = Site::new().await;
+    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    let output = site.run(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
+    assert!(output.out.contains("not as planned") && output.out.contains("forbidden"), "{}", output.out);
+    let output = site.act(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    assert_eq!(output.code, USAGE, "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
+    let site = Site::new().await;
+    let line = [&site.connection()[..], &drain(&["general-1a-02", "general-1b-02"]), &["--enforce"]].concat();
+    for typed in ["", "y", "yes"] {
+        let mut terminal = Terminal::with(site.shell.under_terminal(&line));
+        let status = tokio::task::block_in_place(|| {
+            terminal.wait("Type here to go on");
+            terminal.type_in(&format!("{typed}\r"));
+            terminal.end()
+        });
+        // More than one node: the context is to be typed, and "yes" is not it.
+        assert_eq!(status.exit_code(), INTERRUPTED.cast_unsigned(), "{}", terminal.raw());
+        assert!(terminal.raw().contains("not confirmed: nothing was written"), "{}", terminal.raw());
+    }
+    assert_eq!(site.server.written(), Vec::<String>::new());
+    let mut terminal = Terminal::with(site.shell.under_terminal(&line));
+    let status = tokio::task::block_in_place(|| {
+        terminal.wait("Type here to go on");
+        terminal.type_in("here\r");
+        terminal.end()
+    });
+    assert_eq!(status.exit_code(), DONE.cast_unsigned(), "{}", terminal.raw());
+    assert!(terminal.raw().contains("kubectl drain general-1a-02 general-1b-02"), "the plan was shown");
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn enforcing_without_a_terminal_needs_to_be_said_twice() {
+    let site = Site::new().await;
+    let output = site.run(&["cordon", "general-1a-02", "--enforce"]).await;
+    assert_eq!(output.code, USAGE);
+    assert!(output.err.contains("--yes") && site.server.written().is_empty(), "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cordon_says_who_and_why_and_is_undone_by_its_name() {
+    let site = Site::new().await;
+    let reason = ["--reason", "new kernel", "--until", "2h"];
+    let report = site.enforced(&[&["cordon", "general-1a-02"][..], &reason].concat()).await;
+    assert_eq!((&report["end"], &report["nodes"][0]["stage"]), (&json!("done"), &json!("written")));
+    let node = site.server.node("general-1a-02").await;
+    let note = CordonNote::parse(&node.annotations()[CORDON]).expect("a note of ours");
+    assert!(note.by.contains("alice") && note.why == "new kernel" && note.until.is_some(), "{note:?}");
+    let again = site.enforced(&["cordon", "general-1a-02"]).await;
+    assert_eq!(again["nodes"][0]["stage"], json!("alreadySo"));
+    let plan = report["plan"].as_str().expect("a name");
+    site.enforced(&["undo", plan]).await;
+    let node = site.server.node("general-1a-02").await;
+    assert!(!cordoned(&node) && !node.annotations().contains_key(CORDON));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undo_leaves_what_somebody_else_cordoned() {
+    let site = Site::new().await;
+    let report = site.enforced(&["cordon", "general-1a-02"]).await;
+    site.enforced(&["uncordon", "general-1a-02"]).await;
+    site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
+    site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
+    assert!(cordoned(&site.server.node("general-1a-02").await), "it was not ours to uncordon");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taints_and_labels_are_written_and_put_back_as_they_were() {
+    let site = Site::new().await;
+    site.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
+    let tainted = site.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule", "x-"]).await;
+    let labelled = site
+        .enforced(&["label", "nodes", "general-1a-02", "team=blue", "topology.kubernetes.io/region-"])
+        .await;
+    let keys = |node: &Node| -> Vec<String> {
+        let taints = node.spec.clone().and_then(|spec| spec.taints).unwrap_or_default();
+        taints.into_iter().map(|taint| taint.key).collect()
+    };
+    let node = site.server.node("general-1a-02").await;
+    assert_eq!((keys(&node), node.labels()["team"].as_str()), (vec!["a".to_owned()], "blue"));
+    for report in [tainted, labelled] {
+        site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
+    }
+    let node = site.server.node("general-1a-02").await;
+    assert_eq!((keys(&node), node.labels().get("team")), (vec!["x".to_owned()], None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_permitted_is_named_before_anything_is_written() {
+    let site = Site::new().await;
+    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    let output = site.act(&drain(&["general-1a-02"])).await;
+    assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
+    assert!(output.err.contains("create pods/eviction in "), "{}", output.err);
+    assert_eq!(site.server.written(), Vec::<String>::new());
+}
+
+/// 7
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
+    let site = Site::new().await;
+    // Not for good, so that an access review says yes.
+    site.server
+        .api
+        .inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Patch], "nodes").share(0.999_999));
+    let output = site.act(&drain(&["general-1a-02"])).await;
+    assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
+    assert!(site.server.evictions().is_empty(), "{:?}", site.server.evictions());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guard_rails_hold_unless_they_are_overridden_by_name() {
+    let site = Site::new().await;
+    let line = ["cordon", "general-1a-02", "general-1b-02", "--max-nodes=1"];
+    let output = site.act(&line).await;
+    assert_eq!(output.code, GUARDED);
+    assert!(
+        output.err.contains("--override max-nodes") && site.server.written().is_empty(),
+        "{}",
+        output.err
+    );
+    let output = site.act(&[&line[..], &["--override", "max-nodes"]].concat()).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let pasts = undertakings(&site.journal().lines().expect("read"));
+    assert_eq!(pasts[0].beginning.overrides, ["max-nodes"], "the override is in the journal");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_without_its_flags_is_refused_with_the_flags_it_needs() {
+    let site = Site::new().await;
+    let output = site.act(&["drain", "general-1a-02"]).await;
+    assert_eq!(output.code, REFUSED);
+    assert!(output.err.contains("--ignore-daemonsets") && site.server.written().is_empty(), "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_somebody_else_is_draining_is_left_alone() {
+    let site = Site::new().await;
+    let mark = DrainClaim { by: "bob@desk".into(), plan: "theirs".into(), renewed: site.now() };
+    site.patch("general-1a-02", json!({"metadata": {"annotations": {DRAIN: mark.to_text()}}})).await;
+    let output = site.act(&drain(&["general-1a-02"])).await;
+    assert_eq!(output.code, MARKED);
+    assert!(output.err.contains("bob@desk"), "{}", output.err);
+    assert!(site.server.evictions().is_empty() && !cordoned(&site.server.node("general-1a-02").await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
+    let site = Site::new().await;
+    let report = site.enforced(&drain(&["general-1a-02"])).await;
+    assert_eq!((&report["end"], &report["nodes"][0]["stage"]), (&json!("done"), &json!("drained")));
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+    let node = site.server.node("general-1a-02").await;
+    assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN), "cordoned, and no mark is left");
+    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    let journal = site.run(&["journal", "-o", "json"]).await.done();
+    let journal: Value = serde_json::from_str(&journal).expect("JSON");
+    assert_eq!(journal["undertakings"][0]["end"], json!("done"));
+}
+
+/// 30
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
+    let site = Site::new().await;
+    let line = drain(&["general-1a-02"]);
+    let (output, ()) = tokio::join!(site.act(&line), async {
+        site.until(|site| !site.server.evictions().is_empty()).await;
+        let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": true}]);
+        let pod = json!({"metadata": {"name": "late", "namespace": "default", "ownerReferences": owner},
+            "spec": {"nodeName": "general-1a-02", "containers": [{"name": "c", "image": "i"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        site.server.api.load("pods", pod);
+    });
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert!(site.server.evictions().iter().any(|key| key == "default/late"), "{}", output.err);
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evictions_that_are_never_answered_do_not_hold_a_drain_beyond_its_time() {
+    let site = Site::new().await;
+    site.server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Create], "pods/eviction"));
+    let begun = site.now();
+    let line = [&drain(&["general-1a-02"])[..], &["--timeout=3s"]].concat();
+    let output = site.act(&line).await;
+    assert_eq!(output.code, TIMED_OUT, "{}", output.err);
+    assert!(site.now().since(begun).as_secs() < 45, "it took {}", site.now().since(begun));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
+    let site = Site::new().await;
+    site.server.api.inject(
+        Fault::always(FaultAnswer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Create], "pods/eviction"),
+    );
+    let line = [&site.connection()[..], &drain(&["general-1a-02"]), &ENFORCE, &["-o", "json"]].concat();
+    let child = site.shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
+    let id = rustix::process::Pid::from_raw(child.id().expect("alive").cast_signed()).expect("an id");
+    site.until(|site| site.server.api.log().iter().any(|logged| logged.code == 429)).await;
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("told");
+    let output = child.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(INTERRUPTED));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!(report["end"], json!("cancelled"));
+    let node = site.server.node("general-1a-02").await;
+    assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN));
+}
+
+/// 70
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
+    let site = Site::new().await;
+    site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
+    let report = site.enforced(&drain(&["general-1a-02"])).await;
+    assert_eq!(report["nodes"][0]["cordoned"], json!(false));
+    site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
+    assert!(cordoned(&site.server.node("general-1a-02").await));
+}
+
+/// 14
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
+    let site = Site::new().await;
+    site.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
+    site.server.api.inject(Fault::always(FaultAnswer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
+    let report = site.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule"]).await;
+    assert_eq!(report["end"], json!("done"));
+    let taints =
+        site.server.node("general-1a-02").await.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    let keys: Vec<&str> = taints.iter().map(|taint| taint.key.as_str()).collect();
+    assert_eq!(keys, ["a", "x"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_survives_the_loss_of_the_server() {
+    let site = Site::new().await;
+    let line = drain(&["general-1a-02"]);
+    let (output, ()) = tokio::join!(site.act(&line), async {
+        site.until(|site| !site.server.evictions().is_empty()).await;
+        // An outage has a length; nothing happens in it that could be waited for.
+        site.server.api.set_down(true);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        site.server.api.set_down(false);
+    });
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+    let mut evicted = site.server.evictions();
+    evicted.sort();
+    let all = evicted.len();
+    evicted.dedup();
+    assert_eq!(evicted.len(), all, "a pod was evicted twice: {evicted:?}");
+}
+
+/// 69: killed at random moments and resumed, `KORDON_KILLS` times.
+#[tokio::test(flavor = "multi_thread")]
+async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none() {
+    let kills: usize = std::env::var("KORDON_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let seed: u64 = std::env::var("KORDON_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let mut chance = fastrand::Rng::with_seed(seed);
+    let site = Site::new().await;
+    let workers = site.workers().await;
+    let (mut killed, mut amid, mut round) = (0, 0, 0);
+    while killed < kills {
+        let nodes =
+            [workers[round * 2 % workers.len()].clone(), workers[(round * 2 + 1) % workers.len()].clone()];
+        let (times, in_the_middle) = site.drain_with_kills(&nodes, &mut chance, seed, round).await;
+        killed += times;
+        amid += in_the_middle;
+        round += 1;
+        println!("{killed} kills in {round} drains so far");
+    }
+    println!("killed {killed} times, {amid} of them between the first eviction and the end");
+    assert!(amid * 4 >= killed, "only {amid} of {killed} kills came in the middle: they prove little");
+}
+
+/// The program, and a demo cluster that lives twenty times as fast as we do.
+struct Site {
+    shell: Shell,
+    server: Server,
+    kubeconfig: String,
+    _world: world::World,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let options = ApiOptions { log_entries: 1_000_000, ..ApiOptions::default() };
+        let (shell, server) = (Shell::new(), Server::start_at_speed(options, 20.0).await);
+        let scenario = Scenario::named("healthy").expect("there is one");
+        let world = server.inhabit_as(&world::WorldOptions { scenario, ..world::WorldOptions::default() });
+        let kubeconfig = shell.kubeconfig(&server.url, json!({"token": "t"}));
+        let site = Self { shell, server, kubeconfig, _world: world };
+        site.until(|site| site.server.api.count("pods") > 150).await;
+        // On a busy machine so quick a cluster is late with its heartbeats; nobody is to be taken for dead here.
+        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+        assert!(settings.set("node-monitor-grace-period", "1h", Origin::Override).expect("a span"));
+        site.server.govern_with(settings).await;
+        site
+    }
+
+    fn connection(&self) -> [&str; 2] {
+        ["--kubeconfig", &self.kubeconfig]
+    }
+
+    async fn run(&self, line: &[&str]) -> program::Output {
+        self.shell.run(&[&self.connection()[..], line].concat()).await
+    }
+
+    /// In earnest.
+    async fn act(&self, line: &[&str]) -> program::Output {
+        self.run(&[line, &ENFORCE[..]].concat()).await
+    }
+
+    /// In earnest, and done: the report.
+    async fn enforced(&self, line: &[&str]) -> Value {
+        let output = self.act(&[line, &["-o", "json"]].concat()).await;
+        assert_eq!(output.code, DONE, "{line:?}: {}", output.err);
+        serde_json::from_str(&output.out).expect("a report")
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::within(&self.shell.home.path().join(".local/state/kordon/journal"), "here")
+    }
+
+    fn now(&self) -> Timestamp {
+        kordon::clock::wall()
+    }
+
+    /// Waits until something holds, for half a minute at most.
+    async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            while !holds(self) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(180), waiting).await.expect("it comes true");
+    }
+
+    async fn patch(&self, node: &str, patch: Value) {
+        let nodes: Objects<Node> = Objects::all(self.server.api.client());
+        nodes.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
+    }
+
+    async fn nodes(&self) -> Vec<Node> {
+        Objects::all(self.server.api.client()).list(&ListParams::default()).await.expect("nodes").items
+    }
+
+    /// Nodes that are no control plane's.
+    async fn workers(&self) -> Vec<String> {
+        let is_worker = |node: &Node| !node.labels().contains_key("node-role.kubernetes.io/control-plane");
+        self.nodes().await.iter().filter(|node| is_worker(node)).map(ResourceExt::name_any).collect()
+    }
+
+    /// The pods on a node that are on their way out.
+    async fn leaving(&self, node: &str) -> Vec<String> {
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods: Vec<Pod> = Objects::all(self.server.api.client()).list(&params).await.expect("pods").items;
+        pods.iter()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_some())
+            .map(ResourceExt::name_any)
+            .collect()
+    }
+
+    /// Drains two nodes, killed and resumed as chance wants it; then checks what it left behind, and undoes it. Tells
+    /// how often it was killed, and how often of that amid evictions.
+    async fn drain_with_kills(
+        &self,
+        nodes: &[String; 2],
+        chance: &mut fastrand::Rng,
+        seed: u64,
+        round: usize,
+    ) -> (usize, usize) {
+        let told = format!("seed {seed}, round {round}, {nodes:?}");
+        let (begun, evicted_before) = (self.now(), self.server.evictions().len());
+        let mut line = drain(&[&nodes[0], &nodes[1]]);
+        line.push("--parallel=2");
+        let (mut killed, mut amid) = (0, 0);
+        loop {
+            let arguments = [&self.connection()[..], &line, &ENFORCE, &["-o", "json"]].concat();
+            let (mut command, said) = (self.shell.command(&arguments), self.shell.home.path().join("said"));
+            let errors = fs::File::create(&said).expect("a file");
+            let mut child = command.stdout(Stdio::null()).stderr(errors).spawn().expect("started");
+            let is_left = killed >= 3
+                || tokio::select! {
+                    _ = child.wait() => true,
+                    () = self.kill_is_due(begun, chance) => false,
+                };
+            if is_left {
+                let ended = tokio::time::timeout(Duration::from_secs(300), child.wait()).await;
+                let said = fs::read_to_string(&said).expect("it was written to");
+                let Ok(status) = ended else { panic!("{told}: it does not end: {said}") };
+                let code = status.expect("waited for").code();
+                if code == Some(BLOCKED) && line[1] != "--resume" {
+                    // Such as the only replica of a workload under a budget: other nodes, then.
+                    assert!(
+                        !cordoned(&self.server.node(&nodes[0]).await),
+                        "{told}: begun all the same: {said}"
+                    );
+                    return (killed, amid);
+                }
+                assert_eq!(code, Some(DONE), "{told}: {said}");
+                break;
+            }
+            child.kill().await.expect("killed");
+            killed += 1;
+            amid += usize::from(self.server.evictions().len() > evicted_before);
+            self.check_cordons(&told).await;
+            let pasts = undertakings(&self.journal().lines().expect("read"));
+            match pasts.iter().rfind(|past| past.beginning.action == "drain" && past.began >= begun) {
+                // Killed before it began: it begins anew.
+                None => {}
+                Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
+                // Killed when all was done but the report.
+                Some(_) => break,
+            }
+        }
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for key in self.server.evictions().split_off(evicted_before) {
+            *times.entry(key).or_default() += 1;
+        }
+        let twice: Vec<_> = times.iter().filter(|(_, count)| **count > 1).collect();
+        assert!(twice.is_empty(), "{told}: evicted more than once: {twice:?}");
+        for node in nodes {
+            assert_eq!(self.server.left_on(node).await, Vec::<String>::new(), "{told}: forgotten on {node}");
+            assert!(
+                !self.server.node(node).await.annotations().contains_key(DRAIN),
+                "{told}: a mark is left on {node}"
+            );
+        }
+        self.check_cordons(&told).await;
+        let pasts = undertakings(&self.journal().lines().expect("read"));
+        let last = pasts.iter().rfind(|past| past.beginning.action == "drain").expect("a drain");
+        self.enforced(&["undo", &last.plan]).await;
+        for node in nodes {
+            assert!(!cordoned(&self.server.node(node).await), "{told}: {node} is still cordoned after undo");
+        }
+        (killed, amid)
+    }
+
+    /// Waits until it is time to kill: mostly a while after the drain is in the journal, for how long it takes to begin
+    /// is the machine's affair; now and then at any moment.
+    async fn kill_is_due(&self, begun: Timestamp, chance: &mut fastrand::Rng) {
+        if chance.u8(..4) > 0 {
+            let has_begun = || {
+                let lines = self.journal().lines().expect("read");
+                lines.iter().any(|line| line.at >= begun && matches!(line.what, LineKind::Began(_)))
+            };
+            while !has_begun() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(chance.u64(..2000))).await;
+    }
+
+    /// No node is cordoned that the journal does not tell of.
+    async fn check_cordons(&self, told: &str) {
+        let pasts = undertakings(&self.journal().lines().expect("read"));
+        let known: BTreeSet<String> =
+            pasts.iter().flat_map(|past| past.cordoned().map(ToString::to_string)).collect();
+        for node in self.nodes().await.iter().filter(|node| cordoned(node)) {
+            let name = node.name_any();
+            assert!(known.contains(&name), "{told}: {name} is cordoned and the journal does not tell of it");
+        }
+    }
+}
+
+fn drain<'a>(nodes: &[&'a str]) -> Vec<&'a str> {
+    [&["drain"][..], nodes, &FLAGS].concat()
+}
+
+fn cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
+}

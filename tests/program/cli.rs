@@ -1,0 +1,342 @@
+//! The built binary as a script meets it: exit codes, words on standard error, and what it prints.
+
+use std::{fs, time::Duration};
+
+use kordon::demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
+use serde_json::{Value, json};
+
+use crate::common::program::{Server, Shell, path};
+
+/// The exit codes, as `docs/cli.md` has them.
+const DONE: i32 = 0;
+const FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const NO_CONNECTION: i32 = 3;
+const TOO_SLOW: i32 = 4;
+const REFUSED: i32 = 5;
+const BLOCKED: i32 = 6;
+
+#[tokio::test]
+async fn without_any_kubeconfig_the_demo_is_suggested() {
+    let shell = Shell::new();
+    for line in [&[][..], &["status"]] {
+        let told = shell.refused(line, NO_CONNECTION).await;
+        assert!(told.contains("no kubeconfig") && told.contains("`kordon demo`"), "{told}");
+        assert!(told.contains(".kube/config"), "where it looked is not told: {told}");
+    }
+    let told = shell.with("KUBECONFIG", "/nowhere/config").refused(&["status"], NO_CONNECTION).await;
+    assert!(told.contains("/nowhere/config") && told.contains("`kordon demo`"), "{told}");
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_not_there_or_makes_no_sense_is_named() {
+    let shell = Shell::new();
+    let told = shell.refused(&["status", "--kubeconfig", "/nowhere/config"], NO_CONNECTION).await;
+    assert!(told.contains("/nowhere/config") && told.contains("no such file"), "{told}");
+    let cases = [
+        "clusters: [",
+        "just words",
+        "clusters: 7",
+        "",
+        "apiVersion: v1\nkind: Config\ncontexts: [{name: \"\\e[2J\"}]\n",
+        "\x1b[2J\u{0}: x",
+    ];
+    for text in cases {
+        let file = shell.file("config", text);
+        shell.refused(&["status", "--kubeconfig", &file], NO_CONNECTION).await;
+    }
+    let malformed = shell.file("config", "clusters: [");
+    let told = shell.with("KUBECONFIG", &malformed).refused(&["status"], NO_CONNECTION).await;
+    assert!(told.contains(&malformed), "{told}");
+}
+
+#[tokio::test]
+async fn an_unknown_context_is_answered_with_those_there_are() {
+    let shell = Shell::new();
+    let file = shell.kubeconfig("http://127.0.0.1:1", json!({}));
+    let told = shell.refused(&["--kubeconfig", &file, "--context", "nope"], NO_CONNECTION).await;
+    assert!(told.contains("\"nope\"") && told.contains("here"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_named() {
+    let shell = Shell::new();
+    for line in [&["--server", "http://127.0.0.1:1"][..], &["status", "--server", "http://127.0.0.1:1"]] {
+        let told = shell.refused(line, NO_CONNECTION).await;
+        assert!(told.contains("http://127.0.0.1:1") && told.contains("refused"), "{told}");
+    }
+    let told = shell.refused(&["status", "--server", "not an address"], NO_CONNECTION).await;
+    assert!(told.contains("not an address"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up_in_time() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    server.api.inject(Fault::always(FaultAnswer::Hang));
+    let line = ["status", "--server", &server.url, "--request-timeout", "1s"];
+    let told = shell.refused(&line, NO_CONNECTION).await;
+    assert!(told.contains("did not answer within 1 s") && told.contains("--request-timeout"), "{told}");
+}
+
+#[tokio::test]
+async fn refused_credentials_and_missing_rights_are_told_apart() {
+    let tokens = [("good".to_owned(), "alice".to_owned())].into();
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions { tokens, ..ApiOptions::default() }).await);
+    let expired = shell.kubeconfig(&server.url, json!({"token": "expired"}));
+    let told = shell.refused(&["status", "--kubeconfig", &expired], NO_CONNECTION).await;
+    assert!(told.contains("401") && told.contains("log in again"), "{told}");
+    assert!(!told.contains("expired\""), "the token is shown: {told}");
+
+    server.api.inject(Fault::always(FaultAnswer::Forbidden));
+    let good = shell.kubeconfig(&server.url, json!({"token": "good"}));
+    let told = shell.refused(&["status", "--kubeconfig", &good], NO_CONNECTION).await;
+    assert!(told.contains("forbids") && told.contains("alice"), "{told}");
+}
+
+#[tokio::test]
+async fn arguments_without_sense_are_refused_with_what_would_make_sense() {
+    let shell = Shell::new();
+    let cases: [(&[&str], &str); 14] = [
+        (&["--no-such-flag"], "--no-such-flag"),
+        (&["frobnicate"], "frobnicate"),
+        (&["status", "-o", "xml"], "json"),
+        (&["status", "--timeout", "soon"], "20s"),
+        (&["status", "--node-monitor-grace-period", "never"], "node-monitor-grace-period"),
+        (&["demo", "--snapshot", "a.txt", "--size", "big"], "160x48"),
+        (&["demo", "--snapshot", "a.txt", "--size", "0x10"], "160x48"),
+        (&["demo", "--snapshot", "a.txt", "--size", "99999x99999"], "1000x1000"),
+        (&["demo", "--snapshot", "a.txt", "--keys", "<Hyper>"], "PageDown"),
+        (&["demo", "--keys", "j"], "--snapshot"),
+        (&["demo", "--speed=-1"], "0.01 to 1000"),
+        (&["demo", "--speed", "NaN"], "0.01 to 1000"),
+        (&["demo", "--listen", "0.0.0.0:8001"], "loopback"),
+        (&["demo", "--context", "prod"], "--context"),
+    ];
+    for (line, hint) in cases {
+        let told = shell.refused(line, USAGE).await;
+        assert!(told.contains(hint), "{line:?}: {told}");
+    }
+    let told = shell.refused(&["demo", "--scenario", "doomsday"], USAGE).await;
+    assert!(told.contains("zone-outage"), "the scenarios are not listed: {told}");
+    assert!(!shell.home.path().join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn help_and_version_and_what_shells_want_are_no_failures() {
+    let shell = Shell::new();
+    let cases: [(&[&str], &str); 5] = [
+        (&["--help"], "Exit codes"),
+        (&["demo", "--help"], "zone-outage"),
+        (&["--version"], env!("CARGO_PKG_VERSION")),
+        (&["completions", "bash"], "_kordon"),
+        (&["man"], ".TH kordon"),
+    ];
+    for (line, text) in cases {
+        let output = shell.run(line).await;
+        assert_eq!(output.code, DONE, "{line:?}: {}", output.err);
+        assert!(output.out.contains(text) && output.err.is_empty(), "{line:?}: {}", output.out);
+    }
+}
+
+#[tokio::test]
+async fn the_dashboard_without_a_terminal_says_so() {
+    let told = Shell::new().refused(&["demo"], FAILED).await;
+    assert!(told.contains("terminal"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_tells_of_every_node_in_every_format() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    server.govern().await;
+    let file = shell.kubeconfig(&server.url, json!({"token": "t"}));
+    let status =
+        async |format| shell.run(&["status", "--kubeconfig", &file, "--output", format]).await.done();
+
+    let json: Value = serde_json::from_str(&status("json").await).expect("JSON");
+    assert_eq!(json["schema"], "kordon.status/v1");
+    assert_eq!(json["cluster"]["context"], "here");
+    assert_eq!(json["cluster"]["server"], *server.url);
+    assert_eq!(json["controller"]["footing"]["state"], "firm");
+    assert_eq!(json["controller"]["lease"], "held");
+    assert_eq!(json["controller"]["leader"]["holder"], "the-leader");
+    let nodes = json["nodes"].as_array().expect("nodes");
+    let names: Vec<&str> = nodes.iter().filter_map(|node| node["name"].as_str()).collect();
+    assert_eq!((names.len(), server.api.count("nodes")), (24, 24));
+    assert!(names.is_sorted(), "{names:?}");
+    let unknown = nodes.iter().filter(|node| node["ready"]["status"] == "Unknown").count();
+    assert_eq!(unknown, 1, "the default scenario begins with one lost node");
+    assert!(nodes.iter().all(|node| node["probeTimestamp"].is_string()), "{nodes:#?}");
+    let counted: u64 = nodes.iter().filter_map(|node| node["pods"].as_u64()).sum();
+    assert!(counted > 100, "only {counted} pods");
+    let zones: u64 =
+        json["zones"].as_array().expect("zones").iter().filter_map(|z| z["nodes"].as_u64()).sum();
+    assert_eq!(zones, 24);
+
+    let yaml: Value = serde_saphyr::from_str(&status("yaml").await).expect("YAML");
+    let fields = |report: &Value| report.as_object().expect("fields").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(fields(&yaml), fields(&json));
+    let of_yaml: Vec<&str> =
+        yaml["nodes"].as_array().expect("nodes").iter().filter_map(|node| node["name"].as_str()).collect();
+    assert_eq!(of_yaml, names);
+
+    let table = status("table").await;
+    assert!(names.iter().all(|name| table.contains(name)), "{table}");
+    assert!(!table.contains('\x1b'), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    server.govern().await;
+    let ask =
+        async |line: &[&str]| shell.run(&[&["why", "--server", &server.url], line].concat()).await.done();
+    let status = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let lost =
+        status["nodes"].as_array().expect("nodes").iter().find(|node| node["ready"]["status"] == "Unknown");
+    let lost = lost.expect("a lost node")["name"].as_str().expect("its name");
+
+    let json: Value = serde_json::from_str(&ask(&["-o", "json", "node", lost]).await).expect("JSON");
+    assert_eq!(
+        (&json["schema"], &json["kind"], &json["name"]),
+        (&json!("kordon.why/v1"), &json!("node"), &json!(lost))
+    );
+    let links = json["links"].as_array().expect("links");
+    let tense =
+        |topic: &str| links.iter().find(|link| link["topic"] == topic).map(|link| link["tense"].clone());
+    assert_eq!([tense("sign"), tense("ready")], [Some(json!("past")), Some(json!("past"))]);
+    let table = ask(&["node", lost]).await;
+    assert!(table.contains(lost) && table.contains("Unknown") && !table.contains('\x1b'), "{table}");
+
+    let told = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
+    assert!(told.contains("pod default/nobody is not there"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_without_a_controllers_lease_foretells_and_says_what_is_not_known() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let json = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["controller"]["footing"], json!({"state": "assumed", "since": null}));
+    assert_eq!((&json["controller"]["lease"], &json["controller"]["leader"]), (&json!("none"), &Value::Null));
+    assert_ne!(json["forecastUntil"], json["takenAt"], "a controller without a lease acts all the same");
+    let table = shell.run(&["status", "--server", &server.url]).await.done();
+    assert!(table.contains("no lease seen (leader election may be off), footing assumed"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_works_without_the_right_to_list_pods_and_says_so() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    let out = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
+    let json: Value = serde_json::from_str(&out).expect("JSON");
+    let watches = json["watches"].as_array().expect("watches");
+    let pods = watches.iter().find(|watch| watch["kind"] == "pods").expect("pods are wanted");
+    assert_eq!(pods["state"], "forbidden");
+    assert!(pods["error"].as_str().is_some_and(|error| !error.is_empty()), "{pods}");
+    assert_eq!(json["nodes"].as_array().map(Vec::len), Some(24));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_that_does_not_get_its_lists_in_time_names_them() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "pods"));
+    let output = shell.run(&["status", "--server", &server.url, "--timeout", "8s"]).await;
+    assert_eq!(output.code, TOO_SLOW, "{}", output.err);
+    assert!(output.err.contains("pods") && output.err.contains("--timeout"), "{}", output.err);
+    assert!(!output.err.contains("nodes"), "the nodes were there: {}", output.err);
+}
+
+#[tokio::test]
+async fn status_gives_up_in_time_while_it_connects() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    server.api.inject(Fault::always(FaultAnswer::Hang));
+    let plugin = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sleep",
+        "args": ["600"], "interactiveMode": "Never"}});
+    for user in [json!({}), plugin] {
+        let file = shell.kubeconfig(&server.url, user);
+        let line = ["status", "--kubeconfig", &file, "--timeout", "1s"];
+        // The server's silence alone would take ten seconds, the plugin's two minutes.
+        let told = tokio::time::timeout(Duration::from_secs(8), shell.refused(&line, TOO_SLOW)).await;
+        let told = told.expect("it ends in time");
+        assert!(told.contains("a connection") && told.contains("--timeout"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn plans_are_worked_out_and_nothing_is_written() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    server.govern().await;
+    let plan = async |words: &[&str], code: i32| {
+        let line = [&["plan"], words, &["--server", &server.url, "-o", "json"]].concat();
+        let output = shell.run(&line).await;
+        assert_eq!(output.code, code, "{words:?}: {}", output.err);
+        let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+        assert_eq!(plan["schema"], "kordon.plan/v1");
+        plan
+    };
+    let cordon = plan(&["cordon", "general-1a-02"], DONE).await;
+    assert_eq!(cordon["steps"][0]["body"]["spec"]["unschedulable"], true);
+    let drain = plan(&["drain", "general-1a-02"], REFUSED).await;
+    let needs = drain["needs"].as_array().expect("a list");
+    assert!(needs.contains(&json!("--ignore-daemonsets")), "every node has pods of DaemonSets: {needs:?}");
+    let flags: Vec<&str> = needs.iter().filter_map(Value::as_str).collect();
+    let timed = [&["drain", "general-1a-02", "--timeout=1ns"][..], &flags].concat();
+    let blocked = plan(&timed, BLOCKED).await;
+    assert_eq!((&blocked["totals"]["refusedPods"], &blocked["totals"]["blocked"]), (&json!(0), &json!(1)));
+    let rows = blocked["pods"].as_array().expect("pods");
+    let budget = rows.iter().find(|pod| pod["verdict"] == "blocked").map(|pod| &pod["budget"]);
+    assert_eq!(budget, Some(&json!("monitoring/grafana")), "the budget that wants its only pod");
+    let taint = plan(&["taint", "nodes", "general-1a-02", "away=now:NoExecute"], DONE).await;
+    let verdicts: Vec<&Value> =
+        taint["pods"].as_array().expect("pods").iter().map(|pod| &pod["verdict"]).collect();
+    assert!(verdicts.contains(&&json!("deleted")) && verdicts.contains(&&json!("tolerates")), "{verdicts:?}");
+    let label = plan(&["label", "nodes", "-l", "kubernetes.io/os=linux", "tier=front"], DONE).await;
+    assert_eq!(label["totals"]["nodes"], label["totals"]["changedNodes"]);
+    let pod = &taint["pods"][0];
+    let (namespace, name) = (pod["namespace"].as_str().expect("text"), pod["pod"].as_str().expect("text"));
+    let delete = plan(&["delete", "pod", name, "-n", namespace, "--force"], DONE).await;
+    assert_eq!(delete["pods"][0]["gone"]["likelySeconds"], 0.0);
+    let missing = shell.refused(&["plan", "cordon", "nope", "--server", &server.url], FAILED).await;
+    assert!(missing.contains("node nope is not there"), "{missing}");
+    let nonsense = ["plan", "taint", "general-1a-02", "a=b:Never", "--server", &server.url];
+    let told = shell.refused(&nonsense, USAGE).await;
+    assert!(told.contains("invalid taint effect: Never, unsupported taint effect"), "{told}");
+    let is_ours = |user: &str| !user.starts_with("system:");
+    let log = server.api.log();
+    let ours: Vec<_> = log.iter().filter(|request| request.identity.agent.starts_with("kordon/")).collect();
+    let writes = |verb| matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
+    let written: Vec<_> = ours
+        .iter()
+        .filter(|request| is_ours(&request.identity.user) && writes(request.verb))
+        .filter(|request| !request.uri.contains("/selfsubject"))
+        .collect();
+    assert!(written.is_empty() && !ours.is_empty(), "{written:?}");
+}
+
+#[tokio::test]
+async fn a_snapshot_of_the_demo_shows_its_nodes() {
+    let shell = Shell::new();
+    let file = shell.home.path().join("frame.txt");
+    let line = ["demo", "--snapshot", path(&file), "--after", "3s", "--size", "100x30"];
+    shell.run(&line).await.done();
+    let frame = fs::read_to_string(&file).expect("the frame");
+    assert_eq!(frame.lines().count(), 30);
+    for text in ["control-plane-1a-01", "general-1b-01", "eu-central-1c", "DRY-RUN"] {
+        assert!(frame.contains(text), "no {text} in\n{frame}");
+    }
+    assert!(!frame.contains('\x1b'));
+}
+
+#[tokio::test]
+async fn a_snapshot_that_cannot_be_written_is_a_failure() {
+    let shell = Shell::new();
+    let told = shell.refused(&["demo", "--snapshot", "/nowhere/a.txt", "--after", "100ms"], FAILED).await;
+    assert!(told.contains("/nowhere/a.txt"), "{told}");
+}

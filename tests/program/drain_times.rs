@@ -1,0 +1,189 @@
+//! What plans say of drains against what then happens: who leaves, in which order and when, who is held up by which
+//! budget, and when all is over. In a demo cluster with budgets whose pods change all the time, on a virtual clock.
+//!
+//! `KORDON_DRAIN=20/200` drains so many of so many nodes, five at a time, and `KORDON_SEED` in another cluster; with
+//! `--nocapture` the figures are printed.
+
+mod compare;
+mod facts;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kordon::{
+    clock::Clock,
+    cluster::{Cluster, Node, NodeName},
+    demo::{
+        api::{self, Api},
+        scenario::Scenario,
+        world::{self, World},
+    },
+    engine::ServerVersion,
+    executor::requests::{RequestExecutor, RequestWriter},
+    journal::Journal,
+    k8s::{
+        feed::{FeedEvent, FeedKind, FeedState},
+        watch::{self, WatchOptions},
+    },
+    operation::{Operation, OperationEnd, OperationOptions},
+    placement::Snapshot,
+    plan::{Action, DrainOptions, PlacingEnvironment, Plan, Prospect, Retry},
+    run::operation::OperationRun,
+    time::{Span, Timestamp},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use compare::Comparison;
+use facts::Facts;
+
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+
+/// Nodes that are drained at a time.
+const PARALLEL: usize = 5;
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_under_load_goes_as_its_plan_foretold() {
+    let (drained, nodes) = match std::env::var("KORDON_DRAIN") {
+        Ok(text) => {
+            let (drained, nodes) = text.split_once('/').expect("as in 20/200");
+            (drained.parse().expect("a number"), nodes.parse().expect("a number"))
+        }
+        Err(_) => (8, 40),
+    };
+    let seed = std::env::var("KORDON_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut town = Town::new(nodes, seed).await;
+    let (plan, facts) = town.drain(drained).await;
+    let comparison = Comparison::new(&plan, &facts);
+    println!("{drained} of {nodes} nodes, {PARALLEL} at a time, seed {seed}\n{comparison}");
+    comparison.check();
+}
+
+/// A demo cluster and what is known of it.
+struct Town {
+    api: Api,
+    clock: Clock,
+    cluster: Cluster,
+    feeds: mpsc::Receiver<FeedEvent>,
+    cancel: CancellationToken,
+    _world: World,
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Town {
+    /// A cluster that has lived for a while, and everything that plans are made of.
+    async fn new(nodes: usize, seed: u64) -> Self {
+        let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
+        let api = Api::new(clock, api::ApiOptions { seed, ..api::ApiOptions::default() });
+        let cancel = CancellationToken::new();
+        let world = world::WorldOptions {
+            scenario: Scenario::named("healthy").expect("there is one"),
+            nodes: Some(nodes),
+            pods: Some(nodes * 16),
+            seed,
+            pod_changes_per_second: Some(nodes as f64 / 10.0),
+            ..world::WorldOptions::default()
+        };
+        let world = World::start(&api, clock, &world, cancel.clone());
+        clock.sleep(Span::from_secs(60)).await;
+        // When full, a watch waits.
+        let (heard, feeds) = mpsc::channel(64);
+        let options =
+            WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
+        watch::spawn(api.client_as("kordon"), options, clock, heard, cancel.clone());
+        let mut town = Self { api, clock, cluster: Cluster::default(), feeds, cancel, _world: world };
+        town.learn().await;
+        town
+    }
+
+    /// Takes in what the watches say until all of them have listed.
+    async fn learn(&mut self) {
+        let mut live = BTreeSet::new();
+        while !FeedKind::ALL.iter().all(|kind| live.contains(kind)) {
+            match self.feeds.recv().await.expect("watches do not end") {
+                FeedEvent::Changes(changes) => {
+                    changes.into_iter().for_each(|change| self.cluster.apply(change, &mut Vec::new()));
+                }
+                FeedEvent::Health(kind, health) if health.state == FeedState::Live => {
+                    live.insert(kind);
+                }
+                FeedEvent::Health(..) | FeedEvent::Trouble(_) | FeedEvent::ClockDifference(_) => {}
+            }
+        }
+    }
+
+    /// Makes a plan and carries it out, as `kordon drain --enforce` does.
+    async fn drain(&mut self, count: usize) -> (Plan, Facts) {
+        let nodes = self.drainable(count);
+        let now = self.clock.now();
+        let plan = self.plan(nodes, now);
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::within(folder.path(), "demo");
+        let writer = journal.open().expect("opened");
+        let (client, clock) = (self.api.client_as("kordon"), self.clock);
+        let watcher = facts::Watcher::start(self.api.client_as("observer"), clock, &self.cancel).await;
+        let hands = RequestExecutor::Writer(RequestWriter {
+            client,
+            clock,
+            journal: writer.clone(),
+            plan: "p".into(),
+        });
+        let orders = OperationOptions { plan: "p".into(), by: "test".into(), ..OperationOptions::default() };
+        let conduct = Operation::begin(&plan, orders, &self.cluster, now);
+        let (_, feeds) = mpsc::channel(1);
+        let feeds = std::mem::replace(&mut self.feeds, feeds);
+        let cluster = self.cluster.clone();
+        let link = hands.start();
+        let mut undertaking =
+            OperationRun { conduct, cluster, feeds, link, journal: Some(writer.clone()), clock };
+        // Nobody wishes anything.
+        let (_nobody, mut wishes) = mpsc::channel(1);
+        undertaking.run(&mut wishes, |_| {}).await;
+        let report = undertaking.conduct.report();
+        assert_eq!(undertaking.conduct.ended(), Some(OperationEnd::Done), "{report:#?}");
+        let lines = journal.lines().expect("read");
+        (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0))
+    }
+
+    fn plan(&self, nodes: Vec<NodeName>, now: Timestamp) -> Plan {
+        let options = DrainOptions {
+            force: true,
+            ignore_daemonsets: true,
+            delete_emptydir_data: true,
+            parallel: PARALLEL,
+            retry: Retry::OnRecovery,
+            ..DrainOptions::default()
+        };
+        let action = Action::Drain { nodes, options };
+        let placing = PlacingEnvironment::new(&self.cluster, Snapshot::new(&self.cluster, VERSION), now);
+        Plan::new(action, &self.cluster, &placing, VERSION, now).expect("the nodes are there")
+    }
+
+    /// Nodes that are no control plane's and that one drain can empty: without the only replica of something under a budget,
+    /// or a pod whose replacement would find no place.
+    fn drainable(&self, count: usize) -> Vec<NodeName> {
+        let is_worker = |node: &&Arc<Node>| !node.roles().any(|role| role == "control-plane");
+        let workers: Vec<NodeName> =
+            self.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
+        let (now, mut chosen) = (self.clock.now(), Vec::new());
+        let all = workers.len();
+        // Far from each other first; where a node would keep the drain from its end, the next is tried.
+        for place in (0..count).flat_map(|turn| (turn..all).step_by((all / count).max(1))) {
+            if chosen.len() == count {
+                break;
+            }
+            let with: Vec<NodeName> = chosen.iter().chain([&workers[place]]).cloned().collect();
+            if !chosen.contains(&workers[place])
+                && self.plan(with.clone(), now).prospect() == Prospect::Completes
+            {
+                chosen = with;
+            }
+        }
+        assert_eq!(chosen.len(), count, "too few nodes can be drained together");
+        chosen
+    }
+}

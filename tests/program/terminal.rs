@@ -1,0 +1,193 @@
+//! The dashboard on a real pseudo terminal: what is sent to it, and that it is given back on every way out.
+//!
+//! The program under the terminal is this test binary itself, as [`the_program_under_the_terminal`].
+
+use kordon::{
+    clock::Clock,
+    executor::effects::EffectExecutor,
+    run::{self, Session, tty::Tty},
+};
+use portable_pty::CommandBuilder;
+use rustix::process::{Pid, Signal};
+
+use crate::{common::terminal::Terminal, story::Story};
+
+/// Tells the child what to do; without it, the child is an ordinary test that has nothing to do.
+const CHILD: &str = "KORDON_TERMINAL_CHILD";
+const ENTER_SCREEN: &str = "\x1b[?1049h";
+const LEAVE_SCREEN: &str = "\x1b[?1049l";
+
+#[test]
+fn the_program_under_the_terminal() {
+    match std::env::var(CHILD).as_deref() {
+        Ok("dashboard") => show_dashboard(),
+        Ok("panic") => {
+            let _tty = Tty::enter().expect("a terminal");
+            panic!("a panic on purpose");
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_dashboard_answers_keys_and_gives_the_terminal_back() {
+    let mut terminal = start("dashboard", &[]);
+    terminal.wait("26 ready");
+    terminal.type_in("4");
+    terminal.wait("would delete (taint eviction)");
+    terminal.type_in("?");
+    terminal.wait("Esc closes");
+    terminal.type_in("\x1b");
+    terminal.wait_gone("Esc closes");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+    let raw = terminal.raw();
+    assert!(raw.contains(ENTER_SCREEN) && raw.contains("\x1b[?2026h") && raw.contains("\x1b[?2026l"));
+    let left = raw.rfind(LEAVE_SCREEN).expect("the alternate screen is left");
+    assert!(raw[left..].contains("\x1b[?25h"), "the cursor is shown again");
+    assert!(!raw[left..].contains(ENTER_SCREEN));
+}
+
+#[test]
+fn the_demo_shows_its_nodes_explains_its_keys_and_quits() {
+    let mut terminal = demo();
+    terminal.wait("control-plane-1a-01");
+    terminal.type_in("?");
+    terminal.wait("Focus the next pane.");
+    terminal.type_in("\x1b");
+    terminal.wait_gone("Focus the next pane.");
+    terminal.resize(24, 40);
+    terminal.wait("too small: 40x24");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+    let raw = terminal.raw();
+    let left = raw.rfind(LEAVE_SCREEN).expect("the alternate screen is left");
+    assert!(raw[left..].contains("\x1b[?25h"), "the cursor is shown again");
+}
+
+#[test]
+fn ctrl_c_ends_the_demo() {
+    let mut terminal = demo();
+    terminal.wait("control-plane-1a-01");
+    terminal.type_in("\x03");
+    assert!(terminal.end().success());
+    assert!(terminal.raw().contains(LEAVE_SCREEN));
+}
+
+#[test]
+fn no_color_sends_no_colours_and_keeps_bold() {
+    let mut terminal = start("dashboard", &[("NO_COLOR", "1")]);
+    terminal.wait("26 ready");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+    let raw = terminal.raw();
+    assert!(!raw.contains("\x1b[38;") && !raw.contains("\x1b[48;"), "colours were sent");
+    assert!(raw.contains("\x1b[1m") && raw.contains("\x1b[7m"), "neither bold nor reverse");
+}
+
+#[test]
+fn a_smaller_window_is_drawn_anew() {
+    let mut terminal = start("dashboard", &[]);
+    terminal.wait("26 ready");
+    terminal.resize(24, 40);
+    terminal.wait("too small: 40x24");
+    terminal.resize(30, 100);
+    terminal.wait("26 ready");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn being_told_to_end_gives_the_terminal_back() {
+    let mut terminal = start("dashboard", &[]);
+    terminal.wait("26 ready");
+    let id = terminal.child.process_id().expect("it runs");
+    let id = Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero");
+    rustix::process::kill_process(id, Signal::TERM).expect("it is ours");
+    assert!(terminal.end().success());
+    assert!(terminal.raw().contains(LEAVE_SCREEN));
+}
+
+#[test]
+fn a_panic_is_reported_on_the_normal_screen() {
+    let mut terminal = start("panic", &[]);
+    assert!(!terminal.end().success());
+    let raw = terminal.raw();
+    let left = raw.find(LEAVE_SCREEN).expect("the alternate screen is left");
+    let report = raw.find("a panic on purpose").expect("it is reported");
+    assert!(left < report, "the report is on the screen that is gone");
+}
+
+#[test]
+fn suspending_gives_the_shell_the_terminal_and_coming_back_draws_again() {
+    let mut terminal = shell();
+    // Two parts, so that the shell's echo of the command is not taken for its answer.
+    terminal.type_in("PS1='ready'\"> \"\n");
+    terminal.wait("ready> ");
+    let program = std::env::current_exe().expect("this program");
+    let arguments = "--exact terminal::the_program_under_the_terminal --nocapture";
+    terminal.type_in(&format!("clear; {CHILD}=dashboard {} {arguments}\n", program.display()));
+    terminal.wait("26 ready");
+    terminal.type_in("\x1a");
+    terminal.wait("Stopped");
+    terminal.wait("ready> ");
+    terminal.type_in("fg\n");
+    terminal.wait("26 ready");
+    terminal.type_in("q");
+    terminal.wait("ready> ");
+    terminal.type_in("stty -a | grep -o ' icanon'; exit\n");
+    terminal.wait(" icanon");
+    terminal.end();
+}
+
+fn show_dashboard() {
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    runtime.block_on(async {
+        let mut story = Story::incident();
+        if std::env::var_os("NO_COLOR").is_some() {
+            while story.app.screen.theme() != kordon::app::ThemeName::Mono {
+                story.app.screen.next_theme();
+            }
+        }
+        let clock = Clock::new(story.now, 1.0);
+        // The watches have nothing more to say, and are not over.
+        let (_open, feeds) = tokio::sync::mpsc::channel(1);
+        let link = EffectExecutor::Recorder.start();
+        let session = Session {
+            app: story.app,
+            feeds,
+            effects: link.items,
+            outcomes: link.outcomes,
+            clock,
+            site: None,
+        };
+        run::terminal(session).await.expect("it runs");
+    });
+}
+
+/// This test binary as the program.
+fn start(what: &str, environment: &[(&str, &str)]) -> Terminal {
+    let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "terminal::the_program_under_the_terminal", "--nocapture"]);
+    command.env(CHILD, what);
+    command.env_remove("NO_COLOR");
+    for (name, value) in environment {
+        command.env(name, value);
+    }
+    Terminal::with(command)
+}
+
+/// The program itself, on its embedded cluster.
+fn demo() -> Terminal {
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
+    command.arg("demo");
+    command.env_remove("NO_COLOR");
+    Terminal::with(command)
+}
+
+fn shell() -> Terminal {
+    let mut command = CommandBuilder::new("bash");
+    command.args(["--norc", "--noprofile", "-i"]);
+    command.env_remove("NO_COLOR");
+    Terminal::with(command)
+}
