@@ -22,7 +22,7 @@ use crate::{
     placement::Snapshot,
     plan::{
         Action, DrainFlag, DrainOptions, NodeChange, PlacingEnvironment, Plan, PlanStep, PodPlan, Receiver,
-        RemovalOptions, Retry, RunTrace, TaintEdits, Verdict, label::LabelEdits,
+        RemovalOptions, Retry, RunTrace, TaintEdits, Verdict, label_edits::LabelEdits,
     },
     time::{Span, Timestamp},
 };

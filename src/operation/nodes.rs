@@ -10,8 +10,7 @@ use crate::{
         claim::{CORDON, DRAIN, RENEW_EVERY},
     },
     plan::{
-        NodeChange, PlanStep, TaintEdits,
-        label::{self, LabelEdits},
+        LabelEdits, NodeChange, PlanStep, TaintEdits, label,
         undo::{NodeUndo, UndoStep},
     },
     time::{Span, Timestamp},

@@ -6,15 +6,21 @@ use std::{
 };
 
 use super::{
-    BudgetPlan, NodeDrain, NodePlan, Plan, PlanEvent, PlanMoment, PlanTotals, PodPlan, Window,
+    action::RemovalMode,
     budget::BudgetState,
-    environment::{Bound, Environment, Landing, Quality},
+    environment::{self, Bound, Environment, Quality},
     eviction::{self, EvictionAnswer, EvictionBlock, EvictionDecision, FreeEviction},
+    landing::Landing,
+    node_plan::{NodeDrain, NodePlan},
     outlook,
     owner::{self, NotRecreated, Recreation},
     placement_trace::Receiver,
+    plan::{BudgetPlan, Plan},
+    pod_plan::{PodPlan, Window, bare, is_stuck},
     rules::EvictionRules,
-    simulation::{self, PodResult, RemovalMode, RunResult, Simulation, SimulationInput, TaskEnd},
+    simulation::{self, PodResult, RunResult, Simulation, SimulationInput, TaskEnd},
+    timeline::{PlanEvent, PlanMoment},
+    totals::PlanTotals,
     verdict::{LeaveReason, Verdict},
     warning::{self, PodWarning},
 };
@@ -119,7 +125,7 @@ impl<'a, S: Environment> Assembly<'a, S> {
         if self.undertaking.grace == Some(Span::ZERO) && warning::has_identity(pod) {
             plan.warnings.insert(PodWarning::TwoOfAKind);
         }
-        let silent = |node: &_| !super::environment::has_living_kubelet(self.cluster, node);
+        let silent = |node: &_| !environment::has_living_kubelet(self.cluster, node);
         if pod.node.as_ref().is_some_and(silent) && plan.gone.likely.is_none() {
             plan.warnings.insert(PodWarning::KubeletSilent);
         }
@@ -262,27 +268,6 @@ impl<'a, S: Environment> Assembly<'a, S> {
     }
 }
 
-/// The row of a pod of which only the verdict is known.
-pub(super) fn bare(pod: &Arc<Pod>, verdict: Verdict) -> PodPlan {
-    PodPlan {
-        pod: pod.key.clone(),
-        uid: pod.uid.clone(),
-        node: pod.node.clone(),
-        owner: pod.owner.as_ref().map(|owner| (owner.kind.clone(), owner.name.clone())),
-        verdict,
-        lost: None,
-        warnings: BTreeSet::new(),
-        answer: None::<EvictionAnswer>,
-        leaves: Window::default(),
-        gone: Window::default(),
-        times_out: None,
-        landing: None,
-        judgement: None,
-        ready_again: None,
-        quality: Quality::Certain,
-    }
-}
-
 /// Why nobody brings a pod back that leaves; none where somebody does, or it has ended anyway.
 pub(super) fn lost(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
     match owner::comes_back(cluster, pod) {
@@ -291,26 +276,6 @@ pub(super) fn lost(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
             (!pod.is_finished()).then_some(lost)
         }
         Recreation::AtOnce(_) | Recreation::WhenGone(_) | Recreation::Here => None,
-    }
-}
-
-/// Whether a pod neither goes nor may be left on its node.
-pub(super) fn is_stuck(pod: &PodPlan) -> bool {
-    match pod.verdict.as_if_granted() {
-        Verdict::Waits { .. }
-        | Verdict::WaitsForController { .. }
-        | Verdict::WaitsForNamespace
-        | Verdict::Blocked { .. }
-        | Verdict::TwoBudgets { .. }
-        | Verdict::Unknown { .. } => true,
-        Verdict::Skipped(_)
-        | Verdict::Refused { .. }
-        | Verdict::Leaving
-        | Verdict::Leaves(_)
-        | Verdict::LeavesAfter { .. }
-        | Verdict::Deleted { .. }
-        | Verdict::Tolerates
-        | Verdict::Spared => pod.times_out.is_some(),
     }
 }
 

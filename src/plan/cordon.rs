@@ -3,11 +3,14 @@
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
-    Action, Arrival, NodeChange, NodePlan, Plan, PlanError,
-    environment::{Environment, Landing},
-    nodes_named, permission,
+    action::Action,
+    environment::Environment,
+    landing::Landing,
+    node_plan::{NodeChange, NodePlan},
+    plan::{Arrival, Plan},
     rules::EvictionRules,
     step::PlanStep,
+    targets::{PlanError, nodes_named},
     warning,
 };
 use crate::{
@@ -106,25 +109,4 @@ pub(super) fn change(node: &Arc<Node>, way: CordonChange) -> (NodeChange, Option
     let step = PlanStep::Cordon { node: node.name.clone(), uid: node.uid.clone(), on };
     let change = if on { NodeChange::Cordon } else { NodeChange::Uncordon };
     (change, Some(step))
-}
-
-impl Plan {
-    /// Fills what follows from the nodes and steps of a plan that only writes to nodes.
-    pub(super) fn finish_nodes(&mut self) {
-        let is_change =
-            |change: &NodeChange| !matches!(change, NodeChange::None | NodeChange::Refused { .. });
-        let is_refused = |node: &&NodePlan| {
-            matches!(node.change, NodeChange::Refused { .. })
-                || node.drain.as_ref().is_some_and(|drain| drain.refused)
-        };
-        self.totals.nodes = self.nodes.len();
-        self.totals.changed = self.nodes.iter().filter(|node| is_change(&node.change)).count();
-        self.totals.refused_nodes = self.nodes.iter().filter(is_refused).count();
-        if self.pods.is_empty() {
-            let now = Some(self.made);
-            self.totals.ends = super::Window { soonest: now, likely: now, latest: now };
-        }
-        self.permissions = permission::of_steps(&self.steps);
-        self.fill_undo();
-    }
 }

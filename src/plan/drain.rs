@@ -7,56 +7,30 @@ use std::{
 };
 
 use super::{
-    Action, NodeDrain, NodePlan, Plan, PlanError, PodPlan, RemovalOptions, Window,
+    action::{Action, DrainOptions, RemovalMode, RemovalOptions},
     assemble::{self, Assembly},
     budget::{self, BudgetState},
     cordon,
-    environment::{self, Environment, Landing},
+    environment::{self, Environment},
     eviction,
     eviction::{EvictionDecision, FreeEviction},
     filter::{self, Screening, Skip},
-    nodes_named,
+    landing::Landing,
+    node_plan::{NodeDrain, NodePlan},
     placing_environment::GRANTED,
+    plan::Plan,
+    pod_plan::{self, PodPlan, Window},
     rules::EvictionRules,
-    simulation::{RemovalGroup, RemovalMode, Retry, SimulationInput},
+    simulation::{RemovalGroup, SimulationInput},
     step::PlanStep,
+    targets::{PlanError, nodes_named},
     verdict::Verdict,
     warning::{self, Warning},
 };
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod, Selector},
+    cluster::{Cluster, Key, NodeName, Pod},
     time::{Span, Timestamp},
 };
-
-/// kubectl drain's flags, and how many nodes at a time.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DrainOptions {
-    /// `--force`: pods without a controller, and of DaemonSets that are gone, go too.
-    pub force: bool,
-    /// `--ignore-daemonsets`
-    pub ignore_daemonsets: bool,
-    /// `--delete-emptydir-data`
-    pub delete_emptydir_data: bool,
-    /// `--grace-period`; none is the pods' own.
-    pub grace: Option<Span>,
-    /// `--timeout`, of each node; none is for ever.
-    pub timeout: Option<Span>,
-    /// `--pod-selector`
-    pub pod_selector: Option<Selector>,
-    /// `--disable-eviction`: pods are deleted, and budgets not asked.
-    pub disable_eviction: bool,
-    /// `--skip-wait-for-delete-timeout`; none is off.
-    pub skip_wait_for_delete: Option<Span>,
-    /// Nodes at a time; 0 is taken for 1.
-    pub parallel: usize,
-    pub retry: Retry,
-}
-
-impl DrainOptions {
-    const fn manner(&self) -> RemovalMode {
-        if self.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict }
-    }
-}
 
 pub(super) fn plan<S: Environment>(
     action: &Action,
@@ -141,7 +115,7 @@ fn would_be_skipped(screening: &Screening) -> bool {
 
 /// What is told of a pod that is not tried.
 fn left_alone(pod: &Arc<Pod>, screening: &Screening) -> PodPlan {
-    assemble::bare(pod, Verdict::Skipped(screening.skip.unwrap_or(Skip::DaemonSet)))
+    pod_plan::bare(pod, Verdict::Skipped(screening.skip.unwrap_or(Skip::DaemonSet)))
 }
 
 /// Puts the refusal in front of the verdict.
@@ -189,7 +163,7 @@ fn of_node(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &[PodPla
     if unselected > 0 {
         warnings.push(Warning::NotSelectedStay { node: node.clone(), pods: unselected });
     }
-    let stuck = pods.iter().filter(|pod| assemble::is_stuck(pod)).count();
+    let stuck = pods.iter().filter(|pod| pod_plan::is_stuck(pod)).count();
     if stuck > 0 && !drain.refused {
         warnings.push(Warning::HalfDrained { node: node.clone(), pods: stuck });
     }

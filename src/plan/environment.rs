@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use super::placement_trace::RunTrace;
+use super::{landing::Landing, placement_trace::RunTrace};
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod},
+    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
     time::{Span, Timestamp},
 };
 
@@ -48,21 +48,6 @@ pub trait Environment: Clone {
     fn account(&self) -> RunTrace {
         RunTrace::default()
     }
-}
-
-/// Where a replacement lands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Landing {
-    Node {
-        node: NodeName,
-        why: Name,
-    },
-    /// On some node; nobody has worked out which.
-    Somewhere,
-    /// On none: it stays Pending.
-    Nowhere {
-        why: Name,
-    },
 }
 
 /// A span that is not known for certain; none is never.

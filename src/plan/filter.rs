@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::{drain::DrainOptions, owner, rules::EvictionRules};
+use super::{action::DrainOptions, owner, rules::EvictionRules};
 use crate::{
     cluster::{Cluster, Owner, OwnerKind, Pod, WorkloadKind},
     time::Timestamp,

@@ -1,6 +1,9 @@
 //! The same in kubectl's words.
 
-use super::{Action, DrainOptions, RemovalOptions, taint::Removal};
+use super::{
+    action::{Action, DrainOptions, RemovalOptions},
+    taint_edits::Removal,
+};
 use crate::{
     cluster::{Key, NodeName, Requirement, Selector, SelectorOperator},
     time::Span,
@@ -33,6 +36,33 @@ pub fn command(action: &Action) -> Option<String> {
         // kubectl has no word for eviction but drain's.
         Action::Evict { .. } => None,
         Action::Delete { pods, options } => Some(delete(pods, *options)),
+    }
+}
+
+impl Action {
+    /// The command that has kordon print the plan of it, and with `--enforce` carry it out.
+    pub fn kordon(&self) -> Option<String> {
+        let command = match self {
+            // Said as a deletion is, for kubectl has no words for it.
+            Self::Evict { pods, options } => {
+                let alike = Self::Delete { pods: pods.clone(), options: *options };
+                command(&alike)?.replace("delete pod", "evict pod")
+            }
+            Self::Cordon { .. }
+            | Self::Uncordon { .. }
+            | Self::Taint { .. }
+            | Self::Label { .. }
+            | Self::Drain { .. }
+            | Self::Delete { .. } => command(self)?,
+        };
+        let parallel = match self {
+            Self::Drain { options, .. } if options.parallel > 1 => {
+                format!(" --parallel={}", options.parallel)
+            }
+            _ => String::new(),
+        };
+        let command = command.replace("kubectl ", "kordon ").replace("--grace-period=0 --force", "--force");
+        Some(command + &parallel)
     }
 }
 
@@ -104,4 +134,19 @@ pub fn shown(selector: &Selector) -> String {
         SelectorOperator::Invalid => format!("{key} (invalid)"),
     };
     selector.requirements.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kordons_command_says_what_kubectl_cannot() {
+        let options = DrainOptions { parallel: 3, force: true, ..DrainOptions::default() };
+        let drain = Action::Drain { nodes: vec!["a".into(), "b".into()], options };
+        assert_eq!(drain.kordon().as_deref(), Some("kordon drain a b --force --parallel=3"));
+        let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
+        let evict = Action::Evict { pods: vec![Key::new("d", "p"), Key::new("d", "q")], options };
+        assert_eq!(evict.kordon().as_deref(), Some("kordon evict pod p q -n d --force"));
+    }
 }

@@ -3,8 +3,8 @@
 
 use super::{
     budget::{self, BudgetState},
-    environment::Landing,
     eviction::EvictionBlock,
+    landing::Landing,
     owner::{self, Recreation},
     rules::EvictionRules,
     simulation::{PodResult, RunResult},

@@ -61,13 +61,3 @@ impl fmt::Display for Permission {
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
     steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
 }
-
-impl super::Plan {
-    /// The permissions that are missing, given what the server answered (false is no).
-    pub fn missing<'a>(
-        &'a self,
-        is_allowed: impl Fn(&Permission) -> bool + 'a,
-    ) -> impl Iterator<Item = &'a Permission> {
-        self.permissions.iter().filter(move |permission| !is_allowed(permission))
-    }
-}

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use super::environment::Landing;
+use super::landing::Landing;
 use crate::{
     cluster::{Key, Name, NodeName, quantity},
     placement::{
@@ -146,27 +146,6 @@ pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     counted.sort_by_key(|(reason, nodes)| (std::cmp::Reverse(**nodes), (*reason).clone()));
     let words: Vec<String> = counted.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
     if words.is_empty() { "there is no node".into() } else { words.join(", ") }
-}
-
-impl fmt::Display for Landing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Node { node, .. } => write!(f, "{node}"),
-            Self::Somewhere => f.write_str("somewhere"),
-            Self::Nowhere { .. } => f.write_str("stays Pending"),
-        }
-    }
-}
-
-impl Landing {
-    /// Where, and why there or why nowhere.
-    pub fn words(&self) -> String {
-        match self {
-            Self::Node { node, why } => format!("{node} ({why})"),
-            Self::Somewhere => "somewhere".into(),
-            Self::Nowhere { why } => format!("stays Pending: {why}"),
-        }
-    }
 }
 
 impl fmt::Display for Displaced {

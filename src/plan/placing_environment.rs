@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    environment::{Environment, Estimate, Landing, TypicalEnvironment},
+    environment::{Environment, Estimate, TypicalEnvironment},
+    landing::Landing,
     owner::{self, Recreation},
     placement_trace::{Displaced, PlacementTrace, Receiver, RunTrace},
 };

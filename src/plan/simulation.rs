@@ -9,11 +9,14 @@ use std::{
 };
 
 use super::{
+    action::{RemovalMode, Retry},
     budget::{self, BudgetState, DISRUPTION_TIMEOUT},
-    environment::{Bound, Environment, Landing},
+    environment::{Bound, Environment},
     eviction::{self, EvictionBlock, EvictionDecision, PodState},
+    landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
+    replacement::Replacement,
     rules::EvictionRules,
     warning,
 };
@@ -49,46 +52,8 @@ pub struct RemovalGroup {
     pub pods: Vec<Arc<Pod>>,
 }
 
-/// How pods are made to go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RemovalMode {
-    /// By eviction: budgets are asked.
-    #[default]
-    Evict,
-    /// By deletion: budgets are not asked.
-    Delete,
-}
-
-/// When a refused eviction is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
-    /// On this beat, counted from the group's start.
-    Every(Span),
-    /// As kubectl does: every five seconds, but where the server asks for patience its client tries ten times in
-    /// silence before kubectl hears of it.
-    Kubectl,
-    /// As soon as the budget is seen to allow it.
-    OnRecovery,
-}
-
-impl Retry {
-    const fn period(self) -> Option<Span> {
-        match self {
-            Self::Every(period) => Some(period),
-            Self::Kubectl => Some(Span::from_secs(5)),
-            Self::OnRecovery => None,
-        }
-    }
-}
-
 /// How long kubectl's client tries in silence where the server answers with Retry-After: ten times ten seconds.
 const SILENCE: Span = Span::from_secs(100);
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self::Every(Span::from_secs(5))
-    }
-}
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
@@ -141,15 +106,6 @@ pub struct PodResult {
     /// Replacements that became Ready between its first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
-}
-
-/// What replaces a pod.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Replacement {
-    pub landing: Landing,
-    pub created: Timestamp,
-    /// None: never.
-    pub ready: Option<Timestamp>,
 }
 
 /// How a task ended.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{NodeChange, Plan, PlanStep};
+use super::{node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
 /// What has to be put back, in the order in which it is done.
@@ -129,14 +129,6 @@ impl NodeUndo {
         if !labels.is_empty() {
             steps.push(PlanStep::SetLabels { node: name.clone(), uid: uid.clone(), labels });
         }
-    }
-}
-
-impl Plan {
-    /// Fills the undo from what the nodes' changes are.
-    pub(super) fn fill_undo(&mut self) {
-        let undo = |node: &super::NodePlan| NodeUndo::of(node.node.clone(), node.uid.clone(), &node.change);
-        self.undo.nodes = self.nodes.iter().filter_map(undo).collect();
     }
 }
 

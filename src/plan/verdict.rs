@@ -296,3 +296,46 @@ fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, all: &[T]) -> fmt::Result {
 const fn plural<'a>(count: u32, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
+
+impl Verdict {
+    /// One word for it that reads well in a column.
+    pub const fn told(&self) -> &'static str {
+        match self {
+            Self::Skipped(_) | Self::Tolerates | Self::Spared => "stays",
+            Self::Refused { .. } => "refused",
+            Self::Leaving => "leaving",
+            Self::Leaves(_) => "leaves",
+            Self::LeavesAfter { .. } => "later",
+            Self::Waits { .. } | Self::WaitsForController { .. } | Self::WaitsForNamespace => "waits",
+            Self::Blocked { .. } => "blocked",
+            Self::TwoBudgets { .. } => "fails",
+            Self::Unknown { .. } => "unknown",
+            Self::Deleted { .. } => "deleted",
+        }
+    }
+
+    /// What there is to say beside that word.
+    pub fn because(&self) -> String {
+        let text = self.to_string();
+        let rest = text.strip_prefix(self.told()).map(|rest| rest.trim_start_matches([':', ' ']));
+        rest.unwrap_or(&text).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_a_verdict_is_not_said_twice() {
+        let budget = Key::new("shop", "cart");
+        let numbers = BudgetNumbers::default();
+        let blocked =
+            Verdict::Blocked { budget: budget.clone(), numbers, pattern: BlockPattern::NothingGiven };
+        assert!(blocked.because().starts_with("by shop/cart ("));
+        assert_eq!(Verdict::Skipped(Skip::Mirror).because(), "a static pod");
+        assert_eq!(Verdict::Spared.because(), "its deletion is cancelled");
+        let later = Verdict::LeavesAfter { budget, recoveries: 1, behind: Vec::new() };
+        assert_eq!((later.told(), &*later.because()), ("later", "leaves after 1 recovery of shop/cart"));
+    }
+}

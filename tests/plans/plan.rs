@@ -9,9 +9,9 @@ use kordon::{
     },
     engine::ServerVersion,
     plan::{
-        Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, FreeEviction, LeaveReason, NodeChange,
-        NotRecreated, Permission, Plan, PlanError, PlanEvent, PlanStep, Prospect, RemovalOptions, Retry,
-        Skip, TaintEdits, Verdict, Warning, label::LabelEdits, warning::PodWarning,
+        Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, FreeEviction, LabelEdits, LeaveReason,
+        NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent, PlanStep, Prospect, RemovalOptions,
+        Retry, Skip, TaintEdits, Verdict, Warning, warning::PodWarning,
     },
     time::Span,
 };

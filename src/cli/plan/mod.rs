@@ -22,7 +22,8 @@ use crate::{
     k8s::feed::FeedKind,
     placement::Snapshot,
     plan::{
-        Action, DrainOptions, Plan, PlanError, Prospect, RemovalOptions, Retry, TaintEdits, label::LabelEdits,
+        Action, DrainOptions, Plan, PlanError, Prospect, RemovalOptions, Retry, TaintEdits,
+        label_edits::LabelEdits,
     },
     time::Span,
 };

@@ -9,7 +9,10 @@ use super::{
     },
     report::{ArrivalReport, BudgetReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
-use crate::{plan::words, time::Span};
+use crate::{
+    plan::{COUNTED, words},
+    time::Span,
+};
 
 /// Renders the whole plan; text from the cluster is shown, not obeyed.
 pub fn render(report: &PlanReport) -> String {
@@ -60,7 +63,7 @@ fn head(out: &mut String, report: &PlanReport) {
     ];
     let counted: Vec<String> = counts
         .iter()
-        .zip(words::COUNTED)
+        .zip(COUNTED)
         .filter(|(count, _)| **count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();

@@ -15,7 +15,7 @@ use crate::{
         },
     },
     forecast::ForecastKind,
-    plan::{BudgetPlan, Landing, NodeChange, NodePlan, Plan, PodPlan, Prospect, Verdict, words},
+    plan::{BudgetPlan, COUNTED, Landing, NodeChange, NodePlan, Plan, PodPlan, Prospect, Verdict, words},
     time::{Span, Timestamp},
     ui::{
         Scene, text,
@@ -305,7 +305,7 @@ pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
         let words = format!("{} pod{}", text::count(totals.pods), if totals.pods == 1 { "" } else { "s" });
         runs = then(scene, runs, &words, Role::Base);
     }
-    for ((count, what), role) in totals.counted().into_iter().zip(words::COUNTED).zip(roles) {
+    for ((count, what), role) in totals.counted().into_iter().zip(COUNTED).zip(roles) {
         if count > 0 {
             runs = then(scene, runs, &format!("{} {what}", text::count(count)), role);
         }

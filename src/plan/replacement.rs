@@ -7,10 +7,10 @@ use std::{
 };
 
 use super::{
-    environment::{Bound, Environment, Landing},
+    environment::{Bound, Environment},
+    landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
-    simulation::Replacement,
 };
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, Pod, Uid},
@@ -25,6 +25,15 @@ pub struct Departure {
     pub leaves: Timestamp,
     /// When its object is gone; none is never.
     pub gone: Option<Timestamp>,
+}
+
+/// What replaces a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replacement {
+    pub landing: Landing,
+    pub created: Timestamp,
+    /// None: never.
+    pub ready: Option<Timestamp>,
 }
 
 /// What happens at a time; at the same time in this order, and pods of high priority first.

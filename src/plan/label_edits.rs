@@ -1,0 +1,90 @@
+//! The edits of labels, in kubectl's words.
+
+use std::collections::BTreeMap;
+
+use super::syntax;
+use crate::cluster::{Name, Node};
+
+/// What kubectl label is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelEdits {
+    pub set: BTreeMap<Name, Name>,
+    pub remove: Vec<Name>,
+    /// `--overwrite`.
+    pub overwrite: bool,
+}
+
+/// Words that make no sense, in kubectl's words for it where it has some.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LabelError {
+    #[error("invalid label spec: {0}")]
+    Spec(String),
+    #[error("unknown label spec: {0}")]
+    Unknown(String),
+    #[error("invalid label value: \"{0}\": {1}")]
+    Value(String, String),
+    /// kubectl leaves this to the server.
+    #[error("invalid label key \"{0}\": {1}")]
+    Key(String, String),
+    #[error("can not both modify and remove a label in the same command")]
+    Conflict,
+    #[error("at least one label update is required")]
+    Nothing,
+}
+
+impl LabelEdits {
+    /// Whether a word speaks of a label rather than naming a node.
+    pub fn is_word(word: &str) -> bool {
+        word.contains('=') || word.ends_with('-')
+    }
+
+    /// Reads kubectl's words: `key=value`, `key-`.
+    ///
+    /// # Errors
+    /// A word makes no sense, or two contradict each other.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, overwrite: bool) -> Result<Self, LabelError> {
+        let mut edits = Self { overwrite, ..Self::default() };
+        for word in words {
+            if let Some((key, value)) = word.split_once('=') {
+                if value.contains('=') {
+                    return Err(LabelError::Spec(word.into()));
+                }
+                syntax::value(value).map_err(|fault| LabelError::Value(word.into(), fault))?;
+                syntax::key(key).map_err(|fault| LabelError::Key(key.into(), fault))?;
+                edits.set.insert(key.into(), value.into());
+            } else if let Some(key) = word.strip_suffix('-') {
+                syntax::key(key).map_err(|fault| LabelError::Key(key.into(), fault))?;
+                edits.remove.push(key.into());
+            } else {
+                return Err(LabelError::Unknown(word.into()));
+            }
+        }
+        if edits.set.is_empty() && edits.remove.is_empty() {
+            return Err(LabelError::Nothing);
+        }
+        if edits.remove.iter().any(|key| edits.set.contains_key(key)) {
+            return Err(LabelError::Conflict);
+        }
+        Ok(edits)
+    }
+
+    /// The node's labels after the edits. A label to be removed that is not there is no error.
+    ///
+    /// # Errors
+    /// A label has another value and may not be overwritten; in kubectl's words.
+    pub fn over(&self, node: &Node) -> Result<BTreeMap<Name, Name>, String> {
+        let mut labels: BTreeMap<Name, Name> = (*node.labels).clone();
+        for (key, value) in &self.set {
+            match labels.insert(key.clone(), value.clone()) {
+                Some(old) if old != *value && !self.overwrite => {
+                    return Err(format!("'{key}' already has a value ({old}), and --overwrite is false"));
+                }
+                Some(_) | None => {}
+            }
+        }
+        for key in &self.remove {
+            labels.remove(key);
+        }
+        Ok(labels)
+    }
+}

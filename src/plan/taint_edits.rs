@@ -1,0 +1,183 @@
+//! The edits of taints, in kubectl's words, and the checks of a list of taints.
+
+use super::syntax;
+use crate::cluster::{Name, Node, Taint, TaintEffect};
+
+/// What kubectl taint is told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaintEdits {
+    pub add: Vec<Taint>,
+    pub remove: Vec<Removal>,
+    /// `--overwrite`.
+    pub overwrite: bool,
+}
+
+/// A taint to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    pub key: Name,
+    /// None: every effect of the key.
+    pub effect: Option<TaintEffect>,
+}
+
+/// Words that make no sense, in kubectl's words for it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaintError {
+    #[error("invalid taint effect: {0}, unsupported taint effect")]
+    Effect(String),
+    #[error("invalid taint spec: {0}")]
+    Spec(String),
+    #[error("invalid taint spec: {0}, {1}")]
+    Invalid(String, String),
+    #[error("unknown taint spec: {0}")]
+    Unknown(String),
+    #[error("duplicated taints with the same key and effect: {0}")]
+    Duplicate(String),
+    #[error("can not both modify and remove the following taint(s) in the same command: {0}")]
+    Conflict(String),
+    #[error("at least one taint update is required")]
+    Nothing,
+}
+
+impl TaintEdits {
+    /// Whether a word speaks of a taint rather than naming a node.
+    pub fn is_word(word: &str) -> bool {
+        word.contains(['=', ':']) || word.ends_with('-')
+    }
+
+    /// Reads kubectl's words: `key=value:effect`, `key:effect`, `key:effect-`, `key-`.
+    ///
+    /// # Errors
+    /// A word makes no sense, or two contradict each other.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, overwrite: bool) -> Result<Self, TaintError> {
+        let mut edits = Self { overwrite, ..Self::default() };
+        for word in words {
+            if let Some(removed) = word.strip_suffix('-') {
+                let (key, _, effect) = parts(removed)?;
+                edits.remove.push(Removal { key, effect });
+            } else if word.contains(':') {
+                let (key, value, effect) = parts(word)?;
+                let effect = effect.ok_or_else(|| TaintError::Unknown(word.into()))?;
+                if edits.add.iter().any(|taint| taint.is(&key, effect)) {
+                    return Err(TaintError::Duplicate(format!("{{{key} {value} {effect} <nil>}}")));
+                }
+                edits.add.push(Taint { key, value, effect, time_added: None });
+            } else {
+                return Err(TaintError::Unknown(word.into()));
+            }
+        }
+        if edits.add.is_empty() && edits.remove.is_empty() {
+            return Err(TaintError::Nothing);
+        }
+        match edits.conflicts() {
+            conflicts if conflicts.is_empty() => Ok(edits),
+            conflicts => Err(TaintError::Conflict(conflicts.join(","))),
+        }
+    }
+
+    fn conflicts(&self) -> Vec<String> {
+        let clashes = |taint: &Taint, removal: &Removal| {
+            taint.key == removal.key && removal.effect.is_none_or(|effect| effect == taint.effect)
+        };
+        let pairs = self
+            .add
+            .iter()
+            .flat_map(|taint| self.remove.iter().filter(move |removal| clashes(taint, removal)));
+        let shown =
+            |removal: &Removal| format!("{}={}", removal.key, removal.effect.map_or("", TaintEffect::as_str));
+        pairs.map(shown).collect()
+    }
+
+    /// The node's list after the edits: what is new or changed first, in the order of the command, then the rest.
+    ///
+    /// # Errors
+    /// A taint is there and may not be overwritten, or one to be removed is not there; in kubectl's words.
+    pub fn over(&self, node: &Node) -> Result<Vec<Taint>, String> {
+        if !self.overwrite {
+            let there = |taint: &&Taint| node.taints.iter().any(|old| old.is(&taint.key, taint.effect));
+            let there: Vec<&str> = self.add.iter().filter(there).map(|taint| taint.key.as_str()).collect();
+            if !there.is_empty() {
+                let (node, there) = (&node.name, there.join(","));
+                return Err(format!(
+                    "node {node} already has {there} taint(s) with same effect(s) and --overwrite is false"
+                ));
+            }
+        }
+        let mut taints = self.add.clone();
+        let is_new = |old: &&Taint| !self.add.iter().any(|taint| taint.is(&old.key, old.effect));
+        taints.extend(node.taints.iter().filter(is_new).cloned());
+        let mut missing = Vec::new();
+        for Removal { key, effect } in &self.remove {
+            let before = taints.len();
+            taints.retain(|taint| taint.key != *key || effect.is_some_and(|effect| effect != taint.effect));
+            if taints.len() == before {
+                let effect = effect.map_or(String::new(), |effect| format!(":{effect}"));
+                missing.push(format!("taint \"{key}{effect}\" not found"));
+            }
+        }
+        if missing.is_empty() { Ok(taints) } else { Err(missing.join(", ")) }
+    }
+
+    /// What kubectl says it did: `modified`, `tainted` or `untainted`.
+    pub fn word(&self, before: &[Taint]) -> &'static str {
+        let is_new = |taint: &Taint| !before.iter().any(|old| old.is(&taint.key, taint.effect));
+        let added = self.add.iter().any(is_new);
+        if self.overwrite || (added && !self.remove.is_empty()) {
+            "modified"
+        } else if added {
+            "tainted"
+        } else {
+            "untainted"
+        }
+    }
+}
+
+/// A taint's key, value and effect (kubectl `parseTaint`).
+fn parts(spec: &str) -> Result<(Name, Name, Option<TaintEffect>), TaintError> {
+    let mut halves = spec.split(':');
+    let (left, effect, more) = (halves.next().unwrap_or_default(), halves.next(), halves.next());
+    if more.is_some() {
+        return Err(TaintError::Spec(spec.into()));
+    }
+    let effect = match effect.map(|text| (text, TaintEffect::parse(text))) {
+        None => None,
+        Some((text, TaintEffect::Invalid)) => return Err(TaintError::Effect(text.into())),
+        Some((_, effect)) => Some(effect),
+    };
+    let (key, value) = match effect {
+        None => (left, ""),
+        Some(_) => match left.split_once('=') {
+            Some((_, value)) if value.contains('=') => return Err(TaintError::Spec(spec.into())),
+            Some(pair) => pair,
+            None => (left, ""),
+        },
+    };
+    let invalid = |fault| TaintError::Invalid(spec.into(), fault);
+    syntax::value(value).map_err(invalid)?;
+    syntax::key(key).map_err(invalid)?;
+    Ok((key.into(), value.into(), effect))
+}
+
+/// What the API server says of a node's taints: the field, and what is wrong with it. All faults at once.
+pub fn validate(taints: &[Taint]) -> Vec<(String, String)> {
+    let mut faults = Vec::new();
+    for (place, taint) in taints.iter().enumerate() {
+        let mut fault = |field: &str, text: String| {
+            faults.push((format!("metadata.taints[{place}]{field}"), text));
+        };
+        if let Err(text) = syntax::key(&taint.key) {
+            fault(".key", text);
+        }
+        if let Err(text) = syntax::value(&taint.value) {
+            fault(".value", text);
+        }
+        if taint.effect == TaintEffect::Invalid {
+            let supported = r#"supported values: "NoSchedule", "PreferNoSchedule", "NoExecute""#;
+            fault(".effect", format!("Unsupported value: {supported}"));
+        }
+        if taints[..place].iter().any(|before| before.is(&taint.key, taint.effect)) {
+            fault("", "taints must be unique by key and effect pair".into());
+        }
+    }
+    faults
+}
