@@ -136,7 +136,7 @@ pub enum ConditionStatus {
     False,
     #[default]
     Unknown,
-    /// Any other text: not ready, otherwise ignored (spec/node-lifecycle.md 12.46).
+    /// Any other text: not ready, otherwise ignored (docs/upstream/node-lifecycle.md#12.46).
     Invalid,
 }
 

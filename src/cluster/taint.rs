@@ -110,7 +110,7 @@ impl TolerationOperator {
 }
 
 impl Toleration {
-    /// Whether the toleration tolerates the taint (`Toleration.ToleratesTaint`, spec/node-lifecycle.md 7.6).
+    /// Whether the toleration tolerates the taint (`Toleration.ToleratesTaint`, docs/upstream/node-lifecycle.md#7.6).
     pub fn tolerates(&self, taint: &Taint) -> bool {
         self.effect.is_none_or(|effect| effect == taint.effect)
             && (self.key.is_empty() || self.key == taint.key)

@@ -1,4 +1,4 @@
-//! The pod garbage collector: removes by force what nobody else ends any more (spec/neighbours.md 1; upstream
+//! The pod garbage collector: removes by force what nobody else ends any more (docs/upstream/neighbours.md#1; upstream
 //! `podgc.PodGCController`).
 
 use std::collections::{BTreeMap, BTreeSet};

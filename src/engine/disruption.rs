@@ -1,4 +1,4 @@
-//! What a pass makes of the zones once it has judged the nodes (spec/node-lifecycle.md 5.3; upstream
+//! What a pass makes of the zones once it has judged the nodes (docs/upstream/node-lifecycle.md#5.3; upstream
 //! `handleDisruption`).
 
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Gives zones their new states and rates. A zone without counted nodes gets upstream's empty state and keeps
-    /// its rate (12.15).
+    /// its rate (docs/upstream/node-lifecycle.md#12.15).
     fn set_zones(&mut self, census: &BTreeMap<ZoneKey, Census>, changed: Changed, now: Timestamp) {
         let threshold = self.settings.unhealthy_zone_threshold.value;
         for (key, zone) in &mut self.zones {

@@ -1,4 +1,4 @@
-//! Taint eviction: which pods leave a node with NoExecute taints, and when (spec/node-lifecycle.md 7; upstream
+//! Taint eviction: which pods leave a node with NoExecute taints, and when (docs/upstream/node-lifecycle.md#7; upstream
 //! taint manager, since 1.29 `taint-eviction-controller`).
 
 use std::{
@@ -24,7 +24,8 @@ pub struct Evictor {
     manner: TimerSource,
     /// The NoExecute taints of the nodes that have any.
     tainted: BTreeMap<NodeName, Arc<[Taint]>>,
-    /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer (12.36).
+    /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer
+    /// (docs/upstream/node-lifecycle.md#12.36).
     timers: BTreeMap<Key, Timer>,
     /// The running timers by the time they fire.
     agenda: BTreeSet<(Timestamp, Key)>,
@@ -38,7 +39,7 @@ enum Timer {
     Running(Running),
     /// The deletion has been asked for and nothing came of it: a dry run, whose subject will or will not do it.
     Overdue(Running),
-    /// Done; refuses later timers until it is cancelled (7.8, up to 1.32).
+    /// Done; refuses later timers until it is cancelled, up to 1.32 (docs/upstream/node-lifecycle.md#7.8).
     Tombstone,
 }
 
@@ -74,7 +75,7 @@ pub enum TaintSource {
 /// How far timeAdded, which has whole seconds, may lie behind the moment at which we see a taint come.
 const LIVE_LAG: Span = Span::from_secs(3);
 
-/// What a pod's tolerations make of a node's NoExecute taints (7.6).
+/// What a pod's tolerations make of a node's NoExecute taints (docs/upstream/node-lifecycle.md#7.6).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tolerance<'a> {
     NotTolerated(&'a Taint),
@@ -102,7 +103,7 @@ impl Evictor {
     ) {
         let before = delta.old.as_ref().map_or_else(Vec::new, |node| no_execute(node));
         let Some(node) = &delta.new else {
-            // The timers of its pods run on (12.35).
+            // The timers of its pods continue and still fire (docs/upstream/node-lifecycle.md#12.35).
             if let Some(node) = &delta.old {
                 self.tainted.remove(&node.name);
             }
@@ -291,7 +292,8 @@ impl Evictor {
                 let (since, known) = self.beginning(taint, pod, sighting, now);
                 let tolerated = Cause::Tolerated { key: taint.key.clone(), span };
                 let created = match self.timers.get(&pod.key) {
-                    // A running timer is neither lengthened nor shortened (12.32).
+                    // A running timer is neither lengthened nor shortened
+                    // (docs/upstream/node-lifecycle.md#12.32).
                     Some(Timer::Running(running)) if running.created < now => return,
                     Some(Timer::Running(running)) => {
                         let created = running.created;
@@ -366,7 +368,7 @@ impl Evictor {
         }
     }
 
-    /// Ends a timer and says so (7.7).
+    /// Cancels a timer and records the event (docs/upstream/node-lifecycle.md#7.7).
     fn cancel(&mut self, pod: &Key, cause: Cause, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
         match self.timers.remove(pod) {
             Some(Timer::Running(running)) => {

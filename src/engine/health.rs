@@ -1,5 +1,5 @@
 //! What the controller knows of one node's life, and how a pass brings it up to date
-//! (spec/node-lifecycle.md 3.4; upstream `tryUpdateNodeHealth`).
+//! (docs/upstream/node-lifecycle.md#3.4; upstream `tryUpdateNodeHealth`).
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub struct NodeHealth {
     pub ready_transition: Timestamp,
     /// The status last seen, or last written by the controller.
     conditions: Arc<[Condition]>,
-    /// The Lease last accepted as newer; may become none again (spec/node-lifecycle.md 12.3).
+    /// The Lease last accepted as newer; may become none again (docs/upstream/node-lifecycle.md#12.3).
     lease: Option<Arc<Lease>>,
     /// The node's zone as of these labels: working it out anew for every node in every pass would be most of a pass.
     zone: (Labels, ZoneKey),
@@ -50,7 +50,8 @@ pub struct NodeAssessment {
     pub rewrite: Option<Vec<UnknownCondition>>,
     /// Whether an earlier pass could not mark all of its pods.
     pub pods_to_retry: bool,
-    /// Whether a sign of life was noticed. After a status the same Lease may count once more (12.3).
+    /// Whether a heartbeat was noticed. After a status update an unrenewed Lease can count as new once more
+    /// (docs/upstream/node-lifecycle.md#12.3).
     pub is_renewed: bool,
     /// Why it is not well; nothing where it is.
     pub why: Why,
@@ -223,7 +224,8 @@ pub fn update(
     if now > record.probe + record.grace(settings) {
         verdict.why = record.why(settings).then(Cause::Silent);
         verdict.current = Some(ConditionStatus::Unknown);
-        // Only a change of Ready is written (12.4): a node found Unknown keeps its other conditions.
+        // Only a change of Ready is written: a node found Unknown keeps its other conditions
+        // (docs/upstream/node-lifecycle.md#12.4).
         if ready.is_none_or(|ready| ready.status != ConditionStatus::Unknown) {
             let rewrite = unknown_conditions(node, now);
             record.conditions = rewritten(node, &rewrite);

@@ -1,5 +1,5 @@
 //! Legacy mode: after its time, all pods of a node that is not ready are deleted, taints or no taints
-//! (spec/node-lifecycle.md 8; upstream with `--enable-taint-manager=false`, up to 1.26).
+//! (docs/upstream/node-lifecycle.md#8; upstream with `--enable-taint-manager=false`, up to 1.26).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -62,7 +62,8 @@ impl fmt::Display for EvictionStatus {
 }
 
 impl Legacy {
-    /// A node object was added: its eviction begins anew, whatever an earlier one of the name had come to (12.11).
+    /// A node object was added: its eviction status is unmarked again, also where an older node of the same name
+    /// was evicted (docs/upstream/node-lifecycle.md#12.11).
     pub fn register(&mut self, node: &NodeName) {
         self.status.insert(node.clone(), EvictionStatus::Unmarked);
     }
@@ -187,7 +188,8 @@ impl Engine {
     }
 
     /// Begins the deletion rounds of nodes that wait, as far as the zones' limiters allow (upstream
-    /// `doEvictionPass`). Whether the node is ready by now is not asked (12.16).
+    /// `doEvictionPass`). The entry stands also when the node has become ready or changed its zone
+    /// (docs/upstream/node-lifecycle.md#8.5).
     pub(super) fn evict_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
         let mut due: Vec<(QueueEntry, ZoneKey, Cause)> = Vec::new();
         for (key, zone) in &mut self.zones {
@@ -384,7 +386,8 @@ impl Engine {
     }
 }
 
-/// Whether a DaemonSet of the pod's namespace selects it; who owns it is not asked (12.39).
+/// Whether a DaemonSet of the pod's namespace selects it; the owner reference does not count
+/// (docs/upstream/node-lifecycle.md#12.39).
 ///
 /// An unreadable selector of any DaemonSet there makes upstream's look-up fail, and the pod is nobody's. Where
 /// DaemonSets are not watched, the owner has to do.

@@ -1,4 +1,4 @@
-//! The token bucket that paces a zone's evictions (spec/node-lifecycle.md 6.5).
+//! The token bucket that paces a zone's evictions (docs/upstream/node-lifecycle.md#6.5).
 
 use crate::time::{Span, Timestamp};
 
@@ -55,7 +55,7 @@ impl Limiter {
     /// Goes over to another rate (upstream `SwapLimiter`): what was drained stays drained.
     ///
     /// The rate that a stopped limiter claims to have is 1, so that going back to exactly 1 changes nothing and the
-    /// zone stands still for ever (kubernetes#104639, spec/node-lifecycle.md 12.18).
+    /// zone stands still for ever (kubernetes#104639, docs/upstream/node-lifecycle.md#12.18).
     #[expect(clippy::float_cmp, reason = "upstream compares the two rates exactly")]
     pub fn swap(&mut self, rate: f32, now: Timestamp) {
         if self.claimed_rate() == rate {

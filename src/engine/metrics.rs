@@ -1,4 +1,4 @@
-//! What upstream's metrics would say, as plain values (spec/node-lifecycle.md 10).
+//! What upstream's metrics would say, as plain values (docs/upstream/node-lifecycle.md#10).
 //!
 //! How long passes take is measured by whoever runs the engine: it has no clock.
 
@@ -29,7 +29,8 @@ pub struct ZoneMetrics {
     /// `node_collector_unhealthy_nodes_in_zone`.
     pub unhealthy: usize,
     /// `node_collector_evictions_total`, before 1.24 `evictions_number`: nodes given their NoExecute taint by the zone's
-    /// queue, in legacy mode nodes whose pods were deleted in its turn; empty nodes count too (12.45).
+    /// queue, in legacy mode nodes whose pods were deleted in its turn; empty nodes count too
+    /// (docs/upstream/node-lifecycle.md#12.45).
     pub evictions: u64,
 }
 

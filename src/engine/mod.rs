@@ -1,7 +1,7 @@
 //! The node lifecycle controller: health, zones, rate-limited queues, taints, taint eviction.
 //!
-//! Follows `nodelifecycle.Controller` and the taint-eviction controller as spec/node-lifecycle.md sets them out;
-//! `docs/controller.md` maps function to function and lists the known differences.
+//! Follows `nodelifecycle.Controller` and the taint-eviction controller as specified in
+//! `docs/upstream/node-lifecycle.md`; `docs/controller.md` maps function to function and lists the known differences.
 
 mod pass_scope;
 mod audit;
@@ -84,7 +84,7 @@ const PASS_TAKES: Span = Span::from_millis(1);
 pub struct Engine {
     settings: Settings,
     rules: ControllerRules,
-    /// Health records by node; kept when the node object goes (spec/node-lifecycle.md 2.1).
+    /// Health records by node; kept when the node object goes (docs/upstream/node-lifecycle.md#2.1).
     records: BTreeMap<NodeName, NodeHealth>,
     /// The nodes that passes have seen (upstream `knownNodeSet`).
     registered: BTreeSet<NodeName>,
@@ -514,7 +514,7 @@ impl Engine {
         }
     }
 
-    /// What upstream's node workers do with an added or changed node (spec/node-lifecycle.md 9.1).
+    /// What upstream's node workers do with an added or changed node (docs/upstream/node-lifecycle.md#9.1).
     fn reconcile(&mut self, node: &Node, now: Timestamp) {
         taints::reconcile_no_schedule(node, &mut self.out, now);
         taints::reconcile_labels(node, &mut self.out, now);
@@ -534,8 +534,9 @@ impl Engine {
         }
     }
 
-    /// What upstream's pod workers do with a newly bound pod (9.2): on a node that is not ready it is not ready, and in
-    /// legacy mode it goes with the node. On a node that is, legacy mode calls off the node's eviction (12.41).
+    /// What upstream's pod workers do with a newly bound pod (docs/upstream/node-lifecycle.md#9.2): on a node that is
+    /// not ready it is marked not ready, and in legacy mode it is evicted with the node. On a node that is ready,
+    /// legacy mode cancels the node's pending eviction (docs/upstream/node-lifecycle.md#12.41).
     fn on_bound(&mut self, cluster: &Cluster, pod: &Arc<Pod>, now: Timestamp) {
         let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return };
         let Some(saved) = self.records.get(&node.name).and_then(NodeHealth::saved_ready) else { return };

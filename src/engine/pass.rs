@@ -1,4 +1,5 @@
-//! The monitor pass over all nodes, and the tainting loop between passes (spec/node-lifecycle.md 3 and 4.6).
+//! The monitor pass over all nodes (docs/upstream/node-lifecycle.md#3), and the tainting loop between passes
+//! (docs/upstream/node-lifecycle.md#4.6).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -210,7 +211,7 @@ impl Engine {
         })
     }
 
-    /// What follows from a node's verdict (spec/node-lifecycle.md 3.6).
+    /// What follows from a node's verdict (docs/upstream/node-lifecycle.md#3.6).
     fn react(&mut self, cluster: &Cluster, node: &Node, verdict: &NodeAssessment, now: Timestamp) {
         if let Some(conditions) = &verdict.rewrite {
             let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
@@ -305,7 +306,8 @@ impl Engine {
             );
             return;
         }
-        // A taint that is just being taken off does not count: at a controller's start it is put on anew (12.10).
+        // A taint that is being removed does not count: at its start the controller removes both NoExecute taints
+        // and adds them again at the zone's rate (docs/upstream/node-lifecycle.md#12.10).
         if self.tainting.contains_key(&node.name)
             || self.awaits_taint(&node.name)
             || self.foresaw_unknown(node)
@@ -442,7 +444,7 @@ fn not_ready(object: EventObject, warning: bool, message: String) -> RecordedEve
     RecordedEvent { object, warning, reason: "NodeNotReady", message, source: "node-controller" }
 }
 
-/// Whether zone statistics leave the node out (spec/node-lifecycle.md 3.8).
+/// Whether zone statistics leave the node out (docs/upstream/node-lifecycle.md#3.8).
 pub(super) fn is_excluded(node: &Node, rules: &ControllerRules) -> bool {
     (rules.excludes_labelled && node.labels.contains_key("node.kubernetes.io/exclude-disruption"))
         || (rules.excludes_master_names && is_master_name(&node.name))

@@ -1,4 +1,4 @@
-//! The queue of nodes that wait for their NoExecute taint (spec/node-lifecycle.md 6; upstream
+//! The queue of nodes that wait for their NoExecute taint (docs/upstream/node-lifecycle.md#6; upstream
 //! `RateLimitedTimedQueue`).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -61,7 +61,7 @@ impl Origin {
     }
 }
 
-/// The flags of kube-controller-manager that the node lifecycle controller reads (spec/node-lifecycle.md 1.1).
+/// The flags of kube-controller-manager that the node lifecycle controller reads (docs/upstream/node-lifecycle.md#1.1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub version: ServerVersion,
@@ -274,7 +274,7 @@ impl<T> Setting<T> {
     }
 }
 
-/// What the controllers do differently from release to release (spec/node-lifecycle.md, version timeline).
+/// What the controllers do differently from release to release (docs/upstream/node-lifecycle.md#0, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerRules {
     pub profile: Profile,

@@ -1,4 +1,4 @@
-//! The taints and labels that the controller keeps on nodes (spec/node-lifecycle.md 4).
+//! The taints and labels that the controller keeps on nodes (docs/upstream/node-lifecycle.md#4).
 
 use super::{
     effect::Write,

@@ -1,4 +1,5 @@
-//! Zones: how many of their nodes are down, and what that makes of the eviction rate (spec/node-lifecycle.md 5).
+//! Zones: how many of their nodes are down, and what that makes of the eviction rate
+//! (docs/upstream/node-lifecycle.md#5).
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,7 +9,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Upstream's zone states (spec/node-lifecycle.md 5.2).
+/// Upstream's zone states (docs/upstream/node-lifecycle.md#5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ZoneState {
     /// Seen, and not judged yet.
@@ -75,7 +76,8 @@ impl Census {
         self.ready + self.not_ready
     }
 
-    /// Upstream `ComputeZoneState`, in 32-bit floats like it: 11 of 20 at 0.55 is partial (12.20).
+    /// Upstream `ComputeZoneState`. The arithmetic is in 32-bit floats, so 11 of 20 at 0.55 is partial
+    /// (docs/upstream/node-lifecycle.md#12.20).
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
     pub fn state(&self, threshold: f32) -> ZoneState {
         if self.ready == 0 && self.not_ready > 0 {
@@ -99,7 +101,8 @@ pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Op
 /// One zone: its state and the nodes that wait in it.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// None is upstream's empty state, which a zone without counted nodes can be left in (12.15).
+    /// None is upstream's empty state: a zone without counted nodes keeps it when the walk over old states stops
+    /// early (docs/upstream/node-lifecycle.md#12.15).
     pub state: Option<ZoneState>,
     pub census: Census,
     pub queue: Queue,
@@ -151,7 +154,7 @@ pub enum Disruption {
 /// Steps 1 and 2 of upstream's `handleDisruption`: enters and drops zones, and says what to do about the rest.
 ///
 /// Upstream walks its old states in random order and stops at the first that was not fully disrupted; here the
-/// order is that of the keys, and the early stop is kept (12.15).
+/// order is that of the keys, and the early stop is kept (docs/upstream/node-lifecycle.md#12.15).
 pub fn judge(
     zones: &mut BTreeMap<ZoneKey, Zone>,
     census: &BTreeMap<ZoneKey, Census>,
@@ -161,7 +164,8 @@ pub fn judge(
     let threshold = settings.unhealthy_zone_threshold.value;
     let all_are_full = census.values().all(|census| census.state(threshold) == ZoneState::FullDisruption);
     for (key, census) in census {
-        // Upstream would enter it without a queue, and crash (12.17).
+        // Upstream enters the zone without a queue and crashes when it sets the limiter
+        // (docs/upstream/node-lifecycle.md#12.17).
         zones.entry(key.clone()).or_insert_with(|| Zone::new(settings, now)).census = *census;
     }
     let mut all_were_full = true;

@@ -1,7 +1,7 @@
 //! Carries out errands of a plan, each once: what came of it is told apart by cause, not only by code.
 //!
 //! Requests are built here by hand: kube's own eviction loses its options on the way, a dry-run included
-//! (spec/operator-actions.md 3.9), and a Retry-After of an overloaded server stands in a header only.
+//! (docs/upstream/operator-actions.md#3.9), and a Retry-After of an overloaded server stands in a header only.
 
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Vec<u8>, Req
     Err(refusal(&status, code.as_u16(), header.map(Span::from_secs)))
 }
 
-/// What a refusal means (spec/operator-actions.md 4.2).
+/// What a refusal means (docs/upstream/operator-actions.md#4.2).
 fn refusal(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutcome {
     let text = status_words(status);
     let details = status.details.as_ref();

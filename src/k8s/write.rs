@@ -115,7 +115,7 @@ async fn mark_unknown(
     send(client, request).await.map(drop)
 }
 
-/// Upstream's swap (spec/node-lifecycle.md 4.5), in one patch over the newest node instead of two.
+/// Upstream's swap (docs/upstream/node-lifecycle.md#4.5), in one patch over the newest node instead of two.
 ///
 /// What the decision was made on is not compared whole, for nodes change all the time; but a node that no longer
 /// is in the state that the new taint tells of is left alone.

@@ -43,7 +43,7 @@ impl Placement {
     }
 }
 
-/// A difference of scores that is not to be relied on (spec/placement-and-pressure.md 1.5).
+/// A difference of scores that is not to be relied on (docs/upstream/placement-and-pressure.md#1.5).
 const CLOSE_CALL: i64 = 3;
 
 /// A node and its score.

@@ -118,7 +118,7 @@ struct Candidate {
     violations: usize,
 }
 
-/// How bad a candidate is; the least harm is taken (spec/placement-and-pressure.md 4.4).
+/// How bad a candidate is; the least harm is taken (docs/upstream/placement-and-pressure.md#4.4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Harm {
     violations: usize,

@@ -2,7 +2,7 @@
 
 use crate::engine::ServerVersion;
 
-/// How the scheduler of one release judges (spec/placement-and-pressure.md 1.9). Patch releases do not matter.
+/// How the scheduler of one release judges (docs/upstream/placement-and-pressure.md#1.9). Patch releases do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerRules {
     pub version: ServerVersion,

@@ -1,4 +1,5 @@
-//! Budgets as the disruption controller works them out, and as eviction finds them (spec/operator-actions.md 5).
+//! Budgets as the disruption controller works them out, and as eviction finds them
+//! (docs/upstream/operator-actions.md#5).
 
 use std::{collections::BTreeMap, sync::Arc};
 

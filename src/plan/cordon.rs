@@ -1,4 +1,4 @@
-//! Cordon and uncordon (spec/operator-actions.md 1).
+//! Cordon and uncordon (docs/upstream/operator-actions.md#1).
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! Drains, and evictions and deletions of pods by name (spec/operator-actions.md 3 and 6).
+//! Drains (docs/upstream/operator-actions.md#3), and evictions and deletions of pods by name; how they are predicted is
+//! in docs/upstream/operator-actions.md#6.
 
 use std::{
     cmp::Reverse,
@@ -181,8 +182,8 @@ fn capacity_ends(pods: &[PodPlan]) -> Option<Warning> {
     Some(Warning::CapacityEnds { node, pod: pod.pod.clone(), why: why.clone() })
 }
 
-/// A better order than kubectl's chance (spec 6.5): what costs no budget and may free some; what no budget protects;
-/// what takes longest until it is back; last what others need.
+/// A better order than kubectl's, which is chance (docs/upstream/operator-actions.md#6.5): first pods that cost no budget
+/// and may free some; pods that no budget protects; pods that take longest to be replaced; last pods that others need.
 fn sort_for_leaving<S: Environment>(
     cluster: &Cluster,
     pods: &mut [Arc<Pod>],
@@ -290,7 +291,7 @@ impl Plan {
     }
 }
 
-/// What a forecast of removals takes for granted (spec 6.8).
+/// The assumptions of a forecast of removals (docs/upstream/operator-actions.md#6.8).
 const ASSUMPTIONS: [&str; 5] = [
     "nobody else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
     "controllers react within a second; replacements become Ready as their siblings did",

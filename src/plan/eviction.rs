@@ -1,4 +1,4 @@
-//! What the eviction subresource answers (spec/operator-actions.md 4).
+//! What the eviction subresource answers (docs/upstream/operator-actions.md#4).
 
 use std::{collections::BTreeMap, sync::Arc};
 

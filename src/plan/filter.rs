@@ -1,4 +1,5 @@
-//! kubectl drain's filters: which pods of a node it takes, leaves, or refuses to touch (spec/operator-actions.md 3.3).
+//! kubectl drain's filters: which pods of a node it takes, leaves, or refuses to touch
+//! (docs/upstream/operator-actions.md#3.3).
 
 use std::{collections::BTreeSet, fmt};
 

@@ -1,5 +1,5 @@
 //! Whether a pod that waits at the end of a run waits for something that may come, or for ever
-//! (spec/operator-actions.md 5.6).
+//! (docs/upstream/operator-actions.md#5.6).
 
 use super::{
     budget::{self, BudgetState},

@@ -1,4 +1,4 @@
-//! What whoever carries a plan out must be allowed to do (spec/operator-actions.md 9).
+//! What whoever carries a plan out must be allowed to do (docs/upstream/operator-actions.md#9).
 
 use std::{collections::BTreeSet, fmt};
 

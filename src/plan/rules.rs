@@ -2,7 +2,7 @@
 
 use crate::engine::ServerVersion;
 
-/// The rules of one release (spec/operator-actions.md, version timeline).
+/// The rules of one release (docs/upstream/operator-actions.md#0, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionRules {
     pub version: ServerVersion,

@@ -1,4 +1,4 @@
-//! Evictions and deletions as a chain of events on a virtual timeline (spec/operator-actions.md 6.4).
+//! Evictions and deletions as a chain of events on a virtual timeline (docs/upstream/operator-actions.md#6.4).
 //!
 //! Budgets are shared by all groups; a pod that is refused tries again on kubectl's beat; replacements that become
 //! Ready make room. The run ends when nothing is left that could change anything.

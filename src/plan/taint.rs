@@ -1,5 +1,5 @@
 //! Taints: kubectl's words for them, what they do to a node's list, and whom a NoExecute taint deletes
-//! (spec/operator-actions.md 2).
+//! (docs/upstream/operator-actions.md#2).
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -173,7 +173,7 @@ fn resolve_priority(pod: &mut Value, store: &Store) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The DefaultTolerationSeconds admission plugin (node-lifecycle.md, 1.5).
+/// The DefaultTolerationSeconds admission plugin (docs/upstream/node-lifecycle.md#1.5).
 fn add_default_tolerations(pod: &mut Value, options: &ApiOptions) {
     let Some(seconds) = options.default_toleration_seconds else { return };
     let tolerations = object(pod, "spec").entry("tolerations").or_insert_with(|| json!([]));

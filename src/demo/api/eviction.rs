@@ -1,4 +1,4 @@
-//! The eviction subresource: a delete that asks the budgets first (operator-actions.md, section 4).
+//! The eviction subresource: a delete that asks the budgets first (docs/upstream/operator-actions.md#4).
 
 use serde_json::{Value, json};
 

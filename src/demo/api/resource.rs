@@ -264,7 +264,7 @@ pub fn success(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
 }
 
-/// Reads the options of a delete. A body takes the place of the whole query (operator-actions.md, 4.1).
+/// Reads the options of a delete. A body takes the place of the whole query (docs/upstream/operator-actions.md#4.1).
 fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal> {
     if request.body.is_empty() {
         let grace_seconds = request.query.number("gracePeriodSeconds")?;

@@ -435,7 +435,7 @@ fn is_let_go(value: &Value) -> bool {
         && value["kind"] != "Namespace"
 }
 
-/// How long the object may take to go (operator-actions.md, 4.4). Only pods have a grace.
+/// How long the object may take to go (docs/upstream/operator-actions.md#4.4). Only pods have a grace.
 fn grace_of(kind: &Kind, value: &Value, options: &DeleteOptions) -> i64 {
     if kind.name != "Pod" {
         return 0;

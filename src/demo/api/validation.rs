@@ -54,7 +54,8 @@ fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
     }
 }
 
-/// operator-actions.md, 2.4. The path says `metadata`, as the real server's does.
+/// The server's validation of taints (docs/upstream/operator-actions.md#2.4). The path says `metadata`, as the real
+/// server's does.
 fn taints_are_valid(node: &Value, causes: &mut Vec<FieldCause>) {
     let Some(taints) = node.pointer("/spec/taints").and_then(Value::as_array) else { return };
     let mut seen: Vec<(&str, &str)> = Vec::new();

@@ -132,7 +132,7 @@ pub struct Start {
     pub pressures: BTreeSet<&'static str>,
 }
 
-/// Lease renewal: a quarter of the lease's 40 s, and up to 4 % more (node-lifecycle.md, 11.3).
+/// Lease renewal: a quarter of the lease's 40 s, and up to 4 % more (docs/upstream/node-lifecycle.md#11.3).
 const RENEW_EVERY: Span = Span::from_secs(10);
 const RENEW_JITTER: f64 = 0.04;
 /// The status is worked out so often …

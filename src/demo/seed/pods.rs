@@ -217,7 +217,7 @@ fn admit(spec: &mut Value, workload: &SeedWorkload) {
     }
 }
 
-/// The tolerations that every DaemonSet's pods have (placement-and-pressure.md, 5.4).
+/// The tolerations that every DaemonSet's pods have (docs/upstream/placement-and-pressure.md#5.4).
 pub fn daemon_tolerations() -> Vec<Value> {
     let toleration = |key: &str, effect: &str| json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": effect});
     let mut all = vec![toleration("not-ready", "NoExecute"), toleration("unreachable", "NoExecute")];

@@ -1,4 +1,4 @@
-//! The disruption controller: how many pods of a budget may go (operator-actions.md, section 5).
+//! The disruption controller: how many pods of a budget may go (docs/upstream/operator-actions.md#5).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -130,7 +130,7 @@ impl Workloads {
     }
 }
 
-/// operator-actions.md, 5.1.
+/// The formula of a budget (docs/upstream/operator-actions.md#5.1).
 fn numbers(spec: &BudgetSpec, scale: usize, pods: usize, current: usize) -> Numbers {
     let (expected, desired) = if !spec.max_unavailable.is_null() {
         (scale, scale.saturating_sub(share(&spec.max_unavailable, scale)))
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_real_controller() {
-        // operator-actions.md, 5.1: one ReplicaSet with scale 5, all healthy; desired and allowed.
+        // docs/upstream/operator-actions.md#5.1: one ReplicaSet with scale 5, all healthy; desired and allowed.
         for (field, amount, desired, allowed) in [
             ("max", json!("25%"), 3, 2),
             ("max", json!("10%"), 4, 1),

@@ -1,4 +1,4 @@
-//! The pod garbage collector (neighbours.md, section 1).
+//! The pod garbage collector (docs/upstream/neighbours.md#1).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

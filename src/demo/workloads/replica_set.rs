@@ -1,4 +1,4 @@
-//! ReplicaSets: replaces a pod as soon as it is on its way out (placement-and-pressure.md, 5.4).
+//! ReplicaSets: replaces a pod as soon as it is on its way out (docs/upstream/placement-and-pressure.md#5.4).
 
 use std::{cmp::Reverse, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! StatefulSets: a pod comes back under its name, once the old object is gone (placement-and-pressure.md, 5.4).
+//! StatefulSets: a pod comes back under its name, once the old object is gone
+//! (docs/upstream/placement-and-pressure.md#5.4).
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Pods that wait for a place (spec/placement-and-pressure.md 1.8).
+/// Pods that wait for a place (docs/upstream/placement-and-pressure.md#1.8).
 #[derive(Debug, Default)]
 pub struct SchedulingQueue {
     pods: BTreeMap<Key, Waiting>,
