@@ -94,12 +94,12 @@ impl Feeds {
         }
         match (blind, before) {
             // The first word about a gap holds until the gap is over: a second failure does not shorten it.
-            (Some(since), WatchHealth::Blind { since: first }) => {
-                WatchHealth::Blind { since: since.min(first) }
+            (Some(since), WatchHealth::Disconnected { since: first }) => {
+                WatchHealth::Disconnected { since: since.min(first) }
             }
-            (Some(since), WatchHealth::Clear) => WatchHealth::Blind { since },
+            (Some(since), WatchHealth::Live) => WatchHealth::Disconnected { since },
             (None, before) if unsettled => before,
-            (None, _) => WatchHealth::Clear,
+            (None, _) => WatchHealth::Live,
         }
     }
 }
@@ -126,22 +126,22 @@ mod tests {
     #[test]
     fn a_broken_watch_blinds_until_it_is_live_again() {
         let since = Timestamp::from_secs(1090);
-        let blind = WatchHealth::Blind { since };
+        let blind = WatchHealth::Disconnected { since };
         let listing = || FeedState::Listing { received: 5, expected: None };
-        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN), WatchHealth::Clear);
-        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(WatchHealth::Clear, BEGUN), blind);
+        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN), WatchHealth::Live);
+        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(WatchHealth::Live, BEGUN), blind);
         assert_eq!(feeds(broken(1095), FeedState::Live, 1099).sight(blind, BEGUN), blind, "one gap");
         assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(blind, BEGUN), blind, "not yet");
         assert_eq!(
-            feeds(listing(), FeedState::Live, 1099).sight(WatchHealth::Clear, BEGUN),
-            WatchHealth::Clear
+            feeds(listing(), FeedState::Live, 1099).sight(WatchHealth::Live, BEGUN),
+            WatchHealth::Live
         );
     }
 
     #[test]
     fn leases_that_may_not_be_read_blind_from_the_beginning() {
         let forbidden = FeedState::Forbidden { error: "no".into() };
-        let sight = feeds(FeedState::Live, forbidden, 1099).sight(WatchHealth::Clear, BEGUN);
-        assert_eq!(sight, WatchHealth::Blind { since: BEGUN });
+        let sight = feeds(FeedState::Live, forbidden, 1099).sight(WatchHealth::Live, BEGUN);
+        assert_eq!(sight, WatchHealth::Disconnected { since: BEGUN });
     }
 }

@@ -128,8 +128,7 @@ impl Knowledge {
         match applied {
             Applied::Lease(delta) => self.heartbeats.note(delta),
             Applied::Node(delta) => {
-                let unchanged =
-                    matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.says_the_same_as(new));
+                let unchanged = matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.differs_only_in_heartbeat(new));
                 self.nodes_changed += u64::from(!unchanged);
                 self.planned_over += u64::from(!unchanged);
             }
@@ -152,7 +151,7 @@ impl App {
             live: Knowledge::default(),
             frozen: None,
             ground: SnapshotCache::default(),
-            sight: WatchHealth::Clear,
+            sight: WatchHealth::Live,
             begun: now,
             outbox: VecDeque::new(),
             under_way: BTreeMap::new(),
@@ -278,7 +277,7 @@ impl App {
         }
         self.sight = sight;
         if let Some(engine) = &mut self.live.engine {
-            engine.handle_sight(&self.live.cluster, sight, now);
+            engine.handle_watch_health(&self.live.cluster, sight, now);
             self.drain();
         }
     }
@@ -303,8 +302,8 @@ impl App {
                 Engine::start(settings.as_controller(), &self.live.cluster, now, now)
             }
         };
-        if self.sight != WatchHealth::Clear {
-            engine.handle_sight(&self.live.cluster, self.sight, now);
+        if self.sight != WatchHealth::Live {
+            engine.handle_watch_health(&self.live.cluster, self.sight, now);
         }
         self.live.engine = Some(engine);
         self.drain();

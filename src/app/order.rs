@@ -159,7 +159,7 @@ fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
             Some(NodeStage::Tainted | NodeStage::Evicted) => 0,
             Some(NodeStage::Requested) => 1,
             Some(NodeStage::Queued) => 2,
-            Some(NodeStage::Well) | None => 3,
+            Some(NodeStage::Healthy) | None => 3,
         }),
         NodeColumn::Pods => Rank::Number(-i64::try_from(load().pods).unwrap_or(i64::MAX)),
         NodeColumn::Cpu => share(load().requested.cpu_milli, node.allocatable.cpu_milli),
@@ -355,7 +355,7 @@ impl Filterable for EvictionOf<'_> {
             "node" => Some(self.row.node.to_string()),
             "state" => Some(
                 match self.row.state {
-                    State::Due { known: Certainty::Seen, .. } => "due",
+                    State::Due { certainty: Certainty::Observed, .. } => "due",
                     State::Due { .. } => "due estimated",
                     State::Foreseen { .. } => "foreseen",
                     State::Never => "never",
@@ -443,7 +443,8 @@ mod tests {
             AppOptions { facts, settings, mode: Mode::DryRun, duty: ControllerRole::Controller, themes },
             NOW,
         );
-        let mut changes = vec![Change::Node(ObjectEvent::ListBegun), Change::Lease(ObjectEvent::ListBegun)];
+        let mut changes =
+            vec![Change::Node(ObjectEvent::ListStarted), Change::Lease(ObjectEvent::ListStarted)];
         for name in ["a", "b", "c"] {
             changes.push(Change::Node(ObjectEvent::Listed(node(name, 1))));
             let lease = Lease { node: name.into(), renewed: Some(NOW), ..Lease::default() };

@@ -544,9 +544,9 @@ impl PreviewJob {
                 "nothing can be foretold before nodes and leases have been listed".into(),
             );
         };
-        match engine.footing(now) {
-            Confidence::Firm => {}
-            Confidence::Blind { .. } => {
+        match engine.confidence(now) {
+            Confidence::Live | Confidence::Assumed => {}
+            Confidence::Disconnected { .. } => {
                 return PreviewOutcome::Nothing(
                     "nodes and leases are not seen: nothing can be foretold".into(),
                 );

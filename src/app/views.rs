@@ -22,7 +22,7 @@ const REMEMBERED: Span = Span::from_secs(120);
 pub struct Views {
     pub taken: Timestamp,
     /// None until the engine has begun.
-    pub footing: Option<Confidence>,
+    pub confidence: Option<Confidence>,
     pub zones: Vec<ZoneView>,
     pub evictions: BTreeMap<Key, EvictionRow>,
     /// What comes next to a node, where anything does.
@@ -54,16 +54,6 @@ pub enum Leadership<'a> {
     NotHeard,
 }
 
-impl Leadership<'_> {
-    /// Whether nothing tells of a controller, nor that there is none: predictions then take one for granted.
-    pub fn is_assumed(self) -> bool {
-        match self {
-            Self::NoLease | Self::Forbidden | Self::NotHeard => true,
-            Self::Held(_) | Self::Released => false,
-        }
-    }
-}
-
 /// A pod that leaves, will leave, or might have left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionRow {
@@ -76,7 +66,7 @@ pub struct EvictionRow {
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionState {
     /// Its node has the taint, the time runs.
-    Due { at: Timestamp, known: Certainty },
+    Due { at: Timestamp, certainty: Certainty },
     /// Its node has no taint yet; the forecast says when this one falls due.
     Foreseen { at: Timestamp },
     /// Tolerated without a limit.
@@ -143,7 +133,7 @@ impl Knowledge {
         let before = std::mem::take(&mut self.views);
         let mut views = Views {
             taken: now,
-            footing: Some(engine.footing(now)),
+            confidence: Some(engine.confidence(now)),
             zones: engine.zones(now),
             evictions: self.pending(engine, now),
             dues: BTreeMap::new(),
@@ -170,7 +160,7 @@ impl Knowledge {
 
     /// What the controller believes of a node; none before there is an engine and a pass has seen the node.
     pub fn health(&self, node: &Node) -> Option<NodeView> {
-        self.engine.as_ref()?.health(node)
+        self.engine.as_ref()?.node_view(node)
     }
 
     /// Whether anything was due, or might come due, when the engine was last asked.
@@ -193,7 +183,7 @@ impl Knowledge {
         }
         for eviction in engine.evictions(&self.cluster) {
             let state = match eviction.due {
-                Due::At { at, known } => EvictionState::Due { at, known },
+                Due::At { at, certainty } => EvictionState::Due { at, certainty },
                 Due::Never => EvictionState::Never,
             };
             rows.insert(eviction.pod, EvictionRow { node: eviction.node, state, why: eviction.why });
@@ -264,18 +254,18 @@ impl Knowledge {
     fn dues(&self, engine: &Engine, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NextEvent> {
         let mut dues = self.foreseen_dues(now);
         add_evictions(views, &mut dues);
-        let firm = views.footing == Some(Confidence::Firm);
+        let firm = views.confidence.is_some_and(Confidence::allows_predictions);
         for node in self.attention.unwell().iter().filter_map(|name| self.cluster.node(name)) {
-            let Some(health) = engine.health(node) else { continue };
+            let Some(health) = engine.node_view(node) else { continue };
             let (at, what) = match health.stage {
-                NodeStage::Well if firm && self.is_going_silent(engine, node, now) => {
+                NodeStage::Healthy if firm && self.is_going_silent(engine, node, now) => {
                     (Some(health.expires()), NextEventKind::Unknown)
                 }
                 NodeStage::Queued | NodeStage::Requested => (None, NextEventKind::Taint),
-                NodeStage::Well | NodeStage::Tainted | NodeStage::Evicted => continue,
+                NodeStage::Healthy | NodeStage::Tainted | NodeStage::Evicted => continue,
             };
             let why = engine.why_silent(&node.name).unwrap_or_default();
-            let estimated = health.known != Certainty::Seen;
+            let estimated = health.certainty != Certainty::Observed;
             dues.entry(node.name.clone()).or_insert(NextEvent { at, what, estimated, why });
         }
         dues
@@ -308,7 +298,7 @@ impl Knowledge {
     fn is_estimated(&self, node: &NodeName, why: &Why) -> bool {
         let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
         let health = || self.health(self.cluster.node(node)?);
-        waits || health().is_some_and(|health| health.known != Certainty::Seen)
+        waits || health().is_some_and(|health| health.certainty != Certainty::Observed)
     }
 }
 
@@ -316,7 +306,7 @@ impl Knowledge {
 fn add_evictions(views: &Views, dues: &mut BTreeMap<NodeName, NextEvent>) {
     let taken: BTreeSet<NodeName> = dues.keys().cloned().collect();
     for row in views.evictions.values() {
-        let EvictionState::Due { at, known } = row.state else { continue };
+        let EvictionState::Due { at, certainty } = row.state else { continue };
         if taken.contains(&row.node) {
             continue;
         }
@@ -330,7 +320,7 @@ fn add_evictions(views: &Views, dues: &mut BTreeMap<NodeName, NextEvent>) {
             *pods += 1;
         }
         if due.at.is_none_or(|first| at < first) {
-            (due.at, due.estimated, due.why) = (Some(at), known != Certainty::Seen, row.why.clone());
+            (due.at, due.estimated, due.why) = (Some(at), certainty != Certainty::Observed, row.why.clone());
         }
     }
 }

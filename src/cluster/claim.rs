@@ -26,21 +26,21 @@ pub struct CordonNote {
     /// When it may end; shown, not acted upon.
     pub until: Option<Timestamp>,
     /// The plan that it was part of.
-    pub plan: String,
+    pub operation: String,
 }
 
 /// Who drains a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrainClaim {
     pub by: String,
-    pub plan: String,
+    pub operation: String,
     pub renewed: Timestamp,
 }
 
 impl CordonNote {
     pub fn to_text(&self) -> String {
-        let Self { by, why, at, until, plan } = self;
-        json!({"by": by, "why": why, "at": at, "until": until, "plan": plan}).to_string()
+        let Self { by, why, at, until, operation } = self;
+        json!({"by": by, "why": why, "at": at, "until": until, "operation": operation}).to_string()
     }
 
     /// Reads a note; none where somebody else's text stands there.
@@ -51,15 +51,15 @@ impl CordonNote {
             why: value["why"].as_str().unwrap_or_default().into(),
             at: value["at"].as_str().and_then(Timestamp::parse)?,
             until: value["until"].as_str().and_then(Timestamp::parse),
-            plan: value["plan"].as_str().unwrap_or_default().into(),
+            operation: value["operation"].as_str().unwrap_or_default().into(),
         })
     }
 }
 
 impl DrainClaim {
     pub fn to_text(&self) -> String {
-        let Self { by, plan, renewed } = self;
-        json!({"by": by, "plan": plan, "renewed": renewed}).to_string()
+        let Self { by, operation, renewed } = self;
+        json!({"by": by, "operation": operation, "renewed": renewed}).to_string()
     }
 
     /// Reads a mark; none where somebody else's text stands there.
@@ -67,7 +67,7 @@ impl DrainClaim {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {
             by: value["by"].as_str()?.into(),
-            plan: value["plan"].as_str()?.into(),
+            operation: value["operation"].as_str()?.into(),
             renewed: value["renewed"].as_str().and_then(Timestamp::parse)?,
         })
     }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn marks_and_notes_read_back_and_foreign_texts_are_none() {
         let at = Timestamp::from_secs(1_800_000_000);
-        let mark = DrainClaim { by: "alice@desk".into(), plan: "p1".into(), renewed: at };
+        let mark = DrainClaim { by: "alice@desk".into(), operation: "p1".into(), renewed: at };
         assert_eq!(DrainClaim::parse(&mark.to_text()), Some(mark.clone()));
         assert!(mark.is_fresh(at + Span::from_secs(89)) && !mark.is_fresh(at + Span::from_secs(90)));
         let note = CordonNote {
@@ -93,7 +93,7 @@ mod tests {
             why: "a \"new\" kernel".into(),
             at,
             until: Some(at + Span::from_secs(60)),
-            plan: "p2".into(),
+            operation: "p2".into(),
         };
         assert_eq!(CordonNote::parse(&note.to_text()), Some(note));
         assert_eq!((DrainClaim::parse("x"), CordonNote::parse("[]")), (None, None));

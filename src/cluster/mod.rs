@@ -33,7 +33,7 @@ pub use pod::{LocalStorage, Owner, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
 pub use service::Service;
-pub use storage::{AccessModes, Claim, CsiNode, Extent, StorageClass, Volume};
+pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;

@@ -43,7 +43,7 @@ pub struct Node {
     /// Who cordoned it, where kordon did.
     pub cordon_note: Option<Arc<CordonNote>>,
     /// Who is draining it, where kordon is.
-    pub drain_mark: Option<Arc<DrainClaim>>,
+    pub drain_claim: Option<Arc<DrainClaim>>,
 }
 
 impl Node {
@@ -62,12 +62,16 @@ impl Node {
 
     /// Whether the other object says the same but for what a kubelet changes that only says that it lives: the version
     /// and the times of its heartbeats.
-    pub fn says_the_same_as(&self, other: &Self) -> bool {
+    pub fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
         let version = self.version;
         let as_ours = Self { version, conditions: self.conditions.clone(), ..other.clone() };
         *self == as_ours
             && self.conditions.len() == other.conditions.len()
-            && self.conditions.iter().zip(&*other.conditions).all(|(own, other)| own.says_the_same_as(other))
+            && self
+                .conditions
+                .iter()
+                .zip(&*other.conditions)
+                .all(|(own, other)| own.differs_only_in_heartbeat(other))
     }
 
     pub fn label(&self, key: &str) -> Option<&Name> {
@@ -124,7 +128,7 @@ pub struct Condition {
 
 impl Condition {
     /// Whether they differ in the time of the heartbeat at most.
-    fn says_the_same_as(&self, other: &Self) -> bool {
+    fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
         *self == Self { last_heartbeat: self.last_heartbeat, ..other.clone() }
     }
 }

@@ -43,13 +43,13 @@ pub struct SchedulingSpec {
 
 impl SchedulingSpec {
     /// Whether it says anything about other pods, so that other pods must reckon with it.
-    pub fn speaks_of_pods(&self) -> bool {
+    pub fn has_pod_terms(&self) -> bool {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
     }
 
     /// Whether no other pod's coming can make a node do for it.
     pub fn ignores_other_pods(&self) -> bool {
-        !self.speaks_of_pods() && self.spread.is_empty()
+        !self.has_pod_terms() && self.spread.is_empty()
     }
 }
 
@@ -185,7 +185,7 @@ pub struct HostPort {
 
 impl HostPort {
     /// Whether both cannot be had on one node.
-    pub fn clashes(&self, other: &Self) -> bool {
+    pub fn conflicts_with(&self, other: &Self) -> bool {
         let everywhere = |port: &Self| port.ip.is_empty() || port.ip == "0.0.0.0";
         self.port == other.port
             && self.protocol == other.protocol
@@ -224,7 +224,7 @@ pub enum DiskKind {
 
 impl Disk {
     /// Whether the two cannot be on one node: the same disk, and not both only read it.
-    pub fn clashes(&self, other: &Self) -> bool {
+    pub fn conflicts_with(&self, other: &Self) -> bool {
         let shared = self.kind != DiskKind::AwsElasticBlockStore && self.read_only && other.read_only;
         self.kind == other.kind && self.id == other.id && !shared
     }

@@ -21,7 +21,7 @@ pub struct Claim {
     /// Whether its volume has gone (`status.phase` Lost).
     pub is_lost: bool,
     /// Whether its deletion has begun.
-    pub is_leaving: bool,
+    pub is_terminating: bool,
     /// The name of its StorageClass; empty where it has none.
     pub class: Name,
     /// The node for which the scheduler has asked for a volume (`volume.kubernetes.io/selected-node`).
@@ -30,7 +30,7 @@ pub struct Claim {
     pub owner: Option<Owner>,
     /// Which volumes it takes; none takes all.
     pub selector: Option<Selector>,
-    pub wants: Extent,
+    pub requested: VolumeProperties,
 }
 
 /// A PersistentVolume, cut down to what decides over placement.
@@ -41,20 +41,20 @@ pub struct Volume {
     pub labels: Labels,
     pub class: Name,
     /// `spec.nodeAffinity`: one of these terms must hold of a node that is to reach it; none where all reach it.
-    pub reach: Option<Box<[NodeTerm]>>,
-    pub offers: Extent,
+    pub node_affinity: Option<Box<[NodeTerm]>>,
+    pub properties: VolumeProperties,
     /// The claim that it is bound to, or kept for; the uid is empty where only the name is known.
     pub claim: Option<(Key, Uid)>,
     /// Whether `status.phase` is Available.
     pub is_available: bool,
-    pub is_leaving: bool,
+    pub is_terminating: bool,
     /// The CSI driver, and what it calls the volume.
     pub handle: Option<(Name, Name)>,
 }
 
 /// How large, and what can be done with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct VolumeProperties {
     pub bytes: i64,
     pub modes: AccessModes,
     /// Whether it is a raw block device, and no file system.
@@ -101,7 +101,7 @@ pub struct StorageClass {
     pub version: Version,
     pub provisioner: Name,
     /// Whether volumes are looked for only when a pod needs them (WaitForFirstConsumer).
-    pub waits: bool,
+    pub waits_for_consumer: bool,
     /// `allowedTopologies`: where volumes can be made, one of these; empty for everywhere.
     pub topologies: Box<[NodeTerm]>,
 }

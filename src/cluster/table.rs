@@ -25,13 +25,13 @@ pub trait TableObject {
 #[derive(Clone, Debug)]
 pub enum ObjectEvent<T: TableObject> {
     /// A list begins. What is known stays until [`ObjectEvent::ListDone`].
-    ListBegun,
+    ListStarted,
     /// An object of the list.
     Listed(T),
     /// The list is whole: what was known and did not come again is gone.
     ListDone,
     /// An object of a side list, asked for ahead of the whole list; it counts as known, not as listed.
-    Foretold(T),
+    Prefetched(T),
     /// Added or changed.
     Applied(T),
     Deleted(T::Key),
@@ -111,11 +111,11 @@ impl<T: TableObject + PartialEq> Table<T> {
     /// An object older than the known one is ignored: lists and side lists may overtake each other.
     pub fn apply(&mut self, event: ObjectEvent<T>, mut tell: impl FnMut(Delta<T>)) {
         match event {
-            ObjectEvent::ListBegun => self.epoch += 1,
+            ObjectEvent::ListStarted => self.epoch += 1,
             ObjectEvent::Listed(object) | ObjectEvent::Applied(object) => {
                 self.put(object, self.epoch, &mut tell)
             }
-            ObjectEvent::Foretold(object) => self.put(object, self.epoch.saturating_sub(1), &mut tell),
+            ObjectEvent::Prefetched(object) => self.put(object, self.epoch.saturating_sub(1), &mut tell),
             ObjectEvent::ListDone => {
                 self.synced = true;
                 self.sweep(&mut tell);

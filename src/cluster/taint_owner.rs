@@ -19,7 +19,7 @@ impl TaintOwner {
     }
 
     /// Whether it makes nodes where pods wait for them.
-    pub fn brings_nodes(self) -> bool {
+    pub fn is_autoscaler(self) -> bool {
         [AUTOSCALER, KARPENTER].contains(&self.name)
     }
 }

@@ -38,8 +38,8 @@ impl Audit {
         settings: &Settings,
         now: Timestamp,
     ) -> Option<String> {
-        if record.known != Certainty::Seen
-            || !matches!(record.sign, HeartbeatSource::Lease | HeartbeatSource::Status)
+        if record.certainty != Certainty::Observed
+            || !matches!(record.heartbeat_source, HeartbeatSource::Lease | HeartbeatSource::Status)
         {
             return None;
         }

@@ -31,7 +31,7 @@ pub struct Collector {
     /// A pass; the others lie whole periods from it.
     beat: Timestamp,
     /// Whether the passes' times are seen or guessed.
-    known: Certainty,
+    certainty: Certainty,
     /// There is no pass before this.
     not_before: Timestamp,
     /// Names that pods are bound to and no node has.
@@ -68,10 +68,10 @@ impl Finished {
 
 impl Collector {
     /// A collector over what is there, one of whose passes is at `beat`.
-    pub fn new(cluster: &Cluster, beat: Timestamp, known: Certainty, now: Timestamp) -> Self {
+    pub fn new(cluster: &Cluster, beat: Timestamp, certainty: Certainty, now: Timestamp) -> Self {
         let mut collector = Self {
             beat,
-            known,
+            certainty,
             not_before: beat.max(now),
             missing: BTreeSet::new(),
             quarantine: BTreeMap::new(),
@@ -193,8 +193,8 @@ impl Collector {
             if !self.missing.contains(node) {
                 continue;
             }
-            let due = Due::At { at: self.pass_at(*until), known: self.known };
-            let why = Why::from(Cause::Orphaned { node: node.0.clone(), known: self.known });
+            let due = Due::At { at: self.pass_at(*until), certainty: self.certainty };
+            let why = Why::from(Cause::Orphaned { node: node.0.clone(), certainty: self.certainty });
             pending.extend(cluster.pods_on(node).map(|pod| PendingEviction {
                 pod: pod.key.clone(),
                 uid: pod.uid.clone(),
@@ -219,11 +219,11 @@ impl Engine {
         &mut self,
         cluster: &Cluster,
         beat: Timestamp,
-        known: Certainty,
+        certainty: Certainty,
         now: Timestamp,
     ) {
         let runs = self.settings.controllers.value.pod_gc;
-        self.collector = runs.then(|| Collector::new(cluster, beat, known, now));
+        self.collector = runs.then(|| Collector::new(cluster, beat, certainty, now));
     }
 
     /// One pass of the pod garbage collector (upstream `gc`).
@@ -241,9 +241,9 @@ impl Engine {
                 doomed.extend(terminating.map(|pod| (pod.key.clone(), Cause::OutOfService)));
             }
         }
-        let known = collector.known;
+        let certainty = collector.certainty;
         for node in collector.look_for_nodes(cluster, now) {
-            let why = Cause::Orphaned { node: node.0.clone(), known };
+            let why = Cause::Orphaned { node: node.0.clone(), certainty };
             doomed.extend(cluster.pods_on(&node).map(|pod| (pod.key.clone(), why.clone())));
         }
         doomed.extend(collector.unscheduled.iter().map(|key| (key.clone(), Cause::NeverScheduled)));

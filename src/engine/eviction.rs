@@ -48,7 +48,7 @@ enum Timer {
 struct Running {
     created: Timestamp,
     fires: Timestamp,
-    known: Certainty,
+    certainty: Certainty,
     why: Why,
 }
 
@@ -79,7 +79,7 @@ const LIVE_LAG: Span = Span::from_secs(3);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tolerance<'a> {
     NotTolerated(&'a Taint),
-    ForEver,
+    Forever,
     /// The shortest time that a toleration gives.
     For {
         span: Span,
@@ -208,7 +208,7 @@ impl Evictor {
 
     /// The deletion was recorded and not done (dry-run): see [`Timer::Overdue`].
     pub fn on_recorded(&mut self, pod: &Key, at: Timestamp, why: Why) {
-        self.overdue(pod, Running { created: at, fires: at, known: Certainty::Seen, why });
+        self.overdue(pod, Running { created: at, fires: at, certainty: Certainty::Observed, why });
     }
 
     /// A deletion has been answered for: when it was due.
@@ -280,16 +280,16 @@ impl Evictor {
     ) {
         match tolerance(&pod.tolerations, taints) {
             Tolerance::NotTolerated(taint) => {
-                let (since, known) = self.beginning(taint, pod, sighting, now);
+                let (since, certainty) = self.beginning(taint, pod, sighting, now);
                 let not_tolerated = Cause::NotTolerated { taint: taint.key.clone() };
                 self.replace(&pod.key, not_tolerated.clone(), rules, out, now);
-                let why =
-                    Why::from(Cause::Tainted { key: taint.key.clone(), since, known }).then(not_tolerated);
-                self.add(&pod.key, Running { created: now, fires: now, known, why });
+                let why = Why::from(Cause::Tainted { key: taint.key.clone(), since, certainty })
+                    .then(not_tolerated);
+                self.add(&pod.key, Running { created: now, fires: now, certainty, why });
             }
-            Tolerance::ForEver => self.cancel(&pod.key, Cause::ToleratedForEver, rules, out, now),
+            Tolerance::Forever => self.cancel(&pod.key, Cause::ToleratedForever, rules, out, now),
             Tolerance::For { span, taint } => {
-                let (since, known) = self.beginning(taint, pod, sighting, now);
+                let (since, certainty) = self.beginning(taint, pod, sighting, now);
                 let tolerated = Cause::Tolerated { key: taint.key.clone(), span };
                 let created = match self.timers.get(&pod.key) {
                     // A running timer is neither lengthened nor shortened
@@ -303,8 +303,9 @@ impl Evictor {
                     Some(Timer::Tombstone | Timer::Overdue(_)) => return,
                     None => since,
                 };
-                let why = Why::from(Cause::Tainted { key: taint.key.clone(), since, known }).then(tolerated);
-                self.add(&pod.key, Running { created, fires: since + span, known, why });
+                let why =
+                    Why::from(Cause::Tainted { key: taint.key.clone(), since, certainty }).then(tolerated);
+                self.add(&pod.key, Running { created, fires: since + span, certainty, why });
             }
         }
     }
@@ -317,15 +318,18 @@ impl Evictor {
         sighting: TaintSource,
         now: Timestamp,
     ) -> (Timestamp, Certainty) {
-        let TimerSource::Shadow { ahead, began } = self.manner else { return (now, Certainty::Seen) };
+        let TimerSource::Shadow { ahead, began } = self.manner else { return (now, Certainty::Observed) };
         let Some(added) = taint.time_added else {
-            return (now, if sighting == TaintSource::Live { Certainty::Seen } else { Certainty::AtLatest });
+            return (
+                now,
+                if sighting == TaintSource::Live { Certainty::Observed } else { Certainty::AtLatest },
+            );
         };
         // A pod that came later than the taint, and a controller that began later still, count from their own time.
         let theirs = added.max(pod.created) - ahead;
         let since = began.map_or(theirs, |began| theirs.max(began)).min(now);
         if sighting == TaintSource::Live && now.since(since) < LIVE_LAG {
-            (now, Certainty::Seen)
+            (now, Certainty::Observed)
         } else {
             (since, Certainty::Estimated)
         }
@@ -404,19 +408,19 @@ fn due_at(pod: &Pod, running: &Running) -> PendingEviction {
         pod: pod.key.clone(),
         uid: pod.uid.clone(),
         node: pod.node.clone().unwrap_or_default(),
-        due: Due::At { at: running.fires, known: running.known },
+        due: Due::At { at: running.fires, certainty: running.certainty },
         why: running.why.clone(),
     }
 }
 
 /// A pod that tolerates its node's taints for ever; none where it does not.
 fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
-    (tolerance(&pod.tolerations, taints) == Tolerance::ForEver).then(|| PendingEviction {
+    (tolerance(&pod.tolerations, taints) == Tolerance::Forever).then(|| PendingEviction {
         pod: pod.key.clone(),
         uid: pod.uid.clone(),
         node: pod.node.clone().unwrap_or_default(),
         due: Due::Never,
-        why: Cause::ToleratedForEver.into(),
+        why: Cause::ToleratedForever.into(),
     })
 }
 
@@ -440,7 +444,7 @@ pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Toleran
     }
     match shortest {
         Some((seconds, taint)) => Tolerance::For { span: Span::from_secs(seconds), taint },
-        None => Tolerance::ForEver,
+        None => Tolerance::Forever,
     }
 }
 

@@ -21,8 +21,8 @@ const VOUCHED: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressur
 pub struct NodeHealth {
     /// When the last sign of life was *noticed*.
     pub probe: Timestamp,
-    pub sign: HeartbeatSource,
-    pub known: Certainty,
+    pub heartbeat_source: HeartbeatSource,
+    pub certainty: Certainty,
     /// When the last change of readiness was noticed.
     pub ready_transition: Timestamp,
     /// The status last seen, or last written by the controller.
@@ -69,17 +69,17 @@ impl NodeHealth {
     /// The record of a node that was never seen: one without a Ready condition has lived since its creation.
     pub fn first_seen(node: &Node, now: Timestamp) -> Self {
         match node.ready() {
-            Some(_) => Self::fresh(node, HeartbeatSource::Begun, now),
+            Some(_) => Self::fresh(node, HeartbeatSource::ControllerStart, now),
             None => Self::fresh(node, HeartbeatSource::Created, node.created),
         }
     }
 
     /// A record as of a sign of life noticed now.
-    fn fresh(node: &Node, sign: HeartbeatSource, at: Timestamp) -> Self {
+    fn fresh(node: &Node, source: HeartbeatSource, at: Timestamp) -> Self {
         Self {
             probe: at,
-            sign,
-            known: Certainty::Seen,
+            heartbeat_source: source,
+            certainty: Certainty::Observed,
             ready_transition: at,
             conditions: node.conditions.clone(),
             lease: None,
@@ -94,12 +94,12 @@ impl NodeHealth {
     /// the kubelet last wrote, `behind` being how far its clock is ahead of ours.
     pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, behind: Span, now: Timestamp) -> Self {
         let mut record = Self::fresh(node, HeartbeatSource::Created, node.created.min(now));
-        record.known = Certainty::Estimated;
+        record.certainty = Certainty::Estimated;
         let posted =
             node.ready().and_then(|ready| ready.last_heartbeat).map(|at| (at, HeartbeatSource::Status));
         let renewed = lease.and_then(|lease| lease.renewed).map(|at| (at, HeartbeatSource::Lease));
-        for (at, sign) in posted.into_iter().chain(renewed) {
-            record.see(sign, (at - behind).min(now));
+        for (at, source) in posted.into_iter().chain(renewed) {
+            record.see(source, (at - behind).min(now));
         }
         record.lease = lease.cloned();
         if let Some(transition) = node.ready().and_then(|ready| ready.last_transition) {
@@ -114,14 +114,15 @@ impl NodeHealth {
         if let Some(renewed) = lease.renewed
             && self.see(HeartbeatSource::Lease, (renewed - behind).min(now))
         {
-            self.known = Certainty::Estimated;
+            self.certainty = Certainty::Estimated;
         }
         self.lease = Some(lease.clone());
     }
 
     /// Gives the node a whole grace period from now.
     pub fn begin_anew(&mut self, now: Timestamp) {
-        (self.probe, self.sign, self.known) = (now, HeartbeatSource::Begun, Certainty::Seen);
+        (self.probe, self.heartbeat_source, self.certainty) =
+            (now, HeartbeatSource::ControllerStart, Certainty::Observed);
         self.ready_transition = now;
     }
 
@@ -148,7 +149,10 @@ impl NodeHealth {
     /// Why the node is, or will be, found silent.
     pub fn why(&self, settings: &Settings) -> Why {
         let (flag, span) = self.grace_flag(settings);
-        Why(vec![Cause::LastSeen { sign: self.sign, at: self.probe }, Cause::Grace { flag, span }])
+        Why(vec![
+            Cause::LastHeartbeat { source: self.heartbeat_source, at: self.probe },
+            Cause::Grace { flag, span },
+        ])
     }
 
     /// When the node is found silent, should there be no further sign of life; none where that is taken for
@@ -165,10 +169,10 @@ impl NodeHealth {
     }
 
     /// Takes in a sign of life, unless a later one was seen. Tells whether it counts.
-    pub fn see(&mut self, sign: HeartbeatSource, at: Timestamp) -> bool {
+    pub fn see(&mut self, source: HeartbeatSource, at: Timestamp) -> bool {
         let later = at > self.probe;
         if later {
-            (self.probe, self.sign) = (at, sign);
+            (self.probe, self.heartbeat_source) = (at, source);
         }
         later
     }
@@ -206,7 +210,8 @@ pub fn update(
     let is_posted = maintain(record, node, now);
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
-        (record.probe, record.sign, record.known) = (now, HeartbeatSource::Lease, Certainty::Seen);
+        (record.probe, record.heartbeat_source, record.certainty) =
+            (now, HeartbeatSource::Lease, Certainty::Observed);
     }
     if record.assumed_alive {
         record.see(HeartbeatSource::Lease, now);
@@ -382,7 +387,7 @@ mod tests {
         run(&mut record, &node(Some(5)), Some(&lease(1)), 105);
         run(&mut record, &node(Some(5)), Some(&lease(1)), 110);
         let record = record.expect("made in the first pass");
-        assert_eq!((record.probe, record.sign), (at(110), HeartbeatSource::Lease), "spec 12.3");
+        assert_eq!((record.probe, record.heartbeat_source), (at(110), HeartbeatSource::Lease), "spec 12.3");
     }
 
     #[test]
@@ -419,7 +424,7 @@ mod tests {
     fn an_estimated_record_is_as_old_as_the_last_thing_the_kubelet_wrote() {
         let record = NodeHealth::estimated(&node(Some(70)), Some(&lease(95)), Span::from_secs(3), at(100));
         assert_eq!(
-            (record.probe, record.sign, record.known),
+            (record.probe, record.heartbeat_source, record.certainty),
             (at(92), HeartbeatSource::Lease, Certainty::Estimated)
         );
         let ahead = NodeHealth::estimated(&node(Some(70)), Some(&lease(500)), Span::ZERO, at(100));

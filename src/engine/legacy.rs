@@ -366,7 +366,7 @@ impl Engine {
         let of = |pod: &Arc<Pod>| {
             let (due, why) = match is_daemon(cluster, pod) {
                 true => (Due::Never, Cause::OfDaemonSet.into()),
-                false => (Due::At { at, known: record.known }, why.clone()),
+                false => (Due::At { at, certainty: record.certainty }, why.clone()),
             };
             let (pod, uid, node) = (pod.key.clone(), pod.uid.clone(), node.name.clone());
             PendingEviction { pod, uid, node, due, why }

@@ -78,7 +78,7 @@ const PASS_TAKES: Span = Span::from_millis(1);
 ///
 /// Equal inputs give equal outputs. Upstream leaves three things to chance, and here they are inputs: when the first
 /// pass is, in which order a pass handles the nodes ([`Engine::set_order`]; by name unless told), and how many nodes
-/// are tainted in the middle of the pass that finds their zone disrupted ([`Engine::set_tainted_between`]; none unless
+/// are tainted in the middle of the pass that finds their zone disrupted ([`Engine::set_tainted_mid_pass`]; none unless
 /// told).
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -111,30 +111,42 @@ pub struct Engine {
     /// What a forecast has left to chance.
     chances: VecDeque<UncertainTaints>,
     attention: PassScope,
-    sight: WatchHealth,
+    watch_health: WatchHealth,
     /// Whose shadow this is; none where the engine itself is the controller.
     shadow: Option<Shadow>,
 }
 
-/// Whether we see nodes and leases as they are now.
+/// Whether the watches of nodes and leases are up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchHealth {
-    Clear,
+    Live,
     /// The watches have been silent or broken since then.
-    Blind {
+    Disconnected {
         since: Timestamp,
     },
 }
 
-/// What the engine's word is worth now.
+/// How far the engine's predictions can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
-    /// We see, and a controller acts (or kordon is the controller).
-    Firm,
-    /// We do not see: nothing can be known of what happened since then.
-    Blind { since: Timestamp },
-    /// The controller manager has not renewed its Lease since then: nothing will happen until one does.
+    /// The watches are live, and a controller is active (or kordon is the controller).
+    Live,
+    /// The watches are live, but no Lease shows whether a controller is active: the engine assumes one.
+    Assumed,
+    /// The watches are down: what happened since then is unknown.
+    Disconnected { since: Timestamp },
+    /// No controller manager has renewed its Lease since then: nothing happens until one does.
     NoController { since: Timestamp },
+}
+
+impl Confidence {
+    /// Whether predictions can be made.
+    pub const fn allows_predictions(self) -> bool {
+        match self {
+            Self::Live | Self::Assumed => true,
+            Self::Disconnected { .. } | Self::NoController { .. } => false,
+        }
+    }
 }
 
 impl Engine {
@@ -142,7 +154,7 @@ impl Engine {
     pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
         let mut engine = Self::new(settings, first_pass, TimerSource::Controller, None);
         engine.register_all(cluster);
-        engine.begin_collecting(cluster, first_pass, Certainty::Seen, now);
+        engine.begin_collecting(cluster, first_pass, Certainty::Observed, now);
         for node in cluster.nodes().iter() {
             engine.reconcile(node, now);
         }
@@ -192,7 +204,7 @@ impl Engine {
             tainted_between: BTreeMap::new(),
             chances: VecDeque::new(),
             attention: PassScope::Everywhere,
-            sight: WatchHealth::Clear,
+            watch_health: WatchHealth::Live,
             shadow,
         }
     }
@@ -261,31 +273,31 @@ impl Engine {
                 // The tainting loop had its turn at this very moment, and comes again after the pass.
                 self.last_tainting = Some(now);
             }
-            if self.sight == WatchHealth::Clear {
+            if self.watch_health == WatchHealth::Live {
                 self.look_for_controller(now);
                 self.give_up_waiting(cluster, now);
             }
-            if self.footing(now) == Confidence::Firm && self.settings.controllers.value.node_lifecycle {
+            if self.confidence(now).allows_predictions() && self.settings.controllers.value.node_lifecycle {
                 self.monitor(cluster, now);
             }
         }
     }
 
     /// Takes in whether the watches of nodes and leases are up to date. While they are not, no node is judged.
-    pub fn handle_sight(&mut self, cluster: &Cluster, sight: WatchHealth, now: Timestamp) {
-        let before = std::mem::replace(&mut self.sight, sight);
-        match (before, sight) {
-            (WatchHealth::Clear, WatchHealth::Blind { .. }) => {
+    pub fn handle_watch_health(&mut self, cluster: &Cluster, health: WatchHealth, now: Timestamp) {
+        let before = std::mem::replace(&mut self.watch_health, health);
+        match (before, health) {
+            (WatchHealth::Live, WatchHealth::Disconnected { .. }) => {
                 let text = "nodes and leases are not seen: no node is judged until they are".into();
                 self.out.notice(Severity::Warning, text, Why::default(), now);
             }
-            (WatchHealth::Blind { since }, WatchHealth::Clear) => {
+            (WatchHealth::Disconnected { since }, WatchHealth::Live) => {
                 let text = format!("nodes and leases are seen again after {}", now.since(since));
                 self.out.notice(Severity::Info, text, Why::default(), now);
                 self.catch_up(cluster, now);
             }
-            (WatchHealth::Clear, WatchHealth::Clear)
-            | (WatchHealth::Blind { .. }, WatchHealth::Blind { .. }) => {}
+            (WatchHealth::Live, WatchHealth::Live)
+            | (WatchHealth::Disconnected { .. }, WatchHealth::Disconnected { .. }) => {}
         }
     }
 
@@ -310,21 +322,21 @@ impl Engine {
     }
 
     /// Whether predictions can be made at all.
-    pub fn footing(&self, now: Timestamp) -> Confidence {
-        match (self.sight, &self.shadow) {
-            (WatchHealth::Blind { since }, _) => Confidence::Blind { since },
-            (WatchHealth::Clear, Some(shadow)) => shadow.footing(now),
-            (WatchHealth::Clear, None) => Confidence::Firm,
+    pub fn confidence(&self, now: Timestamp) -> Confidence {
+        match (self.watch_health, &self.shadow) {
+            (WatchHealth::Disconnected { since }, _) => Confidence::Disconnected { since },
+            (WatchHealth::Live, Some(shadow)) => shadow.confidence(now),
+            (WatchHealth::Live, None) => Confidence::Live,
         }
     }
 
     /// What is believed of a node; none where no pass has seen it.
-    pub fn health(&self, node: &Node) -> Option<NodeView> {
+    pub fn node_view(&self, node: &Node) -> Option<NodeView> {
         let record = self.records.get(&node.name)?;
         Some(NodeView {
             probe: record.probe,
-            sign: record.sign,
-            known: record.known,
+            heartbeat_source: record.heartbeat_source,
+            certainty: record.certainty,
             grace: record.grace(&self.settings),
             zone: node.zone(),
             stage: self.stage(node),
@@ -397,7 +409,7 @@ impl Engine {
     }
 
     /// A copy that has asked for nothing yet, for a forecast; with what is under way, to be taken as done.
-    pub fn run_ahead(&self) -> (Self, Vec<Write>) {
+    pub fn forecast_copy(&self) -> (Self, Vec<Write>) {
         let (mut out, in_flight) = self.out.run_ahead();
         for effect in self.out.overdue() {
             out.propose(effect.write.clone(), effect.why.clone(), effect.at);
@@ -422,7 +434,7 @@ impl Engine {
             tainted_between: BTreeMap::new(),
             chances: VecDeque::new(),
             attention: PassScope::Afresh,
-            sight: self.sight,
+            watch_health: self.watch_health,
             shadow: self.shadow.as_ref().map(Shadow::run_ahead),
         };
         (copy, in_flight)
@@ -439,7 +451,7 @@ impl Engine {
     }
 
     /// Takes a node for alive from now on, or for silent after a last sign of life now.
-    pub fn assume_life(&mut self, node: &NodeName, is_alive: bool, now: Timestamp) {
+    pub fn set_assumed_alive(&mut self, node: &NodeName, is_alive: bool, now: Timestamp) {
         let Some(record) = self.records.get_mut(node) else { return };
         if record.assumed_alive {
             record.see(HeartbeatSource::Lease, now);
@@ -450,19 +462,19 @@ impl Engine {
 
     /// Whether timers and queues run at all: not while we are blind or nobody leads.
     fn acts(&self) -> bool {
-        self.sight == WatchHealth::Clear && self.shadow.as_ref().is_none_or(Shadow::has_controller)
+        self.watch_health == WatchHealth::Live && self.shadow.as_ref().is_none_or(Shadow::has_controller)
     }
 
     fn stage(&self, node: &Node) -> NodeStage {
         if self.rules.profile == Profile::Legacy {
             return match self.legacy.status(&node.name) {
-                EvictionStatus::Unmarked => NodeStage::Well,
+                EvictionStatus::Unmarked => NodeStage::Healthy,
                 EvictionStatus::ToBeEvicted => NodeStage::Queued,
                 EvictionStatus::Evicted => NodeStage::Evicted,
             };
         }
         let Some((key, _)) = node.ready().and_then(|ready| taints::no_execute_keys(ready.status)) else {
-            return NodeStage::Well;
+            return NodeStage::Healthy;
         };
         if taints::has_no_execute(node, key) {
             return NodeStage::Tainted;
@@ -474,7 +486,7 @@ impl Engine {
         } else if queued {
             NodeStage::Queued
         } else {
-            NodeStage::Well
+            NodeStage::Healthy
         }
     }
 

@@ -69,16 +69,16 @@ impl Shadow {
         }
     }
 
-    /// Whether somebody leads. Where the Lease is not to be had, somebody is taken to.
-    pub fn footing(&self, now: Timestamp) -> Confidence {
-        let Some(leader) = &self.leader else { return Confidence::Firm };
-        let Some(renewed) = leader.renewed else { return Confidence::Firm };
+    /// Whether a controller is active. Without a Lease that can be read, one is assumed.
+    pub fn confidence(&self, now: Timestamp) -> Confidence {
+        let Some(leader) = &self.leader else { return Confidence::Assumed };
+        let Some(renewed) = leader.renewed else { return Confidence::Live };
         let renewed = renewed - self.ahead;
         let ends = renewed.max(self.seen_since) + leader.duration.unwrap_or(LEASE_DURATION);
         if leader.holder.is_empty() || now > ends {
             Confidence::NoController { since: renewed }
         } else {
-            Confidence::Firm
+            Confidence::Live
         }
     }
 
@@ -307,7 +307,7 @@ impl Engine {
     /// Looks whether the controller is there; tells when that has changed.
     pub(super) fn look_for_controller(&mut self, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
-        let footing = shadow.footing(now);
+        let footing = shadow.confidence(now);
         let abandoned = matches!(footing, Confidence::NoController { .. });
         if abandoned == std::mem::replace(&mut shadow.abandoned, abandoned) {
             return;
@@ -320,7 +320,7 @@ impl Engine {
                     format!("no controller manager has renewed its lease for {ago}: nothing will happen"),
                 )
             }
-            Confidence::Firm | Confidence::Blind { .. } => {
+            Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. } => {
                 (Severity::Info, "a controller manager leads again".into())
             }
         };

@@ -27,7 +27,7 @@ pub struct UncertainTaints {
 
 impl Engine {
     /// What a forecast leaves to chance.
-    pub fn poll_chance(&mut self) -> Option<UncertainTaints> {
+    pub fn poll_uncertain_taints(&mut self) -> Option<UncertainTaints> {
         self.chances.pop_front()
     }
 
@@ -72,7 +72,7 @@ impl Engine {
 
     /// Lets so many nodes of each zone have their taint before the next change of the zone's state that finds
     /// some waiting, in the pass that brings it. None unless told; before 1.34 none whatever is told, for nodes wait only from the pass after.
-    pub fn set_tainted_between(&mut self, nodes: BTreeMap<ZoneKey, usize>) {
+    pub fn set_tainted_mid_pass(&mut self, nodes: BTreeMap<ZoneKey, usize>) {
         self.tainted_between = nodes;
     }
 

@@ -22,8 +22,8 @@ pub struct Deadline {
 pub struct NodeView {
     /// When the last sign of life was noticed: upstream's probeTimestamp.
     pub probe: Timestamp,
-    pub sign: HeartbeatSource,
-    pub known: Certainty,
+    pub heartbeat_source: HeartbeatSource,
+    pub certainty: Certainty,
     /// The grace period in force: startup grace where the node has no Ready condition.
     pub grace: Span,
     pub zone: ZoneKey,
@@ -44,7 +44,7 @@ impl NodeView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeStage {
     /// Nothing is due.
-    Well,
+    Healthy,
     /// Not ready, and waiting in its zone's queue for the taint (in legacy mode for the deletion of its pods).
     Queued,
     /// The engine has asked for the taint; it is not seen on the node yet.
@@ -101,7 +101,7 @@ impl PendingEviction {
 pub enum Due {
     At {
         at: Timestamp,
-        known: Certainty,
+        certainty: Certainty,
     },
     /// Its tolerations have no limit, or legacy mode spares it.
     Never,

@@ -55,7 +55,7 @@ pub enum Cause {
     /// The node object is gone.
     NodeRemoved,
     /// The last sign of life that was noticed.
-    LastSeen { sign: HeartbeatSource, at: Timestamp },
+    LastHeartbeat { source: HeartbeatSource, at: Timestamp },
     /// The grace period that a silent node gets.
     Grace { flag: &'static str, span: Span },
     /// The controller finds the grace period over and the node's conditions become Unknown.
@@ -77,13 +77,13 @@ pub enum Cause {
     /// Every zone is fully disrupted: the controller trusts itself less than the nodes.
     AllZonesDown,
     /// The NoExecute taint on the node, and how its beginning is known.
-    Tainted { key: Name, since: Timestamp, known: Certainty },
+    Tainted { key: Name, since: Timestamp, certainty: Certainty },
     /// No toleration of the pod tolerates this taint.
     NotTolerated { taint: Name },
     /// The toleration that gives the shortest time.
     Tolerated { key: Name, span: Span },
     /// All its NoExecute taints are tolerated without a limit.
-    ToleratedForEver,
+    ToleratedForever,
     /// Its own label of the same meaning under an older name.
     LabelReconciled,
     /// The node's pods are marked not ready with it.
@@ -101,7 +101,7 @@ pub enum Cause {
     /// The pod garbage collector's next look.
     CollectorPass,
     /// The pod is bound to a node that has been missing for as long as orphans are given.
-    Orphaned { node: Name, known: Certainty },
+    Orphaned { node: Name, certainty: Certainty },
     /// Its node is not ready and marked as out of service.
     OutOfService,
     /// It was deleted before it was ever bound to a node.
@@ -120,7 +120,7 @@ pub enum HeartbeatSource {
     /// None yet: the node was created then.
     Created,
     /// None yet: the controller began then, or came back from full disruption.
-    Begun,
+    ControllerStart,
 }
 
 /// How well a time is known.
@@ -128,7 +128,7 @@ pub enum HeartbeatSource {
 pub enum Certainty {
     /// It was seen as it happened, or decided here.
     #[default]
-    Seen,
+    Observed,
     /// It is read from a field that somebody else wrote (renewTime, timeAdded).
     Estimated,
     /// It had happened before we looked; this is the latest it can be.
@@ -141,12 +141,12 @@ impl fmt::Display for Cause {
             Self::MonitorPass => write!(f, "monitor pass"),
             Self::Registered => write!(f, "node registered"),
             Self::NodeRemoved => write!(f, "node object removed"),
-            Self::LastSeen { sign, at } => {
-                let what = match sign {
+            Self::LastHeartbeat { source, at } => {
+                let what = match source {
                     HeartbeatSource::Lease => "lease renewed",
                     HeartbeatSource::Status => "status posted",
                     HeartbeatSource::Created => "created",
-                    HeartbeatSource::Begun => "watched since",
+                    HeartbeatSource::ControllerStart => "watched since",
                 };
                 write!(f, "{what} {}", at.utc().format("%H:%M:%S"))
             }
@@ -160,9 +160,9 @@ impl fmt::Display for Cause {
             Self::Token { zone } => write!(f, "its turn in zone {zone}"),
             Self::ZoneStopped { zone, state } => write!(f, "zone {zone} is {state}: evictions stopped"),
             Self::AllZonesDown => write!(f, "all zones fully disrupted: evictions stopped"),
-            Self::Tainted { key, since, known } => {
-                let about = match known {
-                    Certainty::Seen => "since",
+            Self::Tainted { key, since, certainty } => {
+                let about = match certainty {
+                    Certainty::Observed => "since",
                     Certainty::Estimated => "since about",
                     Certainty::AtLatest => "since before",
                 };
@@ -170,7 +170,7 @@ impl fmt::Display for Cause {
             }
             Self::NotTolerated { taint } => write!(f, "{taint} not tolerated"),
             Self::Tolerated { key, span } => write!(f, "{key} tolerated for {span}"),
-            Self::ToleratedForEver => write!(f, "tolerated for ever"),
+            Self::ToleratedForever => write!(f, "tolerated for ever"),
             Self::LabelReconciled => write!(f, "label kept equal to its successor"),
             Self::NodeNotReady => write!(f, "its node is not ready"),
             Self::TaintsGone => write!(f, "no NoExecute taint left"),
@@ -179,8 +179,8 @@ impl fmt::Display for Cause {
             Self::NodeEvicted => write!(f, "its node is evicted already"),
             Self::OfDaemonSet => write!(f, "a DaemonSet's pods are spared"),
             Self::CollectorPass => write!(f, "pod garbage collector's pass"),
-            Self::Orphaned { node, known } => {
-                let about = if *known == Certainty::Seen { "" } else { "about " };
+            Self::Orphaned { node, certainty } => {
+                let about = if *certainty == Certainty::Observed { "" } else { "about " };
                 write!(f, "node {node} missing for {about}40s or more")
             }
             Self::OutOfService => write!(f, "its node is not ready and out of service"),

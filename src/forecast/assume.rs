@@ -60,9 +60,9 @@ impl Run {
         let Incident { node, what, .. } = incident;
         let now = self.now;
         match what {
-            IncidentKind::Fails => self.engine.assume_life(node, false, now),
+            IncidentKind::Fails => self.engine.set_assumed_alive(node, false, now),
             IncidentKind::Recovers => {
-                self.engine.assume_life(node, true, now);
+                self.engine.set_assumed_alive(node, true, now);
                 change_node(&mut self.cluster, node, &mut self.applied, |node| {
                     node.conditions =
                         node.conditions.iter().map(|condition| posted(condition, now)).collect();

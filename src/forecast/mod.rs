@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
-    engine::{Confidence, Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
+    engine::{Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
 
@@ -25,7 +25,7 @@ pub struct Forecast {
     /// When it was made; what it says counts from there.
     pub made: Timestamp,
     pub until: Timestamp,
-    /// In order of time. Empty where nothing can be known (see [`Engine::footing`]).
+    /// In order of time. Empty where nothing can be known (see [`Engine::confidence`]).
     pub steps: Vec<ForecastStep>,
     /// What upstream itself leaves to chance, in order of time: `steps` have none of these taints.
     pub chances: Vec<UncertainTaints>,
@@ -85,11 +85,11 @@ impl Forecast {
         horizon: Span,
     ) -> Self {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
-        if engine.footing(now) == Confidence::Firm {
+        if engine.confidence(now).allows_predictions() {
             let mut run = Run::new(engine, cluster, ahead, now);
             run.to(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
-            forecast.chances = std::iter::from_fn(|| run.engine.poll_chance()).collect();
+            forecast.chances = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
         }
         forecast.by_node = failure::by_node(&forecast.steps);
         forecast
@@ -118,7 +118,7 @@ pub fn silent_from(engine: &Engine, cluster: &Cluster, node: &Node, ahead: Span)
         let interval = duration.as_secs_f64() / 4.0;
         return Some(renewed - ahead + Span::from_secs_f64(interval * 1.5 + 1.0));
     }
-    let health = engine.health(node)?;
+    let health = engine.node_view(node)?;
     Some(health.probe + Span::from_secs_f64(health.grace.as_secs_f64() / 2.0))
 }
 
@@ -137,7 +137,7 @@ struct Run {
 
 impl Run {
     fn new(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
-        let (ahead_of_us, in_flight) = engine.run_ahead();
+        let (ahead_of_us, in_flight) = engine.forecast_copy();
         let mut run = Self { engine: ahead_of_us, cluster: cluster.clone(), now, applied: Vec::new() };
         run.engine.assume_alive(cluster, |node| !is_silent(engine, cluster, node, ahead, now));
         for write in in_flight {

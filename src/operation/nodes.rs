@@ -324,8 +324,8 @@ impl Operation {
 
     /// Whether somebody else is at work on the node, and we do not take it over.
     fn is_taken(&mut self, place: usize, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
-        let mark = seen.drain_mark.as_ref().filter(|mark| mark.plan != self.orders.plan)?;
-        let DrainClaim { by, plan, .. } = (**mark).clone();
+        let mark = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.plan)?;
+        let DrainClaim { by, operation: plan, .. } = (**mark).clone();
         if mark.is_fresh(now) && !self.orders.take_over {
             return Some(NodeIncomplete::Marked { by, plan });
         }
@@ -341,7 +341,7 @@ impl Operation {
         if self.orders.past.cordoned.contains(&node.name) && !node.unschedulable {
             return Judgement::Stop(NodeIncomplete::Uncordoned);
         }
-        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.plan == self.orders.plan);
+        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.operation == self.orders.plan);
         self.nodes[place].cordons = !node.unschedulable || ours;
         let mut notes = vec![(DRAIN, Some(self.mark(now).to_text()))];
         let mut undo = None;
@@ -414,7 +414,7 @@ impl Operation {
     /// One of the things to be put back, as far as nobody has changed them since.
     fn put_back(&mut self, place: usize, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
         // Uncordoned is only what is cordoned by the very plan that is undone.
-        let noted = seen.cordon_note.as_ref().map(|note| &note.plan);
+        let noted = seen.cordon_note.as_ref().map(|note| &note.operation);
         let ours = noted.is_some() && noted == self.orders.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
         let undo = NodeUndo {
@@ -481,8 +481,8 @@ impl Operation {
         if seen.uid != node.uid {
             return self.lose_node(place, NodeIncomplete::OtherNode, now);
         }
-        if let Some(mark) = seen.drain_mark.as_ref().filter(|mark| mark.plan != self.orders.plan) {
-            let DrainClaim { by, plan, .. } = (**mark).clone();
+        if let Some(mark) = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.plan) {
+            let DrainClaim { by, operation: plan, .. } = (**mark).clone();
             return self.lose_node(place, NodeIncomplete::Marked { by, plan }, now);
         }
         if !seen.unschedulable && !node.is_stopped() {
@@ -548,12 +548,12 @@ impl Operation {
 
     fn mark(&self, now: Timestamp) -> DrainClaim {
         let (by, plan) = (self.orders.by.clone(), self.orders.plan.clone());
-        DrainClaim { by, plan, renewed: now }
+        DrainClaim { by, operation: plan, renewed: now }
     }
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {
         let super::OperationOptions { by, why, until, plan, .. } = self.orders.clone();
-        CordonNote { by, why, at: now, until, plan }
+        CordonNote { by, why, at: now, until, operation: plan }
     }
 
     /// Why something is done, as the journal tells it.

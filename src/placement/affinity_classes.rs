@@ -32,7 +32,7 @@ pub(super) struct AffinityClass {
 impl AffinityClasses {
     /// The number of the demand that a pod makes; none where it makes none.
     pub fn number_of(&mut self, pod: &Pod) -> Option<u32> {
-        if !pod.scheduling.speaks_of_pods() {
+        if !pod.scheduling.has_pod_terms() {
             return None;
         }
         let address = (address_of_name(&pod.key.namespace.0), address_of(&pod.scheduling));

@@ -416,7 +416,7 @@ impl Snapshot {
     /// Whether an autoscaler has left its marks on any node.
     fn grows_by_itself(&self) -> bool {
         self.nodes.iter().flatten().any(|node| {
-            let by_taint = |taint| TaintOwner::of(taint).is_some_and(|owner| owner.brings_nodes());
+            let by_taint = |taint| TaintOwner::of(taint).is_some_and(|owner| owner.is_autoscaler());
             node.labels.contains_key("karpenter.sh/nodepool") || node.taints.iter().any(by_taint)
         })
     }

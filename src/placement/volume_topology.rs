@@ -54,7 +54,7 @@ impl Snapshot {
 impl VolumeReach {
     /// None where the volume can be reached from everywhere.
     fn of(volume: &Volume) -> Option<Self> {
-        let Some(terms) = &volume.reach else {
+        let Some(terms) = &volume.node_affinity else {
             let mut zones = PLACES.iter().filter(|(key, _)| key.ends_with("/zone"));
             let zones = zones.find_map(|(key, _)| volume.labels.get(*key))?;
             return Some(Self::Zones(zones.split("__").map(Name::from).collect()));

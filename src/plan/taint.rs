@@ -205,7 +205,7 @@ fn fate(pod: &Pod, before: &[Taint], after: &[Taint], now: Timestamp) -> Verdict
     let running = match tolerance(&pod.tolerations, before) {
         Tolerance::For { span, taint } => Some(taint.time_added.unwrap_or(now) + span),
         Tolerance::NotTolerated(_) => Some(now),
-        Tolerance::ForEver => None,
+        Tolerance::Forever => None,
     };
     match tolerance(&pod.tolerations, after) {
         Tolerance::NotTolerated(taint) => Verdict::Deleted { at: now, taint: taint.key.clone() },
@@ -214,7 +214,7 @@ fn fate(pod: &Pod, before: &[Taint], after: &[Taint], now: Timestamp) -> Verdict
             let at = running.unwrap_or(now + span).max(now);
             Verdict::Deleted { at, taint: taint.key.clone() }
         }
-        Tolerance::ForEver if running.is_some() => Verdict::Spared,
-        Tolerance::ForEver => Verdict::Tolerates,
+        Tolerance::Forever if running.is_some() => Verdict::Spared,
+        Tolerance::Forever => Verdict::Tolerates,
     }
 }

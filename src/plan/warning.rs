@@ -322,11 +322,11 @@ pub fn is_of_living_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
 
 /// The marks of drains on these nodes, those that nobody renews any more included.
 pub fn of_marks<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
-    let marked = nodes.iter().filter_map(|node| Some((node, node.drain_mark.as_ref()?)));
+    let marked = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));
     marked.map(move |(node, mark)| Warning::Marked {
         node: node.name.clone(),
         by: mark.by.clone(),
-        plan: mark.plan.clone(),
+        plan: mark.operation.clone(),
         renewed: mark.renewed,
         at_work: mark.is_fresh(now),
     })

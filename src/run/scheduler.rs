@@ -154,7 +154,7 @@ impl Work {
     fn as_assumed(&mut self, mut change: Change) -> Change {
         match &mut change {
             Change::Pod(
-                ObjectEvent::Listed(pod) | ObjectEvent::Applied(pod) | ObjectEvent::Foretold(pod),
+                ObjectEvent::Listed(pod) | ObjectEvent::Applied(pod) | ObjectEvent::Prefetched(pod),
             ) => match self.assumed.get(&pod.key) {
                 Some((uid, node)) if *uid == pod.uid && pod.node.is_none() => {
                     pod.node = Some(node.clone());
@@ -180,7 +180,7 @@ impl Work {
         for applied in &applied {
             match applied {
                 Applied::Node(delta) => {
-                    let same = matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.says_the_same_as(new));
+                    let same = matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.differs_only_in_heartbeat(new));
                     room |= !same;
                 }
                 Applied::Pod(delta) => {

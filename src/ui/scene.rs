@@ -70,7 +70,7 @@ impl<'a> Scene<'a> {
     /// The time left, in the colour of its nearness; `~` before an estimate. Where nobody acts or nothing is seen,
     /// it is what would have been, and quiet.
     pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
-        let firm = matches!(self.shown.views.footing, Some(Confidence::Firm) | None);
+        let firm = self.shown.views.confidence.is_none_or(Confidence::allows_predictions);
         let style = self.style(match Urgency::of(at, self.now) {
             _ if !firm => Role::Dim,
             Urgency::Far => Role::CountdownFar,

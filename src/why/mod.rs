@@ -152,7 +152,7 @@ impl Explainer<'_> {
     fn until_tainted(&self, node: &Node) -> Vec<Step> {
         let mut story = Vec::new();
         self.tell_footing(&mut story);
-        let Some(health) = self.engine.health(node) else {
+        let Some(health) = self.engine.node_view(node) else {
             story.push(Step::new(StepTime::Ahead, Topic::Sign, "not seen by a monitor pass yet".into()));
             return story;
         };
@@ -168,9 +168,9 @@ impl Explainer<'_> {
     }
 
     fn tell_footing(&self, story: &mut Vec<Step>) {
-        let (since, text) = match self.engine.footing(self.now) {
-            Confidence::Firm => return,
-            Confidence::Blind { since } => {
+        let (since, text) = match self.engine.confidence(self.now) {
+            Confidence::Live | Confidence::Assumed => return,
+            Confidence::Disconnected { since } => {
                 (since, "nodes and leases are not seen: what has happened since is not known")
             }
             Confidence::NoController { since } => {
@@ -181,7 +181,7 @@ impl Explainer<'_> {
     }
 
     fn is_firm(&self) -> bool {
-        self.engine.footing(self.now) == Confidence::Firm
+        self.engine.confidence(self.now).allows_predictions()
     }
 
     fn is_silent(&self, node: &Node) -> bool {
@@ -189,15 +189,15 @@ impl Explainer<'_> {
     }
 
     fn tell_life(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
-        let seen = match health.sign {
+        let seen = match health.heartbeat_source {
             HeartbeatSource::Lease => "last sign of life: its Lease was renewed",
             HeartbeatSource::Status => "last sign of life: its kubelet posted its status",
             HeartbeatSource::Created => "no sign of life yet: the node was created",
-            HeartbeatSource::Begun => {
+            HeartbeatSource::ControllerStart => {
                 "no sign of life since the controller began or came back from full disruption"
             }
         };
-        let estimated = health.known != Certainty::Seen;
+        let estimated = health.certainty != Certainty::Observed;
         story.push(Step::new(StepTime::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
         let (grace, expires) = (health.grace, health.expires());
@@ -255,7 +255,7 @@ impl Explainer<'_> {
         let at = foreseen.map_or(health.expires(), |step| step.at);
         let text = "the first monitor pass after that sets its conditions to Unknown";
         let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
-        story.push(link.at(at).estimated(health.known != Certainty::Seen));
+        story.push(link.at(at).estimated(health.certainty != Certainty::Observed));
         let text = format!("{UNREACHABLE}:NoSchedule at once, no rate limits it");
         story.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
     }
@@ -275,7 +275,7 @@ impl Explainer<'_> {
     fn tell_queue(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
         let concerned = match health.stage {
             NodeStage::Queued | NodeStage::Requested => true,
-            NodeStage::Well => self.is_silent(node) || !node.is_ready(),
+            NodeStage::Healthy => self.is_silent(node) || !node.is_ready(),
             NodeStage::Tainted | NodeStage::Evicted => false,
         };
         if !concerned || !self.is_firm() {
@@ -292,7 +292,7 @@ impl Explainer<'_> {
             (StepTime::Not, None, text.to_owned())
         } else if zone.rate == 0.0 {
             (StepTime::Not, None, format!("{rate}: no node's turn comes there"))
-        } else if health.stage == NodeStage::Well {
+        } else if health.stage == NodeStage::Healthy {
             (StepTime::Ahead, None, rate)
         } else {
             let others = zone.queue.iter().filter(|waiting| **waiting != node.name).count();
@@ -337,7 +337,8 @@ impl Explainer<'_> {
         let foreseen = self.steps(node).find(|step| matches!(step.what, ForecastKind::NoExecute { .. }));
         let Some(step) = foreseen else { return self.tell_no_taint(node, health, story) };
         let ForecastKind::NoExecute { key, .. } = &step.what else { return };
-        let estimated = health.known != Certainty::Seen || is_by_chance(&step.why, self.engine, self.now);
+        let estimated =
+            health.certainty != Certainty::Observed || is_by_chance(&step.why, self.engine, self.now);
         let text = format!("{key}:NoExecute");
         story.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
     }
@@ -373,7 +374,7 @@ impl Explainer<'_> {
         let mut stay = 0;
         for eviction in &pending {
             match eviction.due {
-                Due::At { at, known } => due.push((at, known != Certainty::Seen)),
+                Due::At { at, certainty } => due.push((at, certainty != Certainty::Observed)),
                 Due::Never => stay += 1,
             }
         }
@@ -418,13 +419,13 @@ impl Explainer<'_> {
         let pending =
             self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), foreseen) {
-            (Some((Due::At { at, known }, why)), _) => {
+            (Some((Due::At { at, certainty }, why)), _) => {
                 story
                     .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
                 let overdue = at <= self.now;
                 let text = if overdue { "it should have been evicted by now" } else { "it is evicted" };
                 let link = Step::new(StepTime::Ahead, Topic::Eviction, text.into());
-                story.push(link.at(at).estimated(known != Certainty::Seen));
+                story.push(link.at(at).estimated(certainty != Certainty::Observed));
             }
             (Some((Due::Never, _)), _) => {
                 let whose = match &pod.owner {

@@ -363,7 +363,7 @@ fn is_broken(health: &FeedHealth) -> bool {
 }
 
 fn is_foretold(change: &Change) -> bool {
-    matches!(change, Change::Pod(ObjectEvent::Foretold(_)))
+    matches!(change, Change::Pod(ObjectEvent::Prefetched(_)))
 }
 
 /// Whether a request began a list of everything.

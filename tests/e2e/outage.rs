@@ -59,7 +59,7 @@ async fn api_server_goes_away(
     let away = std::env::var("KORDON_OUTAGE").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let begun = tokio::time::Instant::now();
     plane.kill_api_server()?;
-    let blind = |glance: &Glance| matches!(glance.footing, Some(Confidence::Blind { .. }));
+    let blind = |glance: &Glance| matches!(glance.footing, Some(Confidence::Disconnected { .. }));
     let glance = observer.thinks("the outage is noticed", Duration::from_secs(30), blind).await?;
     say(&format!("e2e_outage: blind {:.1} s after the API server was killed", begun.elapsed().as_secs_f64()));
     ensure!(glance.foretold == 0, "foretold while blind: {glance:#?}");
@@ -103,7 +103,7 @@ async fn controller_goes_away(
 }
 
 fn is_firm(glance: &Glance) -> bool {
-    glance.footing == Some(Confidence::Firm)
+    glance.footing == Some(Confidence::Live)
 }
 
 /// Whether the shadow would have marked any node.

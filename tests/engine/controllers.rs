@@ -43,7 +43,7 @@ fn peaceful(settings: &Settings) -> Sim {
 
 fn health(sim: &Sim, node: &str) -> NodeView {
     let node = sim.cluster.node(&node.into()).expect("a node of ours");
-    sim.controller.as_ref().expect("started").health(node).expect("known")
+    sim.controller.as_ref().expect("started").node_view(node).expect("known")
 }
 
 /// When each pod was deleted, and how.
@@ -126,7 +126,7 @@ fn in_legacy_mode_a_conflict_keeps_the_node_waiting_and_the_pod_is_asked_for_aga
             let node = sim.cluster.node(&"n0".into()).expect("added");
             if conflicts {
                 assert_eq!(
-                    engine.health(node).and_then(|health| health.eviction),
+                    engine.node_view(node).and_then(|health| health.eviction),
                     Some(EvictionStatus::ToBeEvicted)
                 );
                 assert_eq!(engine.metrics().zones[&node.zone()].evictions, 0, "the round is not over");
@@ -153,7 +153,7 @@ fn shadow_of_a_dumb_controller(silent: &[&str], after: Span) -> Sim {
 
 fn told(sim: &Sim, node: &str) -> Option<EvictionStatus> {
     let node = sim.cluster.node(&node.into()).expect("a node of ours");
-    sim.shadow.as_ref().expect("attached").health(node).expect("known").eviction
+    sim.shadow.as_ref().expect("attached").node_view(node).expect("known").eviction
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn list<T: kordon::cluster::TableObject>(
     listed: impl Iterator<Item = Change>,
     of: impl Fn(ObjectEvent<T>) -> Change,
 ) {
-    let all = std::iter::once(of(ObjectEvent::ListBegun))
+    let all = std::iter::once(of(ObjectEvent::ListStarted))
         .chain(listed)
         .chain(std::iter::once(of(ObjectEvent::ListDone)));
     for change in all {

@@ -453,7 +453,7 @@ impl Stage {
             stage.add_pod(pod);
         }
         // There are no DaemonSets, whatever pods say of their owners.
-        for event in [ObjectEvent::ListBegun, ObjectEvent::ListDone] {
+        for event in [ObjectEvent::ListStarted, ObjectEvent::ListDone] {
             stage.tell(Change::Workload(WorkloadKind::DaemonSet, event));
         }
         stage.beats(FIRST_BEAT);
@@ -465,7 +465,7 @@ impl Stage {
         self.now = at(0.0);
         let first_pass = at(recording.first_pass());
         let mut engine = Engine::start(recording.settings(), &self.cluster, first_pass, self.now);
-        engine.set_tainted_between(chance.between);
+        engine.set_tainted_mid_pass(chance.between);
         if let Order::Fixed(order) = &chance.order {
             engine.set_order(order.clone());
         }

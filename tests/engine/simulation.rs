@@ -62,21 +62,21 @@ fn a_silent_node_goes_through_every_stage_in_order() {
     let mut sim = peaceful(6, &settings());
     let stage = |sim: &Sim| {
         let node = sim.cluster.node(&"n00".into()).expect("added");
-        sim.shadow.as_ref().expect("attached").health(node).expect("known").stage
+        sim.shadow.as_ref().expect("attached").node_view(node).expect("known").stage
     };
     sim.attach_shadow(settings());
-    assert_eq!(stage(&sim), NodeStage::Well);
+    assert_eq!(stage(&sim), NodeStage::Healthy);
     sim.silence("n00");
     let mut stages = BTreeSet::new();
     for _ in 0..700 {
         sim.run(Span::from_millis(100));
         stages.insert(stage(&sim));
     }
-    assert!(stages.contains(&NodeStage::Well) && stages.contains(&NodeStage::Tainted), "{stages:?}");
+    assert!(stages.contains(&NodeStage::Healthy) && stages.contains(&NodeStage::Tainted), "{stages:?}");
     let shadow = sim.shadow.as_ref().expect("attached");
     let pending = shadow.evictions(&sim.cluster);
     assert_eq!(pending.len(), 1);
-    assert!(matches!(pending[0].due, Due::At { known: Certainty::Seen, .. }));
+    assert!(matches!(pending[0].due, Due::At { certainty: Certainty::Observed, .. }));
     let why = pending[0].why.to_string();
     assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
 }
@@ -240,13 +240,13 @@ fn a_blind_shadow_judges_nobody_and_says_so() {
     sim.shadow_sees = false;
     let since = sim.now;
     let shadow = sim.shadow.as_mut().expect("attached");
-    shadow.handle_sight(&sim.cluster, WatchHealth::Blind { since }, sim.now);
+    shadow.handle_watch_health(&sim.cluster, WatchHealth::Disconnected { since }, sim.now);
     sim.run(HOUR);
     assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none());
     let shadow = sim.shadow.as_mut().expect("attached");
-    assert_eq!(shadow.footing(sim.now), Confidence::Blind { since });
+    assert_eq!(shadow.confidence(sim.now), Confidence::Disconnected { since });
     assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
-    shadow.handle_sight(&sim.cluster, WatchHealth::Clear, sim.now);
+    shadow.handle_watch_health(&sim.cluster, WatchHealth::Live, sim.now);
     sim.shadow_sees = true;
     sim.run(HOUR);
     assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none(), "all of them live");
@@ -262,7 +262,7 @@ fn without_a_leader_nothing_is_foretold_until_one_leads() {
     sim.silence("n00");
     sim.run(Span::from_secs(120));
     let shadow = sim.shadow.as_ref().expect("attached");
-    assert_eq!(shadow.footing(sim.now), Confidence::NoController { since: last_renewal });
+    assert_eq!(shadow.confidence(sim.now), Confidence::NoController { since: last_renewal });
     assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
     assert!(sim.notices.iter().any(|notice| notice.text.contains("nothing will happen")));
     sim.lead("second", sim.now);
@@ -434,7 +434,7 @@ proptest! {
         let mut sim = turmoil.begin();
         sim.attach_shadow(turmoil.settings());
         let probes = |sim: &Sim| -> Vec<[Option<Timestamp>; 2]> {
-            let of = |engine: &Option<Engine>, node| Some(engine.as_ref()?.health(node)?.probe);
+            let of = |engine: &Option<Engine>, node| Some(engine.as_ref()?.node_view(node)?.probe);
             sim.cluster.nodes().iter().map(|node| [&sim.controller, &sim.shadow].map(|e| of(e, node))).collect()
         };
         let mut before = probes(&sim);

@@ -315,7 +315,7 @@ fn a_cancel_begins_nothing_more_and_takes_the_marks_off() {
 
 #[test]
 fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_taken_over() {
-    let mark = |renewed| DrainClaim { by: "bob".into(), plan: "other".into(), renewed };
+    let mark = |renewed| DrainClaim { by: "bob".into(), operation: "other".into(), renewed };
     let run = |renewed, take_over| {
         let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
         bench.nodes.get_mut("n1").expect("there").mark = Some(mark(renewed));
@@ -342,7 +342,7 @@ fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
         conduct.report().nodes[0].stage.clone()
     };
     let taken = stop_after(|node| {
-        node.mark = Some(DrainClaim { by: "bob".into(), plan: "other".into(), renewed: NOW });
+        node.mark = Some(DrainClaim { by: "bob".into(), operation: "other".into(), renewed: NOW });
     });
     assert!(matches!(taken, NodeProgressStage::Stopped(NodeIncomplete::Marked { .. })), "{taken:?}");
     assert_eq!(
@@ -501,15 +501,15 @@ impl Bench {
             troubles: Vec::new(),
         };
         for kind in WorkloadKind::ALL {
-            bench.apply(Change::Workload(kind, ObjectEvent::ListBegun));
+            bench.apply(Change::Workload(kind, ObjectEvent::ListStarted));
             bench.apply(Change::Workload(kind, ObjectEvent::ListDone));
         }
         for change in [
-            Change::Node(ObjectEvent::ListBegun),
+            Change::Node(ObjectEvent::ListStarted),
             Change::Node(ObjectEvent::ListDone),
-            Change::Pod(ObjectEvent::ListBegun),
+            Change::Pod(ObjectEvent::ListStarted),
             Change::Pod(ObjectEvent::ListDone),
-            Change::Budget(ObjectEvent::ListBegun),
+            Change::Budget(ObjectEvent::ListStarted),
             Change::Budget(ObjectEvent::ListDone),
         ] {
             bench.apply(change);
@@ -639,7 +639,7 @@ impl Bench {
                 let seen = Node {
                     version: Version(fake.version),
                     unschedulable: fake.cordoned,
-                    drain_mark: fake.mark.clone().map(Into::into),
+                    drain_claim: fake.mark.clone().map(Into::into),
                     ..ready_node(node)
                 };
                 RequestOutcome::Node(Box::new(seen))

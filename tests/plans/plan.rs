@@ -77,11 +77,11 @@ fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too(
     let mut stage = Stage::new(&["n1", "n2"]);
     let mark = |since: i64| DrainClaim {
         by: "bob@desk".into(),
-        plan: "p".into(),
+        operation: "p".into(),
         renewed: NOW - Span::from_secs(since),
     };
-    stage.node("n1", |node| node.drain_mark = Some(Arc::new(mark(20))));
-    stage.node("n2", |node| node.drain_mark = Some(Arc::new(mark(3600))));
+    stage.node("n1", |node| node.drain_claim = Some(Arc::new(mark(20))));
+    stage.node("n2", |node| node.drain_claim = Some(Arc::new(mark(3600))));
     let told = |plan: &Plan| -> Vec<(String, bool)> {
         let marked = plan.warnings.iter().filter_map(|warning| match warning {
             Warning::Marked { node, by, at_work, .. } => Some((format!("{node} by {by}"), *at_work)),

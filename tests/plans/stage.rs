@@ -85,7 +85,7 @@ impl Stage {
     }
 
     fn list<T: TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
-        self.apply(of(ObjectEvent::ListBegun));
+        self.apply(of(ObjectEvent::ListStarted));
         self.apply(of(ObjectEvent::ListDone));
     }
 

@@ -176,7 +176,7 @@ impl Story {
     }
 
     fn list<T: kordon::cluster::TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
-        self.put(of(ObjectEvent::ListBegun));
+        self.put(of(ObjectEvent::ListStarted));
         self.put(of(ObjectEvent::ListDone));
     }
 
@@ -350,7 +350,7 @@ impl Story {
             change: fn(ObjectEvent<T>) -> Change,
         ) -> Vec<Change> {
             let listed = table.iter().map(|object| change(ObjectEvent::Listed((**object).clone())));
-            [change(ObjectEvent::ListBegun)]
+            [change(ObjectEvent::ListStarted)]
                 .into_iter()
                 .chain(listed)
                 .chain([change(ObjectEvent::ListDone)])

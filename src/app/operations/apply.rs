@@ -141,8 +141,8 @@ impl App {
         let Some(apply) = dialog.apply() else { return };
         let Some(plan) = &apply.plan else { return };
         let at_work = |node: &NodeName| {
-            let mark = cluster.node(node)?.drain_mark.as_ref()?;
-            let ours = apply.resumes.as_ref().is_some_and(|past| past.plan == mark.plan);
+            let mark = cluster.node(node)?.drain_claim.as_ref()?;
+            let ours = apply.resumes.as_ref().is_some_and(|past| past.plan == mark.operation);
             (mark.is_fresh(now) && !ours).then(|| (node.clone(), mark.by.clone()))
         };
         apply.taken = plan.nodes.iter().filter_map(|node| at_work(&node.node)).collect();

@@ -34,7 +34,7 @@ pub struct ForecastReport {
     pub schema: &'static str,
     pub taken_at: Timestamp,
     pub until: Timestamp,
-    /// `firm`, `blind` or `noController`: only on firm footing is anything foretold.
+    /// `firm`, `assumed`, `blind` or `noController`: predictions exist in the first two only.
     pub footing: &'static str,
     /// What is taken for given, in words.
     pub assumptions: Vec<String>,
@@ -146,9 +146,10 @@ impl ForecastReport {
             schema: "kordon.forecast/v1",
             taken_at: now,
             until: forecast.until,
-            footing: match subject.engine.footing(now) {
-                Confidence::Firm => "firm",
-                Confidence::Blind { .. } => "blind",
+            footing: match subject.engine.confidence(now) {
+                Confidence::Live => "firm",
+                Confidence::Assumed => "assumed",
+                Confidence::Disconnected { .. } => "blind",
                 Confidence::NoController { .. } => "noController",
             },
             assumptions: stated(assumptions, now),

@@ -265,10 +265,10 @@ fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
 }
 
 fn controller(app: &App) -> ControllerReport {
-    let (state, since) = match app.live.views.footing {
-        Some(Confidence::Firm) if app.live.lead().is_assumed() => ("assumed", None),
-        Some(Confidence::Firm) => ("firm", None),
-        Some(Confidence::Blind { since }) => ("blind", Some(since)),
+    let (state, since) = match app.live.views.confidence {
+        Some(Confidence::Assumed) => ("assumed", None),
+        Some(Confidence::Live) => ("firm", None),
+        Some(Confidence::Disconnected { since }) => ("blind", Some(since)),
         Some(Confidence::NoController { since }) => ("noController", Some(since)),
         None => ("blind", None),
     };
@@ -335,8 +335,8 @@ fn node_report(app: &App, node: &Node, now: Timestamp) -> StatusNodeReport {
         unschedulable: node.unschedulable,
         ready: ready(node),
         probe_timestamp: health.as_ref().map(|health| health.probe),
-        probe_sign: health.as_ref().map(|health| sign(health.sign)),
-        probe_known: health.as_ref().map(|health| known(health.known)),
+        probe_sign: health.as_ref().map(|health| sign(health.heartbeat_source)),
+        probe_known: health.as_ref().map(|health| known(health.certainty)),
         grace_seconds: health.as_ref().map(|health| seconds(health.grace)),
         grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
         lease_renewed: lease_renewed(cluster, &node.name),
@@ -391,7 +391,7 @@ fn evictions(app: &App, now: Timestamp) -> Vec<EvictionReport> {
     rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
     let report = |(pod, row): (&Key, &crate::app::EvictionRow)| {
         let (state, known_as, finalizers) = match &row.state {
-            EvictionState::Due { known: how, .. } => ("due", Some(known(*how)), Vec::new()),
+            EvictionState::Due { certainty: how, .. } => ("due", Some(known(*how)), Vec::new()),
             EvictionState::Foreseen { .. } => ("foreseen", None, Vec::new()),
             EvictionState::Terminating { finalizers, .. } => {
                 ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
@@ -426,13 +426,13 @@ const fn sign(sign: HeartbeatSource) -> &'static str {
         HeartbeatSource::Lease => "lease",
         HeartbeatSource::Status => "status",
         HeartbeatSource::Created => "created",
-        HeartbeatSource::Begun => "begun",
+        HeartbeatSource::ControllerStart => "begun",
     }
 }
 
 const fn known(known: Certainty) -> &'static str {
     match known {
-        Certainty::Seen => "seen",
+        Certainty::Observed => "seen",
         Certainty::Estimated => "estimated",
         Certainty::AtLatest => "atLatest",
     }
@@ -440,7 +440,7 @@ const fn known(known: Certainty) -> &'static str {
 
 const fn stage(health: &NodeView) -> &'static str {
     match health.stage {
-        NodeStage::Well => "well",
+        NodeStage::Healthy => "well",
         NodeStage::Queued => "queued",
         NodeStage::Requested => "requested",
         NodeStage::Tainted => "tainted",

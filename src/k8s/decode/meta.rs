@@ -218,7 +218,7 @@ mod tests {
         assert!(marks(r#"{"a":"b","kubernetes.io/config.mirror":"h"}"#).mirror);
         assert!(marks(r#"{"k8s.io/initial-events-end":"true"}"#).list_ends);
         assert_eq!(marks("null"), KnownAnnotations::default());
-        let text = r#"{\"by\":\"bob\",\"plan\":\"p\",\"renewed\":\"2026-01-02T03:04:05Z\"}"#;
+        let text = r#"{\"by\":\"bob\",\"operation\":\"p\",\"renewed\":\"2026-01-02T03:04:05Z\"}"#;
         let marked = marks(&format!(r#"{{"kordon.dev/drain":"{text}","kordon.dev/cordon":"theirs"}}"#));
         assert_eq!((marked.drain.expect("a mark").by.as_str(), marked.cordon), ("bob", None));
     }

@@ -61,10 +61,10 @@ impl<W> WatchEvent<W> {
     /// The same for the cluster's table.
     pub fn event<R: TableObject>(self, row: impl FnOnce(W) -> R) -> ObjectEvent<R> {
         match self {
-            Self::ListBegun => ObjectEvent::ListBegun,
+            Self::ListBegun => ObjectEvent::ListStarted,
             Self::Listed(wire) => ObjectEvent::Listed(row(wire)),
             Self::ListDone => ObjectEvent::ListDone,
-            Self::Foretold(wire) => ObjectEvent::Foretold(row(wire)),
+            Self::Foretold(wire) => ObjectEvent::Prefetched(row(wire)),
             Self::Applied(wire) => ObjectEvent::Applied(row(wire)),
             Self::Deleted(wire) => ObjectEvent::Deleted(row(wire).key()),
         }

@@ -59,7 +59,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         kernel_version: pool.name(&status.node_info.kernel_version),
         terminating: !metadata.deletion_timestamp.is_empty(),
         cordon_note: metadata.annotations.cordon.clone(),
-        drain_mark: metadata.annotations.drain.clone(),
+        drain_claim: metadata.annotations.drain.clone(),
     }
 }
 

@@ -11,7 +11,8 @@ use super::{
     workload::WireSelector,
 };
 use crate::cluster::{
-    AccessModes, Change, Claim, CsiNode, Extent, Key, Name, Namespace, NodeName, StorageClass, Uid, Volume,
+    AccessModes, Change, Claim, CsiNode, Key, Name, Namespace, NodeName, StorageClass, Uid, Volume,
+    VolumeProperties,
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
 };
 
@@ -64,7 +65,7 @@ impl Decoder for StorageClassDecoder {
             name: pool.name(&wire.metadata.name),
             version: wire.metadata.version(),
             provisioner: pool.name(&wire.provisioner),
-            waits: *wire.volume_binding_mode == *"WaitForFirstConsumer",
+            waits_for_consumer: *wire.volume_binding_mode == *"WaitForFirstConsumer",
             topologies: wire.allowed_topologies.iter().map(|topology| topology.term(pool)).collect(),
         })))
     }
@@ -104,13 +105,13 @@ fn claim(wire: &WireClaim<'_>, pool: &mut SharedParts) -> Claim {
         volume: pool.name(&spec.volume_name),
         is_bound: marks.bound,
         is_lost: *status.phase == *"Lost",
-        is_leaving: !metadata.deletion_timestamp.is_empty(),
+        is_terminating: !metadata.deletion_timestamp.is_empty(),
         // The annotation is older than the field, and goes before it.
         class: marks.storage_class.clone().unwrap_or_else(|| pool.name(&spec.storage_class_name)),
         selected_node: marks.selected_node.clone().map(NodeName),
         owner: metadata.owner(pool),
         selector: spec.selector.as_ref().map(|selector| selector.selector(pool)),
-        wants: Extent {
+        requested: VolumeProperties {
             bytes: spec.resources.requests.amount("storage").map_or(0, |amount| amount.units()),
             modes: AccessModes::parse(spec.access_modes.iter().map(|mode| &**mode)),
             is_block: *spec.volume_mode == *"Block",
@@ -131,15 +132,15 @@ fn volume(wire: &WirePersistentVolume<'_>, pool: &mut SharedParts) -> Volume {
         version: metadata.version(),
         labels: pool.labels(&metadata.labels),
         class: class.unwrap_or_else(|| pool.name(&spec.storage_class_name)),
-        reach: reach.map(|selector| selector.terms(pool)),
-        offers: Extent {
+        node_affinity: reach.map(|selector| selector.terms(pool)),
+        properties: VolumeProperties {
             bytes: spec.capacity.amount("storage").map_or(0, |amount| amount.units()),
             modes: AccessModes::parse(spec.access_modes.iter().map(|mode| &**mode)),
             is_block: *spec.volume_mode == *"Block",
         },
         claim,
         is_available: *status.phase == *"Available",
-        is_leaving: !metadata.deletion_timestamp.is_empty(),
+        is_terminating: !metadata.deletion_timestamp.is_empty(),
         handle: spec.csi.as_ref().map(|csi| (pool.name(&csi.driver), Name::from(&*csi.volume_handle))),
     }
 }

@@ -126,11 +126,11 @@ impl<'s> Filters<'s> {
             return Err(NodeRefusal::final_word(Reason::NodeAffinity));
         }
         let wanted = &self.shape.spec.host_ports;
-        if wanted.iter().any(|port| room.ports.iter().any(|taken| taken.clashes(port))) {
+        if wanted.iter().any(|port| room.ports.iter().any(|taken| taken.conflicts_with(port))) {
             return Err(NodeRefusal::curable(Reason::Port));
         }
         resources::check(&self.shape.spec.requests, room, rules)?;
-        if disks(&self.shape.spec).any(|disk| room.disks.iter().any(|used| used.clashes(disk))) {
+        if disks(&self.shape.spec).any(|disk| room.disks.iter().any(|used| used.conflicts_with(disk))) {
             return Err(NodeRefusal::curable(Reason::Disk));
         }
         self.volumes.check(self.snapshot, node, room)?;

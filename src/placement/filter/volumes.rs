@@ -127,13 +127,15 @@ impl PodVolumes {
         if claim.is_lost {
             return Err(Reason::ClaimLost { claim: name.clone(), volume: claim.volume.clone() });
         }
-        if claim.is_leaving {
+        if claim.is_terminating {
             return Err(Reason::ClaimLeaving(name.clone()));
         }
         if made == Made::ForThePod && !is_of(claim, shape) {
             return Err(Reason::ClaimOfAnother(name.clone()));
         }
-        if claim.wants.modes.read_write_once_pod && made == Made::Before && snapshot.rules().single_pod_claims
+        if claim.requested.modes.read_write_once_pod
+            && made == Made::Before
+            && snapshot.rules().single_pod_claims
         {
             self.exclusive.push(key.clone());
         }
@@ -142,13 +144,14 @@ impl PodVolumes {
             let Some(volume) = storage.volume(&claim.volume) else {
                 return Err(Reason::VolumeMissing(claim.volume.clone()));
             };
-            self.bound.push(Reach::of(snapshot, volume.reach.as_deref()));
+            self.bound.push(Reach::of(snapshot, volume.node_affinity.as_deref()));
             if made == Made::Before {
                 self.places.extend(places(volume).map(|place| Place::new(snapshot, place)));
             }
             return Ok(());
         }
-        let class = storage.class(&claim.class).filter(|class| class.waits && claim.volume.is_empty());
+        let class =
+            storage.class(&claim.class).filter(|class| class.waits_for_consumer && claim.volume.is_empty());
         let class = class.ok_or(Reason::ClaimUnbound)?;
         self.unbound.push(Unbound::new(snapshot, claim, class));
         if class.provisions() {
@@ -159,7 +162,8 @@ impl PodVolumes {
 
     /// Takes in a claim that will be made for the pod when that is there.
     fn foresee(&mut self, snapshot: &Snapshot, shape: &SchedulingRequest, volume: &Name, class: &Name) {
-        let Some(class) = snapshot.storage().class(class).filter(|class| class.waits && class.provisions())
+        let Some(class) =
+            snapshot.storage().class(class).filter(|class| class.waits_for_consumer && class.provisions())
         else {
             // Bound before the pod is looked at, to a volume that nobody knows yet.
             self.reservations.insert(Caveat::Volumes);
@@ -267,13 +271,15 @@ impl PodVolumes {
             let key = claim.map(|name| Key { namespace: shape.namespace.clone(), name });
             let claim = key.and_then(|key| storage.claim(&key));
             if let Some(volume) = claim.and_then(|claim| storage.volume(&claim.volume)) {
-                add(volume.reach.as_deref().unwrap_or_default());
+                add(volume.node_affinity.as_deref().unwrap_or_default());
                 continue;
             }
             let class = claim.map_or(&class, |claim| &claim.class);
             add(storage.class(class).map_or(&[], |class| &class.topologies));
             if claim.is_some() {
-                storage.volumes_of(class).for_each(|volume| add(volume.reach.as_deref().unwrap_or_default()));
+                storage
+                    .volumes_of(class)
+                    .for_each(|volume| add(volume.node_affinity.as_deref().unwrap_or_default()));
             }
         }
         keys
@@ -348,14 +354,14 @@ impl Unbound {
             volume.claim.as_ref().is_some_and(is_it)
         };
         let large_enough = |volume: &&Arc<Volume>| {
-            !volume.is_leaving
-                && volume.offers.bytes >= claim.wants.bytes
-                && volume.offers.is_block == claim.wants.is_block
+            !volume.is_terminating
+                && volume.properties.bytes >= claim.requested.bytes
+                && volume.properties.is_block == claim.requested.is_block
         };
         let would_do = |volume: &&Arc<Volume>| {
             volume.is_available
                 && volume.claim.is_none()
-                && volume.offers.modes.cover(claim.wants.modes)
+                && volume.properties.modes.cover(claim.requested.modes)
                 && claim.selector.as_ref().is_none_or(|selector| selector.matches(&volume.labels))
         };
         let all = || storage.volumes_of(&claim.class).filter(large_enough);
@@ -363,11 +369,12 @@ impl Unbound {
             Some(kept) => vec![kept],
             None => all().filter(would_do).collect(),
         };
-        found.sort_by_key(|volume| volume.offers.bytes);
-        let reach =
-            |volume: &&Arc<Volume>| (volume.name.clone(), Reach::of(snapshot, volume.reach.as_deref()));
+        found.sort_by_key(|volume| volume.properties.bytes);
+        let reach = |volume: &&Arc<Volume>| {
+            (volume.name.clone(), Reach::of(snapshot, volume.node_affinity.as_deref()))
+        };
         Self {
-            bytes: claim.wants.bytes,
+            bytes: claim.requested.bytes,
             selected: claim.selected_node.as_ref().map(|name| snapshot.number(name)),
             candidates: found.iter().map(reach).collect(),
             made: class.provisions().then(|| Reach::made_by(snapshot, class)),

@@ -53,13 +53,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 fn draw_none(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
     if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
-        match scene.shown.views.footing {
+        match scene.shown.views.confidence {
             None => return say(scene, "◌", "waiting for nodes and leases", Role::FeedBusy, area, buf),
             Some(Confidence::NoController { .. }) => {
                 let text = "no pod is due; without a controller manager none will be";
                 return say(scene, "○", text, Role::Dim, area, buf);
             }
-            Some(Confidence::Firm | Confidence::Blind { .. }) => {}
+            Some(Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. }) => {}
         }
     }
     draw_nothing(scene, FeedKind::Pods, Pane::Evictions, "no pod is due to leave", area, buf);
@@ -84,10 +84,10 @@ fn facts(scene: &Scene) -> Runs {
         (cancelled, "cancelled", Role::EvictionCancelled),
         (never, "stay", Role::EvictionNever),
     ];
-    let mut runs = match scene.shown.views.footing {
-        Some(Confidence::Blind { .. }) => Runs::new("as last seen", scene.style(Role::FeedBroken)),
+    let mut runs = match scene.shown.views.confidence {
+        Some(Confidence::Disconnected { .. }) => Runs::new("as last seen", scene.style(Role::FeedBroken)),
         Some(Confidence::NoController { .. }) => Runs::new("nobody acts", scene.style(Role::FeedBroken)),
-        Some(Confidence::Firm) | None => Runs::default(),
+        Some(Confidence::Live | Confidence::Assumed) | None => Runs::default(),
     };
     for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
         if !runs.is_empty() {
@@ -149,8 +149,8 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
 /// The time left; `~` before an estimate.
 pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
-        EvictionState::Due { at, known } => {
-            let cell = Cell::new(mark(*known), scene.style(Role::Faint));
+        EvictionState::Due { at, certainty } => {
+            let cell = Cell::new(mark(*certainty), scene.style(Role::Faint));
             cell.join(scene.countdown(*at, false))
         }
         EvictionState::Foreseen { at } => Cell::new("~", scene.style(Role::Faint))
@@ -172,7 +172,7 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
 /// How an eviction stands, in a word, and how it looks.
 pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
     match state {
-        EvictionState::Due { known: Certainty::Seen, .. } => ("due", Role::Base),
+        EvictionState::Due { certainty: Certainty::Observed, .. } => ("due", Role::Base),
         EvictionState::Due { .. } => ("due, about", Role::Base),
         EvictionState::Foreseen { .. } => ("foreseen", Role::EvictionForeseen),
         EvictionState::Terminating { .. } => ("terminating", Role::EvictionTerminating),

@@ -78,11 +78,11 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
 
 /// Why there is nothing to draw.
 fn nothing(scene: &Scene) -> (&'static str, &'static str, Role) {
-    match scene.shown.views.footing {
-        Some(Confidence::Firm) => {
+    match scene.shown.views.confidence {
+        Some(Confidence::Live | Confidence::Assumed) => {
             ("○", "nothing is coming: every node lives, no pod is due to leave", Role::Dim)
         }
-        Some(Confidence::Blind { .. }) => {
+        Some(Confidence::Disconnected { .. }) => {
             ("✗", "nodes and leases are not seen: nothing can be foretold", Role::FeedBroken)
         }
         Some(Confidence::NoController { .. }) => {

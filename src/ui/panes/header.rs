@@ -101,15 +101,11 @@ fn under_way(scene: &Scene) -> Runs {
 
 /// What the engine's word is worth, in words.
 pub fn footing(scene: &Scene) -> (&'static str, String, Role) {
-    match scene.shown.views.footing {
+    match scene.shown.views.confidence {
         None => ("◌", "not attached yet".into(), Role::FeedBusy),
-        Some(Confidence::Firm)
-            if scene.app.duty == ControllerRole::Shadow && scene.shown.lead().is_assumed() =>
-        {
-            ("◌", "no lease seen: a controller is assumed".into(), Role::FeedBusy)
-        }
-        Some(Confidence::Firm) => ("✔", "firm footing".into(), Role::FeedLive),
-        Some(Confidence::Blind { since }) => (
+        Some(Confidence::Assumed) => ("◌", "no lease seen: a controller is assumed".into(), Role::FeedBusy),
+        Some(Confidence::Live) => ("✔", "firm footing".into(), Role::FeedLive),
+        Some(Confidence::Disconnected { since }) => (
             "✗",
             format!("blind for {}: nodes are not judged", text::age(scene.now, since)),
             Role::FeedBroken,

@@ -198,9 +198,9 @@ fn seen(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
 
 /// The last sign of life: as the controller noticed it, or where none looks, as the lease says.
 fn last_sign(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Option<(Timestamp, Certainty)> {
-    let unwatched = matches!(scene.shown.views.footing, Some(Confidence::NoController { .. }));
+    let unwatched = matches!(scene.shown.views.confidence, Some(Confidence::NoController { .. }));
     if let Some(health) = health.filter(|_| !unwatched) {
-        return Some((health.probe, health.known));
+        return Some((health.probe, health.certainty));
     }
     let renewed = scene.shown.cluster.lease(&node.name)?.renewed?;
     Some((renewed - scene.shown.feeds.ahead(), Certainty::Estimated))
@@ -208,16 +208,16 @@ fn last_sign(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Option<(T
 
 /// Whether nodes and leases are not seen as they are now.
 fn is_blind(scene: &Scene) -> bool {
-    matches!(scene.shown.views.footing, Some(Confidence::Blind { .. }))
+    matches!(scene.shown.views.confidence, Some(Confidence::Disconnected { .. }))
 }
 
 /// What is left of the grace period.
 fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let Some(health) = health else { return Cell::new("–", scene.style(Role::Faint)) };
-    match scene.shown.views.footing {
-        Some(Confidence::Blind { .. }) => return Cell::new("?", scene.style(Role::Faint)),
+    match scene.shown.views.confidence {
+        Some(Confidence::Disconnected { .. }) => return Cell::new("?", scene.style(Role::Faint)),
         Some(Confidence::NoController { .. }) => return Cell::new("–", scene.style(Role::Faint)),
-        Some(Confidence::Firm) | None => {}
+        Some(Confidence::Live | Confidence::Assumed) | None => {}
     }
     if health.expires() <= scene.now {
         return Cell::new("over", scene.style(Role::HeartbeatLost));
@@ -318,7 +318,7 @@ fn share(scene: &Scene, used: i64, of: i64) -> Cell {
 
 fn stage(scene: &Scene, health: Option<&NodeView>) -> Cell {
     match health.map(|health| health.stage) {
-        None | Some(NodeStage::Well) => Cell::default(),
+        None | Some(NodeStage::Healthy) => Cell::default(),
         Some(NodeStage::Queued) => Cell::new("queued", scene.style(Role::CountdownSoon)),
         Some(NodeStage::Requested) => Cell::new("requested", scene.style(Role::CountdownSoon)),
         Some(NodeStage::Evicted) => Cell::new("evicted", scene.style(Role::TaintNoExecute)),
@@ -361,14 +361,14 @@ fn gap(cell: Cell, scene: &Scene) -> Cell {
 /// probeTimestamp as a time of day.
 fn probe(scene: &Scene, health: Option<&NodeView>) -> Cell {
     let Some(health) = health else { return Cell::default() };
-    Cell::new(mark(health.known), scene.style(Role::Faint))
+    Cell::new(mark(health.certainty), scene.style(Role::Faint))
         .and(&text::clock(health.probe), scene.style(Role::Dim))
 }
 
 /// The sign of an estimate.
 pub const fn mark(known: Certainty) -> &'static str {
     match known {
-        Certainty::Seen => "",
+        Certainty::Observed => "",
         Certainty::Estimated => "~",
         Certainty::AtLatest => "≤",
     }

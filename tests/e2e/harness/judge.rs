@@ -346,7 +346,7 @@ impl Judge {
         let any = |is: &dyn Fn(&Cause) -> bool| why.0.iter().any(is);
         match sort {
             Sort::Unknown => {
-                any(&|cause| matches!(cause, Cause::LastSeen { .. }))
+                any(&|cause| matches!(cause, Cause::LastHeartbeat { .. }))
                     && any(
                         &|cause| matches!(cause, Cause::Grace { flag: "node-monitor-grace-period", span } if *span == self.grace),
                     )

@@ -129,7 +129,7 @@ async fn observe(
                 app.refresh(clock.now());
                 let forecast = forecast(&app, clock);
                 show.send_replace(Glance {
-                    footing: app.live.engine.as_ref().map(|engine| engine.footing(clock.now())),
+                    footing: app.live.engine.as_ref().map(|engine| engine.confidence(clock.now())),
                     recorded: recorded.clone(),
                     foretold: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
                     journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),

@@ -169,7 +169,7 @@ impl Judge {
     /// have seen it or not, and the next one is a period later. The shadow's own pass comes some beats after it.
     pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
         let seen = why.0.iter().find_map(|cause| match cause {
-            Cause::LastSeen { at, .. } => Some(*at),
+            Cause::LastHeartbeat { at, .. } => Some(*at),
             _ => None,
         });
         let in_that_pass = |at: Timestamp| {
