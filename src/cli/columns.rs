@@ -1,15 +1,15 @@
-//! Tables of the command line: aligned columns of what people read.
+//! Tables of the command line: aligned columns.
 
 use std::fmt::Write as _;
 
 use crate::{cluster::ZoneKey, ui::text};
 
-/// Stands where there is nothing.
+/// The cell for a missing value.
 pub fn none() -> String {
     "-".into()
 }
 
-/// Cluster text fit for a terminal.
+/// Text from the cluster, safe for a terminal.
 pub fn shown(raw: &str) -> String {
     text::clean(raw).into_owned()
 }
@@ -19,7 +19,7 @@ pub fn zone_name(region: &str, zone: &str) -> String {
     ZoneKey { region: region.into(), zone: zone.into() }.to_string()
 }
 
-/// A blank line and a table whose columns line up by display width. Without rows, nothing.
+/// Writes a blank line and a table whose columns align by display width; without rows, nothing.
 pub fn section<const N: usize>(out: &mut String, header: [&str; N], rows: Vec<[String; N]>) {
     if rows.is_empty() {
         return;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_by_what_is_seen_and_hostile_text_stays_text() {
+    fn columns_align_by_display_width_and_hostile_text_stays_text() {
         let mut out = String::new();
         let rows = [["節点", "ok"], ["\x1b[2Jevil", "bad"]].map(|row| row.map(str::to_owned));
         section(&mut out, ["NODE", "STATE"], rows.into());

@@ -1,4 +1,4 @@
-//! kubectl's flags that say which cluster, and as whom.
+//! kubectl's flags for the cluster and the identity.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,54 +8,54 @@ use super::{exit::CliError, span};
 use crate::k8s::connect::ConnectOptions;
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
-#[command(next_help_heading = "Connection, as kubectl has it")]
+#[command(next_help_heading = "Connection, as in kubectl")]
 pub struct ConnectionArgs {
-    /// The kubeconfig file; else KUBECONFIG (a list is merged), else ~/.kube/config, else the pod's own account
+    /// Kubeconfig file (default: $KUBECONFIG, whose files are merged, else ~/.kube/config, else the pod's service account)
     #[arg(long, value_name = "FILE", global = true)]
     kubeconfig: Option<PathBuf>,
-    /// The kubeconfig context
+    /// Context of the kubeconfig
     #[arg(long, value_name = "NAME", global = true)]
     context: Option<String>,
-    /// The kubeconfig cluster
+    /// Cluster of the kubeconfig
     #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     cluster: Option<String>,
-    /// The kubeconfig user
+    /// User of the kubeconfig
     #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     user: Option<String>,
-    /// The namespace, for what needs one
+    /// Namespace of the pods that are named (default: the context's)
     #[arg(long, short, value_name = "NAME", global = true)]
     namespace: Option<String>,
-    /// The user to impersonate
+    /// User to impersonate
     #[arg(long = "as", value_name = "USER", global = true, hide_short_help = true)]
     impersonate: Option<String>,
-    /// A group to impersonate; may be repeated
+    /// Group to impersonate; may be repeated
     #[arg(long = "as-group", value_name = "GROUP", global = true, hide_short_help = true)]
     impersonate_groups: Vec<String>,
-    /// The uid to impersonate
+    /// UID to impersonate
     #[arg(long = "as-uid", value_name = "UID", global = true, hide_short_help = true)]
     impersonate_uid: Option<String>,
-    /// The address of the API server
+    /// Address of the API server
     #[arg(long, short, value_name = "URL", global = true)]
     server: Option<String>,
-    /// The bearer token
+    /// Bearer token
     #[arg(long, value_name = "TOKEN", global = true, hide_short_help = true, hide_env_values = true)]
     token: Option<String>,
     /// Do not check the server's certificate
     #[arg(long, global = true, hide_short_help = true)]
     insecure_skip_tls_verify: bool,
-    /// The certificate authority that the server's certificate is checked against
+    /// Certificate authority to check the server's certificate against
     #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     certificate_authority: Option<PathBuf>,
-    /// The client certificate
+    /// Client certificate
     #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     client_certificate: Option<PathBuf>,
-    /// The client certificate's key
+    /// Key of the client certificate
     #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     client_key: Option<PathBuf>,
-    /// The name that the server's certificate is checked for
+    /// Name that the server's certificate must have
     #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     tls_server_name: Option<String>,
-    /// How long one request may take (watches are exempt); 0 is for ever
+    /// Timeout of one request, watches excepted; 0 is no timeout
     #[arg(long, value_name = "DURATION", global = true, hide_short_help = true, value_parser = span::timeout)]
     request_timeout: Option<Duration>,
 }
@@ -82,13 +82,13 @@ impl ConnectionArgs {
         }
     }
 
-    /// Refuses connection flags where they would be without meaning.
-    pub fn refuse(&self, because: &str) -> Result<(), CliError> {
+    /// Refuses connection flags for a command that connects to no other cluster.
+    pub fn refuse(&self, reason: &str) -> Result<(), CliError> {
         if *self == Self::default() {
             return Ok(());
         }
         Err(CliError::Usage(format!(
-            "{because}: leave out --context, --server and the other connection flags"
+            "{reason}: leave out --context, --server and the other connection flags"
         )))
     }
 }

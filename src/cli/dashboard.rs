@@ -1,4 +1,4 @@
-//! `kordon`: the dashboard on a cluster.
+//! `kordon`: the dashboard of a cluster.
 
 use clap::Args;
 
@@ -28,22 +28,22 @@ pub struct DashboardArgs {
 
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let connection = connect::connect(&connection.options()).await?;
-    // Before the watches begin: beside the list of all pods of a large cluster, this answer would take seconds.
+    // Before the watches start: beside the list of all pods of a large cluster this request would take seconds.
     let (settings, notes) = settings_of(&connection, &args.settings).await;
     let clock = Clock::system();
     let site = WriteContext::of(&connection, clock);
     show::show(args.show, &connection, settings, notes, clock, site).await
 }
 
-/// The controller's settings: what was given, else what the cluster's controller manager was started with, else
-/// upstream's defaults. And what there is to say about it.
+/// The controller's settings: flags given here, else those of the cluster's controller manager, else upstream's
+/// defaults; with notes about where they come from.
 pub async fn settings_of(connection: &Connection, given: &SettingsArgs) -> (Settings, Vec<String>) {
     let mut settings = Settings::defaults(connection.version);
     let found = settings::controller_flags(&connection.client).await;
     let mut notes = vec![found.note];
     for (flag, text) in &found.flags {
         if let Err(bad) = settings.set(flag, text, Origin::Cluster) {
-            notes.push(format!("the controller manager's {bad}: upstream's default is taken"));
+            notes.push(format!("the controller manager's {bad}: using upstream's default"));
         }
     }
     given.apply(&mut settings);

@@ -31,38 +31,38 @@ use crate::{
     run::{controller::Controller, scheduler::PlacementScheduler},
 };
 
-/// The embedded cluster's name, where others have a context.
+/// The embedded cluster's name, in place of a context.
 const NAME: &str = "demo";
-/// The release that it plays.
+/// The Kubernetes release that it imitates.
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
 #[derive(Args, Debug)]
 pub struct DemoArgs {
-    /// What happens to the cluster
+    /// Scenario to play
     #[arg(long, value_name = "NAME", default_value = SCENARIOS[0].name, value_parser = scenario())]
     scenario: &'static Scenario,
-    /// Equal seeds give equal clusters and accidents
+    /// Random seed: equal seeds give equal clusters and incidents
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
-    /// How much faster than life time passes
+    /// Speed of time: 2 is twice as fast as real time
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed, allow_negative_numbers = true)]
     speed: f64,
-    /// How many nodes (default: the scenario's)
+    /// Number of nodes (default: the scenario's)
     #[arg(long, value_name = "COUNT")]
     nodes: Option<usize>,
-    /// How many pods at the beginning (default: the scenario's)
+    /// Number of pods at the start (default: the scenario's)
     #[arg(long, value_name = "COUNT")]
     pods: Option<usize>,
-    /// Pod changes a second that go on all the time (default: the scenario's)
+    /// Background pod changes per second (default: the scenario's)
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pod_changes: Option<f64>,
-    /// Serve the cluster's API on this loopback address, for kubectl and for another kordon; port 0 is any
+    /// Serve the cluster's API on this loopback address, for kubectl or another kordon; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = loopback)]
     listen: Option<SocketAddr>,
-    /// Show no dashboard: serve until Ctrl-C
+    /// Serve the API until Ctrl-C, without the dashboard
     #[arg(long, requires = "listen", conflicts_with_all = ["snapshot", "theme", "no_pods", "read_only"])]
     serve_only: bool,
-    /// Run no node lifecycle controller in the cluster: nothing happens to silent nodes
+    /// Run no node lifecycle controller: failed nodes are neither tainted nor drained of pods
     #[arg(long)]
     no_controller: bool,
     #[command(flatten)]
@@ -76,12 +76,12 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     if let Some(address) = cluster.address {
         exit::print(format!("kubectl --server http://{address} get nodes\n").as_bytes())?;
     }
-    let done = if args.serve_only { told_to_end().await } else { cluster.show(args).await };
+    let done = if args.serve_only { stop_signal().await } else { cluster.show(args).await };
     cluster.stop().await;
     done
 }
 
-/// A cluster in this process: its API and those who live in it.
+/// A cluster in this process: its API, kubelets, controllers and scheduler.
 struct EmbeddedCluster {
     api: Api,
     clock: Clock,
@@ -90,7 +90,7 @@ struct EmbeddedCluster {
     world: World,
     tasks: TaskTracker,
     cancel: CancellationToken,
-    /// Where its journal stands: it ends with the cluster that it tells of.
+    /// The folder of its journal; it is deleted with the cluster.
     folder: PathBuf,
 }
 
@@ -101,14 +101,14 @@ impl EmbeddedCluster {
         let cancel = CancellationToken::new();
         let tasks = TaskTracker::new();
         let mut address = None;
-        if let Some(wanted) = args.listen {
-            let failed = |error| CliError::Io { doing: format!("listening on {wanted}"), error };
-            let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+        if let Some(requested) = args.listen {
+            let failed = |error| CliError::Io { doing: format!("listening on {requested}"), error };
+            let listener = TcpListener::bind(requested).await.map_err(failed)?;
             address = Some(listener.local_addr().map_err(failed)?);
             let (api, stop) = (api.clone(), cancel.clone());
             tasks.spawn(async move { api.serve(listener, stop).await });
         }
-        let inhabitants = world::WorldOptions {
+        let options = world::WorldOptions {
             scenario: args.scenario,
             nodes: args.nodes,
             pods: args.pods,
@@ -116,7 +116,7 @@ impl EmbeddedCluster {
             pod_changes_per_second: args.pod_changes,
             scheduling: Scheduling::IsElsewhere,
         };
-        let world = World::start(&api, clock, &inhabitants, cancel.clone());
+        let world = World::start(&api, clock, &options, cancel.clone());
         if !args.no_controller {
             let controller = Controller {
                 connection: Connection::embedded(api.client_as("system:kordon-controller"), NAME),
@@ -132,12 +132,12 @@ impl EmbeddedCluster {
         };
         tasks.spawn(scheduler.run(cancel.clone()));
         tasks.close();
-        let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect();
-        let folder = std::env::temp_dir().join(format!("kordon-demo-{chance}"));
+        let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect();
+        let folder = std::env::temp_dir().join(format!("kordon-demo-{suffix}"));
         Ok(Self { api, clock, address, world, tasks, cancel, folder })
     }
 
-    /// The dashboard on it, as on any cluster: the shadow of the controller beside it.
+    /// Shows its dashboard, which is a shadow of the cluster's controller.
     async fn show(&self, args: DemoArgs) -> Result<(), CliError> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
@@ -150,20 +150,20 @@ impl EmbeddedCluster {
         self.cancel.cancel();
         self.world.stopped().await;
         self.tasks.wait().await;
-        // It is there only if something was carried out.
+        // The folder exists only if an operation ran.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// What the controller beside the cluster is started with.
+/// The settings of the cluster's controller.
 fn settings(args: &DemoArgs) -> Settings {
     let mut settings = Settings::defaults(VERSION);
     args.settings.apply(&mut settings);
     settings
 }
 
-/// Waits until the process is told to end.
-async fn told_to_end() -> Result<(), CliError> {
+/// Waits for SIGINT or SIGTERM.
+async fn stop_signal() -> Result<(), CliError> {
     let failed = |error| CliError::Io { doing: "waiting for Ctrl-C".into(), error };
     let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
     tokio::select! {
@@ -175,7 +175,7 @@ async fn told_to_end() -> Result<(), CliError> {
 fn scenario() -> impl TypedValueParser<Value = &'static Scenario> {
     let names = SCENARIOS.iter().map(|scenario| PossibleValue::new(scenario.name).help(scenario.doc));
     PossibleValuesParser::new(names)
-        .map(|name| Scenario::named(&name).expect("only the names of scenarios are possible"))
+        .map(|name| Scenario::named(&name).expect("the parser accepts only names of scenarios"))
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -188,7 +188,7 @@ fn rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "not a number of zero or more".into())
 }
 
-/// The embedded cluster asks nobody who they are: it is not for the network.
+/// The embedded cluster authenticates nobody, so it must not be reachable from the network.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| "not an address and port such as 127.0.0.1:8001")?;
     if address.ip().is_loopback() {

@@ -1,11 +1,11 @@
-//! Holds the documents that list a report's fields against the report.
+//! Compares the documents that list a report's fields with the report.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Checks that a page tells of every field of a report in which nothing is null or empty, and of no other.
+/// Checks that a page documents every field of a report in which nothing is null or empty, and no other.
 pub fn check(full: &impl Serialize, page: &str) {
     let mut produced = BTreeSet::new();
     paths("", &serde_json::to_value(full).expect("a report is plain data"), &mut produced);

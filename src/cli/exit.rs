@@ -1,4 +1,4 @@
-//! How the program ends: exit codes, and what is said on standard error.
+//! How the program ends: exit codes and errors on standard error.
 
 use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
 
@@ -18,33 +18,33 @@ use crate::{
 /// The exit codes (`docs/cli.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or quit by the user.
+    /// Done, or the user quit.
     Done = 0,
-    /// Anything that has no code of its own.
+    /// Any failure without a code of its own.
     Failed = 1,
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     Usage = 2,
-    /// No cluster could be reached, or it would not have us.
+    /// Cannot connect, or the credentials were rejected.
     NoConnection = 3,
-    /// The cluster answered, but not everything arrived in time.
+    /// Timed out waiting for the cluster's objects.
     TooSlow = 4,
-    /// A plan would not begin without more options.
+    /// The plan needs more flags to start.
     Refused = 5,
-    /// A plan would not end: something can never go.
+    /// The plan would never complete: a pod can never leave.
     Blocked = 6,
-    /// A plan would stall: something waits for what may or may not come, or the time allowed is too short.
+    /// The plan may never complete: something may wait for ever, or the timeout is too short.
     Stalls = 7,
-    /// A guard rail forbids it; nothing was written.
+    /// A guard rail forbids the operation; nothing was written.
     Guarded = 8,
-    /// It may not be done, wholly or in part.
+    /// Permissions are missing, for all or part of the operation.
     NotAllowed = 9,
-    /// Somebody else is at work on it.
-    Marked = 10,
-    /// The time allowed was over.
+    /// Somebody else is draining a node, or another process runs this operation.
+    Claimed = 10,
+    /// The operation timed out.
     TimedOut = 11,
-    /// Some of it was done, and some could not be.
+    /// The operation was only partly done.
     Partly = 12,
-    /// It was told to stop, or not confirmed.
+    /// The operation was interrupted, or not confirmed.
     Interrupted = 13,
 }
 
@@ -54,7 +54,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why the program ends without having done what it was asked for.
+/// Why the program failed: what happened, why, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error("{0}")]
@@ -65,30 +65,32 @@ pub enum CliError {
     Run(#[from] RunError),
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    #[error("the nodes may not be listed, and without them there is nothing to tell: {0}")]
+    #[error(
+        "cannot list nodes, without which kordon shows nothing: {0}; permit get, list and watch of nodes"
+    )]
     NodesForbidden(String),
-    /// What was asked for, as in "node n-1".
-    #[error("{0} is not there")]
+    /// The object, as in "node n-1".
+    #[error("{0} not found")]
     NotFound(String),
-    /// What is missing, in words.
-    #[error("not everything arrived within {waited}: {missing}; {flag} waits longer")]
+    /// `missing` names what did not arrive.
+    #[error("timed out after {waited} waiting for {missing}; allow more time with {flag}")]
     TooSlow { waited: Span, missing: String, flag: &'static str },
-    /// The plan was worked out and printed; it would not come to its end.
+    /// The plan was printed; it would not complete.
     #[error("the plan would not complete: {text}")]
     WouldNot { prospect: Prospect, text: String },
-    #[error("guard rails forbid it: {0}")]
+    #[error("nothing was written: guard rails forbid it: {0}")]
     Guarded(String),
-    #[error("nothing was written, for these permissions are missing: {0}")]
+    #[error("nothing was written: missing permissions: {0}")]
     NotAllowed(String),
-    #[error("nothing was written, for it could not be asked what is permitted: {0}")]
-    Unasked(String),
+    #[error("nothing was written: cannot check permissions: {0}")]
+    PermissionsUnknown(String),
     #[error(transparent)]
-    Site(#[from] WriteContextError),
+    WriteContext(#[from] WriteContextError),
     #[error(transparent)]
     Guards(#[from] GuardsError),
     #[error("not confirmed: nothing was written")]
     Declined,
-    /// It was carried out and reported; it did not come to its end.
+    /// The operation ran and was reported; it did not complete.
     #[error("{}: {text}", end.as_str())]
     Ended { end: OperationEnd, text: String },
     #[error(transparent)]
@@ -116,13 +118,15 @@ impl CliError {
             },
             Self::Guarded(_) => Exit::Guarded,
             Self::NotAllowed(_) => Exit::NotAllowed,
-            Self::Site(WriteContextError::AtWork(_)) => Exit::Marked,
-            Self::Site(
+            Self::WriteContext(WriteContextError::AtWork(_)) => Exit::Claimed,
+            Self::WriteContext(
                 WriteContextError::NotThere { .. }
                 | WriteContextError::Journal(_)
                 | WriteContextError::Write(_),
             ) => Exit::Failed,
-            Self::Site(WriteContextError::Over(_)) | Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
+            Self::WriteContext(WriteContextError::Over(_)) | Self::Guards(GuardsError::Bad { .. }) => {
+                Exit::Usage
+            }
             Self::Guards(GuardsError::Io { .. }) => Exit::Failed,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {
@@ -130,10 +134,10 @@ impl CliError {
                 OperationEnd::Partly => Exit::Partly,
                 OperationEnd::TimedOut => Exit::TimedOut,
                 OperationEnd::Forbidden => Exit::NotAllowed,
-                OperationEnd::Marked => Exit::Marked,
+                OperationEnd::Marked => Exit::Claimed,
                 OperationEnd::Cancelled => Exit::Interrupted,
             },
-            Self::Unasked(_) | Self::Journal(_) => Exit::Failed,
+            Self::PermissionsUnknown(_) | Self::Journal(_) => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::Io { .. } => Exit::Failed,
         }
     }
@@ -146,9 +150,9 @@ pub fn print(bytes: &[u8]) -> Result<(), CliError> {
     written.map_err(|error| CliError::Io { doing: "writing to standard output".into(), error })
 }
 
-/// Says what is wrong with the arguments, or what was asked for with `--help` and `--version`.
-pub fn of_parse(error: &clap::Error) -> ExitCode {
-    // Nobody is left to tell that standard error is closed.
+/// Prints what is wrong with the arguments, or the text of `--help` and `--version`.
+pub fn report_parse_error(error: &clap::Error) -> ExitCode {
+    // A closed standard error cannot be reported anywhere.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done.into(),
@@ -156,19 +160,19 @@ pub fn of_parse(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Says why the program ends.
-pub fn of_failure(failure: &CliError) -> ExitCode {
-    if let CliError::Io { error, .. } = failure
+/// Prints an error.
+pub fn report_error(error: &CliError) -> ExitCode {
+    if let CliError::Io { error, .. } = error
         && error.kind() == std::io::ErrorKind::BrokenPipe
     {
-        // Whoever read our output has seen enough, as in `kordon status | head`.
+        // The reader of the output is done, as in `kordon status | head`.
         return Exit::Done.into();
     }
-    let _ = writeln!(std::io::stderr(), "kordon: {}", chain(failure));
-    failure.exit().into()
+    let _ = writeln!(std::io::stderr(), "kordon: {}", chain(error));
+    error.exit().into()
 }
 
-/// An error with what caused it, in one line; a cause that its error already tells is not told again.
+/// An error with its causes in one line; a cause that is already part of the text is not repeated.
 fn chain(error: &dyn Error) -> String {
     let mut text = visible(&error.to_string());
     let mut source = error.source();
@@ -182,7 +186,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Errors quote what servers and files say: their control characters are shown, not sent to the terminal.
+/// Errors quote servers and files: their control characters are shown, not sent to the terminal.
 fn visible(text: &str) -> String {
     text.split('\n').map(text::clean).collect::<Vec<_>>().join("\n")
 }
@@ -192,9 +196,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_tells_its_causes_once_and_nothing_reaches_the_terminal_raw() {
+    fn an_error_names_each_cause_once_and_control_characters_do_not_reach_the_terminal() {
         let error = std::io::Error::other("no \x1b[2Jspace");
-        let failure = CliError::Io { doing: "writing".into(), error };
-        assert_eq!(chain(&failure), "writing: no ␛[2Jspace");
+        let error = CliError::Io { doing: "writing".into(), error };
+        assert_eq!(chain(&error), "writing: no ␛[2Jspace");
     }
 }

@@ -1,8 +1,8 @@
-//! Keys of the command line, for snapshots: `jj<Enter>`, `/zone:a<Enter>`.
+//! Keys on the command line, for snapshots: `jj<Enter>`, `/zone:a<Enter>`.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Reads keys: letters as they are, others by their name in angle brackets.
+/// Parses keys: letters as they are, others by their name in angle brackets.
 pub fn keys(text: &str) -> Result<Vec<KeyEvent>, String> {
     let mut keys = Vec::new();
     let mut rest = text;
@@ -38,7 +38,7 @@ fn named(name: &str) -> Result<KeyCode, String> {
     let found = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     found.map(|(_, code)| *code).ok_or_else(|| {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        format!("no key is called <{name}>; there are {}", names.join(", "))
+        format!("unknown key <{name}>; known keys are {}", names.join(", "))
     })
 }
 

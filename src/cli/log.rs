@@ -1,4 +1,4 @@
-//! The log: into a file on request, never to the terminal.
+//! The log: appended to a file on request, never written to the terminal.
 
 use std::{fs::OpenOptions, path::Path, sync::Mutex};
 
@@ -7,8 +7,8 @@ use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt};
 
 use super::exit::CliError;
 
-/// Begins the log, appending to the file; without a file there is none.
-pub fn begin(file: Option<&Path>) -> Result<(), CliError> {
+/// Starts the log, appending to the file; without a file there is none.
+pub fn start(file: Option<&Path>) -> Result<(), CliError> {
     let Some(path) = file else { return Ok(()) };
     let file = OpenOptions::new()
         .create(true)
@@ -16,14 +16,14 @@ pub fn begin(file: Option<&Path>) -> Result<(), CliError> {
         .open(path)
         .map_err(|error| CliError::Io { doing: format!("opening the log {}", path.display()), error })?;
     let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
-    // A second log can only be begun by a program that has one already: that one stays.
+    // This fails only if the process already has a log; that one stays.
     let _ =
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(filter()).with(lines));
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "kordon begins");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "kordon started");
     Ok(())
 }
 
-/// What is worth a line. kube_client's warnings quote whole answers of the server, secrets included.
+/// kube_client's warnings quote whole responses of the server, secrets included.
 fn filter() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)

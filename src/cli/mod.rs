@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand, arguments become options once.
+//! The command line: one file per subcommand. Arguments become options once.
 
 mod act;
 mod columns;
@@ -33,9 +33,11 @@ pub use exit::{CliError, Exit};
 use connection::ConnectionArgs;
 use plan::PlanCommand;
 
-/// Terminal dashboard for Kubernetes node lifecycle, with the node lifecycle controller inside.
+/// Dashboard and command line for the lifecycle of Kubernetes nodes.
 ///
-/// Without a subcommand: the dashboard on the current kubectl context. It only reads.
+/// kordon shows which nodes fail and why, predicts which pods are evicted and when, and drains nodes safely.
+/// Without a subcommand it opens the dashboard on the current kubectl context.
+/// It writes to a cluster only with --enforce, or after `:enforce` in the dashboard.
 #[derive(Debug, Parser)]
 #[command(name = "kordon", version, max_term_width = 110, after_help = AFTER_HELP)]
 pub struct Cli {
@@ -45,48 +47,61 @@ pub struct Cli {
     dashboard: dashboard::DashboardArgs,
     #[command(flatten)]
     connection: ConnectionArgs,
-    /// Write a log to this file (never to the terminal).
+    /// Append a log to this file
     #[arg(long, value_name = "FILE", env = "KORDON_LOG", global = true)]
     log: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
-No cluster at hand: `kordon demo`.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection to the cluster, 4 not everything arrived in time; of \
-plans 5 refused without more options, 6 blocked, 7 stalls; of actions 8 a guard rail, 9 not allowed, 10 somebody else is \
-at work, 11 out of time, 12 done in part, 13 told to stop.";
+Try it without a cluster: `kordon demo`.
+
+Exit codes:
+   0  done
+   1  failed
+   2  wrong usage
+   3  cannot connect, or credentials rejected
+   4  timed out waiting for the cluster's objects
+   5  plan refused: it needs more flags
+   6  plan blocked: a pod can never leave
+   7  plan stalls: it may never complete
+   8  a guard rail forbids the operation
+   9  permissions are missing
+  10  somebody else is draining a node
+  11  the operation timed out
+  12  the operation was only partly done
+  13  the operation was interrupted or not confirmed";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show an embedded cluster; no Kubernetes needed
+    /// Open the dashboard on an embedded demo cluster; no Kubernetes needed
     Demo(demo::DemoArgs),
-    /// Print what is known, once: for scripts and pipelines
+    /// Print the state of nodes, zones and evictions once
     Status(status::StatusArgs),
-    /// Tell why something happens to a node or a pod, or does not
+    /// Explain what happens to a node or a pod, or why nothing does
     Why(why::WhyArgs),
-    /// Work out what cordon, drain, taint, label, evict or delete would do; nothing is written
+    /// Preview an operation or a failure; writes nothing
     Plan(plan::PlanArgs),
-    /// Print what the control plane will do next if nobody intervenes
+    /// Predict what the control plane does next if nobody intervenes
     Forecast(forecast::ForecastArgs),
-    /// Make the pods of nodes leave: cordon, evict under budgets, and prove that it is done
+    /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
     Drain(act::DrainActArgs),
-    /// Mark nodes unschedulable
+    /// Mark nodes as unschedulable
     Cordon(act::ActArgs<plan::NodesArgs>),
-    /// Mark nodes schedulable again
+    /// Mark nodes as schedulable
     Uncordon(act::ActArgs<plan::NodesArgs>),
     /// Change taints of nodes
     Taint(act::ActArgs<plan::TaintArgs>),
     /// Change labels of nodes
     Label(act::ActArgs<plan::LabelArgs>),
-    /// Make pods leave, as far as their budgets allow
+    /// Evict pods, as far as their PodDisruptionBudgets allow
     Evict(act::ActArgs<plan::PodsArgs>),
-    /// Delete pods; budgets are not asked
+    /// Delete pods; PodDisruptionBudgets are not consulted
     Delete(act::ActArgs<plan::PodsArgs>),
-    /// Put back what an action changed on nodes, as far as nobody has changed it since
+    /// Undo what an operation changed on nodes, except what has been changed since
     Undo(act::UndoArgs),
-    /// List what was done to the cluster from here, and what was cut off
+    /// List the operations made from this machine, interrupted ones included
     Journal(act::JournalArgs),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(completions::CompletionsArgs),
     /// Print the manual page
     Man,
@@ -96,11 +111,11 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match parse(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => return exit::of_parse(&error),
+        Err(error) => return exit::report_parse_error(&error),
     };
     match run(cli) {
         Ok(()) => Exit::Done.into(),
-        Err(failure) => exit::of_failure(&failure),
+        Err(error) => exit::report_error(&error),
     }
 }
 
@@ -109,14 +124,15 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let matches = command.try_get_matches_from_mut(args)?;
     if let Some((flag, subcommand)) = misplaced(&command, &matches) {
         let text = format!(
-            "{flag} belongs to the dashboard on a cluster: leave it out, or see `kordon {subcommand} --help`"
+            "{flag} is a flag of the dashboard and has no effect on `kordon {subcommand}`: leave it out, or put it after \
+             `{subcommand}` if `kordon {subcommand} --help` lists it"
         );
         return Err(command.error(ErrorKind::ArgumentConflict, text));
     }
     Cli::from_arg_matches(&matches)
 }
 
-/// An option of the dashboard that was given before a subcommand, which would not heed it.
+/// A flag of the dashboard that was given before a subcommand, which would ignore it.
 fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, String)> {
     let subcommand = matches.subcommand_name()?;
     let given =
@@ -131,13 +147,13 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Some(Command::Man) => return man::print(definition()),
         Some(_) | None => {}
     }
-    log::begin(cli.log.as_deref())?;
+    log::start(cli.log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| CliError::Io { doing: "starting the program's threads".into(), error })?;
     let done = runtime.block_on(dispatch(cli));
-    // Watches and requests under way have nothing left to say.
+    // Watches and requests in progress no longer matter.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
@@ -162,14 +178,14 @@ async fn dispatch(cli: Cli) -> Result<(), CliError> {
         Some(Command::Undo(args)) => act::undo(args, connection).await,
         Some(Command::Journal(args)) => act::journal(args, connection).await,
         Some(Command::Demo(args)) => {
-            connection.refuse("kordon demo has a cluster of its own")?;
+            connection.refuse("kordon demo has its own cluster")?;
             demo::run(args).await
         }
         Some(Command::Completions(_) | Command::Man) => Ok(()),
     }
 }
 
-/// The definition of the command line, for what is made from it.
+/// The definition of the command line, for the parser, completions and the manual page.
 fn definition() -> clap::Command {
     Cli::command()
 }
@@ -183,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_holds_together() {
+    fn the_definition_is_consistent() {
         definition().debug_assert();
     }
 
     #[test]
-    fn connection_flags_may_stand_on_either_side_of_the_subcommand() {
+    fn connection_flags_may_come_before_or_after_the_subcommand() {
         for line in ["kordon --context c status", "kordon status --context c"] {
             let cli = parsed(line).expect(line);
             assert_eq!(cli.connection.options().context.as_deref(), Some("c"), "{line}");
@@ -196,10 +212,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_a_subcommand_would_not_heed_is_refused_and_not_ignored() {
+    fn a_flag_of_the_dashboard_before_a_subcommand_is_refused_and_not_ignored() {
         let error = parsed("kordon --no-pods demo").expect_err("misplaced");
         assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
-        assert!(error.to_string().contains("--no-pods belongs to the dashboard"), "{error}");
+        assert!(error.to_string().contains("--no-pods is a flag of the dashboard"), "{error}");
         assert!(parsed("kordon --node-monitor-period=3s status").is_err());
         assert!(parsed("kordon demo --no-pods").is_ok() && parsed("kordon --no-pods").is_ok());
     }

@@ -6,19 +6,19 @@ use crate::engine::{Origin, ServerVersion, Settings};
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(
-    next_help_heading = "Settings of the controller, as kube-controller-manager has them (default: the cluster's)"
+    next_help_heading = "Controller settings, named as in kube-controller-manager (default: the cluster's own)"
 )]
 pub struct SettingsArgs {
-    /// From the end of one look at all nodes to the next
+    /// Pause between two checks of all nodes
     #[arg(long, value_name = "DURATION", value_parser = checked("node-monitor-period"))]
     node_monitor_period: Option<String>,
-    /// How long a node may be silent
+    /// How long a node may send no heartbeat before it becomes Unknown
     #[arg(long, value_name = "DURATION", value_parser = checked("node-monitor-grace-period"))]
     node_monitor_grace_period: Option<String>,
-    /// How long a node may be silent that never posted its status
+    /// The same for a node that has never reported its status
     #[arg(long, value_name = "DURATION", value_parser = checked("node-startup-grace-period"))]
     node_startup_grace_period: Option<String>,
-    /// Nodes given the NoExecute taint, per second and zone
+    /// Nodes that get the NoExecute taint, per second and zone
     #[arg(long, value_name = "RATE", value_parser = checked("node-eviction-rate"))]
     node_eviction_rate: Option<String>,
     /// The same in a large zone that is partially disrupted
@@ -27,26 +27,26 @@ pub struct SettingsArgs {
     /// Zones with more nodes than this are large
     #[arg(long, value_name = "NODES", value_parser = checked("large-cluster-size-threshold"))]
     large_cluster_size_threshold: Option<String>,
-    /// The share of nodes not ready from which a zone is partially disrupted
+    /// Share of nodes not ready at which a zone is partially disrupted
     #[arg(long, value_name = "SHARE", value_parser = checked("unhealthy-zone-threshold"))]
     unhealthy_zone_threshold: Option<String>,
-    /// Whether taints evict pods (up to 1.26; otherwise the node's pods go after the timeout below)
+    /// Whether NoExecute taints evict pods (up to 1.26); if not, --pod-eviction-timeout applies
     #[arg(long, value_name = "BOOL", value_parser = checked("enable-taint-manager"))]
     enable_taint_manager: Option<String>,
-    /// How long pods stay on a node that is not ready where taints do not evict (up to 1.26)
+    /// How long pods stay on a node that is not ready, with --enable-taint-manager=false (up to 1.26)
     #[arg(long, value_name = "DURATION", value_parser = checked("pod-eviction-timeout"))]
     pod_eviction_timeout: Option<String>,
-    /// How many finished pods are kept; none are collected at 0 or less
+    /// How many terminated pods are kept; with 0 or less all are kept
     #[arg(long, value_name = "PODS", allow_hyphen_values = true,
         value_parser = checked("terminated-pod-gc-threshold"))]
     terminated_pod_gc_threshold: Option<String>,
-    /// Which controllers run: names, -names, * for all others
+    /// Controllers that run: names, -names to exclude, * for all others
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = checked("controllers"))]
     controllers: Option<String>,
 }
 
 impl SettingsArgs {
-    /// Sets what was given over what the settings hold.
+    /// Overrides the settings that were given.
     pub fn apply(&self, settings: &mut Settings) {
         let flags = [
             ("node-monitor-period", &self.node_monitor_period),
@@ -69,11 +69,11 @@ impl SettingsArgs {
     }
 }
 
-/// Checks a flag's text by setting it somewhere.
+/// Checks a flag's value by setting it on default settings.
 fn checked(flag: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync {
     move |text| {
-        let mut anywhere = Settings::defaults(ServerVersion::new(1, 36));
-        match anywhere.set(flag, text, Origin::Override) {
+        let mut defaults = Settings::defaults(ServerVersion::new(1, 36));
+        match defaults.set(flag, text, Origin::Override) {
             Ok(_) => Ok(text.into()),
             Err(bad) => Err(format!("not {}", bad.wanted)),
         }
@@ -101,7 +101,7 @@ mod tests {
             flag if flag.ends_with("period") || flag.ends_with("timeout") => "7s",
             _ => "7",
         };
-        // The last release that has them all.
+        // The last release that has all of them.
         let mut settings = Settings::defaults(ServerVersion::new(1, 26));
         let flags = settings.rows().into_iter().map(|(flag, ..)| format!("--{flag}={}", value(flag)));
         let line = Line::parse_from(std::iter::once("kordon".into()).chain(flags));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_setting_does_not_take_is_told_before_anything_begins() {
+    fn an_invalid_setting_is_refused_while_arguments_are_parsed() {
         let error = Line::try_parse_from(["kordon", "--node-eviction-rate=fast"]).err().expect("no number");
         assert_eq!(error.kind(), ErrorKind::ValueValidation);
         assert!(error.to_string().contains("not a number of zero or more"), "{error}");

@@ -1,4 +1,4 @@
-//! The dashboard's own options, and showing it: on the terminal, or one frame of it in a file.
+//! Shows the dashboard: on the terminal, or one frame of it in a file.
 
 use std::path::PathBuf;
 
@@ -23,25 +23,25 @@ use crate::{
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Dashboard")]
 pub struct ShowArgs {
-    /// Leave the pods out, and with them most of what the API server is asked for
+    /// Do not read pods: far less load on the API server, but no evictions
     #[arg(long)]
     no_pods: bool,
-    /// Lock enforcing out for as long as the program runs
+    /// Disable `:enforce` until the program ends
     #[arg(long)]
     read_only: bool,
-    /// The theme to begin with; T goes on to the next
+    /// Theme to start with; T switches to the next
     #[arg(long, value_name = "NAME", value_parser = theme())]
     theme: Option<ThemeName>,
-    /// Write one frame of the screen to a file instead: .svg, .txt or .ansi
+    /// Write one frame of the dashboard to this file (.svg, .txt or .ansi) and exit
     #[arg(long, value_name = "FILE", value_parser = frame_file)]
     snapshot: Option<PathBuf>,
-    /// The size of that frame, in columns and rows
+    /// Size of the frame
     #[arg(long, value_name = "COLUMNSxROWS", default_value = "160x48", value_parser = size, requires = "snapshot")]
     size: Size,
-    /// When that frame is taken, counted from the start
+    /// When to take the frame, counted from the start
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = span::span, requires = "snapshot")]
     after: Span,
-    /// Keys typed before that frame, as `jj<Enter>`
+    /// Keys to type before the frame is taken, as in `jj<Enter>`
     #[arg(long, value_name = "KEYS", value_parser = typed, requires = "snapshot")]
     keys: Option<Typed>,
 }
@@ -55,11 +55,12 @@ struct Size {
 #[derive(Clone, Debug, PartialEq)]
 struct Typed(Vec<KeyEvent>);
 
-/// How long before the frame the keys are typed, and from one to the next: long enough for each to be drawn.
-const TYPING: Span = Span::from_millis(1500);
-const BETWEEN_KEYS: Span = Span::from_millis(20);
+/// How long before the frame the first key is typed.
+const TYPING_LEAD: Span = Span::from_millis(1500);
+/// From one key to the next: long enough for each to be drawn.
+const KEY_INTERVAL: Span = Span::from_millis(20);
 
-/// Shows the dashboard of a cluster until the user leaves, or writes the frame that was asked for.
+/// Shows the dashboard of a cluster until the user quits, or writes one frame.
 pub async fn show(
     args: ShowArgs,
     connection: &Connection,
@@ -91,13 +92,13 @@ pub async fn show(
     let Some(file) = args.snapshot else { return Ok(run::terminal(session).await?) };
     let until = clock.now() + args.after;
     let keys = args.keys.map_or_else(Vec::new, |Typed(keys)| keys);
-    let times = std::iter::successors(Some(until - TYPING), |at| Some(*at + BETWEEN_KEYS));
+    let times = std::iter::successors(Some(until - TYPING_LEAD), |at| Some(*at + KEY_INTERVAL));
     let size = (args.size.columns, args.size.rows);
     let frame = run::headless(session, size, until, times.zip(keys).collect()).await?;
     Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
 }
 
-/// Where we are connected, and as whom.
+/// Which cluster this is, and as which user.
 pub fn facts(connection: &Connection) -> ConnectionInfo {
     ConnectionInfo {
         context: connection.context.clone(),
@@ -107,21 +108,21 @@ pub fn facts(connection: &Connection) -> ConnectionInfo {
     }
 }
 
-/// The themes fit for the terminal, the wanted one first. A file has all colours.
+/// The themes that fit the terminal, the requested one first. A file has all colours.
 fn themes(args: &ShowArgs) -> Vec<ThemeName> {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colours = if args.snapshot.is_some() { u16::MAX } else { crossterm::style::available_color_count() };
     let mut themes = ThemeName::for_terminal(no_color, colours);
-    if let Some(wanted) = args.theme {
-        themes.retain(|theme| *theme != wanted);
-        themes.insert(0, wanted);
+    if let Some(first) = args.theme {
+        themes.retain(|theme| *theme != first);
+        themes.insert(0, first);
     }
     themes
 }
 
 fn theme() -> impl TypedValueParser<Value = ThemeName> {
     PossibleValuesParser::new(ThemeName::ALL.map(ThemeName::as_str))
-        .map(|name| ThemeName::parse(&name).expect("only the names of themes are possible"))
+        .map(|name| ThemeName::parse(&name).expect("the parser accepts only names of themes"))
 }
 
 fn size(text: &str) -> Result<Size, String> {
@@ -133,12 +134,13 @@ fn size(text: &str) -> Result<Size, String> {
     parse().filter(fits).ok_or_else(|| "not a size such as 160x48, at most 1000x1000".into())
 }
 
-/// The file's ending says what is written: better refused at once than after `--after`.
+/// The file's extension selects the format; a wrong one is refused before the wait of `--after`.
 fn frame_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    let known =
-        path.extension().is_some_and(|ending| ["svg", "txt", "ansi"].iter().any(|known| ending == *known));
-    if known { Ok(path) } else { Err("a frame can be written as .svg, .txt or .ansi".into()) }
+    let known = path
+        .extension()
+        .is_some_and(|extension| ["svg", "txt", "ansi"].iter().any(|known| extension == *known));
+    if known { Ok(path) } else { Err("the extension must be .svg, .txt or .ansi".into()) }
 }
 
 fn typed(text: &str) -> Result<Typed, String> {

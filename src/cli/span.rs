@@ -1,15 +1,15 @@
-//! Durations of the command line.
+//! Durations on the command line.
 
 use std::time::Duration;
 
 use crate::time::Span;
 
-/// Reads `20s`, `1m30s`, `500ms`.
+/// Parses `20s`, `1m30s`, `500ms`.
 pub fn span(text: &str) -> Result<Span, String> {
     humantime::parse_duration(text).map(Span::from).map_err(|_| "not a duration such as 20s or 1m30s".into())
 }
 
-/// Reads kubectl's `--request-timeout`: a duration, a bare number of seconds, or `0` for no limit.
+/// Parses kubectl's `--request-timeout`: a duration, a bare number of seconds, or `0` for no limit.
 pub fn timeout(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));

@@ -211,7 +211,7 @@ async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
     assert!(table.contains(lost) && table.contains("Unknown") && !table.contains('\x1b'), "{table}");
 
     let told = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
-    assert!(told.contains("pod default/nobody is not there"), "{told}");
+    assert!(told.contains("pod default/nobody not found"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,7 +304,7 @@ async fn plans_are_worked_out_and_nothing_is_written() {
     let delete = plan(&["delete", "pod", name, "-n", namespace, "--force"], DONE).await;
     assert_eq!(delete["pods"][0]["gone"]["likelySeconds"], 0.0);
     let missing = shell.refused(&["plan", "cordon", "nope", "--server", &server.url], FAILED).await;
-    assert!(missing.contains("node nope is not there"), "{missing}");
+    assert!(missing.contains("node nope not found"), "{missing}");
     let nonsense = ["plan", "taint", "general-1a-02", "a=b:Never", "--server", &server.url];
     let told = shell.refused(&nonsense, USAGE).await;
     assert!(told.contains("invalid taint effect: Never, unsupported taint effect"), "{told}");
