@@ -27,6 +27,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::{component::Component, eventually::eventually};
 
@@ -36,7 +37,10 @@ pub const ADMIN: &str = "admin";
 /// Marks what `grant` made, for `wipe`.
 const GRANT_LABEL: &str = "kordon.test/grant";
 
-/// A running control plane in a fresh folder, on free ports. It ends with this value.
+/// Locked by the plane that runs. The tests compare times, and two planes at once would slow each other down.
+static RUNNING: Mutex<()> = Mutex::const_new(());
+
+/// A running control plane in a fresh folder, on free ports. It ends with this value; one runs at a time.
 ///
 /// A test that panics leaves the folder with all logs behind and says where.
 pub struct Plane {
@@ -50,6 +54,7 @@ pub struct Plane {
     controller_manager: Option<Component>,
     api_server: Option<Component>,
     etcd: Component,
+    _running: MutexGuard<'static, ()>,
 }
 
 /// How etcd and the API server are set up.
@@ -159,8 +164,10 @@ fn built_binary() -> Option<PathBuf> {
 }
 
 impl Plane {
-    /// Starts etcd and the API server and waits until it is ready to serve an administrator: some 4 s.
+    /// Waits until no other plane runs, starts etcd and the API server, and waits until it is ready to serve an
+    /// administrator: some 4 s.
     pub async fn start(binary: &Path, options: Options) -> Result<Self> {
+        let running = RUNNING.lock().await;
         let folder = tempfile::Builder::new().prefix("kordon-plane-").tempdir()?;
         let ports = Ports::free()?;
         fs::write(folder.path().join("tokens.csv"), token_lines(&options.users))?;
@@ -186,6 +193,7 @@ impl Plane {
             controller_manager: None,
             api_server: Some(api_server),
             etcd,
+            _running: running,
         };
         plane.until_ready().await?;
         Ok(plane)
