@@ -1,10 +1,12 @@
 //! Conformance: kordon against recordings of the real components.
 //!
 //! Reads `tests/vectors/`, or the folder that `KORDON_VECTORS` names, with a folder per kind of recording. One test
-//! per kind, named as the folder; each prints how many agree and the first differences of each that does not.
+//! per kind; each prints how many recordings agree, and the first differences of each that does not. A kind without
+//! recordings is an error.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -16,21 +18,21 @@ use crate::{
     lifecycle::{Recording, Seen},
 };
 
-/// Recordings that cannot agree yet, by file name, and why.
-const KNOWN_DIFFERENCES: [(&str, &str); 0] = [];
+/// The folders of recordings that are compared here.
+const KINDS: [&str; 4] = ["drain", "lifecycle", "lifecycle-varying", "placement"];
 
-/// Differences shown of a recording.
+/// How many differences of one recording are printed.
 const SHOWN: usize = 5;
 
 #[test]
 fn lifecycle() {
-    judge("lifecycle", "lifecycle", |recording: &Recording| recording.differences(&recording.play()));
+    check("lifecycle", |recording: &Recording| recording.differences(&recording.play()));
 }
 
-/// What upstream answered differently from run to run: every run is one that chance could have made.
+/// Scenarios in which upstream behaved differently from run to run: chance explains every recorded run.
 #[test]
 fn varying() {
-    judge("varying", "lifecycle-varying", |recording: &Recording| {
+    check("lifecycle-varying", |recording: &Recording| {
         let runs = recording.runs();
         let unexplained =
             (0..).zip(&runs).filter_map(|(number, run)| Some((number, run.explanation().err()?)));
@@ -44,40 +46,46 @@ fn varying() {
 
 #[test]
 fn drain() {
-    judge("drain", "drain", drains::Recording::differences);
-}
-
-/// Judges every recording of a folder, tells how many agree, and fails if one does not that is not known to.
-fn judge<R: DeserializeOwned>(kind: &str, folder: &str, differences: impl Fn(&R) -> Vec<String>) {
-    let Some(judged) = files::<R>(folder) else { return println!("{kind}: 0 of 0 recordings agree") };
-    let of = judged.len();
-    let mut differing = BTreeMap::new();
-    for (name, recording) in judged {
-        let differences = differences(&recording);
-        if !differences.is_empty() {
-            differing.insert(name, differences);
-        }
-    }
-    println!("{kind}: {} of {of} recordings agree", of - differing.len());
-    let mut unexpected = 0;
-    for (name, differences) in &differing {
-        let known = KNOWN_DIFFERENCES.iter().find(|(known, _)| known == name);
-        unexpected += usize::from(known.is_none());
-        println!("  {name}{}", known.map_or(String::new(), |(_, reason)| format!(" (known: {reason})")));
-        differences.iter().take(SHOWN).for_each(|difference| println!("    {difference}"));
-    }
-    assert_eq!(unexpected, 0, "recordings that differ");
+    check("drain", drains::Recording::differences);
 }
 
 #[test]
 fn placement() {
-    judge("placement", "placement", placements::Recording::differences);
+    check("placement", placements::Recording::differences);
+}
+
+#[test]
+fn every_folder_of_recordings_is_compared() {
+    let entries = fs::read_dir(own("")).expect("a readable folder");
+    let folders = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+    assert_eq!(folders.collect::<BTreeSet<_>>(), KINDS.map(String::from).into());
+}
+
+#[test]
+fn a_kind_without_recordings_is_an_error() {
+    let root = tempfile::tempdir().expect("a folder");
+    let load = |root: &Path| recordings::<Recording>(root, "lifecycle").map(|loaded| loaded.len());
+    let error = |root: &Path| load(root).expect_err("no recordings");
+    assert!(error(&root.path().join("nowhere")).contains("nowhere/lifecycle: No such file"));
+    assert!(error(root.path()).contains("/lifecycle: No such file"));
+    let kind = root.path().join("lifecycle");
+    fs::create_dir(&kind).expect("created");
+    assert!(error(root.path()).contains("lifecycle: no recordings (*.json)"));
+    fs::write(kind.join("README.md"), "").expect("written");
+    assert!(error(root.path()).contains("lifecycle: no recordings (*.json)"));
+    fs::write(kind.join("broken.json"), "{").expect("written");
+    assert!(error(root.path()).contains("broken.json: EOF"));
+    fs::remove_file(kind.join("broken.json")).expect("removed");
+    let name = "taint--silent-node.json";
+    fs::copy(own("lifecycle").join(name), kind.join(name)).expect("copied");
+    assert_eq!(load(root.path()), Ok(1));
 }
 
 #[test]
 fn a_wrong_recorded_drain_does_not_agree() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/drain");
-    let right: drains::Recording = read(&own.join("pdb--min-available-one-at-a-time.json"));
+    let folder = own("drain");
+    let right: drains::Recording =
+        read(&folder.join("pdb--min-available-one-at-a-time.json")).expect("a recording");
     assert_eq!(right.differences(), Vec::<String>::new());
     let wrong = |change: fn(&mut drains::Recorded)| {
         let mut wrong = right.clone();
@@ -92,7 +100,7 @@ fn a_wrong_recorded_drain_does_not_agree() {
 
 #[test]
 fn a_wrong_recorded_placement_does_not_agree() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/placement");
+    let folder = own("placement");
     let wrongs = [
         ("score--image-locality.json", "node:n2", None),
         ("modern--preempt--later-start-goes.json", "nominated:n1 victims:old", None),
@@ -100,7 +108,7 @@ fn a_wrong_recorded_placement_does_not_agree() {
         ("fit--none.json", "unschedulable", Some("0/2 nodes are available: 1 Insufficient cpu.")),
     ];
     for (name, outcome, message) in wrongs {
-        let mut recording: placements::Recording = read(&own.join(name));
+        let mut recording: placements::Recording = read(&folder.join(name)).expect("a recording");
         assert_eq!(recording.differences(), Vec::<String>::new(), "{name}");
         recording.recorded.results[0].outcomes = BTreeMap::from([(outcome.into(), 12)]);
         recording.recorded.results[0].message = message.map(Into::into);
@@ -110,9 +118,9 @@ fn a_wrong_recorded_placement_does_not_agree() {
 
 #[test]
 fn a_wrong_recording_does_not_agree() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/lifecycle");
+    let folder = own("lifecycle");
     for name in ["taint--silent-node.json", "modern--daemonset-pods.json", "modern--rate-limited.json"] {
-        let right: Recording = read(&own.join(name));
+        let right: Recording = read(&folder.join(name)).expect("a recording");
         let ours = right.play();
         assert_eq!(right.differences(&ours), Vec::<String>::new(), "{name}");
         let a_deletion =
@@ -133,9 +141,9 @@ fn a_wrong_recording_does_not_agree() {
 
 #[test]
 fn a_wrong_run_is_not_explained() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/lifecycle-varying");
+    let folder = own("lifecycle-varying");
     for name in ["modern--partial-large-zone.json", "modern--single-node-cluster.json"] {
-        let runs = read::<Recording>(&own.join(name)).runs();
+        let runs = read::<Recording>(&folder.join(name)).expect("a recording").runs();
         let a_deletion =
             |run: &Recording| run.recorded.effects.iter().position(|seen| seen.effect == "pod-delete");
         let (right, deletion) = runs
@@ -160,20 +168,51 @@ fn a_wrong_run_is_not_explained() {
     }
 }
 
-/// The recordings of a kind by file name; none where there is no folder of that kind.
-fn files<R: DeserializeOwned>(kind: &str) -> Option<BTreeMap<String, R>> {
-    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
-    let root = std::env::var_os("KORDON_VECTORS").map_or_else(own, PathBuf::from);
-    assert!(root.is_dir(), "{} is no folder of recordings", root.display());
-    let entries = std::fs::read_dir(root.join(kind)).ok()?;
-    let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    let json = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-    let named =
-        |path: PathBuf| (path.file_name().expect("a file").to_string_lossy().into_owned(), read(&path));
-    Some(json.map(named).collect())
+/// Compares every recording of a kind, prints how many agree, and fails if one does not.
+fn check<R: DeserializeOwned>(kind: &str, differences: impl Fn(&R) -> Vec<String>) {
+    let root = std::env::var_os("KORDON_VECTORS").map_or_else(|| own(""), PathBuf::from);
+    let recordings = recordings::<R>(&root, kind).unwrap_or_else(|error| panic!("{error}"));
+    let mut differing = BTreeMap::new();
+    for (name, recording) in &recordings {
+        let differences = differences(recording);
+        if !differences.is_empty() {
+            differing.insert(name, differences);
+        }
+    }
+    let of = recordings.len();
+    println!("{kind}: {} of {of} recordings agree", of - differing.len());
+    for (name, differences) in &differing {
+        println!("  {name}");
+        differences.iter().take(SHOWN).for_each(|difference| println!("    {difference}"));
+    }
+    assert!(differing.is_empty(), "{} recordings differ", differing.len());
 }
 
-fn read<R: DeserializeOwned>(path: &Path) -> R {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+/// The folder of a kind in the repository.
+fn own(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(kind)
+}
+
+/// The recordings of a kind by file name.
+fn recordings<R: DeserializeOwned>(root: &Path, kind: &str) -> Result<BTreeMap<String, R>, String> {
+    let folder = root.join(kind);
+    let failed = |error| format!("reading recordings (KORDON_VECTORS): {}: {error}", folder.display());
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(&folder).map_err(|error| failed(error.to_string()))? {
+        let path = entry.map_err(|error| failed(error.to_string()))?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+            found.insert(name, read(&path)?);
+        }
+    }
+    if found.is_empty() {
+        return Err(failed("no recordings (*.json)".into()));
+    }
+    Ok(found)
+}
+
+fn read<R: DeserializeOwned>(path: &Path) -> Result<R, String> {
+    let failed = |error: &dyn std::error::Error| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
+    serde_json::from_str(&text).map_err(|error| failed(&error))
 }
