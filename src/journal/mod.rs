@@ -11,7 +11,7 @@ use std::{
     env,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, BufRead, BufReader, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -160,21 +160,63 @@ impl Journal {
             .create(&self.folder)
             .map_err(|error| self.failed(error))?;
         let path = self.folder.join(format!("{}.{}.lock", self.stem, stem(plan)));
-        let failed = |error| JournalError::Io { path: path.clone(), error };
-        let mut options = OpenOptions::new();
-        let file =
-            options.create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(OperationLockFile { file, path })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+        OperationLockFile::lock(&path).map_err(|error| JournalError::Io { path, error })
+    }
+}
+
+impl OperationLockFile {
+    /// Locks the file at the path; none while somebody else has locked it.
+    fn lock(path: &Path) -> io::Result<Option<Self>> {
+        loop {
+            match LockAttempt::new(Self::open(path)?, path)? {
+                LockAttempt::Locked(lock) => return Ok(Some(lock)),
+                LockAttempt::Taken => return Ok(None),
+                LockAttempt::Removed => {}
+            }
         }
+    }
+
+    fn open(path: &Path) -> io::Result<File> {
+        OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(path)
+    }
+}
+
+/// What came of locking a file that was opened at a path.
+enum LockAttempt {
+    Locked(OperationLockFile),
+    /// Somebody else has locked it.
+    Taken,
+    /// The last owner removed the file after it was opened. A lock on it excludes nobody.
+    Removed,
+}
+
+impl LockAttempt {
+    fn new(file: File, path: &Path) -> io::Result<Self> {
+        match file.try_lock() {
+            Ok(()) if is_at(&file, path)? => {
+                Ok(Self::Locked(OperationLockFile { file, path: path.to_owned() }))
+            }
+            Ok(()) => Ok(Self::Removed),
+            Err(TryLockError::WouldBlock) => Ok(Self::Taken),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Whether the path still leads to this file.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let opened = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
 impl Drop for OperationLockFile {
     fn drop(&mut self) {
-        // A lock that stays behind holds nothing: the next who comes takes it.
+        // Removed while it is locked: whoever has opened it and locks it next sees that it is gone. A file that
+        // stays behind after a crash is not locked.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
@@ -329,5 +371,21 @@ mod tests {
         assert!(journal.hold("p1").expect("asked").is_none() && journal.hold("p2").expect("asked").is_some());
         drop(hold);
         assert!(journal.hold("p1").expect("asked").is_some());
+    }
+
+    #[test]
+    fn a_lock_file_removed_between_opening_and_locking_it_is_not_locked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("p1.lock");
+        let first = OperationLockFile::lock(&path).expect("asked").expect("free");
+        let opened = OperationLockFile::open(&path).expect("opened");
+        drop(first);
+        let second = OperationLockFile::lock(&path).expect("asked");
+        assert!(second.is_some());
+        assert!(
+            matches!(LockAttempt::new(opened, &path), Ok(LockAttempt::Removed)),
+            "two would hold the same lock"
+        );
+        assert!(OperationLockFile::lock(&path).expect("asked").is_none());
     }
 }
