@@ -29,6 +29,11 @@ impl Permission {
         Self { verb, group: "", resource: "pods", subresource, namespace, name }
     }
 
+    /// The same in all namespaces and for all names.
+    pub fn everywhere(&self) -> Self {
+        Self { namespace: Namespace::default(), name: Name::default(), ..*self }
+    }
+
     fn of(step: &PlanStep) -> Self {
         match step {
             PlanStep::Cordon { node, .. }

@@ -8,11 +8,8 @@ use kordon::{
     cluster::{Key, Taint, TaintEffect, Uid, Version},
     demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
     engine::{Deletion, EventObject, Outcome, RecordedEvent, UnknownCondition, Write},
-    k8s::{
-        access::{self, Permission},
-        settings,
-        write::carry_out,
-    },
+    k8s::{access, settings, write::carry_out},
+    plan::Permission,
     time::Timestamp,
 };
 use kube::Api as Objects;
@@ -172,12 +169,10 @@ async fn refusals_are_seen_at_once_and_in_words() {
 async fn rights_are_asked_for() {
     let cluster = Fixture::new();
     let client = cluster.api.client();
-    let evict =
-        Permission { verb: "create", resource: "pods", subresource: "eviction", ..Permission::default() };
-    assert!(access::can(&client, &evict).await.expect("asked").allowed);
+    let evict = [Permission::on_pods("create", "eviction", &"web".into())];
+    assert_eq!(access::missing(&client, &evict).await.expect("asked"), []);
     cluster.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
-    assert!(!access::can(&client, &evict).await.expect("asked").allowed);
-    assert_eq!(evict.to_string(), "create pods/eviction");
+    assert_eq!(access::missing(&client, &evict).await.expect("asked"), evict);
 }
 
 #[tokio::test(start_paused = true)]
