@@ -66,8 +66,8 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
         let row = median(
             || snapshot.clone(),
             |snapshot| {
-                for (pod, shape) in pods.iter().zip(&shapes) {
-                    let SchedulingOutcome::Placed(placement) = snapshot.place(shape) else {
+                for (pod, request) in pods.iter().zip(&shapes) {
+                    let SchedulingOutcome::Placed(placement) = snapshot.place(request) else {
                         panic!("there is room")
                     };
                     snapshot.add(pod.clone(), placement.choice());
@@ -87,11 +87,11 @@ fn displace(cluster: &Cluster, snapshot: &Snapshot) {
     large.priority = 1000;
     let requests = Requests { cpu_milli: 15_000, ..large.scheduling.requests.clone() };
     large.scheduling = Arc::new(SchedulingSpec { requests, ..(*large.scheduling).clone() });
-    let shape = SchedulingRequest::of(&large, cluster);
+    let request = SchedulingRequest::of(&large, cluster);
     let preempting = median(
         || snapshot.clone(),
         |snapshot| {
-            let SchedulingOutcome::Unschedulable(outcome) = snapshot.place(&shape) else {
+            let SchedulingOutcome::Unschedulable(outcome) = snapshot.place(&request) else {
                 panic!("there is no room")
             };
             assert!(matches!(outcome.preemption, Preemption::Displaces(_)), "lower priorities can go");

@@ -307,7 +307,7 @@ impl Filterable for ForecastRow {
         match key {
             "node" => Some(self.node.to_string()),
             "what" => Some(
-                match self.coming {
+                match self.event {
                     NodeForecast::Unknown => "unknown",
                     NodeForecast::NoExecute(_) => "taint noexecute",
                     NodeForecast::Deletions(_) => "evicted",
@@ -320,7 +320,7 @@ impl Filterable for ForecastRow {
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
         found(&self.node);
-        if let NodeForecast::NoExecute(key) = &self.coming {
+        if let NodeForecast::NoExecute(key) = &self.event {
             found(key);
         }
     }

@@ -569,7 +569,7 @@ impl PreviewJob {
         forecast.steps.iter().for_each(|step| totals.add(&step.what));
         let looks = totals.deleted.saturating_mul(cluster.nodes().len());
         let succession = ground.filter(|_| looks <= MOST_LOOKS).map(|snapshot| {
-            forecast.succession(
+            forecast.successors(
                 &assumptions,
                 cluster,
                 PlacingEnvironment::new(cluster, snapshot.clone(), now),
@@ -643,7 +643,7 @@ fn rows_of_failure(failure: &FailureImpact) -> Vec<PreviewRow> {
     let mut rows = Vec::new();
     let mut section = |title, found| add_section(&mut rows, title, found);
     section("what comes", (0..failure.forecast.steps.len()).map(PreviewRow::Coming).collect());
-    section("by chance", (0..failure.forecast.chances.len()).map(PreviewRow::Chance).collect());
+    section("by chance", (0..failure.forecast.uncertain_taints.len()).map(PreviewRow::Chance).collect());
     section("stay", (0..failure.staying.len()).map(PreviewRow::Stays).collect());
     match &failure.succession {
         Some((successors, account)) => {
@@ -774,8 +774,8 @@ fn texts_of_failure(failure: &FailureImpact, row: PreviewRow, found: &mut dyn Fn
             if let Some(successor) = failure.successor(place) {
                 found(&successor.of.to_string());
                 found(&successor.from);
-                successor.fate.node().into_iter().for_each(|node| found(node));
-                successor.fate.why().into_iter().for_each(&mut *found);
+                successor.state.node().into_iter().for_each(|node| found(node));
+                successor.state.why().into_iter().for_each(&mut *found);
             }
         }
         PreviewRow::Help(place, help) => {

@@ -92,23 +92,23 @@ pub struct LoadReport {
 }
 
 impl PlacementReport {
-    pub fn new(judgement: &PlacementTrace) -> Self {
+    pub fn new(trace: &PlacementTrace) -> Self {
         Self {
-            feasible: judgement.feasible,
-            best: judgement.best,
-            margin: judgement.margin,
-            close_call: judgement.close_call,
-            ranking: judgement.ranking.iter().map(scored).collect(),
-            reasons: judgement
+            feasible: trace.feasible,
+            best: trace.best,
+            margin: trace.margin,
+            close_call: trace.close_call,
+            ranking: trace.ranking.iter().map(scored).collect(),
+            reasons: trace
                 .reasons
                 .iter()
                 .map(|(reason, nodes)| ReasonReport { reason: reason.to_string(), nodes: *nodes })
                 .collect(),
-            displaces: judgement.displaces.iter().map(displaced).collect(),
-            help: judgement.help.as_ref().map(|help| help.words()).unwrap_or_default(),
-            volumes: judgement.tethers.iter().map(ToString::to_string).collect(),
-            not_modelled: judgement.reservations.iter().map(|reservation| reservation.word()).collect(),
-            obstacle: judgement.obstacle.as_ref().map(ToString::to_string),
+            displaces: trace.displaces.iter().map(displaced).collect(),
+            help: trace.help.as_ref().map(|help| help.words()).unwrap_or_default(),
+            volumes: trace.volumes.iter().map(ToString::to_string).collect(),
+            not_modelled: trace.caveats.iter().map(|reservation| reservation.word()).collect(),
+            obstacle: trace.obstacle.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -149,14 +149,16 @@ impl ReceiverReport {
             let [cpu_milli, memory_bytes, pods] = of(load);
             LoadReport { cpu_milli, memory_bytes, pods }
         };
-        let taken = |load: &ResourceUse| [load.cpu_milli.taken, load.memory_bytes.taken, load.pods.taken];
-        let offered =
-            |load: &ResourceUse| [load.cpu_milli.offered, load.memory_bytes.offered, load.pods.offered];
+        let requested =
+            |load: &ResourceUse| [load.cpu_milli.requested, load.memory_bytes.requested, load.pods.requested];
+        let allocatable = |load: &ResourceUse| {
+            [load.cpu_milli.allocatable, load.memory_bytes.allocatable, load.pods.allocatable]
+        };
         Self {
             node: node.clone(),
-            before: load(taken, before),
-            after: load(taken, after),
-            offers: load(offered, after),
+            before: load(requested, before),
+            after: load(requested, after),
+            offers: load(allocatable, after),
         }
     }
 }
@@ -171,7 +173,7 @@ pub fn caveat(word: &str) -> String {
 pub fn receiver(receiver: &ReceiverReport) -> [String; 4] {
     let ReceiverReport { node, before, after, offers } = receiver;
     let share = |resource: &str, of: fn(&LoadReport) -> i64| {
-        share(resource, of(before), Share { offered: of(offers), taken: of(after) })
+        share(resource, of(before), Share { allocatable: of(offers), requested: of(after) })
     };
     [
         node.to_string(),

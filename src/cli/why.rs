@@ -143,7 +143,7 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     let reasons = snapshot.refusals(&placing_environment::replacement(pod, cluster));
     let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
     let landing = placing.land(pod, &BTreeSet::new());
-    let judgement = placing.account().judgements.remove(&pod.key).map(Arc::unwrap_or_clone);
+    let judgement = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
     // Of the nodes that refuse it all is told, even where others would do.
     let judgement = PlacementTrace { reasons, ..judgement.unwrap_or_default() };
     let (landing, node, why) = match landing {

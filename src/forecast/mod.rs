@@ -4,12 +4,12 @@ mod assume;
 mod carry_out;
 mod failure;
 mod outlook;
-mod succession;
+mod successors;
 
 pub use assume::{Assumptions, Incident, IncidentKind};
 pub use carry_out::carry_out;
 pub use outlook::{ForecastRow, ForecastTotals, NodeForecast};
-pub use succession::{Successor, SuccessorState};
+pub use successors::{Successor, SuccessorState};
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Forecast {
     /// In order of time. Empty where nothing can be known (see [`Engine::confidence`]).
     pub steps: Vec<ForecastStep>,
     /// What upstream itself leaves to chance, in order of time: `steps` have none of these taints.
-    pub chances: Vec<UncertainTaints>,
+    pub uncertain_taints: Vec<UncertainTaints>,
     /// The zones as they are at the end; empty where nothing can be known.
     pub zones: Vec<ZoneView>,
     /// Where in `steps` each node comes, in order of time.
@@ -89,7 +89,7 @@ impl Forecast {
             let mut run = Run::new(engine, cluster, ahead, now);
             run.to(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
-            forecast.chances = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
+            forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
         }
         forecast.by_node = failure::by_node(&forecast.steps);
         forecast

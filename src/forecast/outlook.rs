@@ -12,7 +12,7 @@ use crate::{
 pub struct ForecastRow {
     pub at: Timestamp,
     pub node: NodeName,
-    pub coming: NodeForecast,
+    pub event: NodeForecast,
     /// Why the first of it happens.
     pub why: Why,
 }
@@ -70,15 +70,15 @@ impl Forecast {
             if rows.last().is_some_and(|row| second_of(row.at) != second_of(step.at)) {
                 second = rows.len();
             }
-            let coming = match &step.what {
+            let event = match &step.what {
                 ForecastKind::Unknown { .. } => NodeForecast::Unknown,
                 ForecastKind::NoExecute { key, .. } => NodeForecast::NoExecute(key.clone()),
                 ForecastKind::Deleted { node, .. } | ForecastKind::Removed { node, .. } => {
                     let same = |row: &&mut ForecastRow| {
-                        row.node == *node && matches!(row.coming, NodeForecast::Deletions(_))
+                        row.node == *node && matches!(row.event, NodeForecast::Deletions(_))
                     };
                     if let Some(row) = rows[second..].iter_mut().find(same) {
-                        if let NodeForecast::Deletions(pods) = &mut row.coming {
+                        if let NodeForecast::Deletions(pods) = &mut row.event {
                             *pods += 1;
                         }
                         continue;
@@ -89,7 +89,7 @@ impl Forecast {
             rows.push(ForecastRow {
                 at: step.at,
                 node: step.what.node().clone(),
-                coming,
+                event,
                 why: step.why.clone(),
             });
         }
@@ -149,9 +149,9 @@ mod tests {
         let rows: Vec<_> = forecast()
             .rows(Timestamp::from_secs(1))
             .into_iter()
-            .map(|row| (row.node.to_string(), row.coming))
+            .map(|row| (row.node.to_string(), row.event))
             .collect();
-        let row = |node: &str, coming| (node.to_owned(), coming);
+        let row = |node: &str, event| (node.to_owned(), event);
         assert_eq!(
             rows,
             [

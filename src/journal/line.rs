@@ -267,8 +267,8 @@ fn undo_value(undo: &NodeUndo) -> Value {
         }),
         UndoStep::Label { key, was, left } => json!({"back": "label", "key": key, "was": was, "left": left}),
     };
-    let backs: Vec<Value> = undo.backs.iter().map(back).collect();
-    json!({"node": undo.node, "uid": undo.uid, "backs": backs})
+    let steps: Vec<Value> = undo.steps.iter().map(back).collect();
+    json!({"node": undo.node, "uid": undo.uid, "backs": steps})
 }
 
 fn parse_undo(value: &Value) -> Option<NodeUndo> {
@@ -294,7 +294,7 @@ fn parse_undo(value: &Value) -> Option<NodeUndo> {
     Some(NodeUndo {
         node: value["node"].as_str()?.into(),
         uid: value["uid"].as_str()?.into(),
-        backs: value["backs"].as_array()?.iter().map(back).collect::<Option<_>>()?,
+        steps: value["backs"].as_array()?.iter().map(back).collect::<Option<_>>()?,
     })
 }
 
@@ -340,7 +340,7 @@ mod tests {
         let undo = NodeUndo {
             node: "n1".into(),
             uid: "u1".into(),
-            backs: vec![
+            steps: vec![
                 UndoStep::Uncordon,
                 UndoStep::Taint {
                     key: "a".into(),

@@ -91,9 +91,9 @@ impl JournaledOperation {
             match nodes.iter_mut().find(|known| known.node == undo.node && known.uid == undo.uid) {
                 None => nodes.push(undo.clone()),
                 Some(known) => {
-                    for back in &undo.backs {
-                        if !known.backs.contains(back) {
-                            known.backs.push(back.clone());
+                    for back in &undo.steps {
+                        if !known.steps.contains(back) {
+                            known.steps.push(back.clone());
                         }
                     }
                 }
@@ -104,7 +104,7 @@ impl JournaledOperation {
 
     /// The nodes that it may have cordoned.
     pub fn cordoned(&self) -> impl Iterator<Item = &NodeName> {
-        let cordons = |undo: &&NodeUndo| undo.backs.contains(&crate::plan::undo::UndoStep::Uncordon);
+        let cordons = |undo: &&NodeUndo| undo.steps.contains(&crate::plan::undo::UndoStep::Uncordon);
         self.undos.iter().filter(cordons).map(|undo| &undo.node)
     }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn cordon(id: u64, node: &str) -> JournalLine {
-        let undo = NodeUndo { node: node.into(), uid: "u".into(), backs: vec![UndoStep::Uncordon] };
+        let undo = NodeUndo { node: node.into(), uid: "u".into(), steps: vec![UndoStep::Uncordon] };
         line(LineKind::Asked {
             id,
             object: format!("node/{node}"),

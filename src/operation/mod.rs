@@ -42,7 +42,7 @@ pub struct Operation {
     rules: EvictionRules,
     /// By which late pods are judged, and how pods are made to go.
     options: DrainOptions,
-    manner: RemovalMode,
+    mode: RemovalMode,
     began: Timestamp,
     deadline: Option<Timestamp>,
     phase: Phase,
@@ -127,8 +127,8 @@ const CLOSING: Span = Span::from_secs(10);
 impl Operation {
     /// Begins to carry a plan out over the cluster that it was made of.
     pub fn begin(plan: &Plan, orders: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
-        let (options, manner) = removal(&plan.action);
-        let mut conduct = Self::blank(orders, EvictionRules::of(plan.version), options, manner, now);
+        let (options, mode) = removal(&plan.action);
+        let mut conduct = Self::blank(orders, EvictionRules::of(plan.version), options, mode, now);
         for node in &plan.nodes {
             let wanted = match (&plan.action, &node.change) {
                 (Action::Drain { .. }, _) => NodeGoal::Claim,
@@ -171,7 +171,7 @@ impl Operation {
         orders: OperationOptions,
         rules: EvictionRules,
         options: DrainOptions,
-        manner: RemovalMode,
+        mode: RemovalMode,
         now: Timestamp,
     ) -> Self {
         Self {
@@ -179,7 +179,7 @@ impl Operation {
             orders,
             rules,
             options,
-            manner,
+            mode,
             began: now,
             phase: Phase::Nodes,
             paused: None,
@@ -526,11 +526,11 @@ impl Operation {
 fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
     match action {
         Action::Drain { options, .. } => {
-            let manner = if options.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict };
-            (options.clone(), manner)
+            let mode = if options.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict };
+            (options.clone(), mode)
         }
         Action::Evict { options, .. } | Action::Delete { options, .. } => {
-            let manner = if matches!(action, Action::Delete { .. }) {
+            let mode = if matches!(action, Action::Delete { .. }) {
                 RemovalMode::Delete
             } else {
                 RemovalMode::Evict
@@ -541,7 +541,7 @@ fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
                 retry: options.retry,
                 ..DrainOptions::default()
             };
-            (options, manner)
+            (options, mode)
         }
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
             (DrainOptions::default(), RemovalMode::Evict)

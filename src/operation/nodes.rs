@@ -418,7 +418,7 @@ impl Operation {
         let ours = noted.is_some() && noted == self.orders.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
         let undo = NodeUndo {
-            backs: undo.backs.iter().filter(|back| by_us(back)).cloned().collect(),
+            steps: undo.steps.iter().filter(|back| by_us(back)).cloned().collect(),
             ..undo.clone()
         };
         let (mut steps, mut kept) = (Vec::new(), Vec::new());

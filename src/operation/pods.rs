@@ -280,7 +280,7 @@ impl Operation {
         task.stage = PodProgressStage::Asked;
         task.tries += 1;
         let (pod, uid, grace) = (task.key.clone(), task.uid.clone(), self.options.grace);
-        let step = match self.manner {
+        let step = match self.mode {
             RemovalMode::Evict => PlanStep::Evict { pod, uid, grace },
             RemovalMode::Delete => PlanStep::Delete { pod, uid, grace },
         };

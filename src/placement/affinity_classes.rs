@@ -65,8 +65,8 @@ impl AffinityClasses {
 
     /// Puts in order what was thrown in.
     pub fn settle(&mut self) {
-        for demand in &mut self.all {
-            let on = &mut Arc::make_mut(demand).on;
+        for affinity_class in &mut self.all {
+            let on = &mut Arc::make_mut(affinity_class).on;
             on.sort_unstable();
             on.dedup_by(|later, earlier| {
                 let same = later.0 == earlier.0;

@@ -80,12 +80,12 @@ impl Constraint {
     }
 
     /// The pod without the constraint; none where it has no such constraint.
-    fn lifted(self, shape: &SchedulingRequest) -> Option<SchedulingRequest> {
-        let spec = &shape.spec;
-        let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..shape.clone() });
+    fn lifted(self, request: &SchedulingRequest) -> Option<SchedulingRequest> {
+        let spec = &request.spec;
+        let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..request.clone() });
         match self {
-            Self::Cordon => Some(shape.tolerating(Some("node.kubernetes.io/unschedulable"))),
-            Self::Taints => Some(shape.tolerating(None)),
+            Self::Cordon => Some(request.tolerating(Some("node.kubernetes.io/unschedulable"))),
+            Self::Taints => Some(request.tolerating(None)),
             Self::NodeSelection if spec.node_selector.is_empty() && spec.node_affinity.is_none() => None,
             Self::NodeSelection => with(SchedulingSpec {
                 node_selector: Box::default(),
@@ -122,7 +122,7 @@ pub struct Shortage {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredNode {
     /// By resource, in its own unit (cpu in thousandths).
-    pub room: Vec<(Name, i64)>,
+    pub resources: Vec<(Name, i64)>,
     /// The labels that it must have, in words.
     pub labels: Vec<String>,
 }
@@ -130,10 +130,10 @@ pub struct RequiredNode {
 impl Snapshot {
     /// What would help a pod that [`Snapshot::place`] found no node for. `closed` nodes are no help, whatever is
     /// changed about them.
-    pub fn help(&mut self, shape: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Help {
+    pub fn help(&mut self, request: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Help {
         let mut lifts: Vec<Lift> = Vec::new();
         for constraint in Constraint::ALL {
-            let Some(lifted) = constraint.lifted(shape) else { continue };
+            let Some(lifted) = constraint.lifted(request) else { continue };
             let mut nodes = self.feasible(&lifted);
             nodes.retain(|node| !closed(node));
             if constraint == Constraint::Taints {
@@ -145,14 +145,14 @@ impl Snapshot {
             }
         }
         lifts.sort_by_key(|lift| (std::cmp::Reverse(lift.nodes.len()), lift.constraint));
-        Help { lifts, nearest: self.nearest(shape, closed), node: self.wanted(shape) }
+        Help { lifts, nearest: self.nearest(request, closed), node: self.wanted(request) }
     }
 
     /// What a node must be, where its volumes are too; none where no new node would do.
-    fn wanted(&self, shape: &SchedulingRequest) -> Option<RequiredNode> {
-        let mut wanted = wanted(&shape.spec)?;
-        for tether in self.tethers(shape) {
-            let VolumeReach::Zones(zones) = tether.place else { return None };
+    fn wanted(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
+        let mut wanted = wanted(&request.spec)?;
+        for topology in self.volume_topology(request) {
+            let VolumeReach::Zones(zones) = topology.place else { return None };
             let zones: Vec<&str> = zones.iter().map(|zone| &**zone).collect();
             let label = format!("{ZONE}={}", zones.join("|"));
             if !wanted.labels.contains(&label) {
@@ -163,18 +163,22 @@ impl Snapshot {
     }
 
     fn is_cordoned(&self, node: &NodeName) -> bool {
-        self.number(node).is_some_and(|number| self.room(number).cordoned)
+        self.number(node).is_some_and(|number| self.resources(number).cordoned)
     }
 
     /// Of the nodes that would do if the pod asked for nothing, the one that lacks the smallest share of it.
-    fn nearest(&mut self, shape: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Option<Shortage> {
-        let weightless = SchedulingSpec { requests: Requests::default(), ..(*shape.spec).clone() };
-        let weightless = SchedulingRequest { spec: Arc::new(weightless), ..shape.clone() };
+    fn nearest(
+        &mut self,
+        request: &SchedulingRequest,
+        closed: &dyn Fn(&NodeName) -> bool,
+    ) -> Option<Shortage> {
+        let weightless = SchedulingSpec { requests: Requests::default(), ..(*request.spec).clone() };
+        let weightless = SchedulingRequest { spec: Arc::new(weightless), ..request.clone() };
         let mut nearest: Option<(f64, Shortage)> = None;
         for node in self.feasible(&weightless) {
             let Some(number) = self.number(&node).filter(|_| !closed(&node)) else { continue };
-            let lacks = lacks(self.room(number), &shape.spec.requests);
-            let asked = |resource: &Name| of(&shape.spec.requests, resource).max(1) as f64;
+            let lacks = lacks(self.resources(number), &request.spec.requests);
+            let asked = |resource: &Name| of(&request.spec.requests, resource).max(1) as f64;
             let share: f64 = lacks.iter().map(|(resource, amount)| *amount as f64 / asked(resource)).sum();
             if !lacks.is_empty() && nearest.as_ref().is_none_or(|(least, _)| share < *least) {
                 nearest = Some((share, Shortage { node, lacks }));
@@ -197,14 +201,14 @@ impl SchedulingRequest {
     }
 }
 
-fn lacks(room: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
+fn lacks(resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
     let basic = [
-        ("cpu", room.cpu_milli, requests.cpu_milli),
-        ("memory", room.memory_bytes, requests.memory_bytes),
-        ("ephemeral-storage", room.ephemeral_bytes, requests.ephemeral_bytes),
+        ("cpu", resources.cpu_milli, requests.cpu_milli),
+        ("memory", resources.memory_bytes, requests.memory_bytes),
+        ("ephemeral-storage", resources.ephemeral_bytes, requests.ephemeral_bytes),
     ];
     let basic = basic.into_iter().map(|(name, share, asked)| (Name::from(name), share, asked));
-    let scalars = requests.scalars.iter().map(|(name, asked)| (name.clone(), room.scalar(name), *asked));
+    let scalars = requests.scalars.iter().map(|(name, asked)| (name.clone(), resources.scalar(name), *asked));
     basic
         .chain(scalars)
         .filter(|(_, share, asked)| *asked > 0 && *asked > share.left())
@@ -229,7 +233,7 @@ fn wanted(spec: &SchedulingSpec) -> Option<RequiredNode> {
     let requests = &spec.requests;
     let basic =
         ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), of(requests, &name.into())));
-    let room = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
+    let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     // Several terms are alternatives: only a single one is a must.
@@ -250,7 +254,7 @@ fn wanted(spec: &SchedulingSpec) -> Option<RequiredNode> {
     } else if spec.node_affinity.is_some() {
         labels.push("what one term of its node affinity asks for".into());
     }
-    Some(RequiredNode { room: room.collect(), labels })
+    Some(RequiredNode { resources: resources.collect(), labels })
 }
 
 impl fmt::Display for Lift {
@@ -279,8 +283,8 @@ impl fmt::Display for Shortage {
 impl fmt::Display for RequiredNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a new node would take it")?;
-        if !self.room.is_empty() {
-            write!(f, " that has {} free", amounts(&self.room))?;
+        if !self.resources.is_empty() {
+            write!(f, " that has {} free", amounts(&self.resources))?;
         }
         if !self.labels.is_empty() {
             write!(f, ", labelled {}", self.labels.join(", "))?;

@@ -44,19 +44,19 @@ pub struct ResourceUse {
 /// What is offered of one resource, and taken of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    pub offered: i64,
-    pub taken: i64,
+    pub allocatable: i64,
+    pub requested: i64,
 }
 
 impl Share {
     /// What is left; below zero where the node is overcommitted.
     pub fn left(self) -> i64 {
-        self.offered.saturating_sub(self.taken)
+        self.allocatable.saturating_sub(self.requested)
     }
 }
 
 impl NodeResources {
-    pub const fn load(&self) -> ResourceUse {
+    pub const fn resource_use(&self) -> ResourceUse {
         ResourceUse { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: self.pods }
     }
 
@@ -65,16 +65,16 @@ impl NodeResources {
         let nothing = Node::default();
         self.present = node.is_some();
         let node = node.unwrap_or(&nothing);
-        self.cpu_milli.offered = node.allocatable.cpu_milli;
-        self.memory_bytes.offered = node.allocatable.memory_bytes;
-        self.pods.offered = node.allocatable.pods;
-        self.ephemeral_bytes.offered = 0;
-        self.scalars.iter_mut().for_each(|(_, share)| share.offered = 0);
+        self.cpu_milli.allocatable = node.allocatable.cpu_milli;
+        self.memory_bytes.allocatable = node.allocatable.memory_bytes;
+        self.pods.allocatable = node.allocatable.pods;
+        self.ephemeral_bytes.allocatable = 0;
+        self.scalars.iter_mut().for_each(|(_, share)| share.allocatable = 0);
         for (resource, amount) in node.extended.iter() {
             if *resource == "ephemeral-storage" {
-                self.ephemeral_bytes.offered = *amount;
+                self.ephemeral_bytes.allocatable = *amount;
             } else {
-                self.scalar_mut(resource).offered = *amount;
+                self.scalar_mut(resource).allocatable = *amount;
             }
         }
         let has = |soft: bool| {
@@ -131,14 +131,14 @@ impl NodeResources {
     fn count(&mut self, spec: &SchedulingSpec, sign: i64) {
         let requests = &spec.requests;
         let add = |sum: &mut i64, amount: i64| *sum = sum.saturating_add(amount.saturating_mul(sign));
-        add(&mut self.pods.taken, 1);
-        add(&mut self.cpu_milli.taken, requests.cpu_milli);
-        add(&mut self.memory_bytes.taken, requests.memory_bytes);
-        add(&mut self.ephemeral_bytes.taken, requests.ephemeral_bytes);
+        add(&mut self.pods.requested, 1);
+        add(&mut self.cpu_milli.requested, requests.cpu_milli);
+        add(&mut self.memory_bytes.requested, requests.memory_bytes);
+        add(&mut self.ephemeral_bytes.requested, requests.ephemeral_bytes);
         add(&mut self.assumed_cpu_milli, requests.assumed_cpu_milli);
         add(&mut self.assumed_memory_bytes, requests.assumed_memory_bytes);
         for (resource, amount) in &requests.scalars {
-            add(&mut self.scalar_mut(resource).taken, *amount);
+            add(&mut self.scalar_mut(resource).requested, *amount);
         }
     }
 }

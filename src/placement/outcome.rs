@@ -27,7 +27,7 @@ pub struct Placement {
     pub ranking: Vec<Scored>,
     /// How many nodes would do.
     pub feasible: usize,
-    pub reservations: Vec<Caveat>,
+    pub caveats: Vec<Caveat>,
 }
 
 impl Placement {
@@ -114,5 +114,5 @@ pub struct Unschedulable {
     /// What each node has against it, by name.
     pub refusals: Vec<(NodeName, NodeRefusal)>,
     pub preemption: Preemption,
-    pub reservations: Vec<Caveat>,
+    pub caveats: Vec<Caveat>,
 }

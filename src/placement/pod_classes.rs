@@ -72,14 +72,14 @@ impl PodClasses {
 
     /// Notes a pod down without looking whether its crowd is on the node already; [`PodClasses::settle`] must follow.
     pub fn throw_in(&mut self, number: u32, node: u32, leaving: bool) {
-        let crowd = Arc::make_mut(&mut self.all[number as usize]);
-        crowd.on.push(Presence { node, all: 1, leaving: u32::from(leaving) });
+        let pod_class = Arc::make_mut(&mut self.all[number as usize]);
+        pod_class.on.push(Presence { node, all: 1, leaving: u32::from(leaving) });
     }
 
     /// Puts in order what was thrown in.
     pub fn settle(&mut self) {
-        for crowd in &mut self.all {
-            let on = &mut Arc::make_mut(crowd).on;
+        for pod_class in &mut self.all {
+            let on = &mut Arc::make_mut(pod_class).on;
             on.sort_unstable_by_key(|presence| presence.node);
             on.dedup_by(|later, earlier| {
                 let same = later.node == earlier.node;
@@ -119,7 +119,7 @@ impl PodClasses {
         within: &'a NamespaceScope,
         selector: &'a Selector,
     ) -> impl Iterator<Item = (u32, &'a PodClass)> {
-        self.within(within).filter(|(_, crowd)| selector.matches(&crowd.labels))
+        self.within(within).filter(|(_, pod_class)| selector.matches(&pod_class.labels))
     }
 
     fn within<'a>(&'a self, within: &'a NamespaceScope) -> impl Iterator<Item = (u32, &'a PodClass)> {

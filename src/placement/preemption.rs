@@ -61,7 +61,7 @@ pub struct Displacement {
 
 /// Looks for the node where making room hurts least.
 pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Preemption {
-    if filters.shape.spec.never_preempts {
+    if filters.request.spec.never_preempts {
         return Preemption::NotAllowed;
     }
     if let Some(node) = waits_for(filters, refusals) {
@@ -100,12 +100,12 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
 
 /// The node where room is being made already.
 fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<NodeName> {
-    let (snapshot, shape) = (filters.snapshot, filters.shape);
-    let name = shape.nominated.as_ref()?;
+    let (snapshot, request) = (filters.snapshot, filters.request);
+    let name = request.nominated.as_ref()?;
     let node = snapshot.number(name)?;
     let lost = refusals.iter().any(|(other, refusal)| *other == node && refusal.remedy == Remedy::None);
     let leaving =
-        |resident: &Resident| resident.pod.priority < shape.priority && resident.pod.termination.is_some();
+        |resident: &Resident| resident.pod.priority < request.priority && resident.pod.termination.is_some();
     (!lost && snapshot.residents_of(node).iter().any(leaving)).then(|| name.clone())
 }
 
@@ -146,18 +146,18 @@ impl Candidate {
     /// Takes every pod of lower priority away, and puts back as many as fit beside the newcomer, budgets' first.
     fn on(filters: &mut Filters<'_>, node: u32) -> Result<Self, Vec<Hindrance>> {
         let snapshot = filters.snapshot;
-        let lower = |resident: &&Resident| resident.pod.priority < filters.shape.priority;
+        let lower = |resident: &&Resident| resident.pod.priority < filters.request.priority;
         let mut victims: Vec<&Resident> = snapshot.residents_of(node).iter().filter(lower).collect();
         if victims.is_empty() {
             return Err(vec![Hindrance::NoVictims]);
         }
         most_important_first(&mut victims);
-        let mut room = snapshot.room(node).clone();
+        let mut resources = snapshot.resources(node).clone();
         for victim in &victims {
-            room.remove(&victim.pod);
+            resources.remove(&victim.pod);
             filters.imagine(victim, node, Hypothesis::Gone);
         }
-        let verdict = filters.judge_in(node, &room);
+        let verdict = filters.judge_in(node, &resources);
         let mut candidate = Self { node, victims: Vec::new(), violations: 0 };
         let mut put_back = Vec::new();
         if verdict.is_ok() {
@@ -165,7 +165,7 @@ impl Candidate {
             let tried =
                 violating.iter().map(|victim| (1, victim)).chain(others.iter().map(|victim| (0, victim)));
             for (violations, victim) in tried {
-                if candidate.reprieve(filters, &mut room, victim) {
+                if candidate.reprieve(filters, &mut resources, victim) {
                     put_back.push(*victim);
                 } else {
                     candidate.violations += violations;
@@ -185,12 +185,17 @@ impl Candidate {
     }
 
     /// Lets a victim stay if the newcomer still fits.
-    fn reprieve(&mut self, filters: &mut Filters<'_>, room: &mut NodeResources, victim: &Resident) -> bool {
-        room.add(&victim.pod);
+    fn reprieve(
+        &mut self,
+        filters: &mut Filters<'_>,
+        resources: &mut NodeResources,
+        victim: &Resident,
+    ) -> bool {
+        resources.add(&victim.pod);
         filters.imagine(victim, self.node, Hypothesis::There);
-        let fits = filters.judge_in(self.node, room).is_ok();
+        let fits = filters.judge_in(self.node, resources).is_ok();
         if !fits {
-            room.remove(&victim.pod);
+            resources.remove(&victim.pod);
             filters.imagine(victim, self.node, Hypothesis::Gone);
             self.victims.push(victim.pod.clone());
         }

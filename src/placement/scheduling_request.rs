@@ -25,7 +25,7 @@ pub struct SchedulingRequest {
     /// that speak of it select.
     pub siblings: Option<Selector>,
     /// What is not known of it, or not modelled, beside what its spec tells.
-    pub doubts: BTreeSet<Caveat>,
+    pub caveats: BTreeSet<Caveat>,
 }
 
 impl SchedulingRequest {
@@ -43,7 +43,7 @@ impl SchedulingRequest {
             pinned_to: None,
             nominated: pod.nominated.clone(),
             siblings: siblings(pod, cluster),
-            doubts: doubts(pod, cluster),
+            caveats: caveats(pod, cluster),
         }
     }
 
@@ -58,9 +58,9 @@ impl SchedulingRequest {
 
     /// What of it is not modelled, so that the answer holds with a reservation; what its volumes leave open is told
     /// with the answer.
-    pub(super) fn reservations(&self) -> impl Iterator<Item = Caveat> {
+    pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         let devices = self.spec.claims_devices.then_some(Caveat::Devices);
-        devices.into_iter().chain(self.doubts.iter().copied())
+        devices.into_iter().chain(self.caveats.iter().copied())
     }
 }
 
@@ -151,7 +151,7 @@ impl fmt::Display for Caveat {
 /// Labels by which schedulers outside the default profile place pods in groups.
 const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
 
-fn doubts(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
+fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
     let by_default = pod.scheduling.spread.is_empty();
     let services = (by_default && !cluster.services().is_synced()).then_some(Caveat::Services);
     let group = GROUPS.iter().any(|label| pod.labels.contains_key(*label)).then_some(Caveat::Group);

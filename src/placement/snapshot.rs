@@ -41,15 +41,15 @@ pub struct Snapshot {
     /// By number: the node's place among all by name.
     places: Arc<Vec<u32>>,
     present: usize,
-    rooms: Vec<NodeResources>,
+    node_resources: Vec<NodeResources>,
     /// The pods of each node.
     residents: Vec<Arc<Vec<Resident>>>,
     /// Pods without a node for which room is being made on one.
     expected: BTreeMap<u32, Vec<Resident>>,
     /// Pods on nodes that are not known (yet).
     strays: BTreeMap<NodeName, Vec<Arc<Pod>>>,
-    crowds: PodClasses,
-    demands: AffinityClasses,
+    pod_classes: PodClasses,
+    affinity_classes: AffinityClasses,
     columns: LabelColumns,
     /// Looked up when a pod's images are first asked for, for all copies; anew when a node's have changed.
     images: Arc<OnceLock<Images>>,
@@ -62,8 +62,8 @@ pub struct Snapshot {
 #[derive(Clone, Debug)]
 pub(super) struct Resident {
     pub pod: Arc<Pod>,
-    pub crowd: u32,
-    pub demand: Option<u32>,
+    pub pod_class: u32,
+    pub affinity_class: Option<u32>,
 }
 
 /// The labels that pods without spread constraints of their own are spread by.
@@ -99,15 +99,15 @@ impl Snapshot {
             };
             known.insert(address, node);
             let resident = snapshot.resident(pod.clone());
-            snapshot.rooms[node as usize].add(pod);
-            snapshot.crowds.throw_in(resident.crowd, node, pod.termination.is_some());
-            if let Some(demand) = resident.demand {
-                snapshot.demands.throw_in(demand, node);
+            snapshot.node_resources[node as usize].add(pod);
+            snapshot.pod_classes.throw_in(resident.pod_class, node, pod.termination.is_some());
+            if let Some(affinity_class) = resident.affinity_class {
+                snapshot.affinity_classes.throw_in(affinity_class, node);
             }
             residents[node as usize].push(resident);
         }
-        snapshot.crowds.settle();
-        snapshot.demands.settle();
+        snapshot.pod_classes.settle();
+        snapshot.affinity_classes.settle();
         snapshot.residents = residents.into_iter().map(Arc::new).collect();
         snapshot.read_the_rest(cluster);
         snapshot
@@ -120,12 +120,12 @@ impl Snapshot {
             numbers: Arc::default(),
             places: Arc::default(),
             present: 0,
-            rooms: Vec::new(),
+            node_resources: Vec::new(),
             residents: Vec::new(),
             expected: BTreeMap::new(),
             strays: BTreeMap::new(),
-            crowds: PodClasses::default(),
-            demands: AffinityClasses::default(),
+            pod_classes: PodClasses::default(),
+            affinity_classes: AffinityClasses::default(),
             columns: LabelColumns::default(),
             images: Arc::default(),
             namespaces: Arc::default(),
@@ -146,19 +146,19 @@ impl Snapshot {
     /// Where the pod goes. The snapshot stays as it is; [`Snapshot::add`] puts the pod there.
     ///
     /// Takes `&mut self` for indexes that are made when they are first asked for.
-    pub fn place(&mut self, shape: &SchedulingRequest) -> SchedulingOutcome {
-        if let Some(obstacle) = shape.obstacle() {
+    pub fn place(&mut self, request: &SchedulingRequest) -> SchedulingOutcome {
+        if let Some(obstacle) = request.obstacle() {
             return SchedulingOutcome::NotTried(obstacle);
         }
-        self.prepare(shape);
-        let mut filters = Filters::new(self, shape);
+        self.prepare(request);
+        let mut filters = Filters::new(self, request);
         let mut feasible = Vec::new();
         for node in self.node_numbers() {
             if filters.judge(node).is_ok() {
                 feasible.push(node);
             }
         }
-        if let Some(nominated) = shape.nominated.as_ref().and_then(|name| self.number(name))
+        if let Some(nominated) = request.nominated.as_ref().and_then(|name| self.number(name))
             && feasible.contains(&nominated)
         {
             feasible = vec![nominated];
@@ -167,22 +167,22 @@ impl Snapshot {
             return SchedulingOutcome::Unschedulable(self.explain(&mut filters));
         }
         let (best, ranking) = score::rank(&filters, &feasible);
-        let mut reservations = filters.reservations();
+        let mut caveats = filters.caveats();
         if feasible.len() > self.sampled() {
-            reservations.insert(Caveat::Sampled);
+            caveats.insert(Caveat::Sampled);
         }
-        let reservations = reservations.into_iter().collect();
-        SchedulingOutcome::Placed(Placement { best, ranking, feasible: feasible.len(), reservations })
+        let caveats = caveats.into_iter().collect();
+        SchedulingOutcome::Placed(Placement { best, ranking, feasible: feasible.len(), caveats })
     }
 
     /// The node that [`super::Placement::choice`] would name, without what else is worth knowing; none where no node
     /// would do, or the default scheduler does not try.
-    pub fn choose(&mut self, shape: &SchedulingRequest) -> Option<NodeName> {
-        if shape.obstacle().is_some() {
+    pub fn choose(&mut self, request: &SchedulingRequest) -> Option<NodeName> {
+        if request.obstacle().is_some() {
             return None;
         }
-        self.prepare(shape);
-        let mut filters = Filters::new(self, shape);
+        self.prepare(request);
+        let mut filters = Filters::new(self, request);
         let feasible: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
         if feasible.is_empty() {
             return None;
@@ -191,9 +191,9 @@ impl Snapshot {
     }
 
     /// How many nodes refuse the pod for each reason, whether or not others would do.
-    pub fn refusals(&mut self, shape: &SchedulingRequest) -> BTreeMap<Reason, usize> {
-        self.prepare(shape);
-        let mut filters = Filters::new(self, shape);
+    pub fn refusals(&mut self, request: &SchedulingRequest) -> BTreeMap<Reason, usize> {
+        self.prepare(request);
+        let mut filters = Filters::new(self, request);
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
             let Err(refusal) = filters.judge(node) else { continue };
@@ -205,8 +205,8 @@ impl Snapshot {
     }
 
     /// What is taken of a node; none where there is no such node.
-    pub fn load(&self, node: &NodeName) -> Option<ResourceUse> {
-        Some(self.room(self.number(node)?).load())
+    pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
+        Some(self.resources(self.number(node)?).resource_use())
     }
 
     /// The node as it is here.
@@ -215,9 +215,9 @@ impl Snapshot {
     }
 
     /// The nodes that would do, by name: what is left when scores are not trusted.
-    pub fn feasible(&mut self, shape: &SchedulingRequest) -> Vec<NodeName> {
-        self.prepare(shape);
-        let mut filters = Filters::new(self, shape);
+    pub fn feasible(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
+        self.prepare(request);
+        let mut filters = Filters::new(self, request);
         let mut nodes: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
         nodes.sort_unstable_by_key(|node| self.place_of(*node));
         nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
@@ -227,10 +227,10 @@ impl Snapshot {
     pub fn add(&mut self, pod: Arc<Pod>, node: &NodeName) -> bool {
         let Some(number) = self.number(node) else { return false };
         let resident = self.resident(pod);
-        self.rooms[number as usize].add(&resident.pod);
-        self.crowds.add(resident.crowd, number, resident.pod.termination.is_some());
-        if let Some(demand) = resident.demand {
-            self.demands.add(demand, number);
+        self.node_resources[number as usize].add(&resident.pod);
+        self.pod_classes.add(resident.pod_class, number, resident.pod.termination.is_some());
+        if let Some(affinity_class) = resident.affinity_class {
+            self.affinity_classes.add(affinity_class, number);
         }
         Arc::make_mut(&mut self.residents[number as usize]).push(resident);
         true
@@ -241,10 +241,10 @@ impl Snapshot {
         let number = self.number(node)?;
         let place = self.residents[number as usize].iter().position(|resident| resident.pod.key == *pod)?;
         let resident = Arc::make_mut(&mut self.residents[number as usize]).remove(place);
-        self.rooms[number as usize].remove(&resident.pod);
-        self.crowds.remove(resident.crowd, number, resident.pod.termination.is_some());
-        if let Some(demand) = resident.demand {
-            self.demands.remove(demand, number);
+        self.node_resources[number as usize].remove(&resident.pod);
+        self.pod_classes.remove(resident.pod_class, number, resident.pod.termination.is_some());
+        if let Some(affinity_class) = resident.affinity_class {
+            self.affinity_classes.remove(affinity_class, number);
         }
         Some(resident.pod)
     }
@@ -328,19 +328,19 @@ impl Snapshot {
     }
 
     fn resident(&mut self, pod: Arc<Pod>) -> Resident {
-        let demand = self.demands.number_of(&pod);
-        if demand.is_some_and(|demand| self.demands.is_fresh(demand)) {
+        let affinity_class = self.affinity_classes.number_of(&pod);
+        if affinity_class.is_some_and(|affinity_class| self.affinity_classes.is_fresh(affinity_class)) {
             let keys = terms(&pod.scheduling).map(|term| &term.topology_key);
             self.ensure_columns(keys);
         }
-        Resident { crowd: self.crowds.number_of(&pod), demand, pod }
+        Resident { pod_class: self.pod_classes.number_of(&pod), affinity_class, pod }
     }
 
     fn take_in_node(&mut self, node: Arc<Node>) {
         let number = u32::try_from(self.nodes.len()).expect("fewer nodes than that");
         Arc::make_mut(&mut self.numbers).insert(node.name.clone(), number);
         Arc::make_mut(&mut self.nodes).push(None);
-        self.rooms.push(NodeResources::default());
+        self.node_resources.push(NodeResources::default());
         self.residents.push(Arc::default());
         self.replace_node(number, Some(node));
     }
@@ -367,13 +367,13 @@ impl Snapshot {
         }
         self.present = self.present + usize::from(node.is_some()) - usize::from(old.is_some());
         self.columns.put(number as usize, node.as_deref());
-        self.rooms[number as usize].offer(node.as_deref());
+        self.node_resources[number as usize].offer(node.as_deref());
         Arc::make_mut(&mut self.nodes)[number as usize] = node;
     }
 
     /// Makes the indexes that a pod of this spec needs.
-    pub(super) fn prepare(&mut self, shape: &SchedulingRequest) {
-        let spec = &*shape.spec;
+    pub(super) fn prepare(&mut self, request: &SchedulingRequest) {
+        let spec = &*request.spec;
         let required = spec.node_affinity.iter().flatten();
         let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
         let expressions = required.chain(preferred).flat_map(|term| &term.expressions);
@@ -381,7 +381,7 @@ impl Snapshot {
         let keys = keys.chain(expressions.map(|requirement| &requirement.key));
         let keys = keys.chain(spec.spread.iter().map(|spread| &spread.topology_key));
         self.ensure_columns(keys.chain(terms(spec).map(|term| &term.topology_key)));
-        let of_volumes = PodVolumes::keys(&self.storage, shape);
+        let of_volumes = PodVolumes::keys(&self.storage, request);
         self.ensure_columns(of_volumes.iter());
     }
 
@@ -406,11 +406,11 @@ impl Snapshot {
         refusals.sort_by_key(|(node, _)| self.place_of(*node));
         let named = |(node, refusal)| (self.node(node).name.clone(), refusal);
         let refusals = refusals.into_iter().map(named).collect();
-        let mut reservations = filters.reservations();
+        let mut caveats = filters.caveats();
         if self.grows_by_itself() {
-            reservations.insert(Caveat::NewNodes);
+            caveats.insert(Caveat::NewNodes);
         }
-        Unschedulable { reasons, refusals, preemption, reservations: reservations.into_iter().collect() }
+        Unschedulable { reasons, refusals, preemption, caveats: caveats.into_iter().collect() }
     }
 
     /// Whether an autoscaler has left its marks on any node.
@@ -452,7 +452,7 @@ impl Snapshot {
     }
 
     pub(super) fn node_numbers(&self) -> impl Iterator<Item = u32> + use<'_> {
-        (0..).zip(&self.rooms).filter(|(_, room)| room.present).map(|(number, _)| number)
+        (0..).zip(&self.node_resources).filter(|(_, resources)| resources.present).map(|(number, _)| number)
     }
 
     /// Where a node that is present stands among all by name.
@@ -465,12 +465,12 @@ impl Snapshot {
         self.nodes[number as usize].as_ref().expect("only nodes that are present are asked for")
     }
 
-    pub(super) fn room(&self, node: u32) -> &NodeResources {
-        &self.rooms[node as usize]
+    pub(super) fn resources(&self, node: u32) -> &NodeResources {
+        &self.node_resources[node as usize]
     }
 
-    pub(super) fn rooms(&self) -> &[NodeResources] {
-        &self.rooms
+    pub(super) fn node_resources(&self) -> &[NodeResources] {
+        &self.node_resources
     }
 
     pub(super) fn residents_of(&self, node: u32) -> &[Resident] {
@@ -481,12 +481,12 @@ impl Snapshot {
         self.expected.get(&node).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn crowds(&self) -> &PodClasses {
-        &self.crowds
+    pub(super) fn pod_classes(&self) -> &PodClasses {
+        &self.pod_classes
     }
 
-    pub(super) fn demands(&self) -> &AffinityClasses {
-        &self.demands
+    pub(super) fn affinity_classes(&self) -> &AffinityClasses {
+        &self.affinity_classes
     }
 
     pub(super) fn namespaces(&self) -> &NamespaceLabels {
@@ -508,7 +508,7 @@ impl Snapshot {
     /// Who has an image.
     pub(super) fn holders(&self, image: &Name) -> Holders {
         let images = self.images.get_or_init(|| Images::of(&self.nodes));
-        images.holders(image, |node| self.room(node).present)
+        images.holders(image, |node| self.resources(node).present)
     }
 }
 

@@ -17,7 +17,7 @@ impl Snapshot {
     ///
     /// A pod takes room on one node. Where at least as many nodes would do for a pod as there are pods, and none of the
     /// others matters to it but by the room that it takes, one of these nodes is left for it.
-    pub fn surely_holds(&mut self, pods: &[SchedulingRequest]) -> bool {
+    pub fn fits_trivially(&mut self, pods: &[SchedulingRequest]) -> bool {
         if pods.len() > self.node_count() {
             return false;
         }
@@ -29,9 +29,9 @@ impl Snapshot {
     }
 
     /// Whether at least so many nodes would do for a pod.
-    fn has_places(&mut self, shape: &SchedulingRequest, enough: usize) -> bool {
-        self.prepare(shape);
-        let mut filters = Filters::new(self, shape);
+    fn has_places(&mut self, request: &SchedulingRequest, enough: usize) -> bool {
+        self.prepare(request);
+        let mut filters = Filters::new(self, request);
         self.node_numbers().filter(|node| filters.judge(*node).is_ok()).take(enough).count() == enough
     }
 }

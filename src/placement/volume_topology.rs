@@ -32,22 +32,22 @@ pub enum VolumeReach {
 
 impl Snapshot {
     /// The volumes of a pod that keep it somewhere; none where storage is not known.
-    pub fn tethers(&self, shape: &SchedulingRequest) -> Vec<VolumeTopology> {
+    pub fn volume_topology(&self, request: &SchedulingRequest) -> Vec<VolumeTopology> {
         let storage = self.storage();
         if !storage.is_known() {
             return Vec::new();
         }
-        let claims = shape.spec.volumes.iter().filter_map(|volume| match volume {
+        let claims = request.spec.volumes.iter().filter_map(|volume| match volume {
             PodVolume::Disk(_) => None,
             PodVolume::Claim(name) => Some(name.clone()),
-            PodVolume::OwnClaim { volume, .. } => Some(own_claim(&shape.name, volume)),
+            PodVolume::OwnClaim { volume, .. } => Some(own_claim(&request.name, volume)),
         });
-        let tether = |name: Name| {
-            let claim = storage.claim(&Key { namespace: shape.namespace.clone(), name: name.clone() })?;
+        let topology = |name: Name| {
+            let claim = storage.claim(&Key { namespace: request.namespace.clone(), name: name.clone() })?;
             let place = VolumeReach::of(storage.volume(&claim.volume)?)?;
             Some(VolumeTopology { claim: name, place })
         };
-        claims.filter_map(tether).collect()
+        claims.filter_map(topology).collect()
     }
 }
 
@@ -104,10 +104,10 @@ impl fmt::Display for VolumeTopology {
 }
 
 /// All in one: `its volume is in zone a`.
-pub fn words(tethers: &[VolumeTopology]) -> Option<String> {
-    let (first, rest) = tethers.split_first()?;
-    if rest.iter().any(|tether| tether.place != first.place) {
-        return Some(tethers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+pub fn words(topologies: &[VolumeTopology]) -> Option<String> {
+    let (first, rest) = topologies.split_first()?;
+    if rest.iter().any(|topology| topology.place != first.place) {
+        return Some(topologies.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     }
     let volumes = if rest.is_empty() { "volume is" } else { "volumes are" };
     Some(format!("its {volumes} {}", first.place))

@@ -53,7 +53,7 @@ pub struct DrainOptions {
 }
 
 impl DrainOptions {
-    pub(super) const fn manner(&self) -> RemovalMode {
+    pub(super) const fn mode(&self) -> RemovalMode {
         if self.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict }
     }
 }

@@ -32,9 +32,9 @@ use crate::{
 /// The runs of one undertaking, and what they are told by.
 pub(super) struct Assembly<'a, S> {
     cluster: &'a Cluster,
-    undertaking: &'a SimulationInput,
+    input: &'a SimulationInput,
     rules: &'a EvictionRules,
-    surroundings: &'a S,
+    environment: &'a S,
     now: Timestamp,
     before: BTreeMap<Key, BudgetState>,
     soonest: RunResult,
@@ -48,18 +48,18 @@ pub(super) struct Assembly<'a, S> {
 impl<'a, S: Environment> Assembly<'a, S> {
     pub(super) fn new(
         cluster: &'a Cluster,
-        undertaking: &'a SimulationInput,
+        input: &'a SimulationInput,
         rules: &'a EvictionRules,
-        surroundings: &'a S,
+        environment: &'a S,
         states: BTreeMap<Key, BudgetState>,
         now: Timestamp,
     ) -> Self {
-        let simulation = Simulation::new(cluster, undertaking, &states, rules, now);
-        let likely = simulation.run(surroundings.clone(), Bound::Likely);
-        let mut known = surroundings.clone();
-        known.keep_to(likely.landings(), &likely.account);
-        let patient = if undertaking.timeout.is_some() {
-            let patient = SimulationInput { timeout: None, ..undertaking.clone() };
+        let simulation = Simulation::new(cluster, input, &states, rules, now);
+        let likely = simulation.run(environment.clone(), Bound::Likely);
+        let mut known = environment.clone();
+        known.fix_landings(likely.landings(), &likely.trace);
+        let patient = if input.timeout.is_some() {
+            let patient = SimulationInput { timeout: None, ..input.clone() };
             Simulation::new(cluster, &patient, &states, rules, now).run(known.clone(), Bound::Likely)
         } else {
             likely.clone()
@@ -69,9 +69,9 @@ impl<'a, S: Environment> Assembly<'a, S> {
             patient.pods.iter().filter(|(_, course)| goes(course)).map(|(key, _)| key.clone()).collect();
         Self {
             cluster,
-            undertaking,
+            input,
             rules,
-            surroundings,
+            environment,
             now,
             soonest: simulation.run(known.clone(), Bound::Soonest),
             latest: simulation.run(known, Bound::Latest),
@@ -82,8 +82,8 @@ impl<'a, S: Environment> Assembly<'a, S> {
         }
     }
 
-    pub(super) fn manner(&self) -> RemovalMode {
-        self.undertaking.manner
+    pub(super) fn mode(&self) -> RemovalMode {
+        self.input.mode
     }
 
     pub(super) fn sees_budgets(&self) -> bool {
@@ -103,7 +103,7 @@ impl<'a, S: Environment> Assembly<'a, S> {
         };
         plan.leaves = window(|course| course.granted);
         plan.gone = window(|course| course.gone);
-        let gate = eviction::gate_at(self.cluster, pod, &self.before, self.rules);
+        let gate = eviction::decision(self.cluster, pod, &self.before, self.rules);
         plan.answer = Some(EvictionAnswer::to(&gate, self.rules));
         let likely = self.likely.pods.get(&pod.key);
         let is_late = likely.is_some_and(|course| course.end == Some(TaskEnd::TimedOut));
@@ -111,18 +111,18 @@ impl<'a, S: Environment> Assembly<'a, S> {
         let replacement = likely.and_then(|course| course.replacement.as_ref());
         plan.landing = replacement.map(|replacement| replacement.landing.clone());
         plan.ready_again = replacement.and_then(|replacement| replacement.ready);
-        plan.judgement = self.likely.account.judgements.get(&pod.key).cloned();
+        plan.placement = self.likely.trace.placements.get(&pod.key).cloned();
         if let (Recreation::Here, Some(node), Some(_)) =
-            (owner::comes_back(self.cluster, pod), &pod.node, plan.gone.likely)
+            (owner::recreation(self.cluster, pod), &pod.node, plan.gone.likely)
         {
             plan.landing = Some(Landing::Node { node: node.clone(), why: "nowhere but here".into() });
         }
         plan.quality = self.quality(pod, &plan.verdict);
         plan.lost = lost(self.cluster, pod);
-        let unprotected = self.manner() == RemovalMode::Delete
+        let unprotected = self.mode() == RemovalMode::Delete
             || eviction::budgets_of(self.cluster, pod, self.rules).next().is_none();
         plan.warnings = warning::of_pod(self.cluster, pod, &self.leaving, unprotected);
-        if self.undertaking.grace == Some(Span::ZERO) && warning::has_identity(pod) {
+        if self.input.grace == Some(Span::ZERO) && warning::has_identity(pod) {
             plan.warnings.insert(PodWarning::TwoOfAKind);
         }
         let silent = |node: &_| !environment::has_living_kubelet(self.cluster, node);
@@ -155,7 +155,7 @@ impl<'a, S: Environment> Assembly<'a, S> {
             return Verdict::LeavesAfter { budget: budget.clone(), recoveries, behind };
         }
         match &course.first {
-            _ if self.manner() == RemovalMode::Delete => Verdict::Leaves(LeaveReason::Deleted),
+            _ if self.mode() == RemovalMode::Delete => Verdict::Leaves(LeaveReason::Deleted),
             Some(EvictionDecision::Free(FreeEviction::NoBudget)) if !self.sees_budgets() => {
                 Verdict::Unknown { missing: "budgets cannot be read".into() }
             }
@@ -171,11 +171,9 @@ impl<'a, S: Environment> Assembly<'a, S> {
     }
 
     fn quality(&self, pod: &Pod, verdict: &Verdict) -> Quality {
-        let stop = self.surroundings.stop(pod, self.undertaking.grace.unwrap_or(pod.grace)).quality;
+        let stop = self.environment.stop(pod, self.input.grace.unwrap_or(pod.grace)).quality;
         match verdict.as_if_granted() {
-            Verdict::LeavesAfter { .. } => {
-                stop.min(self.surroundings.ready(pod, &Landing::Somewhere).quality)
-            }
+            Verdict::LeavesAfter { .. } => stop.min(self.environment.ready(pod, &Landing::Somewhere).quality),
             _ => stop,
         }
     }
@@ -203,7 +201,7 @@ impl<'a, S: Environment> Assembly<'a, S> {
                 likely: likely.ended,
                 latest: self.latest.groups[place].ended,
             },
-            regardless: likely.regardless,
+            after_incomplete: likely.after_incomplete,
             dominated_by: stuck.or(last).and_then(|pod| pod.verdict.budget().cloned()),
             remaining: if refused {
                 pods.len()
@@ -214,7 +212,7 @@ impl<'a, S: Environment> Assembly<'a, S> {
     }
 
     pub(super) fn budgets(&self) -> Vec<BudgetPlan> {
-        let pods = || self.undertaking.groups.iter().flat_map(|group| &group.pods);
+        let pods = || self.input.groups.iter().flat_map(|group| &group.pods);
         let protects = |budget: &Key, pod: &Pod| {
             eviction::budgets_of(self.cluster, pod, self.rules).any(|of| of.key == *budget)
         };
@@ -255,7 +253,7 @@ impl<'a, S: Environment> Assembly<'a, S> {
 
     /// The nodes that receive replacements, likely.
     pub(super) fn receivers(&self) -> Vec<Receiver> {
-        self.likely.account.receivers.clone()
+        self.likely.trace.receivers.clone()
     }
 
     /// When all groups have ended.
@@ -270,7 +268,7 @@ impl<'a, S: Environment> Assembly<'a, S> {
 
 /// Why nobody brings a pod back that leaves; none where somebody does, or it has ended anyway.
 pub(super) fn lost(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
-    match owner::comes_back(cluster, pod) {
+    match owner::recreation(cluster, pod) {
         Recreation::Never(NotRecreated::Finished | NotRecreated::ScaledDown) => None,
         Recreation::Never(lost @ (NotRecreated::NoOwner | NotRecreated::OwnerGone)) => {
             (!pod.is_finished()).then_some(lost)
@@ -323,7 +321,7 @@ pub(super) fn count(plan: &mut Plan) {
             Some(Landing::Nowhere { .. }) => totals.pending += 1,
             Some(Landing::Somewhere) | None => {}
         }
-        totals.displaced += pod.judgement.as_ref().map_or(0, |judgement| judgement.displaces.len());
+        totals.displaced += pod.placement.as_ref().map_or(0, |judgement| judgement.displaces.len());
         totals.lost += usize::from(goes && pod.lost.is_some());
         totals.data_lost += usize::from(goes && pod.warnings.iter().any(|warning| warning.loses_data()));
     }

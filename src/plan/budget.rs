@@ -98,9 +98,9 @@ pub fn work_out(
     now: Timestamp,
 ) -> Result<BudgetNumbers, BudgetUnsynced> {
     let (expected, desired) = match (budget.max_unavailable, budget.min_available) {
-        (Some(most), _) => {
+        (Some(max_healthy), _) => {
             let scale = scale(cluster, budget, rules)?;
-            (scale, scale.saturating_sub(of_scale(most, scale)).max(0))
+            (scale, scale.saturating_sub(of_scale(max_healthy, scale)).max(0))
         }
         (None, Some(IntOrPercent::Percent(least))) => {
             let scale = scale(cluster, budget, rules)?;
@@ -215,7 +215,7 @@ pub struct BudgetState {
     /// What the status says, where that is not what we work out; the smaller `allowed` counts.
     pub disagrees: Option<BudgetNumbers>,
     /// How many healthy pods there can be at most: scales, and pods without a controller. None where not known.
-    pub most: Option<i32>,
+    pub max_healthy: Option<i32>,
     /// Neither minAvailable nor maxUnavailable is given: nothing may ever go.
     pub empty: bool,
     /// Entries of disruptedPods, as counted by eviction's own limit.
@@ -247,7 +247,7 @@ impl BudgetState {
             sync_failure,
             policy: if rules.unhealthy_policy { budget.unhealthy } else { UnhealthyPolicy::IfHealthyBudget },
             disagrees,
-            most: most_healthy(cluster, budget, rules),
+            max_healthy: most_healthy(cluster, budget, rules),
             empty: budget.min_available.is_none() && budget.max_unavailable.is_none(),
             promised: budget.status.disrupted_pods.len(),
         }

@@ -42,15 +42,15 @@ pub(super) fn uncordon<S: Environment>(
     action: &Action,
     cluster: &Cluster,
     names: &[NodeName],
-    surroundings: &S,
+    environment: &S,
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
     let mut plan = plan(action, &nodes, CordonChange::Uncordon, rules, now);
-    let mut surroundings = surroundings.clone();
-    plan.arrivals = arrivals(cluster, &nodes, &mut surroundings);
-    plan.receivers = surroundings.account().receivers;
+    let mut environment = environment.clone();
+    plan.arrivals = arrivals(cluster, &nodes, &mut environment);
+    plan.receivers = environment.trace().receivers;
     plan.receivers.retain(|receiver| plan.arrivals.iter().any(|arrival| arrival.node == receiver.node));
     Ok(plan)
 }
@@ -75,16 +75,16 @@ fn plan(
 
 /// Who waits for a place and finds one on these nodes once they are open: the most important first, then who was
 /// there first.
-fn arrivals<S: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], surroundings: &mut S) -> Vec<Arrival> {
+fn arrivals<S: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment: &mut S) -> Vec<Arrival> {
     for node in nodes.iter().filter(|node| node.unschedulable) {
-        surroundings.alter(Arc::new(opened(node)));
+        environment.update_node(Arc::new(opened(node)));
     }
     let waits = |pod: &&Arc<Pod>| pod.node.is_none() && pod.termination.is_none() && !pod.is_finished();
     let mut waiting: Vec<&Arc<Pod>> = cluster.pods().iter().filter(waits).collect();
     waiting.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
     let mut arrivals = Vec::new();
     for pod in waiting {
-        if let Landing::Node { node, why } = surroundings.land(pod, &BTreeSet::new())
+        if let Landing::Node { node, why } = environment.land(pod, &BTreeSet::new())
             && nodes.iter().any(|open| open.name == node)
         {
             arrivals.push(Arrival { pod: pod.key.clone(), node, why });

@@ -38,7 +38,7 @@ pub(super) fn plan<S: Environment>(
     cluster: &Cluster,
     names: &[NodeName],
     options: &DrainOptions,
-    surroundings: &S,
+    environment: &S,
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
@@ -59,11 +59,11 @@ pub(super) fn plan<S: Environment>(
     }
     let states = budget::states(cluster, groups.iter().flat_map(|group| &group.pods), rules, now);
     for group in &mut groups {
-        sort_for_leaving(cluster, &mut group.pods, surroundings, &states, rules);
+        sort_for_leaving(cluster, &mut group.pods, environment, &states, rules);
     }
-    let undertaking = SimulationInput {
+    let input = SimulationInput {
         groups,
-        manner: options.manner(),
+        mode: options.mode(),
         grace: options.grace,
         timeout: options.timeout,
         skip_wait_for_delete: options.skip_wait_for_delete,
@@ -71,13 +71,13 @@ pub(super) fn plan<S: Environment>(
         retry: options.retry,
         closed: nodes.iter().map(|node| node.name.clone()).collect(),
     };
-    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, states, now);
+    let assembly = Assembly::new(cluster, &input, rules, environment, states, now);
     let mut plan = Plan::blank(action, rules, now);
     for node in &nodes {
         plan.steps.extend(cordon::change(node, cordon::CordonChange::Cordon).1);
     }
     for (place, node) in nodes.iter().enumerate() {
-        let tried = undertaking.groups[place].pods.iter();
+        let tried = input.groups[place].pods.iter();
         let mut pods: Vec<PodPlan> = tried.map(|pod| assembly.pod(pod)).collect();
         let left = cluster.pods_on(&node.name).filter(|pod| pods.iter().all(|plan| plan.pod != pod.key));
         let left: Vec<PodPlan> = left.map(|pod| left_alone(pod, &screenings[&pod.key])).collect();
@@ -93,7 +93,7 @@ pub(super) fn plan<S: Environment>(
         }
         let drain = assembly.node(place, !refused.is_empty(), refusals, &pods);
         let change = cordon::change(node, cordon::CordonChange::Cordon).0;
-        plan.steps.extend(pods.iter().filter_map(|pod| removal(pod, options.manner(), options.grace)));
+        plan.steps.extend(pods.iter().filter_map(|pod| removal(pod, options.mode(), options.grace)));
         plan.warnings.extend(of_node(cluster, &node.name, &drain, &pods));
         plan.pods.extend(pods);
         let (node, uid) = (node.name.clone(), node.uid.clone());
@@ -143,12 +143,12 @@ fn refusal_lines(
 }
 
 /// The write that makes a pod go; none where it stays or goes already.
-fn removal(pod: &PodPlan, manner: RemovalMode, grace: Option<Span>) -> Option<PlanStep> {
+fn removal(pod: &PodPlan, mode: RemovalMode, grace: Option<Span>) -> Option<PlanStep> {
     if matches!(pod.verdict.as_if_granted(), Verdict::Skipped(_)) {
         return None;
     }
     let (pod, uid) = (pod.pod.clone(), pod.uid.clone());
-    Some(match manner {
+    Some(match mode {
         RemovalMode::Evict => PlanStep::Evict { pod, uid, grace },
         RemovalMode::Delete => PlanStep::Delete { pod, uid, grace },
     })
@@ -187,12 +187,12 @@ fn capacity_ends(pods: &[PodPlan]) -> Option<Warning> {
 fn sort_for_leaving<S: Environment>(
     cluster: &Cluster,
     pods: &mut [Arc<Pod>],
-    surroundings: &S,
+    environment: &S,
     states: &BTreeMap<Key, BudgetState>,
     rules: &EvictionRules,
 ) {
     let rank = |pod: &Arc<Pod>| {
-        let gate = eviction::gate_at(cluster, pod, states, rules);
+        let gate = eviction::decision(cluster, pod, states, rules);
         let class = match gate {
             _ if warning::is_critical(pod) && !pod.is_finished() => 3,
             EvictionDecision::Free(FreeEviction::UnhealthyAllowed | FreeEviction::HealthyBudget) => 0,
@@ -204,8 +204,8 @@ fn sort_for_leaving<S: Environment>(
             ) => 1,
             EvictionDecision::Costs { .. } | EvictionDecision::Blocked(_) => 2,
         };
-        let stop = surroundings.stop(pod, pod.grace).likely;
-        let ready = surroundings.ready(pod, &Landing::Somewhere).likely;
+        let stop = environment.stop(pod, pod.grace).likely;
+        let ready = environment.ready(pod, &Landing::Somewhere).likely;
         let chain = stop.zip(ready).map_or(Span::MAX, |(stop, ready)| stop + ready);
         (class, Reverse(chain), pod.key.clone())
     };
@@ -218,8 +218,8 @@ pub(super) fn remove<S: Environment>(
     cluster: &Cluster,
     keys: &[Key],
     options: RemovalOptions,
-    manner: RemovalMode,
-    surroundings: &S,
+    mode: RemovalMode,
+    environment: &S,
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
@@ -232,10 +232,10 @@ pub(super) fn remove<S: Environment>(
     }
     let mut pods: Vec<Arc<Pod>> = keys.into_iter().filter_map(|key| cluster.pod(key).cloned()).collect();
     let states = budget::states(cluster, &pods, rules, now);
-    sort_for_leaving(cluster, &mut pods, surroundings, &states, rules);
-    let undertaking = SimulationInput {
+    sort_for_leaving(cluster, &mut pods, environment, &states, rules);
+    let input = SimulationInput {
         groups: vec![RemovalGroup { pods }],
-        manner,
+        mode,
         grace: options.grace,
         timeout: options.timeout,
         skip_wait_for_delete: None,
@@ -243,14 +243,14 @@ pub(super) fn remove<S: Environment>(
         retry: options.retry,
         closed: BTreeSet::new(),
     };
-    let assembly = Assembly::new(cluster, &undertaking, rules, surroundings, states, now);
+    let assembly = Assembly::new(cluster, &input, rules, environment, states, now);
     let mut plan = Plan::blank(action, rules, now);
-    plan.pods = undertaking.groups[0].pods.iter().map(|pod| assembly.pod(pod)).collect();
+    plan.pods = input.groups[0].pods.iter().map(|pod| assembly.pod(pod)).collect();
     for pod in &mut plan.pods {
         // Nothing is cordoned: it may come back anywhere, and that says nothing.
         pod.warnings.remove(&warning::PodWarning::ComesBackHere);
     }
-    plan.steps = plan.pods.iter().filter_map(|pod| removal(pod, manner, options.grace)).collect();
+    plan.steps = plan.pods.iter().filter_map(|pod| removal(pod, mode, options.grace)).collect();
     plan.finish_removal(&assembly);
     Ok(plan)
 }
@@ -267,7 +267,7 @@ impl Plan {
                 self.warnings.push(Warning::disagreement(&budget.budget, budget.before.numbers, told));
             }
         }
-        if assembly.manner() == RemovalMode::Delete {
+        if assembly.mode() == RemovalMode::Delete {
             let goes = |pod: &&PodPlan| matches!(pod.verdict.as_if_granted(), Verdict::Leaves(_));
             let held = |pod: &&PodPlan| pod.answer.as_ref().is_some_and(|answer| answer.code != 201);
             let pods = self.pods.iter().filter(goes).count();

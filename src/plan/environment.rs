@@ -38,14 +38,14 @@ pub trait Environment: Clone {
     fn gone(&mut self, _pod: &Pod) {}
 
     /// The node is as this says now.
-    fn alter(&mut self, _node: Arc<Node>) {}
+    fn update_node(&mut self, _node: Arc<Node>) {}
 
     /// Has pods land where they did in another run of the same, with what was weighed there. Runs differ in times; of a
     /// pod one landing is told, and its times belong to that. Who found no node looks for one in each run.
-    fn keep_to(&mut self, _landings: BTreeMap<Key, Landing>, _account: &RunTrace) {}
+    fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _account: &RunTrace) {}
 
     /// What was weighed so far, and the nodes that received pods.
-    fn account(&self) -> RunTrace {
+    fn trace(&self) -> RunTrace {
         RunTrace::default()
     }
 }

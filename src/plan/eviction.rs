@@ -103,56 +103,58 @@ impl PodState {
 }
 
 /// The decision over a pod, given the budgets that protect it (upstream `EvictionREST.Create`).
-pub fn gate(standing: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
-    if standing.namespace_terminating {
+pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
+    if pod.namespace_terminating {
         return EvictionDecision::Blocked(EvictionBlock::NamespaceTerminating);
     }
-    match standing.phase {
-        _ if standing.terminating => return EvictionDecision::Free(FreeEviction::Terminating),
+    match pod.phase {
+        _ if pod.terminating => return EvictionDecision::Free(FreeEviction::Terminating),
         Phase::Pending => return EvictionDecision::Free(FreeEviction::Pending),
         Phase::Succeeded | Phase::Failed => return EvictionDecision::Free(FreeEviction::Finished),
         Phase::Running | Phase::Unknown => {}
     }
-    let state = match budgets {
+    let budget = match budgets {
         [] => return EvictionDecision::Free(FreeEviction::NoBudget),
-        [state] => *state,
+        [budget] => *budget,
         several => {
-            let budgets = several.iter().map(|state| state.key.clone()).collect();
+            let budgets = several.iter().map(|budget| budget.key.clone()).collect();
             return EvictionDecision::Blocked(EvictionBlock::TwoBudgets { budgets });
         }
     };
-    let numbers = state.numbers;
-    if !standing.ready {
-        match state.policy {
+    let numbers = budget.numbers;
+    if !pod.ready {
+        match budget.policy {
             UnhealthyPolicy::AlwaysAllow => return EvictionDecision::Free(FreeEviction::UnhealthyAllowed),
             UnhealthyPolicy::IfHealthyBudget => {}
             UnhealthyPolicy::Invalid => {
-                return EvictionDecision::Blocked(EvictionBlock::UnknownPolicy { budget: state.key.clone() });
+                return EvictionDecision::Blocked(EvictionBlock::UnknownPolicy {
+                    budget: budget.key.clone(),
+                });
             }
         }
         if numbers.healthy >= numbers.desired && numbers.desired > 0 {
             return EvictionDecision::Free(FreeEviction::HealthyBudget);
         }
     }
-    let budget = state.key.clone();
-    if state.stale {
-        EvictionDecision::Blocked(EvictionBlock::Stale { budget })
+    let key = budget.key.clone();
+    if budget.stale {
+        EvictionDecision::Blocked(EvictionBlock::Stale { budget: key })
     } else if numbers.allowed < 0 {
         EvictionDecision::Blocked(EvictionBlock::Broken {
-            budget,
+            budget: key,
             what: "pdb disruptions allowed is negative",
         })
-    } else if state.promised > MOST_PROMISED {
+    } else if budget.promised > MOST_PROMISED {
         let what = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
-        EvictionDecision::Blocked(EvictionBlock::Broken { budget, what })
+        EvictionDecision::Blocked(EvictionBlock::Broken { budget: key, what })
     } else if numbers.allowed == 0 {
         EvictionDecision::Blocked(EvictionBlock::Exhausted {
-            budget,
+            budget: key,
             numbers,
-            sync_failure: state.sync_failure.clone(),
+            sync_failure: budget.sync_failure.clone(),
         })
     } else {
-        EvictionDecision::Costs { budget }
+        EvictionDecision::Costs { budget: key }
     }
 }
 
@@ -189,11 +191,11 @@ pub struct StatusCause {
 /// The answer over the cluster as it is: what a dry run of one eviction gets.
 pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> EvictionAnswer {
     let states = budget::states(cluster, [pod], rules, now);
-    EvictionAnswer::to(&gate_at(cluster, pod, &states, rules), rules)
+    EvictionAnswer::to(&decision(cluster, pod, &states, rules), rules)
 }
 
 /// The decision over a pod as it is, where its budgets stand so.
-pub fn gate_at(
+pub fn decision(
     cluster: &Cluster,
     pod: &Pod,
     states: &BTreeMap<Key, BudgetState>,
@@ -201,13 +203,13 @@ pub fn gate_at(
 ) -> EvictionDecision {
     let budgets: Vec<&BudgetState> =
         budgets_of(cluster, pod, rules).filter_map(|budget| states.get(&budget.key)).collect();
-    gate(PodState::of(cluster, pod), &budgets)
+    decide(PodState::of(cluster, pod), &budgets)
 }
 
 impl EvictionAnswer {
     /// The answer that tells a decision.
-    pub fn to(gate: &EvictionDecision, rules: &EvictionRules) -> Self {
-        let block = match gate {
+    pub fn to(decide: &EvictionDecision, rules: &EvictionRules) -> Self {
+        let block = match decide {
             EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => {
                 return Self { code: 201, ..Self::default() };
             }

@@ -133,12 +133,12 @@ pub fn headroom(cluster: &Cluster, snapshot: &Snapshot, mut go_on: impl FnMut() 
 
 /// Places the pods of some nodes elsewhere.
 fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, of: T) -> HeadroomLoss<T> {
-    let comes_back = |pod: &&Arc<Pod>| {
+    let recreation = |pod: &&Arc<Pod>| {
         pod.termination.is_none()
-            && matches!(owner::comes_back(cluster, pod), Recreation::AtOnce(_) | Recreation::WhenGone(_))
+            && matches!(owner::recreation(cluster, pod), Recreation::AtOnce(_) | Recreation::WhenGone(_))
     };
     let mut homeless: Vec<Arc<Pod>> =
-        nodes.iter().flat_map(|node| snapshot.pods_on(node)).filter(comes_back).cloned().collect();
+        nodes.iter().flat_map(|node| snapshot.pods_on(node)).filter(recreation).cloned().collect();
     if homeless.is_empty() {
         return HeadroomLoss { of, pending: 0, pods: 0 };
     }
@@ -147,28 +147,28 @@ fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, o
         name: Default::default(),
         ..placing_environment::replacement(pod, cluster)
     };
-    let shapes: Vec<SchedulingRequest> = homeless.iter().map(|pod| nameless(pod)).collect();
+    let requests: Vec<SchedulingRequest> = homeless.iter().map(|pod| nameless(pod)).collect();
     let mut left = snapshot.clone();
     nodes.iter().for_each(|node| left.remove_node(node));
-    if left.surely_holds(&shapes) {
+    if left.fits_trivially(&requests) {
         return HeadroomLoss { of, pending: 0, pods: homeless.len() };
     }
     // Of those that only ask for room, what finds none will not find it later.
     let mut in_vain: Vec<SchedulingRequest> = Vec::new();
     let mut pending = 0;
-    for (pod, shape) in homeless.iter().zip(shapes) {
-        if in_vain.contains(&shape) {
+    for (pod, request) in homeless.iter().zip(requests) {
+        if in_vain.contains(&request) {
             pending += 1;
             continue;
         }
-        match left.choose(&shape) {
+        match left.choose(&request) {
             Some(node) => _ = left.add(pod.clone(), &node),
             // Another scheduler places it, nobody knows where.
-            None if shape.obstacle().is_some() => {}
+            None if request.obstacle().is_some() => {}
             None => {
                 pending += 1;
-                if shape.spec.ignores_other_pods() {
-                    in_vain.push(shape);
+                if request.spec.ignores_other_pods() {
+                    in_vain.push(request);
                 }
             }
         }

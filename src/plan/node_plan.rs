@@ -47,7 +47,7 @@ pub struct NodeDrain {
     pub starts: Timestamp,
     pub ends: Window,
     /// Whether a node before it never ends, so that it starts only if somebody goes on regardless.
-    pub regardless: bool,
+    pub after_incomplete: bool,
     /// The budget that the last of its pods waited for.
     pub dominated_by: Option<Key>,
     /// Pods that are on it in the end, and why.

@@ -16,7 +16,7 @@ use crate::cluster::{Cluster, Key, Name};
 pub fn verdict(
     cluster: &Cluster,
     block: &EvictionBlock,
-    course: &RunResult,
+    result: &RunResult,
     rules: &EvictionRules,
 ) -> Verdict {
     match block {
@@ -26,25 +26,25 @@ pub fn verdict(
             Verdict::Unknown { missing: format!("the policy of {budget} for pods that are not ready") }
         }
         EvictionBlock::Stale { budget } => {
-            match course.budgets.get(budget).and_then(|state| state.sync_failure.clone()) {
-                Some(message) => blocked(budget, course, BlockPattern::SyncFailed { message }),
+            match result.budgets.get(budget).and_then(|state| state.sync_failure.clone()) {
+                Some(message) => blocked(budget, result, BlockPattern::SyncFailed { message }),
                 None => Verdict::WaitsForController { budget: budget.clone() },
             }
         }
-        EvictionBlock::Broken { budget, what } => blocked(budget, course, BlockPattern::Broken { what }),
-        EvictionBlock::Exhausted { budget, .. } => match course.budgets.get(budget) {
-            Some(state) => exhausted(cluster, state, course, rules),
+        EvictionBlock::Broken { budget, what } => blocked(budget, result, BlockPattern::Broken { what }),
+        EvictionBlock::Exhausted { budget, .. } => match result.budgets.get(budget) {
+            Some(state) => exhausted(cluster, state, result, rules),
             None => Verdict::Unknown { missing: format!("budget {budget}") },
         },
     }
 }
 
-fn blocked(budget: &Key, course: &RunResult, pattern: BlockPattern) -> Verdict {
-    let numbers = course.budgets.get(budget).map(|state| state.numbers).unwrap_or_default();
+fn blocked(budget: &Key, result: &RunResult, pattern: BlockPattern) -> Verdict {
+    let numbers = result.budgets.get(budget).map(|state| state.numbers).unwrap_or_default();
     Verdict::Blocked { budget: budget.clone(), numbers, pattern }
 }
 
-fn exhausted(cluster: &Cluster, state: &BudgetState, course: &RunResult, rules: &EvictionRules) -> Verdict {
+fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Verdict {
     let numbers = state.numbers;
     let never = |pattern| Verdict::Blocked { budget: state.key.clone(), numbers, pattern };
     if state.empty {
@@ -56,23 +56,23 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, course: &RunResult, rules: 
     if numbers.expected <= 0 {
         return never(BlockPattern::ExpectsNone);
     }
-    if let Some(most) = state.most.filter(|most| numbers.desired >= *most) {
+    if let Some(most) = state.max_healthy.filter(|most| numbers.desired >= *most) {
         return never(BlockPattern::NoRoom { most });
     }
-    let whom = sick(cluster, state, course, rules);
-    if whom.is_empty()
-        && let Some(pattern) = spent(cluster, state, course, rules)
+    let unhealthy = sick(cluster, state, result, rules);
+    if unhealthy.is_empty()
+        && let Some(pattern) = spent(cluster, state, result, rules)
     {
         return never(pattern);
     }
     let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
-    Verdict::Waits { budget: state.key.clone(), numbers, recoveries, whom }
+    Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy }
 }
 
 /// The budget's pods that are not ready, are not on their way out, and may recover.
-fn sick(cluster: &Cluster, state: &BudgetState, course: &RunResult, rules: &EvictionRules) -> Vec<Key> {
+fn sick(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Vec<Key> {
     let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
-    let leaves = |key: &Key| course.pods.get(key).is_some_and(|pod| pod.granted.is_some());
+    let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.granted.is_some());
     budget::pods_of(cluster, budget, rules)
         .filter(|pod| !pod.is_ready() && !pod.is_finished() && pod.termination.is_none())
         .filter(|pod| !leaves(&pod.key))
@@ -84,18 +84,18 @@ fn sick(cluster: &Cluster, state: &BudgetState, course: &RunResult, rules: &Evic
 fn spent(
     cluster: &Cluster,
     state: &BudgetState,
-    course: &RunResult,
+    result: &RunResult,
     rules: &EvictionRules,
 ) -> Option<BlockPattern> {
     let budget = cluster.budgets().get(&state.key)?;
     let (mut nowhere, mut lost, mut stuck, mut never) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut reason = Name::default();
     for pod in budget::pods_of(cluster, budget, rules) {
-        let Some(PodResult { granted: Some(_), gone, replacement, .. }) = course.pods.get(&pod.key) else {
+        let Some(PodResult { granted: Some(_), gone, replacement, .. }) = result.pods.get(&pod.key) else {
             continue;
         };
         let key = pod.key.clone();
-        match (replacement, owner::comes_back(cluster, pod)) {
+        match (replacement, owner::recreation(cluster, pod)) {
             (Some(replacement), _) => match &replacement.landing {
                 Landing::Nowhere { why } => {
                     reason = why.clone();

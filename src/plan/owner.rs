@@ -74,7 +74,7 @@ pub enum NotRecreated {
 }
 
 /// Whether a pod's owner makes another one while so many of its pods live. Owners that cannot be seen do.
-pub fn wants_more(cluster: &Cluster, pod: &Pod, living: i32) -> bool {
+pub fn creates_replacement(cluster: &Cluster, pod: &Pod, living: i32) -> bool {
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
         Some(OwnerLookup::There(workload)) => workload.replicas.is_none_or(|replicas| living < replicas),
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => true,
@@ -82,7 +82,7 @@ pub fn wants_more(cluster: &Cluster, pod: &Pod, living: i32) -> bool {
 }
 
 /// What becomes of a pod that leaves. Owners that cannot be seen are taken for alive.
-pub fn comes_back(cluster: &Cluster, pod: &Pod) -> Recreation {
+pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     let Some(owner) = &pod.owner else { return Recreation::Never(NotRecreated::NoOwner) };
     let kind = match &owner.kind {
         OwnerKind::Workload(kind) => *kind,

@@ -31,9 +31,9 @@ pub struct PlacementTrace {
     /// Where it stays Pending: what would help.
     pub help: Option<Help>,
     /// Where its volumes keep it.
-    pub tethers: Vec<VolumeTopology>,
+    pub volumes: Vec<VolumeTopology>,
     /// What was not looked at.
-    pub reservations: Vec<Caveat>,
+    pub caveats: Vec<Caveat>,
     /// Why the default scheduler does not place it at all.
     pub obstacle: Option<Obstacle>,
 }
@@ -60,9 +60,9 @@ impl Receiver {
     pub fn shares(&self) -> [(&'static str, String); 3] {
         let Self { before, after, .. } = self;
         [
-            ("pods", share("pods", before.pods.taken, after.pods)),
-            ("cpu", share("cpu", before.cpu_milli.taken, after.cpu_milli)),
-            ("memory", share("memory", before.memory_bytes.taken, after.memory_bytes)),
+            ("pods", share("pods", before.pods.requested, after.pods)),
+            ("cpu", share("cpu", before.cpu_milli.requested, after.cpu_milli)),
+            ("memory", share("memory", before.memory_bytes.requested, after.memory_bytes)),
         ]
     }
 }
@@ -70,18 +70,20 @@ impl Receiver {
 /// `3 -> 5 of 110 (4 %)`
 pub fn share(resource: &str, before: i64, after: Share) -> String {
     let amount = |amount| quantity::amount(resource, amount);
-    let percent = match after.offered {
-        offered if offered > 0 => format!(" ({} %)", after.taken.saturating_mul(100) / offered),
+    let percent = match after.allocatable {
+        allocatable if allocatable > 0 => {
+            format!(" ({} %)", after.requested.saturating_mul(100) / allocatable)
+        }
         _ => String::new(),
     };
-    format!("{} -> {} of {}{percent}", amount(before), amount(after.taken), amount(after.offered))
+    format!("{} -> {} of {}{percent}", amount(before), amount(after.requested), amount(after.allocatable))
 }
 
 /// What a run has to tell beside its course.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
     /// By the pod that is replaced. Empty where nobody works placements out.
-    pub judgements: BTreeMap<Key, Arc<PlacementTrace>>,
+    pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// By name.
     pub receivers: Vec<Receiver>,
 }
@@ -99,19 +101,19 @@ impl PlacementTrace {
             ranking: placement.ranking.iter().take(TOLD).cloned().collect(),
             margin: next.map(|next| most - next.total),
             close_call: placement.is_close_call(),
-            reservations: placement.reservations.clone(),
+            caveats: placement.caveats.clone(),
             ..Self::default()
         }
     }
 
     pub fn refused(refused: &Unschedulable) -> Self {
-        let (reasons, reservations) = (refused.reasons.clone(), refused.reservations.clone());
-        Self { reasons, reservations, ..Self::default() }
+        let (reasons, caveats) = (refused.reasons.clone(), refused.caveats.clone());
+        Self { reasons, caveats, ..Self::default() }
     }
 
     /// Why there, or why nowhere, in a few words.
     pub fn why(&self) -> Name {
-        match volume_topology::words(&self.tethers) {
+        match volume_topology::words(&self.volumes) {
             Some(tethered) => format!("{}; {tethered}", self.weighed()).into(),
             None => self.weighed(),
         }

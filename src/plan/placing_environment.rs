@@ -32,7 +32,7 @@ pub struct PlacingEnvironment<'a> {
     /// Where pods landed in another run, and what was weighed there.
     landed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// By the pod that is replaced.
-    judgements: BTreeMap<Key, Arc<PlacementTrace>>,
+    placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// The load of nodes before they were first changed.
     before: BTreeMap<NodeName, ResourceUse>,
     received: BTreeSet<NodeName>,
@@ -48,7 +48,7 @@ impl<'a> PlacingEnvironment<'a> {
             snapshot,
             closed: BTreeSet::new(),
             landed: BTreeMap::new(),
-            judgements: BTreeMap::new(),
+            placements: BTreeMap::new(),
             before: BTreeMap::new(),
             received: BTreeSet::new(),
             in_vain: Vec::new(),
@@ -69,8 +69,8 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     /// Has a pod land where it is known to.
-    fn repeat(&mut self, pod: &Pod, landing: &Landing, judgement: &PlacementTrace) {
-        for displaced in &judgement.displaces {
+    fn repeat(&mut self, pod: &Pod, landing: &Landing, trace: &PlacementTrace) {
+        for displaced in &trace.displaces {
             self.touch(&displaced.node);
             let victim = self.snapshot.remove(&displaced.pod, &displaced.node);
             if let (Some(victim), Some(Landing::Node { node, .. })) = (victim, &displaced.landing) {
@@ -84,39 +84,39 @@ impl<'a> PlacingEnvironment<'a> {
 
     /// Places a pod, makes room for it where it may, and puts it there.
     fn place(&mut self, pod: &Pod, cascade: Cascade) -> (Landing, Arc<PlacementTrace>) {
-        let shape = replacement(pod, self.usual.cluster);
-        let nameless = SchedulingRequest { name: Default::default(), ..shape.clone() };
-        if let Some((_, judgement)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
-            return (Landing::Nowhere { why: judgement.why() }, judgement.clone());
+        let request = replacement(pod, self.usual.cluster);
+        let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
+        if let Some((_, trace)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
+            return (Landing::Nowhere { why: trace.why() }, trace.clone());
         }
-        match self.snapshot.place(&shape) {
+        match self.snapshot.place(&request) {
             SchedulingOutcome::Placed(placement) => {
-                let tethers = self.snapshot.tethers(&shape);
-                let judgement = PlacementTrace { tethers, ..PlacementTrace::placed(&placement) };
+                let volumes = self.snapshot.volume_topology(&request);
+                let trace = PlacementTrace { volumes, ..PlacementTrace::placed(&placement) };
                 let node = placement.choice().clone();
                 self.settle(pod, &node);
-                (Landing::Node { node, why: judgement.why() }, Arc::new(judgement))
+                (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
             SchedulingOutcome::Unschedulable(refused) => match (&refused.preemption, cascade) {
                 (Preemption::Displaces(displacement), Cascade::MayDisplace) => {
                     self.displace(pod, displacement, &refused)
                 }
                 _ => {
-                    let tethers = self.snapshot.tethers(&shape);
-                    let mut judgement = PlacementTrace { tethers, ..PlacementTrace::refused(&refused) };
+                    let volumes = self.snapshot.volume_topology(&request);
+                    let mut trace = PlacementTrace { volumes, ..PlacementTrace::refused(&refused) };
                     let closed = &self.closed;
-                    judgement.help = Some(self.snapshot.help(&shape, &|node| closed.contains(node)));
-                    let judgement = Arc::new(judgement);
+                    trace.help = Some(self.snapshot.help(&request, &|node| closed.contains(node)));
+                    let trace = Arc::new(trace);
                     // One that may displace is asked again: others of its kind may not.
                     if !matches!(refused.preemption, Preemption::Displaces(_)) {
-                        self.in_vain.push((nameless, judgement.clone()));
+                        self.in_vain.push((nameless, trace.clone()));
                     }
-                    (Landing::Nowhere { why: judgement.why() }, judgement)
+                    (Landing::Nowhere { why: trace.why() }, trace)
                 }
             },
             SchedulingOutcome::NotTried(obstacle) => {
-                let judgement = PlacementTrace { obstacle: Some(obstacle), ..PlacementTrace::default() };
-                (Landing::Somewhere, Arc::new(judgement))
+                let trace = PlacementTrace { obstacle: Some(obstacle), ..PlacementTrace::default() };
+                (Landing::Somewhere, Arc::new(trace))
             }
         }
     }
@@ -137,7 +137,7 @@ impl<'a> PlacingEnvironment<'a> {
         self.settle(pod, node);
         let mut displaces = Vec::new();
         for victim in &displacement.victims {
-            let landing = match owner::comes_back(self.usual.cluster, victim) {
+            let landing = match owner::recreation(self.usual.cluster, victim) {
                 Recreation::AtOnce(_) | Recreation::WhenGone(_) => {
                     Some(self.place(victim, Cascade::DisplacesNobody).0)
                 }
@@ -149,8 +149,8 @@ impl<'a> PlacingEnvironment<'a> {
             };
             displaces.push(Displaced { pod: victim.key.clone(), node: node.clone(), landing });
         }
-        let judgement = PlacementTrace { displaces, ..PlacementTrace::refused(refused) };
-        (Landing::Node { node: node.clone(), why: judgement.why() }, Arc::new(judgement))
+        let trace = PlacementTrace { displaces, ..PlacementTrace::refused(refused) };
+        (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
     /// Puts the replacement of a pod on a node.
@@ -167,7 +167,7 @@ impl<'a> PlacingEnvironment<'a> {
     fn touch(&mut self, node: &NodeName) {
         self.in_vain.clear();
         if !self.before.contains_key(node)
-            && let Some(load) = self.snapshot.load(node)
+            && let Some(load) = self.snapshot.resource_use(node)
         {
             self.before.insert(node.clone(), load);
         }
@@ -188,14 +188,14 @@ impl Environment for PlacingEnvironment<'_> {
 
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
         self.close(closed);
-        let (landing, judgement) = match self.landed.get(&pod.key).cloned() {
-            Some((landing, judgement)) => {
-                self.repeat(pod, &landing, &judgement);
-                (landing, judgement)
+        let (landing, trace) = match self.landed.get(&pod.key).cloned() {
+            Some((landing, trace)) => {
+                self.repeat(pod, &landing, &trace);
+                (landing, trace)
             }
             None => self.place(pod, Cascade::MayDisplace),
         };
-        self.judgements.insert(pod.key.clone(), judgement);
+        self.placements.insert(pod.key.clone(), trace);
         landing
     }
 
@@ -206,8 +206,8 @@ impl Environment for PlacingEnvironment<'_> {
     /// Who displaces others waits until they are gone.
     fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         let started = self.usual.ready(pod, landing);
-        let judgement = self.judgements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
-        let victims = judgement.into_iter().flat_map(|judgement| &judgement.displaces);
+        let trace = self.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
+        let victims = trace.into_iter().flat_map(|trace| &trace.displaces);
         let waits = victims.filter_map(|victim| self.usual.cluster.pod(&victim.pod));
         let waits = waits.map(|victim| self.usual.stop(victim, victim.grace));
         match waits.reduce(Estimate::longer) {
@@ -235,38 +235,38 @@ impl Environment for PlacingEnvironment<'_> {
         self.snapshot.remove(&pod.key, node);
     }
 
-    fn alter(&mut self, node: Arc<Node>) {
+    fn update_node(&mut self, node: Arc<Node>) {
         self.snapshot.put_node(node);
         self.in_vain.clear();
     }
 
-    fn keep_to(&mut self, landings: BTreeMap<Key, Landing>, account: &RunTrace) {
+    fn fix_landings(&mut self, landings: BTreeMap<Key, Landing>, account: &RunTrace) {
         let lands = |landing: &Landing| !matches!(landing, Landing::Nowhere { .. });
         let known =
             landings.into_iter().filter(|(_, landing)| lands(landing)).filter_map(|(pod, landing)| {
-                let judgement = account.judgements.get(&pod)?.clone();
-                Some((pod, (landing, judgement)))
+                let trace = account.placements.get(&pod)?.clone();
+                Some((pod, (landing, trace)))
             });
         self.landed = known.collect();
     }
 
-    fn account(&self) -> RunTrace {
+    fn trace(&self) -> RunTrace {
         let receiver = |node: &NodeName| {
-            let (before, after) = (*self.before.get(node)?, self.snapshot.load(node)?);
+            let (before, after) = (*self.before.get(node)?, self.snapshot.resource_use(node)?);
             Some(Receiver { node: node.clone(), before, after })
         };
         let receivers = self.received.iter().filter_map(receiver).collect();
-        RunTrace { judgements: self.judgements.clone(), receivers }
+        RunTrace { placements: self.placements.clone(), receivers }
     }
 }
 
 /// What the scheduler will see of a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
-    let mut shape = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, cluster) };
+    let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, cluster) };
     if !keeps_its_name(pod) {
-        shape.name = Default::default();
+        request.name = Default::default();
     }
-    shape
+    request
 }
 
 fn keeps_its_name(pod: &Pod) -> bool {

@@ -40,36 +40,27 @@ impl Plan {
     pub fn new<S: Environment>(
         action: Action,
         cluster: &Cluster,
-        surroundings: &S,
+        environment: &S,
         version: ServerVersion,
         now: Timestamp,
     ) -> Result<Self, PlanError> {
         let rules = EvictionRules::of(version);
         match &action {
             Action::Cordon { nodes } => cordon::cordon(&action, cluster, nodes, &rules, now),
-            Action::Uncordon { nodes } => {
-                cordon::uncordon(&action, cluster, nodes, surroundings, &rules, now)
-            }
+            Action::Uncordon { nodes } => cordon::uncordon(&action, cluster, nodes, environment, &rules, now),
             Action::Taint { nodes, edits } => {
-                taint::plan(&action, cluster, nodes, edits, surroundings, &rules, now)
+                taint::plan(&action, cluster, nodes, edits, environment, &rules, now)
             }
             Action::Label { nodes, edits } => label::plan(&action, cluster, nodes, edits, &rules, now),
             Action::Drain { nodes, options } => {
-                drain::plan(&action, cluster, nodes, options, surroundings, &rules, now)
+                drain::plan(&action, cluster, nodes, options, environment, &rules, now)
             }
             Action::Evict { pods, options } => {
-                drain::remove(&action, cluster, pods, *options, RemovalMode::Evict, surroundings, &rules, now)
+                drain::remove(&action, cluster, pods, *options, RemovalMode::Evict, environment, &rules, now)
             }
-            Action::Delete { pods, options } => drain::remove(
-                &action,
-                cluster,
-                pods,
-                *options,
-                RemovalMode::Delete,
-                surroundings,
-                &rules,
-                now,
-            ),
+            Action::Delete { pods, options } => {
+                drain::remove(&action, cluster, pods, *options, RemovalMode::Delete, environment, &rules, now)
+            }
         }
     }
 }

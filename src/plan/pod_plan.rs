@@ -31,7 +31,7 @@ pub struct PodPlan {
     pub times_out: Option<Timestamp>,
     pub landing: Option<Landing>,
     /// What was weighed there; none where nobody works placements out.
-    pub judgement: Option<Arc<PlacementTrace>>,
+    pub placement: Option<Arc<PlacementTrace>>,
     /// When its replacement is Ready, likely.
     pub ready_again: Option<Timestamp>,
     /// What the times are worth.
@@ -50,7 +50,7 @@ impl PodPlan {
     /// What would help its replacement, where that stays Pending.
     pub fn help(&self) -> Vec<String> {
         let pending = matches!(self.landing, Some(Landing::Nowhere { .. }));
-        let help = self.judgement.as_ref().filter(|_| pending).and_then(|judgement| judgement.help.as_ref());
+        let help = self.placement.as_ref().filter(|_| pending).and_then(|judgement| judgement.help.as_ref());
         help.map(|help| help.words()).unwrap_or_default()
     }
 
@@ -85,7 +85,7 @@ pub(super) fn bare(pod: &Arc<Pod>, verdict: Verdict) -> PodPlan {
         gone: Window::default(),
         times_out: None,
         landing: None,
-        judgement: None,
+        placement: None,
         ready_again: None,
         quality: Quality::Certain,
     }

@@ -52,14 +52,14 @@ pub fn rehouse<S: Environment>(
     departures: &[Departure],
     alterations: &[(Timestamp, Arc<Node>)],
     closed: &BTreeSet<NodeName>,
-    mut surroundings: S,
+    mut environment: S,
 ) -> (BTreeMap<Key, Replacement>, RunTrace) {
     let mut events: Vec<(Timestamp, Event, Reverse<i32>, usize)> = Vec::new();
     for (place, departure) in departures.iter().enumerate() {
         let priority = Reverse(departure.pod.priority);
         events.push((departure.leaves, Event::Leaves, priority, place));
         events.extend(departure.gone.map(|at| (at, Event::Gone, priority, place)));
-        let replaced = match owner::comes_back(cluster, &departure.pod) {
+        let replaced = match owner::recreation(cluster, &departure.pod) {
             Recreation::AtOnce(_) => Some(departure.leaves),
             Recreation::WhenGone(_) => departure.gone,
             Recreation::Here | Recreation::Never(_) => None,
@@ -74,14 +74,14 @@ pub fn rehouse<S: Environment>(
     let mut replacements = BTreeMap::new();
     for (at, event, _, place) in events {
         if event == Event::Altered {
-            surroundings.alter(alterations[place].1.clone());
+            environment.update_node(alterations[place].1.clone());
             continue;
         }
         let pod = &departures[place].pod;
         match event {
             Event::Altered => {}
             Event::Leaves => {
-                surroundings.leaving(pod);
+                environment.leaving(pod);
                 if let Some(living) = living_pods(cluster, pod, &mut living)
                     && pod.termination.is_none()
                     && !pod.is_finished()
@@ -89,25 +89,25 @@ pub fn rehouse<S: Environment>(
                     *living -= 1;
                 }
             }
-            Event::Gone => surroundings.gone(pod),
+            Event::Gone => environment.gone(pod),
             Event::Replaced => {
                 let Some(living) = living_pods(cluster, pod, &mut living) else { continue };
-                if !owner::wants_more(cluster, pod, *living) {
+                if !owner::creates_replacement(cluster, pod, *living) {
                     continue;
                 }
                 *living = living.saturating_add(1);
-                let landing = surroundings.land(pod, closed);
+                let landing = environment.land(pod, closed);
                 let ready = match &landing {
                     Landing::Nowhere { .. } => None,
                     Landing::Node { .. } | Landing::Somewhere => {
-                        surroundings.ready(pod, &landing).at(Bound::Likely).map(|takes| at + takes)
+                        environment.ready(pod, &landing).at(Bound::Likely).map(|takes| at + takes)
                     }
                 };
                 replacements.insert(pod.key.clone(), Replacement { landing, created: at, ready });
             }
         }
     }
-    (replacements, surroundings.account())
+    (replacements, environment.trace())
 }
 
 /// How many pods of a pod's owner live.

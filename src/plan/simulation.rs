@@ -32,7 +32,7 @@ const SETTLING: Span = Span::from_millis(200);
 #[derive(Clone, Debug)]
 pub struct SimulationInput {
     pub groups: Vec<RemovalGroup>,
-    pub manner: RemovalMode,
+    pub mode: RemovalMode,
     /// Replaces the pods' own grace periods.
     pub grace: Option<Span>,
     /// How long one group may take.
@@ -66,14 +66,14 @@ pub struct RunResult {
     /// In order of time.
     pub moments: Vec<SimulationMoment>,
     /// What was weighed where replacements landed.
-    pub account: RunTrace,
+    pub trace: RunTrace,
 }
 
 impl RunResult {
     /// Where replacements landed, by the pod that each is for.
     pub fn landings(&self) -> BTreeMap<Key, Landing> {
-        let landing = |course: &PodResult| Some(course.replacement.as_ref()?.landing.clone());
-        self.pods.iter().filter_map(|(pod, course)| Some((pod.clone(), landing(course)?))).collect()
+        let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
+        self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
     }
 }
 
@@ -84,7 +84,7 @@ pub struct GroupResult {
     /// None: it never ends.
     pub ended: Option<Timestamp>,
     /// A group before it never ends: it starts only if somebody goes on regardless.
-    pub regardless: bool,
+    pub after_incomplete: bool,
 }
 
 /// What came of a pod.
@@ -166,7 +166,7 @@ pub enum SimulationEvent {
 #[derive(Clone, Debug)]
 pub struct Simulation<'a> {
     cluster: &'a Cluster,
-    undertaking: &'a SimulationInput,
+    input: &'a SimulationInput,
     now: Timestamp,
     tasks: Vec<Task>,
     states: BTreeMap<Key, BudgetState>,
@@ -181,12 +181,12 @@ struct Task {
     pod: Arc<Pod>,
     group: usize,
     stage: Stage,
-    standing: PodState,
+    state: PodState,
     /// Whether the budgets count it as healthy.
     healthy: bool,
     protected_by: Vec<Key>,
     counted_by: Vec<Key>,
-    comes_back: Recreation,
+    recreation: Recreation,
     next_try: Option<Timestamp>,
     gives_up: bool,
     /// How many replacements its budget had got when it was first refused.
@@ -221,14 +221,14 @@ impl<'a> Simulation<'a> {
     /// Over budgets that stand so: those that [`budget::states`] finds for its pods.
     pub fn new(
         cluster: &'a Cluster,
-        undertaking: &'a SimulationInput,
+        input: &'a SimulationInput,
         states: &BTreeMap<Key, BudgetState>,
         rules: &EvictionRules,
         now: Timestamp,
     ) -> Self {
         let mut simulation = Self {
             cluster,
-            undertaking,
+            input,
             now,
             tasks: Vec::new(),
             states: states.clone(),
@@ -238,7 +238,7 @@ impl<'a> Simulation<'a> {
         for budget in states.keys().filter_map(|key| cluster.budgets().get(key)) {
             simulation.promises.extend(promises(cluster, budget, rules, now));
         }
-        for (group, members) in undertaking.groups.iter().enumerate() {
+        for (group, members) in input.groups.iter().enumerate() {
             for pod in &members.pods {
                 simulation.take(pod, group, rules);
             }
@@ -267,11 +267,11 @@ impl<'a> Simulation<'a> {
             pod: pod.clone(),
             group,
             stage: Stage::Idle,
-            standing: PodState::of(self.cluster, pod),
+            state: PodState::of(self.cluster, pod),
             healthy: pod.is_ready() && pod.termination.is_none() && !promised,
             protected_by,
             counted_by,
-            comes_back: owner::comes_back(self.cluster, pod),
+            recreation: owner::recreation(self.cluster, pod),
             next_try: None,
             gives_up: false,
             recovered_before: 0,
@@ -280,11 +280,11 @@ impl<'a> Simulation<'a> {
     }
 
     /// Runs it by one of the estimates.
-    pub fn run<S: Environment>(&self, surroundings: S, bound: Bound) -> RunResult {
+    pub fn run<S: Environment>(&self, environment: S, bound: Bound) -> RunResult {
         let mut run = Run {
             cluster: self.cluster,
-            undertaking: self.undertaking,
-            surroundings,
+            input: self.input,
+            environment,
             bound,
             now: self.now,
             agenda: BTreeMap::new(),
@@ -292,14 +292,14 @@ impl<'a> Simulation<'a> {
             tasks: self.tasks.clone(),
             states: self.states.clone(),
             living: self.living.clone(),
-            open: vec![0; self.undertaking.groups.len()],
+            open: vec![0; self.input.groups.len()],
             next_group: 0,
-            regardless: false,
+            after_incomplete: false,
             users: BTreeMap::new(),
             waiting: BTreeMap::new(),
             recovered: BTreeMap::new(),
-            course: RunResult {
-                groups: vec![GroupResult::default(); self.undertaking.groups.len()],
+            result: RunResult {
+                groups: vec![GroupResult::default(); self.input.groups.len()],
                 ..RunResult::default()
             },
         };
@@ -307,9 +307,9 @@ impl<'a> Simulation<'a> {
             run.schedule(*at, Event::PromiseEnds(budget.clone()));
         }
         run.finish();
-        run.course.budgets = run.states;
-        run.course.account = run.surroundings.account();
-        run.course
+        run.result.budgets = run.states;
+        run.result.trace = run.environment.trace();
+        run.result
     }
 }
 
@@ -332,8 +332,8 @@ fn promises(
 /// One run.
 struct Run<'a, S> {
     cluster: &'a Cluster,
-    undertaking: &'a SimulationInput,
-    surroundings: S,
+    input: &'a SimulationInput,
+    environment: S,
     bound: Bound,
     now: Timestamp,
     /// What will happen, in order of time and then of planning.
@@ -345,19 +345,19 @@ struct Run<'a, S> {
     /// Tasks that have not ended, by group.
     open: Vec<usize>,
     next_group: usize,
-    regardless: bool,
+    after_incomplete: bool,
     /// The pods that have used a budget, in order.
     users: BTreeMap<Key, Vec<Key>>,
     /// The tasks that a budget has refused and that may be tried again.
     waiting: BTreeMap<Key, BTreeSet<usize>>,
     /// Replacements that became Ready, by budget.
     recovered: BTreeMap<Key, u32>,
-    course: RunResult,
+    result: RunResult,
 }
 
 impl<S: Environment> Run<'_, S> {
     fn finish(&mut self) {
-        self.start_groups(self.undertaking.parallel.max(1));
+        self.start_groups(self.input.parallel.max(1));
         loop {
             while let Some(((at, _), event)) = self.agenda.pop_first() {
                 self.now = at;
@@ -367,7 +367,7 @@ impl<S: Environment> Run<'_, S> {
             if self.next_group == self.open.len() {
                 return;
             }
-            self.regardless = true;
+            self.after_incomplete = true;
             self.start_groups(1);
         }
     }
@@ -393,11 +393,11 @@ impl<S: Environment> Run<'_, S> {
     }
 
     fn tell(&mut self, what: SimulationEvent) {
-        self.course.moments.push(SimulationMoment { at: self.now, what });
+        self.result.moments.push(SimulationMoment { at: self.now, what });
     }
 
     fn course_of(&mut self, task: usize) -> &mut PodResult {
-        self.course.pods.entry(self.tasks[task].pod.key.clone()).or_default()
+        self.result.pods.entry(self.tasks[task].pod.key.clone()).or_default()
     }
 
     fn start_groups(&mut self, count: usize) {
@@ -411,8 +411,8 @@ impl<S: Environment> Run<'_, S> {
     }
 
     fn start_group(&mut self, group: usize) {
-        self.course.groups[group] =
-            GroupResult { started: self.now, ended: None, regardless: self.regardless };
+        self.result.groups[group] =
+            GroupResult { started: self.now, ended: None, after_incomplete: self.after_incomplete };
         self.tell(SimulationEvent::GroupStarts { group });
         let members = self.members(group);
         self.open[group] = members.len();
@@ -421,7 +421,7 @@ impl<S: Environment> Run<'_, S> {
             self.tasks[task].next_try = Some(self.now);
             self.schedule(self.now, Event::Try(task));
         }
-        if let Some(timeout) = self.undertaking.timeout {
+        if let Some(timeout) = self.input.timeout {
             self.schedule(self.now + timeout, Event::Deadline(group));
         }
         if members.is_empty() {
@@ -432,11 +432,11 @@ impl<S: Environment> Run<'_, S> {
     /// The tasks of a group; they lie side by side.
     fn members(&self, group: usize) -> std::ops::Range<usize> {
         let begin = self.tasks.partition_point(|task| task.group < group);
-        begin..begin + self.undertaking.groups[group].pods.len()
+        begin..begin + self.input.groups[group].pods.len()
     }
 
     fn end_group(&mut self, group: usize) {
-        self.course.groups[group].ended = Some(self.now);
+        self.result.groups[group].ended = Some(self.now);
         self.tell(SimulationEvent::GroupEnds { group });
         self.start_groups(1);
     }
@@ -469,13 +469,13 @@ impl<S: Environment> Run<'_, S> {
         }
         let graces_end = |task: usize| {
             let pod = &self.tasks[task].pod;
-            let course = self.course.pods.get(&pod.key)?;
-            let ends = course.granted? + self.undertaking.grace.unwrap_or(pod.grace);
-            Some(ends).filter(|ends| course.gone.is_some_and(|gone| gone < *ends))
+            let result = self.result.pods.get(&pod.key)?;
+            let ends = result.granted? + self.input.grace.unwrap_or(pod.grace);
+            Some(ends).filter(|ends| result.gone.is_some_and(|gone| gone < *ends))
         };
         let mut ends: Vec<Timestamp> = self.members(group).filter_map(graces_end).collect();
         ends.sort_unstable();
-        let heedless = self.surroundings.stragglers(ends.len());
+        let heedless = self.environment.stragglers(ends.len());
         if heedless == 0 {
             return None;
         }
@@ -486,11 +486,11 @@ impl<S: Environment> Run<'_, S> {
     }
 
     fn deadline(&self, group: usize) -> Option<Timestamp> {
-        Some(self.course.groups[group].started + self.undertaking.timeout?)
+        Some(self.result.groups[group].started + self.input.timeout?)
     }
 
     fn on_try(&mut self, task: usize) {
-        let Task { stage, group, standing, .. } = self.tasks[task];
+        let Task { stage, group, state, .. } = self.tasks[task];
         if stage != Stage::Trying || self.tasks[task].next_try != Some(self.now) {
             return;
         }
@@ -498,17 +498,17 @@ impl<S: Environment> Run<'_, S> {
         if self.deadline(group).is_some_and(|deadline| self.now >= deadline) {
             return self.end(task, TaskEnd::TimedOut);
         }
-        let gate = match self.undertaking.manner {
+        let gate = match self.input.mode {
             RemovalMode::Delete => EvictionDecision::Free(eviction::FreeEviction::NoBudget),
             RemovalMode::Evict => {
                 let states: Vec<&BudgetState> =
                     self.tasks[task].protected_by.iter().map(|key| &self.states[key]).collect();
-                eviction::gate(standing, &states)
+                eviction::decide(state, &states)
             }
         };
-        let course = self.course_of(task);
-        course.tries += 1;
-        course.first.get_or_insert_with(|| gate.clone());
+        let result = self.course_of(task);
+        result.tries += 1;
+        result.first.get_or_insert_with(|| gate.clone());
         match gate {
             EvictionDecision::Free(_) => self.release(task),
             EvictionDecision::Costs { budget } => {
@@ -544,11 +544,11 @@ impl<S: Environment> Run<'_, S> {
         if let Some(budget) = block.budget() {
             self.waiting.entry(budget.clone()).or_default().insert(task);
         }
-        let course = self.course_of(task);
-        let is_first = course.block.is_none();
-        course.block = Some(block.clone());
+        let result = self.course_of(task);
+        let is_first = result.block.is_none();
+        result.block = Some(block.clone());
         if is_first {
-            course.behind = users;
+            result.behind = users;
             self.tasks[task].recovered_before = recovered;
             self.tell(SimulationEvent::Refused { pod, block: block.clone() });
         }
@@ -556,7 +556,7 @@ impl<S: Environment> Run<'_, S> {
             EvictionBlock::TwoBudgets { .. } | EvictionBlock::Broken { .. } => {
                 self.end(task, TaskEnd::Failed)
             }
-            EvictionBlock::NamespaceTerminating if self.tasks[task].standing.terminating => {
+            EvictionBlock::NamespaceTerminating if self.tasks[task].state.terminating => {
                 self.tasks[task].stage = Stage::Leaving;
                 self.leave(task);
             }
@@ -572,8 +572,7 @@ impl<S: Environment> Run<'_, S> {
         let group = self.tasks[task].group;
         let Some(deadline) = self.deadline(group).filter(|_| !self.tasks[task].gives_up) else { return };
         self.tasks[task].gives_up = true;
-        let is_silent =
-            self.undertaking.retry == Retry::Kubectl && matches!(block, EvictionBlock::Stale { .. });
+        let is_silent = self.input.retry == Retry::Kubectl && matches!(block, EvictionBlock::Stale { .. });
         let heard = if is_silent { self.now + SILENCE + Span::from_nanos(1) } else { self.now };
         let at = self.beat(group, deadline.max(heard));
         self.schedule(at, Event::GiveUp(task));
@@ -581,8 +580,8 @@ impl<S: Environment> Run<'_, S> {
 
     /// The first try of a group's beat that is not before `from`.
     fn beat(&self, group: usize, from: Timestamp) -> Timestamp {
-        let Some(period) = self.undertaking.retry.period() else { return from };
-        let started = self.course.groups[group].started;
+        let Some(period) = self.input.retry.period() else { return from };
+        let started = self.result.groups[group].started;
         let nanos = period.as_nanos().max(1);
         let beats = (from.since(started).as_nanos() + nanos - 1).div_euclid(nanos);
         started + period * beats
@@ -590,22 +589,22 @@ impl<S: Environment> Run<'_, S> {
 
     /// The deletion begins, or has begun already.
     fn release(&mut self, task: usize) {
-        let Task { pod, standing, counted_by, comes_back, healthy, .. } = self.tasks[task].clone();
+        let Task { pod, state, counted_by, recreation, healthy, .. } = self.tasks[task].clone();
         self.tasks[task].stage = Stage::Leaving;
         for waiting in self.waiting.values_mut() {
             waiting.remove(&task);
         }
         let now = self.now;
-        if !standing.terminating {
+        if !state.terminating {
             let waited_for = self.course_of(task).block.as_ref().and_then(EvictionBlock::budget).cloned();
             let recovered = waited_for.and_then(|budget| self.recovered.get(&budget).copied()).unwrap_or(0);
             let recoveries = recovered.saturating_sub(self.tasks[task].recovered_before);
-            let course = self.course_of(task);
-            course.granted = Some(now);
-            course.recoveries = recoveries;
+            let result = self.course_of(task);
+            result.granted = Some(now);
+            result.recoveries = recoveries;
             self.tell(SimulationEvent::Leaves { pod: pod.key.clone() });
-            self.tasks[task].standing.terminating = true;
-            self.surroundings.leaving(&pod);
+            self.tasks[task].state.terminating = true;
+            self.environment.leaving(&pod);
             if let Some(owner) = &pod.owner
                 && !pod.is_finished()
                 && let Some(living) = self.living.get_mut(&owner.uid)
@@ -621,7 +620,7 @@ impl<S: Environment> Run<'_, S> {
                     self.settle_soon(budget);
                 }
             }
-            if let Recreation::AtOnce(_) = comes_back {
+            if let Recreation::AtOnce(_) = recreation {
                 self.schedule(now, Event::Created(task));
             }
         }
@@ -637,14 +636,14 @@ impl<S: Environment> Run<'_, S> {
         } else if grace <= Span::ZERO && self.goes_at_once(&pod) {
             Some(Span::ZERO)
         } else {
-            self.surroundings.stop(&pod, grace).at(self.bound)
+            self.environment.stop(&pod, grace).at(self.bound)
         };
         if let Some(takes) = takes {
             let at = self.now + takes;
             self.tasks[task].gone_at = Some(at);
             self.schedule(at, Event::Gone(task));
         }
-        if let Some(limit) = self.undertaking.skip_wait_for_delete {
+        if let Some(limit) = self.input.skip_wait_for_delete {
             // kubectl looks once a second, and wants it to be more.
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
@@ -654,11 +653,11 @@ impl<S: Environment> Run<'_, S> {
     /// The grace that a pod is given from now, and when it ends. What terminates already can only be hurried.
     fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
         let is_idle = pod.node.is_none() || pod.is_finished();
-        let wanted = if is_idle { Span::ZERO } else { self.undertaking.grace.unwrap_or(pod.grace) };
+        let wanted = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
         match &pod.termination {
             Some(termination) => {
                 let left = termination.deadline.since(self.now);
-                let given = self.undertaking.grace.is_some() || is_idle;
+                let given = self.input.grace.is_some() || is_idle;
                 if given && wanted < left {
                     (wanted, self.now + wanted)
                 } else {
@@ -672,7 +671,7 @@ impl<S: Environment> Run<'_, S> {
     /// Whether a grace of zero removes the object without a kubelet: it was asked for, and is not merely run out.
     fn goes_at_once(&self, pod: &Pod) -> bool {
         let is_idle = pod.node.is_none() || pod.is_finished();
-        pod.termination.is_none() || is_idle || self.undertaking.grace == Some(Span::ZERO)
+        pod.termination.is_none() || is_idle || self.input.grace == Some(Span::ZERO)
     }
 
     fn on_gone(&mut self, task: usize) {
@@ -680,11 +679,11 @@ impl<S: Environment> Run<'_, S> {
             return;
         }
         let now = self.now;
-        let Task { pod, comes_back, .. } = self.tasks[task].clone();
+        let Task { pod, recreation, .. } = self.tasks[task].clone();
         self.course_of(task).gone = Some(now);
         self.tell(SimulationEvent::Gone { pod: pod.key.clone() });
-        self.surroundings.gone(&pod);
-        if let Recreation::WhenGone(_) = comes_back {
+        self.environment.gone(&pod);
+        if let Recreation::WhenGone(_) = recreation {
             self.schedule(now, Event::Created(task));
         }
         self.end(task, TaskEnd::Gone);
@@ -695,15 +694,15 @@ impl<S: Environment> Run<'_, S> {
         let (pod, now) = (self.tasks[task].pod.clone(), self.now);
         let Some(owner) = &pod.owner else { return };
         let living = self.living.get(&owner.uid).copied().unwrap_or(0);
-        if !owner::wants_more(self.cluster, &pod, living) {
+        if !owner::creates_replacement(self.cluster, &pod, living) {
             return;
         }
         self.living.insert(owner.uid.clone(), living.saturating_add(1));
-        let landing = self.surroundings.land(&pod, &self.undertaking.closed);
+        let landing = self.environment.land(&pod, &self.input.closed);
         let ready = match &landing {
             Landing::Nowhere { .. } => None,
             Landing::Node { .. } | Landing::Somewhere => {
-                self.surroundings.ready(&pod, &landing).at(self.bound).map(|takes| now + takes)
+                self.environment.ready(&pod, &landing).at(self.bound).map(|takes| now + takes)
             }
         };
         self.tell(SimulationEvent::Replaced { of: pod.key.clone(), landing: landing.clone() });
@@ -740,7 +739,7 @@ impl<S: Environment> Run<'_, S> {
         let waiting: Vec<usize> = self.waiting.get(budget).into_iter().flatten().copied().collect();
         for task in waiting {
             if self.tasks[task].stage == Stage::Trying && self.tasks[task].next_try.is_none() {
-                let after = match self.undertaking.retry {
+                let after = match self.input.retry {
                     Retry::Every(_) | Retry::Kubectl => Span::from_nanos(1),
                     Retry::OnRecovery => Span::ZERO,
                 };

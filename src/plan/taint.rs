@@ -31,13 +31,13 @@ pub(super) fn plan<S: Environment>(
     cluster: &Cluster,
     names: &[NodeName],
     edits: &TaintEdits,
-    surroundings: &S,
+    environment: &S,
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(cluster, names)?;
     let mut plan = Plan::blank(action, rules, now);
-    let mut altered = surroundings.clone();
+    let mut altered = environment.clone();
     for node in &nodes {
         let change = match edits.over(node) {
             Err(text) => NodeChange::Refused { text },
@@ -54,8 +54,8 @@ pub(super) fn plan<S: Environment>(
                     plan.steps.pop();
                     NodeChange::None
                 } else {
-                    plan.victims(cluster, node, &after, surroundings, rules, now);
-                    altered.alter(Arc::new(Node { taints: after.clone().into(), ..(**node).clone() }));
+                    plan.victims(cluster, node, &after, environment, rules, now);
+                    altered.update_node(Arc::new(Node { taints: after.clone().into(), ..(**node).clone() }));
                     NodeChange::Taints { before: node.taints.to_vec(), after }
                 }
             }
@@ -74,7 +74,7 @@ impl Plan {
         cluster: &Cluster,
         node: &Node,
         after: &[Taint],
-        surroundings: &S,
+        environment: &S,
         rules: &EvictionRules,
         now: Timestamp,
     ) {
@@ -86,25 +86,25 @@ impl Plan {
             return;
         }
         for pod in cluster.pods_on(&node.name) {
-            let pod_plan = victim(cluster, pod, (&before, &after), surroundings, rules, now);
+            let pod_plan = victim(cluster, pod, (&before, &after), environment, rules, now);
             self.pods.push(pod_plan);
         }
     }
 
     /// Says where the replacements of those who are deleted land.
-    fn rehouse<S: Environment>(&mut self, cluster: &Cluster, surroundings: S) {
+    fn rehouse<S: Environment>(&mut self, cluster: &Cluster, environment: S) {
         let departure = |plan: &PodPlan| {
             let pod = cluster.pod(&plan.pod)?.clone();
             Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
         };
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
-        let (replacements, account) = rehouse(cluster, &departures, &[], &BTreeSet::new(), surroundings);
+        let (replacements, account) = rehouse(cluster, &departures, &[], &BTreeSet::new(), environment);
         for pod in &mut self.pods {
             let Some(replacement) = replacements.get(&pod.pod) else { continue };
             let (of, landing) = (pod.pod.clone(), replacement.landing.clone());
             pod.landing = Some(landing.clone());
             pod.ready_again = replacement.ready;
-            pod.judgement = account.judgements.get(&pod.pod).cloned();
+            pod.placement = account.placements.get(&pod.pod).cloned();
             let what = PlanEvent::Replaced { of: of.clone(), landing };
             self.timeline.push(PlanMoment { at: replacement.created, what });
             let ready = replacement.ready.map(|at| PlanMoment { at, what: PlanEvent::Ready { of } });
@@ -166,7 +166,7 @@ fn victim<S: Environment>(
     cluster: &Cluster,
     pod: &Arc<Pod>,
     (before, after): (&[Taint], &[Taint]),
-    surroundings: &S,
+    environment: &S,
     rules: &EvictionRules,
     now: Timestamp,
 ) -> PodPlan {
@@ -174,7 +174,7 @@ fn victim<S: Environment>(
     let mut plan = pod_plan::bare(pod, verdict);
     let Verdict::Deleted { at, .. } = &plan.verdict else { return plan };
     let at = *at;
-    let stop = surroundings.stop(pod, pod.grace);
+    let stop = environment.stop(pod, pod.grace);
     plan.leaves = Window { soonest: Some(at), likely: Some(at), latest: Some(at) };
     plan.gone = Window {
         soonest: stop.soonest.map(|span| at + span),

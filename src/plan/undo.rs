@@ -17,7 +17,7 @@ pub struct NodeUndo {
     pub node: NodeName,
     /// A node of the same name that is another one is left alone.
     pub uid: Uid,
-    pub backs: Vec<UndoStep>,
+    pub steps: Vec<UndoStep>,
 }
 
 /// One thing to be put back. Only what the plan changed: what others change meanwhile stays theirs.
@@ -59,7 +59,7 @@ impl std::fmt::Display for NotUndone {
 
 impl Undo {
     pub fn is_empty(&self) -> bool {
-        self.nodes.iter().all(|node| node.backs.is_empty())
+        self.nodes.iter().all(|node| node.steps.is_empty())
     }
 
     /// The writes that put it back over the cluster as it is now, and what is kept as it is, with the reason.
@@ -83,7 +83,7 @@ impl NodeUndo {
     pub fn over(&self, node: &Node, steps: &mut Vec<PlanStep>, kept: &mut Vec<NotUndone>) {
         let mut taints: Vec<Taint> = node.taints.to_vec();
         let mut labels = Vec::new();
-        for back in &self.backs {
+        for back in &self.steps {
             match back {
                 UndoStep::Uncordon | UndoStep::Cordon => {
                     let on = *back == UndoStep::Cordon;
@@ -135,7 +135,7 @@ impl NodeUndo {
 impl NodeUndo {
     /// What puts a change back; none where nothing is changed.
     pub fn of(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
-        let backs = match change {
+        let steps = match change {
             NodeChange::Cordon => vec![UndoStep::Uncordon],
             NodeChange::Uncordon => vec![UndoStep::Cordon],
             NodeChange::Taints { before, after } => taint_backs(before, after),
@@ -154,7 +154,7 @@ impl NodeUndo {
             }
             NodeChange::None | NodeChange::Refused { .. } => return None,
         };
-        Some(Self { node, uid, backs })
+        Some(Self { node, uid, steps })
     }
 }
 
@@ -162,12 +162,12 @@ impl NodeUndo {
 fn taint_backs(before: &[Taint], after: &[Taint]) -> Vec<UndoStep> {
     let of =
         |list: &[Taint], like: &Taint| list.iter().find(|taint| taint.is(&like.key, like.effect)).cloned();
-    let mut backs = Vec::new();
+    let mut steps = Vec::new();
     for taint in before.iter().chain(after.iter().filter(|taint| of(before, taint).is_none())) {
         let (was, left) = (of(before, taint), of(after, taint));
         if was != left {
-            backs.push(UndoStep::Taint { key: taint.key.clone(), effect: taint.effect, was, left });
+            steps.push(UndoStep::Taint { key: taint.key.clone(), effect: taint.effect, was, left });
         }
     }
-    backs
+    steps
 }

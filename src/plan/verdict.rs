@@ -26,7 +26,7 @@ pub enum Verdict {
     /// Its budget is used up by pods before it in this plan, and refills.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
     /// Its budget may be disrupted again when pods recover that the plan does not touch.
-    Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, whom: Vec<Key> },
+    Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key> },
     /// The disruption controller has not seen its budget's latest spec.
     WaitsForController { budget: Key },
     /// Its namespace is being deleted, and evictions are refused there; the namespace takes it along.
@@ -172,13 +172,13 @@ impl fmt::Display for Verdict {
                 }
                 Ok(())
             }
-            Self::Waits { budget, numbers, recoveries, whom } => {
+            Self::Waits { budget, numbers, recoveries, unhealthy } => {
                 write!(f, "waits for {budget} ({numbers}): {recoveries} more must be healthy")?;
-                if whom.is_empty() {
+                if unhealthy.is_empty() {
                     f.write_str(", which are missing")
                 } else {
                     f.write_str(", as of ")?;
-                    list(f, whom)
+                    list(f, unhealthy)
                 }
             }
             Self::WaitsForController { budget } => {

@@ -299,7 +299,7 @@ fn takes_the_last(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool
 /// Whether its replacement tolerates the cordon of the node it is on.
 fn comes_back_here(cluster: &Cluster, pod: &Pod) -> bool {
     let cordon = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
-    match owner::comes_back(cluster, pod) {
+    match owner::recreation(cluster, pod) {
         Recreation::Here => true,
         Recreation::AtOnce(_) | Recreation::WhenGone(_) => {
             pod.tolerations.iter().any(|toleration| toleration.tolerates(&cordon))

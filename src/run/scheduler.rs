@@ -222,20 +222,20 @@ impl Work {
             return self.let_go(pod);
         };
         let Some(snapshot) = &mut self.snapshot else { return };
-        let shape = SchedulingRequest::of(&pod, &self.cluster);
-        let nameless = SchedulingRequest { name: Default::default(), ..shape.clone() };
+        let request = SchedulingRequest::of(&pod, &self.cluster);
+        let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
         if let Some((_, why)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
             let why = why.clone();
             return self.refuse(&pod, why, None).await;
         }
-        match snapshot.place(&shape) {
+        match snapshot.place(&request) {
             placement::SchedulingOutcome::Placed(placement) => self.bind(&pod, placement.choice()).await,
             placement::SchedulingOutcome::Unschedulable(refused) => {
                 let why = told(&refused, snapshot.node_count());
                 if let Preemption::Displaces(displacement) = &refused.preemption {
                     return self.displace(&pod, displacement, why).await;
                 }
-                if shape.spec.ignores_other_pods() {
+                if request.spec.ignores_other_pods() {
                     self.in_vain.push((nameless, why.clone()));
                 }
                 self.refuse(&pod, why, None).await;

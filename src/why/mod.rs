@@ -345,7 +345,7 @@ impl Explainer<'_> {
 
     /// Since 1.34 the taint may come in the very pass that finds the zone disrupted.
     fn tell_chance(&self, node: &Node, story: &mut Vec<Step>) {
-        let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.chances);
+        let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.uncertain_taints);
         for chance in chances.filter(|chance| chance.at > self.now && chance.among.contains(&node.name)) {
             let (most, among) = (chance.at_most, chance.among.len());
             let text = format!(

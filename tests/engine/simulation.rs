@@ -585,7 +585,7 @@ fn where_upstream_leaves_it_to_chance_whether_a_taint_comes_a_forecast_says_may(
         let tainted =
             forecast.steps.iter().filter(|step| matches!(step.what, ForecastKind::NoExecute { .. })).count();
         assert_eq!(tainted, 0, "six of eight at once stop the zone");
-        forecast.chances
+        forecast.uncertain_taints
     };
     let chances_now = chances(ServerVersion::new(1, 36));
     assert_eq!(chances_now.len(), 1, "{chances_now:?}");

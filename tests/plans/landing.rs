@@ -24,7 +24,7 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
     let loads: Vec<_> = plan
         .receivers
         .iter()
-        .map(|receiver| (&*receiver.node, receiver.before.cpu_milli.taken, receiver.after.cpu_milli.taken))
+        .map(|receiver| (&*receiver.node, receiver.before.cpu_milli.requested, receiver.after.cpu_milli.requested))
         .collect();
     assert_eq!(loads, [("n2", 0, 1000), ("n3", 0, 1000)]);
 }
@@ -39,7 +39,7 @@ fn who_finds_no_node_stays_pending_with_reasons_counted_and_what_would_help() {
     assert!(matches!(pod.landing, Some(Landing::Nowhere { .. })), "{:?}", pod.landing);
     assert_eq!(pod.ready_again, None);
     assert_eq!((plan.totals.placed, plan.totals.pending), (0, 1));
-    let judgement = pod.judgement.as_ref().expect("it was judged");
+    let judgement = pod.placement.as_ref().expect("it was judged");
     let counted = [(Reason::Insufficient("cpu".into()), 1), (Reason::Cordoned, 1), (Reason::Taints, 1)];
     assert_eq!(judgement.reasons, counted.into());
     let help = judgement.help.as_ref().expect("it is pending");
@@ -95,7 +95,7 @@ fn an_important_replacement_displaces_a_lesser_pod_whose_own_replacement_is_told
     let plan = drain(&stage, &["n1"]);
     let pod = of(&plan, "web-0");
     assert_eq!(node(pod), Some("n2"));
-    let judgement = pod.judgement.as_ref().expect("it was judged");
+    let judgement = pod.placement.as_ref().expect("it was judged");
     let [displaced] = judgement.displaces.as_slice() else { panic!("{judgement:?}") };
     assert_eq!(&*displaced.pod.name, "batch-0");
     assert!(matches!(displaced.landing, Some(Landing::Nowhere { .. })), "{displaced}");
@@ -109,7 +109,7 @@ fn who_a_taint_deletes_lands_elsewhere() {
     let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
     let plan = plan(&stage, Action::Taint { nodes: vec!["n1".into()], edits });
     assert_eq!(plan.pods.iter().filter_map(node).collect::<Vec<_>>(), ["n2", "n2"]);
-    assert_eq!(plan.receivers[0].after.pods.taken, 2);
+    assert_eq!(plan.receivers[0].after.pods.requested, 2);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn an_uncordon_tells_who_of_the_waiting_finds_a_place_by_it() {
     // Nothing takes the large one, the second comes too late, and the small one would not have needed this node.
     assert_eq!(arrivals, [("first", "n1")]);
     let taken: Vec<_> =
-        plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.taken)).collect();
+        plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.requested)).collect();
     assert_eq!(taken, [("n1", 2000)]);
 }
 

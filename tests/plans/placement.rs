@@ -303,10 +303,10 @@ fn the_golden_example_comes_out_point_for_point() {
         "affinity": prefers_node(10, ZONE, "b"),
     });
     let totals = |version| {
-        let mut shape = scene.shape(&pod);
+        let mut request = scene.request(&pod);
         // What a Service selects, and an owner would.
-        shape.siblings = Some(selecting("app", "foo"));
-        let SchedulingOutcome::Placed(placement) = scene.snapshot(version).place(&shape) else {
+        request.siblings = Some(selecting("app", "foo"));
+        let SchedulingOutcome::Placed(placement) = scene.snapshot(version).place(&request) else {
             panic!("placed")
         };
         placement
@@ -503,7 +503,7 @@ fn the_empty_selector_counts_all_in_old_releases_and_none_in_new_ones() {
     let mut constraint = spread(HOSTNAME, 1, true);
     constraint["labelSelector"] = json!({});
     let pod = foo_pod(&[constraint]);
-    let on = |version| names(&scene.snapshot(version).feasible(&scene.shape(&pod)));
+    let on = |version| names(&scene.snapshot(version).feasible(&scene.request(&pod)));
     assert_eq!(on(OLD), ["b", "x", "y"]);
     assert_eq!(on(NEW), ["a", "b", "x", "y"]);
 }
@@ -665,7 +665,7 @@ fn pods_placed_in_a_row_see_those_before_them_and_taking_them_away_undoes_it() {
     let scene = spread_fixture([0, 0, 0, 0]);
     let cluster = scene.cluster();
     let mut snapshot = Snapshot::new(&cluster, NEW);
-    let untouched = snapshot.place(&scene.shape(&json!({"name": "q"})));
+    let untouched = snapshot.place(&scene.request(&json!({"name": "q"})));
     let mut placed: Vec<NodeName> = Vec::new();
     for number in 0..8 {
         let mut pod = foo_pod(&[spread(HOSTNAME, 1, true)]);
@@ -685,7 +685,7 @@ fn pods_placed_in_a_row_see_those_before_them_and_taking_them_away_undoes_it() {
         assert_eq!(keys.len(), 2);
         assert!(keys.iter().all(|key| snapshot.remove(key, &node).is_some()));
     }
-    assert_eq!(snapshot.place(&scene.shape(&json!({"name": "q"}))), untouched);
+    assert_eq!(snapshot.place(&scene.request(&json!({"name": "q"}))), untouched);
 }
 
 #[test]
@@ -696,12 +696,12 @@ fn a_copy_that_lost_a_node_does_not_take_its_images_from_the_others() {
         nodes: vec![node("a", &json!([])), node("b", &image), node("c", &image)],
         ..Scene::default()
     };
-    let shape = scene.shape(&json!({"name": "p"}));
+    let request = scene.request(&json!({"name": "p"}));
     let mut snapshot = scene.snapshot(NEW);
     let mut copy = snapshot.clone();
     copy.remove_node(&"b".into());
-    assert!(matches!(copy.place(&shape), SchedulingOutcome::Placed(_)));
-    assert_eq!(snapshot.place(&shape), scene.snapshot(NEW).place(&shape));
+    assert!(matches!(copy.place(&request), SchedulingOutcome::Placed(_)));
+    assert_eq!(snapshot.place(&request), scene.snapshot(NEW).place(&request));
 }
 
 #[test]
@@ -743,8 +743,8 @@ fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
         for _ in 0..4 {
             let mut pod = random_pod(&mut chance, step);
             pod["name"] = json!("newcomer");
-            let shape = SchedulingRequest::of(&scene.pod(&pod, None), &cluster);
-            assert_eq!(followed.place(&shape), afresh.place(&shape), "step {step} of seed {seed}: {pod}");
+            let request = SchedulingRequest::of(&scene.pod(&pod, None), &cluster);
+            assert_eq!(followed.place(&request), afresh.place(&request), "step {step} of seed {seed}: {pod}");
         }
     }
 }
@@ -774,10 +774,10 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
             pod["name"] = json!(format!("newcomer-{number}"));
             pods.push(scene.pod(&pod, None));
         }
-        let shapes: Vec<SchedulingRequest> =
+        let requests: Vec<SchedulingRequest> =
             pods.iter().map(|pod| SchedulingRequest::of(pod, &cluster)).collect();
         let mut snapshot = Snapshot::new(&cluster, NEW);
-        if !snapshot.surely_holds(&shapes) {
+        if !snapshot.fits_trivially(&requests) {
             continue;
         }
         held += 1;
@@ -801,11 +801,11 @@ fn pods_that_must_be_spread_evenly_are_not_surely_held_where_others_of_them_are_
     scene.nodes[3]["unschedulable"] = json!(true);
     let mut snapshot = scene.snapshot(NEW);
     let (plain, spread) = (foo_pod(&[]), foo_pod(&[spread(ZONE, 1, true)]));
-    assert!(snapshot.surely_holds(&[scene.shape(&plain), scene.shape(&plain)]));
-    assert!(snapshot.surely_holds(&[scene.shape(&spread)]));
-    assert!(!snapshot.surely_holds(&[scene.shape(&spread), scene.shape(&plain)]));
+    assert!(snapshot.fits_trivially(&[scene.request(&plain), scene.request(&plain)]));
+    assert!(snapshot.fits_trivially(&[scene.request(&spread)]));
+    assert!(!snapshot.fits_trivially(&[scene.request(&spread), scene.request(&plain)]));
     snapshot.add(scene.pod(&plain, None), &"a".into());
-    assert_eq!(snapshot.feasible(&scene.shape(&spread)), [], "zone2 has none, and may not be left behind");
+    assert_eq!(snapshot.feasible(&scene.request(&spread)), [], "zone2 has none, and may not be left behind");
 }
 
 fn random_node(chance: &mut fastrand::Rng) -> Node {
@@ -853,7 +853,7 @@ const MASTER: &str = "node-role.kubernetes.io/master";
 trait Asked {
     fn with(&self, bound: &[Value]) -> Scene;
     fn snapshot(&self, version: ServerVersion) -> Snapshot;
-    fn shape(&self, pod: &Value) -> SchedulingRequest;
+    fn request(&self, pod: &Value) -> SchedulingRequest;
     /// By the newest rules.
     fn feasible(&self, pod: &Value) -> Vec<String>;
     /// By the newest rules.
@@ -876,12 +876,12 @@ impl Asked for Scene {
         Snapshot::new(&self.cluster(), version)
     }
 
-    fn shape(&self, pod: &Value) -> SchedulingRequest {
+    fn request(&self, pod: &Value) -> SchedulingRequest {
         SchedulingRequest::of(&self.pod(pod, None), &self.cluster())
     }
 
     fn feasible(&self, pod: &Value) -> Vec<String> {
-        names(&self.snapshot(NEW).feasible(&self.shape(pod)))
+        names(&self.snapshot(NEW).feasible(&self.request(pod)))
     }
 
     fn best(&self, pod: &Value) -> Vec<String> {
@@ -889,14 +889,14 @@ impl Asked for Scene {
     }
 
     fn placed(&self, version: ServerVersion, pod: &Value) -> Placement {
-        match self.snapshot(version).place(&self.shape(pod)) {
+        match self.snapshot(version).place(&self.request(pod)) {
             SchedulingOutcome::Placed(placement) => placement,
             other => panic!("not placed: {other:?}"),
         }
     }
 
     fn unschedulable(&self, version: ServerVersion, pod: &Value) -> Unschedulable {
-        match self.snapshot(version).place(&self.shape(pod)) {
+        match self.snapshot(version).place(&self.request(pod)) {
             SchedulingOutcome::Unschedulable(unschedulable) => unschedulable,
             other => panic!("not unschedulable: {other:?}"),
         }

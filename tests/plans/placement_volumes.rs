@@ -95,10 +95,10 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
     site.bound_claim("data", json!({}), in_zone("b"));
     assert_eq!(site.feasible(&["data"]), ["b1"]);
     assert_eq!(site.reasons(&["data"]), [(Reason::VolumeElsewhere, 2)].into());
-    let shape = site.shape(&pod("p", &["data"]));
-    let tethers = site.snapshot().tethers(&shape);
-    assert_eq!(volume_topology::words(&tethers).as_deref(), Some("its volume is in zone b"));
-    let help = site.snapshot().help(&shape, &|node: &NodeName| **node == *"b1");
+    let request = site.request(&pod("p", &["data"]));
+    let topologies = site.snapshot().volume_topology(&request);
+    assert_eq!(volume_topology::words(&topologies).as_deref(), Some("its volume is in zone b"));
+    let help = site.snapshot().help(&request, &|node: &NodeName| **node == *"b1");
     assert_eq!(help.lifts[0].constraint, Constraint::Volumes);
     assert_eq!(help.lifts[0].to_string(), "but for its volumes, a1 and 1 more would take it");
     assert_eq!(help.node.expect("a new node in that zone").labels, ["topology.kubernetes.io/zone=b"]);
@@ -110,9 +110,9 @@ fn volumes_in_different_places_leave_no_node() {
     site.bound_claim("here", json!({}), in_zone("a"));
     site.bound_claim("there", json!({}), in_zone("b"));
     assert_eq!(site.reasons(&["here", "there"]), [(Reason::VolumeElsewhere, 3)].into());
-    let tethers = site.snapshot().tethers(&site.shape(&pod("p", &["here", "there"])));
+    let topologies = site.snapshot().volume_topology(&site.request(&pod("p", &["here", "there"])));
     let words = "its volume here is in zone a, its volume there is in zone b";
-    assert_eq!(volume_topology::words(&tethers).as_deref(), Some(words));
+    assert_eq!(volume_topology::words(&topologies).as_deref(), Some(words));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_claim_that_waits_takes_a_volume_that_is_there_or_one_that_can_be_made() {
     site.claims.push(chosen);
     assert_eq!(site.feasible(&["chosen"]), ["c1"], "the scheduler has chosen before");
     match site.place(&pod("p", &["anew"])) {
-        SchedulingOutcome::Placed(placement) => assert_eq!(placement.reservations, [Caveat::Capacity]),
+        SchedulingOutcome::Placed(placement) => assert_eq!(placement.caveats, [Caveat::Capacity]),
         other => panic!("{other:?}"),
     }
 }
@@ -195,7 +195,7 @@ fn a_claim_for_one_pod_is_free_when_that_pod_has_gone() {
     assert_eq!(site.reasons(&["mine"]), [(Reason::ClaimInUse, 3)].into());
     let mut snapshot = site.snapshot();
     snapshot.remove(&user.key, &"a1".into()).expect("it is there");
-    assert_eq!(snapshot.feasible(&site.shape(&pod("p", &["mine"]))).len(), 3);
+    assert_eq!(snapshot.feasible(&site.request(&pod("p", &["mine"]))).len(), 3);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_pod_that_is_yet_to_be_named_gets_its_own_claims_made() {
         [(Reason::ClaimToBeMade("p-scratch".into()), 3)].into(),
         "the pod is there, its claim is not"
     );
-    let nameless = SchedulingRequest { name: "".into(), ..site.shape(&own) };
+    let nameless = SchedulingRequest { name: "".into(), ..site.request(&own) };
     let feasible = site.snapshot().feasible(&nameless);
     assert_eq!(feasible.iter().map(|node| &**node).collect::<Vec<_>>(), ["b1"]);
 }
@@ -224,7 +224,7 @@ fn what_may_not_be_listed_is_told_and_nothing_is_concluded_from_it() {
     match Snapshot::new(&cluster, NEW).place(&SchedulingRequest::of(&p, &cluster)) {
         SchedulingOutcome::Placed(placement) => {
             assert_eq!(placement.feasible, 3);
-            assert_eq!(placement.reservations, [Caveat::Volumes, Caveat::Services]);
+            assert_eq!(placement.caveats, [Caveat::Volumes, Caveat::Services]);
         }
         other => panic!("{other:?}"),
     }
@@ -245,35 +245,35 @@ fn services_say_which_pods_a_pod_without_constraints_is_spread_among() {
     };
     // By room alone the emptier nodes are better already; what the pods ask for is nothing here.
     site.services.push(service("front", json!({"tier": "front"})));
-    let shape = site.shape(&labelled("p"));
-    let selector = shape.siblings.expect("a service speaks of it");
+    let request = site.request(&labelled("p"));
+    let selector = request.siblings.expect("a service speaks of it");
     assert_eq!(selector.requirements.len(), 1);
     assert_eq!(ranked(&site), ["b1", "c1"]);
     site.services.push(service("back", json!({"tier": "back"})));
     site.services.push(service("web", json!({"app": "web"})));
     site.services.push(service("outside", json!({})));
-    let selector = site.shape(&labelled("p")).siblings.expect("services speak of it");
+    let selector = site.request(&labelled("p")).siblings.expect("services speak of it");
     assert_eq!(selector.requirements.len(), 2, "those that select it, and all of them must hold");
 }
 
 #[test]
 fn what_is_not_modelled_is_named_where_its_marks_are_seen() {
     let mut site = Site::zones();
-    let reservations = |site: &Site, version, pod: &Value| match Snapshot::new(&site.cluster(), version)
-        .place(&site.shape(pod))
+    let caveats = |site: &Site, version, pod: &Value| match Snapshot::new(&site.cluster(), version)
+        .place(&site.request(pod))
     {
-        SchedulingOutcome::Placed(placement) => placement.reservations,
-        SchedulingOutcome::Unschedulable(refused) => refused.reservations,
+        SchedulingOutcome::Placed(placement) => placement.caveats,
+        SchedulingOutcome::Unschedulable(refused) => refused.caveats,
         other => panic!("{other:?}"),
     };
     let nowhere = json!({"name": "p", "nodeSelector": {"disk": "tape"}});
-    assert_eq!(reservations(&site, NEW, &nowhere), []);
+    assert_eq!(caveats(&site, NEW, &nowhere), []);
     site.scene.nodes[0]["labels"]["karpenter.sh/nodepool"] = json!("general");
-    assert_eq!(reservations(&site, NEW, &nowhere), [Caveat::NewNodes]);
+    assert_eq!(caveats(&site, NEW, &nowhere), [Caveat::NewNodes]);
     let of_group = json!({"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}});
-    assert_eq!(reservations(&site, NEW, &of_group), [Caveat::Group]);
+    assert_eq!(caveats(&site, NEW, &of_group), [Caveat::Group]);
     let to_come = ServerVersion::new(1, 37);
-    assert_eq!(reservations(&site, to_come, &of_group), [Caveat::Group, Caveat::Newer]);
+    assert_eq!(caveats(&site, to_come, &of_group), [Caveat::Group, Caveat::Newer]);
 }
 
 /// A cluster whose storage is known.
@@ -332,16 +332,16 @@ impl Site {
         Snapshot::new(&self.cluster(), NEW)
     }
 
-    fn shape(&self, pod: &Value) -> SchedulingRequest {
+    fn request(&self, pod: &Value) -> SchedulingRequest {
         SchedulingRequest::of(&self.scene.pod(pod, None), &self.cluster())
     }
 
     fn place(&self, pod: &Value) -> SchedulingOutcome {
-        self.snapshot().place(&self.shape(pod))
+        self.snapshot().place(&self.request(pod))
     }
 
     fn feasible(&self, claims: &[&str]) -> Vec<String> {
-        let nodes = self.snapshot().feasible(&self.shape(&pod("p", claims)));
+        let nodes = self.snapshot().feasible(&self.request(&pod("p", claims)));
         nodes.iter().map(ToString::to_string).collect()
     }
 
@@ -350,7 +350,7 @@ impl Site {
     }
 
     fn reasons_of(&self, pod: &Value) -> BTreeMap<Reason, usize> {
-        self.snapshot().refusals(&self.shape(pod))
+        self.snapshot().refusals(&self.request(pod))
     }
 }
 

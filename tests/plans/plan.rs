@@ -596,7 +596,7 @@ fn with_no_pod_ready_even_a_budget_of_nothing_blocks() {
     );
     let plan = drained(&stage);
     assert!(
-        matches!(&of(&plan, "web-0").verdict, Verdict::Waits { recoveries: 1, whom, .. } if whom.len() == 5)
+        matches!(&of(&plan, "web-0").verdict, Verdict::Waits { recoveries: 1, unhealthy, .. } if unhealthy.len() == 5)
     );
 }
 
@@ -869,7 +869,7 @@ fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
     let plan = drained(&stage);
     assert!(matches!(
         &of(&plan, "web-0").verdict,
-        Verdict::Waits { recoveries: 1, whom, .. } if *whom == [Key::new("default", "web-2")]
+        Verdict::Waits { recoveries: 1, unhealthy, .. } if *unhealthy == [Key::new("default", "web-2")]
     ));
     assert_eq!(plan.prospect(), Prospect::Stalls);
 }

@@ -600,7 +600,7 @@ fn cut_off(story: &Story) -> JournaledOperation {
         method: "PATCH".into(),
         path: String::new(),
         body: serde_json::Value::Null,
-        undo: Some(NodeUndo { node: "pool-a-01".into(), uid, backs: vec![UndoStep::Uncordon] }),
+        undo: Some(NodeUndo { node: "pool-a-01".into(), uid, steps: vec![UndoStep::Uncordon] }),
     };
     let lines = [line(LineKind::Began(Box::new(beginning))), line(asked)];
     undertakings(&lines).remove(0)

@@ -148,7 +148,7 @@ fn tell(
     }
     let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
     let placing = PlacingEnvironment::new(&live.cluster, snapshot, asked.at);
-    let succession = forecast.succession(&assumptions, &live.cluster, placing);
+    let succession = forecast.successors(&assumptions, &live.cluster, placing);
     let subject = ForecastSubject {
         engine,
         cluster: &live.cluster,

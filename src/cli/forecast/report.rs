@@ -43,7 +43,7 @@ pub struct ForecastReport {
     /// In order of time. Of a failure, only what would not have happened anyway.
     pub steps: Vec<ForecastStepReport>,
     /// What upstream itself leaves to chance: none of it is among the steps.
-    pub chances: Vec<ChanceReport>,
+    pub uncertain_taints: Vec<ChanceReport>,
     /// Of a failure, the pods of the failing nodes that are not deleted.
     pub staying: Vec<StayingReport>,
     /// What comes after the pods that go.
@@ -156,7 +156,11 @@ impl ForecastReport {
             totals: ForecastTotalsReport { unknown, tainted, deleted, placed, pending, waiting, lost },
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
-            chances: forecast.chances.iter().map(|chance| chance_report(chance, now)).collect(),
+            uncertain_taints: forecast
+                .uncertain_taints
+                .iter()
+                .map(|chance| chance_report(chance, now))
+                .collect(),
             staying: staying(subject, forecast),
             receivers: account.receivers.iter().map(ReceiverReport::new).collect(),
             successors,
@@ -224,7 +228,7 @@ fn chance_report(chance: &UncertainTaints, now: Timestamp) -> ChanceReport {
 }
 
 fn successor_report(successor: &Successor, account: &RunTrace, now: Timestamp) -> SuccessorReport {
-    let (at, ready) = match &successor.fate {
+    let (at, ready) = match &successor.state {
         SuccessorState::Replaced { at, ready, .. } => (Some(*at), *ready),
         SuccessorState::Waits | SuccessorState::Lost => (None, None),
     };
@@ -235,9 +239,9 @@ fn successor_report(successor: &Successor, account: &RunTrace, now: Timestamp) -
         from: successor.from.clone(),
         at,
         in_seconds: at.map(seconds),
-        landing: successor.fate.word(),
-        node: successor.fate.node().cloned(),
-        why: successor.fate.why().map(str::to_owned),
+        landing: successor.state.word(),
+        node: successor.state.node().cloned(),
+        why: successor.state.why().map(str::to_owned),
         ready_in_seconds: ready.map(seconds),
         help: successor.help(account),
     }
@@ -296,7 +300,7 @@ mod tests {
                 pod: Some(text()),
                 why: Why::default(),
             }],
-            chances: vec![ChanceReport {
+            uncertain_taints: vec![ChanceReport {
                 at,
                 in_seconds: 1.0,
                 region: text(),

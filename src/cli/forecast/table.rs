@@ -37,7 +37,7 @@ pub fn render(report: &ForecastReport) -> String {
         report.zones.iter().map(zone).collect(),
     );
     section(&mut out, ["IN", "AT", "WHAT", "NODE", "POD", "WHY"], report.steps.iter().map(step).collect());
-    for chance in &report.chances {
+    for chance in &report.uncertain_taints {
         let (most, among) = (chance.at_most, chance.among.len());
         let zone = zone_name(&chance.region, &chance.zone);
         let after = Span::from_secs_f64(chance.in_seconds);

@@ -258,7 +258,7 @@ impl PlanReport {
                 .map(|undo| UndoReport {
                     node: undo.node.clone(),
                     uid: undo.uid.to_string(),
-                    back: undo.backs.iter().map(back).collect(),
+                    back: undo.steps.iter().map(back).collect(),
                 })
                 .collect(),
             assumptions: plan.assumptions.clone(),
@@ -342,7 +342,7 @@ fn drain(drain: &NodeDrain, made: Timestamp) -> DrainReport {
         refusals: drain.refusals.clone(),
         starts_in_seconds: seconds(drain.starts, made),
         ends: window(drain.ends, made),
-        regardless: drain.regardless,
+        regardless: drain.after_incomplete,
         dominated_by: drain.dominated_by.as_ref().map(ToString::to_string),
         remaining: drain.remaining,
     }
@@ -389,7 +389,7 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         landing,
         landing_node,
         landing_why,
-        placement: pod.judgement.as_deref().map(PlacementReport::new),
+        placement: pod.placement.as_deref().map(PlacementReport::new),
         ready_again_in_seconds: pod.ready_again.map(|at| seconds(at, made)),
         quality: pod.quality.as_str(),
     }

@@ -34,7 +34,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Filters<'s> {
     pub snapshot: &'s Snapshot,
-    pub shape: &'s SchedulingRequest,
+    pub request: &'s SchedulingRequest,
     pub nodes: NodeMatch,
     pub volumes: PodVolumes,
     spread: HardSpread,
@@ -44,17 +44,17 @@ pub(super) struct Filters<'s> {
 }
 
 impl<'s> Filters<'s> {
-    pub fn new(snapshot: &'s Snapshot, shape: &'s SchedulingRequest) -> Self {
-        let nodes = NodeMatch::new(snapshot, &shape.spec);
+    pub fn new(snapshot: &'s Snapshot, request: &'s SchedulingRequest) -> Self {
+        let nodes = NodeMatch::new(snapshot, &request.spec);
         Self {
-            spread: HardSpread::new(snapshot, shape, &nodes),
-            neighbours: Neighbours::new(snapshot, shape),
-            volumes: PodVolumes::new(snapshot, shape),
-            pinned_to: shape.pinned_to.as_ref().map(|name| snapshot.number(name)),
-            bears_cordons: bears_cordons(&shape.tolerations),
+            spread: HardSpread::new(snapshot, request, &nodes),
+            neighbours: Neighbours::new(snapshot, request),
+            volumes: PodVolumes::new(snapshot, request),
+            pinned_to: request.pinned_to.as_ref().map(|name| snapshot.number(name)),
+            bears_cordons: bears_cordons(&request.tolerations),
             nodes,
             snapshot,
-            shape,
+            request,
         }
     }
 
@@ -64,20 +64,20 @@ impl<'s> Filters<'s> {
     /// What speaks against it.
     pub fn judge(&mut self, node: u32) -> Result<(), NodeRefusal> {
         let snapshot = self.snapshot;
-        let room = snapshot.room(node);
-        if snapshot.expected_on(node).is_empty() { self.check(node, room) } else { self.judge_in(node, room) }
+        let resources = snapshot.resources(node);
+        if snapshot.expected_on(node).is_empty() { self.check(node, resources) } else { self.judge_in(node, resources) }
     }
 
     /// The same for a node with other room on it.
-    pub fn judge_in(&mut self, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
-        let shape = self.shape;
+    pub fn judge_in(&mut self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
+        let request = self.request;
         let myself = |resident: &Resident| {
-            resident.pod.key.name == shape.name && resident.pod.key.namespace == shape.namespace
+            resident.pod.key.name == request.name && resident.pod.key.namespace == request.namespace
         };
-        let counts = |resident: &&Resident| resident.pod.priority >= shape.priority && !myself(resident);
+        let counts = |resident: &&Resident| resident.pod.priority >= request.priority && !myself(resident);
         let expected: Vec<&Resident> = self.snapshot.expected_on(node).iter().filter(counts).collect();
         if !expected.is_empty() {
-            let mut fuller = room.clone();
+            let mut fuller = resources.clone();
             for resident in &expected {
                 fuller.add(&resident.pod);
                 self.imagine(resident, node, Hypothesis::There);
@@ -86,7 +86,7 @@ impl<'s> Filters<'s> {
             expected.iter().for_each(|resident| self.imagine(resident, node, Hypothesis::Gone));
             verdict?;
         }
-        self.check(node, room)
+        self.check(node, resources)
     }
 
     /// Reckons with a pod on the node that is not there, or without one that is.
@@ -97,13 +97,13 @@ impl<'s> Filters<'s> {
     }
 
     /// What was not looked at.
-    pub fn reservations(&self) -> BTreeSet<Caveat> {
+    pub fn caveats(&self) -> BTreeSet<Caveat> {
         let newer = self.snapshot.rules().version > NEWEST_TRIED;
         let newer = newer.then_some(Caveat::Newer);
-        self.volumes.reservations().chain(self.shape.reservations()).chain(newer).collect()
+        self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
-    fn check(&self, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
+    fn check(&self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
         let rules = self.snapshot.rules();
         // What rules out every node comes before what leaves out some.
         let narrowed = if rules.pinned_names_narrow { self.nodes.narrow(node) } else { Ok(()) };
@@ -112,28 +112,28 @@ impl<'s> Filters<'s> {
             self.volumes.admit()?;
         }
         narrowed?;
-        if room.cordoned && !self.bears_cordons {
+        if resources.cordoned && !self.bears_cordons {
             return Err(NodeRefusal::final_word(Reason::Cordoned));
         }
         if self.pinned_to.is_some_and(|pinned| pinned != Some(node)) {
             return Err(NodeRefusal::final_word(Reason::OtherNode));
         }
-        if room.has_hard_taints {
+        if resources.has_hard_taints {
             let taints = &self.snapshot.node(node).taints;
-            taints::check(taints, &self.shape.tolerations, rules.taints_are_one_reason)?;
+            taints::check(taints, &self.request.tolerations, rules.taints_are_one_reason)?;
         }
         if !self.nodes.matches(node) {
             return Err(NodeRefusal::final_word(Reason::NodeAffinity));
         }
-        let wanted = &self.shape.spec.host_ports;
-        if wanted.iter().any(|port| room.ports.iter().any(|taken| taken.conflicts_with(port))) {
+        let wanted = &self.request.spec.host_ports;
+        if wanted.iter().any(|port| resources.ports.iter().any(|taken| taken.conflicts_with(port))) {
             return Err(NodeRefusal::curable(Reason::Port));
         }
-        resources::check(&self.shape.spec.requests, room, rules)?;
-        if disks(&self.shape.spec).any(|disk| room.disks.iter().any(|used| used.conflicts_with(disk))) {
+        resources::check(&self.request.spec.requests, resources, rules)?;
+        if disks(&self.request.spec).any(|disk| resources.disks.iter().any(|used| used.conflicts_with(disk))) {
             return Err(NodeRefusal::curable(Reason::Disk));
         }
-        self.volumes.check(self.snapshot, node, room)?;
+        self.volumes.check(self.snapshot, node, resources)?;
         self.spread.check(node)?;
         self.neighbours.check(node)
     }

@@ -20,13 +20,13 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    pub fn new(snapshot: &Snapshot, shape: &SchedulingRequest) -> Self {
-        let near = &shape.spec.pod_affinity.required;
-        let apart = &shape.spec.pod_anti_affinity.required;
+    pub fn new(snapshot: &Snapshot, request: &SchedulingRequest) -> Self {
+        let near = &request.spec.pod_affinity.required;
+        let apart = &request.spec.pod_anti_affinity.required;
         Self {
-            near: (!near.is_empty()).then(|| Near::new(snapshot, shape, near)),
-            apart: apart.iter().map(|term| Apart::new(snapshot, shape, term)).collect(),
-            unwelcome: Unwelcome::new(snapshot, shape),
+            near: (!near.is_empty()).then(|| Near::new(snapshot, request, near)),
+            apart: apart.iter().map(|term| Apart::new(snapshot, request, term)).collect(),
+            unwelcome: Unwelcome::new(snapshot, request),
         }
     }
 
@@ -45,16 +45,18 @@ impl Neighbours {
 
     pub fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
         if let Some(near) = &mut self.near
-            && near.crowds.binary_search(&resident.crowd).is_ok()
+            && near.pod_classes.binary_search(&resident.pod_class).is_ok()
         {
             near.add(node, sign);
         }
         for apart in &mut self.apart {
-            if apart.crowds.binary_search(&resident.crowd).is_ok() {
+            if apart.pod_classes.binary_search(&resident.pod_class).is_ok() {
                 apart.places.add(node, sign);
             }
         }
-        if let Some(keys) = resident.demand.and_then(|demand| self.unwelcome.keys_of.get(&demand)) {
+        if let Some(keys) =
+            resident.affinity_class.and_then(|affinity_class| self.unwelcome.keys_of.get(&affinity_class))
+        {
             for key in keys {
                 self.unwelcome.by_key[*key].add(node, sign);
             }
@@ -104,31 +106,31 @@ struct Near {
     /// The pod is what it looks for: where there is none yet, it is the first.
     may_be_first: bool,
     /// The crowds that match, ascending.
-    crowds: Vec<u32>,
+    pod_classes: Vec<u32>,
 }
 
 impl Near {
-    fn new(snapshot: &Snapshot, shape: &SchedulingRequest, terms: &[PodTerm]) -> Self {
+    fn new(snapshot: &Snapshot, request: &SchedulingRequest, terms: &[PodTerm]) -> Self {
         let namespaces = snapshot.namespaces();
         let speaks_of = |term: &PodTerm, namespace, labels| {
-            namespaces.speaks_of(term, &shape.namespace, namespace, labels)
+            namespaces.speaks_of(term, &request.namespace, namespace, labels)
         };
         let mut near = Self {
             places: terms.iter().map(|term| Places::new(snapshot.column(&term.topology_key))).collect(),
             total: 0,
-            may_be_first: terms.iter().all(|term| speaks_of(term, &shape.namespace, &shape.labels)),
-            crowds: Vec::new(),
+            may_be_first: terms.iter().all(|term| speaks_of(term, &request.namespace, &request.labels)),
+            pod_classes: Vec::new(),
         };
         let (first, others) = (&terms[0], &terms[1..]);
         let Some(selector) = &first.selector else { return near };
-        let within = namespaces.within(first, &shape.namespace);
-        for (number, crowd) in snapshot.crowds().selected(&within, selector) {
-            if others.iter().all(|term| speaks_of(term, &crowd.namespace, &crowd.labels)) {
-                near.crowds.push(number);
-                crowd.on.iter().for_each(|presence| near.add(presence.node, presence.all.into()));
+        let within = namespaces.within(first, &request.namespace);
+        for (number, pod_class) in snapshot.pod_classes().selected(&within, selector) {
+            if others.iter().all(|term| speaks_of(term, &pod_class.namespace, &pod_class.labels)) {
+                near.pod_classes.push(number);
+                pod_class.on.iter().for_each(|presence| near.add(presence.node, presence.all.into()));
             }
         }
-        near.crowds.sort_unstable();
+        near.pod_classes.sort_unstable();
         near
     }
 
@@ -151,21 +153,22 @@ impl Near {
 struct Apart {
     places: Places,
     /// The crowds that match, ascending.
-    crowds: Vec<u32>,
+    pod_classes: Vec<u32>,
 }
 
 impl Apart {
-    fn new(snapshot: &Snapshot, shape: &SchedulingRequest, term: &PodTerm) -> Self {
-        let mut apart = Self { places: Places::new(snapshot.column(&term.topology_key)), crowds: Vec::new() };
+    fn new(snapshot: &Snapshot, request: &SchedulingRequest, term: &PodTerm) -> Self {
+        let mut apart =
+            Self { places: Places::new(snapshot.column(&term.topology_key)), pod_classes: Vec::new() };
         let Some(selector) = &term.selector else { return apart };
-        let within = snapshot.namespaces().within(term, &shape.namespace);
-        for (number, crowd) in snapshot.crowds().selected(&within, selector) {
-            apart.crowds.push(number);
-            for presence in &crowd.on {
+        let within = snapshot.namespaces().within(term, &request.namespace);
+        for (number, pod_class) in snapshot.pod_classes().selected(&within, selector) {
+            apart.pod_classes.push(number);
+            for presence in &pod_class.on {
                 apart.places.add(presence.node, presence.all.into());
             }
         }
-        apart.crowds.sort_unstable();
+        apart.pod_classes.sort_unstable();
         apart
     }
 }
@@ -180,13 +183,14 @@ struct Unwelcome {
 }
 
 impl Unwelcome {
-    fn new(snapshot: &Snapshot, shape: &SchedulingRequest) -> Self {
+    fn new(snapshot: &Snapshot, request: &SchedulingRequest) -> Self {
         let mut unwelcome = Self { by_key: Vec::new(), keys_of: BTreeMap::new() };
         let mut keys: Vec<&Name> = Vec::new();
-        for (number, demand) in snapshot.demands().concerning(&shape.namespace) {
-            for term in &demand.spec.pod_anti_affinity.required {
+        for (number, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace) {
+            for term in &affinity_class.spec.pod_anti_affinity.required {
                 let namespaces = snapshot.namespaces();
-                if !namespaces.speaks_of(term, &demand.namespace, &shape.namespace, &shape.labels) {
+                if !namespaces.speaks_of(term, &affinity_class.namespace, &request.namespace, &request.labels)
+                {
                     continue;
                 }
                 let key = keys.iter().position(|key| **key == term.topology_key).unwrap_or_else(|| {
@@ -195,7 +199,7 @@ impl Unwelcome {
                     keys.len() - 1
                 });
                 unwelcome.keys_of.entry(number).or_default().push(key);
-                for (node, pods) in &demand.on {
+                for (node, pods) in &affinity_class.on {
                     unwelcome.by_key[key].add(*node, i64::from(*pods));
                 }
             }

@@ -38,15 +38,15 @@ struct Hard {
 }
 
 impl HardSpread {
-    pub fn new(snapshot: &Snapshot, shape: &SchedulingRequest, nodes: &NodeMatch) -> Self {
-        let hard: Vec<&SpreadConstraint> = shape.spec.spread.iter().filter(|spread| spread.hard).collect();
+    pub fn new(snapshot: &Snapshot, request: &SchedulingRequest, nodes: &NodeMatch) -> Self {
+        let hard: Vec<&SpreadConstraint> = request.spec.spread.iter().filter(|spread| spread.hard).collect();
         let keys: Vec<Arc<LabelColumn>> =
             hard.iter().map(|spread| snapshot.column(&spread.topology_key).clone()).collect();
         let constraints = hard.iter().zip(&keys).map(|(spread, column)| {
-            let selector = effective_selector(spread, shape);
-            let counted = counted_nodes(snapshot, shape, nodes, spread, &keys);
-            let own = selector.as_ref().is_some_and(|selector| selector.matches(&shape.labels));
-            let tally = Tally::new(snapshot, shape, column.clone(), counted, selector.as_ref());
+            let selector = effective_selector(spread, request);
+            let counted = counted_nodes(snapshot, request, nodes, spread, &keys);
+            let own = selector.as_ref().is_some_and(|selector| selector.matches(&request.labels));
+            let tally = Tally::new(snapshot, request, column.clone(), counted, selector.as_ref());
             Hard::new(spread, tally, i64::from(own))
         });
         Self { constraints: constraints.collect() }
@@ -139,26 +139,27 @@ pub(in super::super) struct Tally {
     /// Which nodes' pods count.
     pub counted: Vec<bool>,
     /// The selected crowds, ascending.
-    crowds: Vec<u32>,
+    pod_classes: Vec<u32>,
 }
 
 impl Tally {
     /// Counts the pods in the shape's namespace that stay, on counted nodes that have the column's label.
     pub fn new(
         snapshot: &Snapshot,
-        shape: &SchedulingRequest,
+        request: &SchedulingRequest,
         column: Arc<LabelColumn>,
         counted: Vec<bool>,
         selector: Option<&Selector>,
     ) -> Self {
-        let mut tally = Self { counts: vec![0; column.values.len()], column, counted, crowds: Vec::new() };
+        let mut tally =
+            Self { counts: vec![0; column.values.len()], column, counted, pod_classes: Vec::new() };
         let counts =
             |selector: &&Selector| !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing;
         let Some(selector) = selector.filter(counts) else { return tally };
-        let home = NamespaceScope::Some(vec![shape.namespace.clone()]);
-        for (number, crowd) in snapshot.crowds().selected(&home, selector) {
-            tally.crowds.push(number);
-            for presence in &crowd.on {
+        let home = NamespaceScope::Some(vec![request.namespace.clone()]);
+        for (number, pod_class) in snapshot.pod_classes().selected(&home, selector) {
+            tally.pod_classes.push(number);
+            for presence in &pod_class.on {
                 let value = tally.column.of_node[presence.node as usize];
                 if tally.counted[presence.node as usize] && value != ABSENT {
                     tally.counts[value as usize] += presence.staying();
@@ -170,7 +171,7 @@ impl Tally {
 
     fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
         let counts = self.counted[node as usize] && resident.pod.termination.is_none();
-        if counts && self.crowds.binary_search(&resident.crowd).is_ok() {
+        if counts && self.pod_classes.binary_search(&resident.pod_class).is_ok() {
             self.counts[self.column.of_node[node as usize] as usize] += sign;
         }
     }
@@ -179,11 +180,11 @@ impl Tally {
 /// The constraint's selector, with what the pod's own labels add to it.
 pub(in super::super) fn effective_selector(
     spread: &SpreadConstraint,
-    shape: &SchedulingRequest,
+    request: &SchedulingRequest,
 ) -> Option<Selector> {
     let mut selector = spread.selector.clone()?;
     for key in &spread.match_label_keys {
-        if let Some(value) = shape.labels.get(key) {
+        if let Some(value) = request.labels.get(key) {
             let operator = SelectorOperator::In(vec![value.clone()]);
             selector.requirements.push(Requirement { key: key.clone(), operator });
         }
@@ -194,19 +195,19 @@ pub(in super::super) fn effective_selector(
 /// Which nodes count for a constraint: those that have every key, and that its policies do not leave out.
 pub(in super::super) fn counted_nodes(
     snapshot: &Snapshot,
-    shape: &SchedulingRequest,
+    request: &SchedulingRequest,
     nodes: &NodeMatch,
     spread: &SpreadConstraint,
     keys: &[Arc<LabelColumn>],
 ) -> Vec<bool> {
     let asks_affinity = spread.honours_affinity && !nodes.is_empty();
-    let counts = |(node, room): (u32, &super::NodeResources)| {
-        room.present
+    let counts = |(node, resources): (u32, &super::NodeResources)| {
+        resources.present
             && keys.iter().all(|column| column.of_node[node as usize] != ABSENT)
             && (!asks_affinity || nodes.matches(node))
             && (!spread.honours_taints
-                || !room.has_hard_taints
-                || taints::check(&snapshot.node(node).taints, &shape.tolerations, true).is_ok())
+                || !resources.has_hard_taints
+                || taints::check(&snapshot.node(node).taints, &request.tolerations, true).is_ok())
     };
-    (0..).zip(snapshot.rooms()).map(counts).collect()
+    (0..).zip(snapshot.node_resources()).map(counts).collect()
 }

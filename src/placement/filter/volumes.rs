@@ -44,7 +44,7 @@ pub(in super::super) struct PodVolumes {
     users: i64,
     /// The volumes that its node attaches, by driver.
     attached: BTreeSet<(Name, Handle)>,
-    reservations: BTreeSet<Caveat>,
+    caveats: BTreeSet<Caveat>,
 }
 
 /// From where something can be reached: one term must hold; none where from everywhere.
@@ -72,26 +72,26 @@ struct Unbound {
 }
 
 impl PodVolumes {
-    pub fn new(snapshot: &Snapshot, shape: &SchedulingRequest) -> Self {
+    pub fn new(snapshot: &Snapshot, request: &SchedulingRequest) -> Self {
         let mut volumes = Self::default();
-        if !claims_volumes(&shape.spec) {
+        if !claims_volumes(&request.spec) {
             return volumes;
         }
         if !snapshot.storage().is_known() {
-            volumes.reservations.insert(Caveat::Volumes);
+            volumes.caveats.insert(Caveat::Volumes);
             return volumes;
         }
         let mut obstacles = Vec::new();
-        for volume in &shape.spec.volumes {
+        for volume in &request.spec.volumes {
             let taken = match volume {
                 PodVolume::Disk(_) => Ok(()),
-                PodVolume::Claim(name) => volumes.take(snapshot, shape, name, Made::Before),
-                PodVolume::OwnClaim { volume, class } if shape.name.is_empty() => {
-                    volumes.foresee(snapshot, shape, volume, class);
+                PodVolume::Claim(name) => volumes.take(snapshot, request, name, Made::Before),
+                PodVolume::OwnClaim { volume, class } if request.name.is_empty() => {
+                    volumes.foresee(snapshot, request, volume, class);
                     Ok(())
                 }
                 PodVolume::OwnClaim { volume, .. } => {
-                    volumes.take(snapshot, shape, &own_claim(&shape.name, volume), Made::ForThePod)
+                    volumes.take(snapshot, request, &own_claim(&request.name, volume), Made::ForThePod)
                 }
             };
             obstacles.extend(taken.err());
@@ -112,12 +112,12 @@ impl PodVolumes {
     fn take(
         &mut self,
         snapshot: &Snapshot,
-        shape: &SchedulingRequest,
+        request: &SchedulingRequest,
         name: &Name,
         made: Made,
     ) -> Result<(), Reason> {
         let storage = snapshot.storage();
-        let key = Key { namespace: shape.namespace.clone(), name: name.clone() };
+        let key = Key { namespace: request.namespace.clone(), name: name.clone() };
         let Some(claim) = storage.claim(&key) else {
             return Err(match made {
                 Made::Before => Reason::ClaimMissing(name.clone()),
@@ -130,7 +130,7 @@ impl PodVolumes {
         if claim.is_terminating {
             return Err(Reason::ClaimLeaving(name.clone()));
         }
-        if made == Made::ForThePod && !is_of(claim, shape) {
+        if made == Made::ForThePod && !is_of(claim, request) {
             return Err(Reason::ClaimOfAnother(name.clone()));
         }
         if claim.requested.modes.read_write_once_pod
@@ -155,38 +155,38 @@ impl PodVolumes {
         let class = class.ok_or(Reason::ClaimUnbound)?;
         self.unbound.push(Unbound::new(snapshot, claim, class));
         if class.provisions() {
-            self.reservations.insert(Caveat::Capacity);
+            self.caveats.insert(Caveat::Capacity);
         }
         Ok(())
     }
 
     /// Takes in a claim that will be made for the pod when that is there.
-    fn foresee(&mut self, snapshot: &Snapshot, shape: &SchedulingRequest, volume: &Name, class: &Name) {
+    fn foresee(&mut self, snapshot: &Snapshot, request: &SchedulingRequest, volume: &Name, class: &Name) {
         let Some(class) =
             snapshot.storage().class(class).filter(|class| class.waits_for_consumer && class.provisions())
         else {
             // Bound before the pod is looked at, to a volume that nobody knows yet.
-            self.reservations.insert(Caveat::Volumes);
+            self.caveats.insert(Caveat::Volumes);
             return;
         };
         let made = Some(Reach::made_by(snapshot, class));
         self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), made });
-        let key = Key { namespace: shape.namespace.clone(), name: own_claim(&shape.name, volume) };
+        let key = Key { namespace: request.namespace.clone(), name: own_claim(&request.name, volume) };
         self.attached.insert((class.provisioner.clone(), Handle::For(key)));
-        self.reservations.insert(Caveat::Capacity);
+        self.caveats.insert(Caveat::Capacity);
     }
 
     fn count_users(&mut self, snapshot: &Snapshot) {
         if self.exclusive.is_empty() {
             return;
         }
-        let used = snapshot.rooms().iter().flat_map(|room| room.claims.iter());
+        let used = snapshot.node_resources().iter().flat_map(|resources| resources.claims.iter());
         self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
     }
 
     /// What was not looked at.
-    pub fn reservations(&self) -> impl Iterator<Item = Caveat> + use<'_> {
-        self.reservations.iter().copied()
+    pub fn caveats(&self) -> impl Iterator<Item = Caveat> + use<'_> {
+        self.caveats.iter().copied()
     }
 
     /// Whether any node can be looked at.
@@ -194,12 +194,12 @@ impl PodVolumes {
         self.obstacle.clone().map_or(Ok(()), |reason| Err(NodeRefusal::final_word(reason)))
     }
 
-    pub fn check(&self, snapshot: &Snapshot, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
+    pub fn check(&self, snapshot: &Snapshot, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
         if self.users > 0 {
             return Err(NodeRefusal::curable(Reason::ClaimInUse));
         }
         if !self.attached.is_empty() {
-            self.check_limits(snapshot, node, room)?;
+            self.check_limits(snapshot, node, resources)?;
         }
         self.check_reach(node)?;
         if self.places.is_empty() || !is_somewhere(snapshot, node) {
@@ -210,16 +210,16 @@ impl PodVolumes {
     }
 
     /// Whether the node can attach so many volumes; one that is there already does not count again.
-    fn check_limits(&self, snapshot: &Snapshot, node: u32, room: &NodeResources) -> Result<(), NodeRefusal> {
+    fn check_limits(&self, snapshot: &Snapshot, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
         let storage = snapshot.storage();
         for (driver, most) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
             let most = usize::try_from(*most).unwrap_or(0);
             // Mostly there is room enough even if every claim of the node were of this driver.
-            if new.is_empty() || room.claims.len() + new.len() <= most {
+            if new.is_empty() || resources.claims.len() + new.len() <= most {
                 continue;
             }
-            let there: BTreeSet<_> = room.claims.iter().filter_map(|claim| storage.handle(claim)).collect();
+            let there: BTreeSet<_> = resources.claims.iter().filter_map(|claim| storage.handle(claim)).collect();
             let of_driver = there.iter().filter(|(of, _)| of == driver).count();
             let added = new.iter().filter(|handle| !there.contains(*handle)).count();
             if added > 0 && of_driver + added > most {
@@ -251,9 +251,9 @@ impl PodVolumes {
     }
 
     /// The labels of nodes that the claims of a pod speak of.
-    pub fn keys(storage: &Storage, shape: &SchedulingRequest) -> BTreeSet<Name> {
+    pub fn keys(storage: &Storage, request: &SchedulingRequest) -> BTreeSet<Name> {
         let mut keys = BTreeSet::new();
-        if !claims_volumes(&shape.spec) || !storage.is_known() {
+        if !claims_volumes(&request.spec) || !storage.is_known() {
             return keys;
         }
         keys.extend(PLACES.map(|(key, _)| Name::from(key)));
@@ -261,14 +261,14 @@ impl PodVolumes {
             let requirements = terms.iter().flat_map(|term| &term.expressions);
             keys.extend(requirements.map(|requirement| requirement.key.clone()));
         };
-        for volume in &shape.spec.volumes {
+        for volume in &request.spec.volumes {
             let (claim, class) = match volume {
                 PodVolume::Disk(_) => continue,
-                PodVolume::OwnClaim { class, .. } if shape.name.is_empty() => (None, class.clone()),
-                PodVolume::OwnClaim { volume, .. } => (Some(own_claim(&shape.name, volume)), Name::default()),
+                PodVolume::OwnClaim { class, .. } if request.name.is_empty() => (None, class.clone()),
+                PodVolume::OwnClaim { volume, .. } => (Some(own_claim(&request.name, volume)), Name::default()),
                 PodVolume::Claim(name) => (Some(name.clone()), Name::default()),
             };
-            let key = claim.map(|name| Key { namespace: shape.namespace.clone(), name });
+            let key = claim.map(|name| Key { namespace: request.namespace.clone(), name });
             let claim = key.and_then(|key| storage.claim(&key));
             if let Some(volume) = claim.and_then(|claim| storage.volume(&claim.volume)) {
                 add(volume.node_affinity.as_deref().unwrap_or_default());
@@ -296,9 +296,9 @@ enum Made {
 }
 
 /// Whether the claim was made for this pod.
-fn is_of(claim: &Claim, shape: &SchedulingRequest) -> bool {
+fn is_of(claim: &Claim, request: &SchedulingRequest) -> bool {
     claim.owner.as_ref().is_some_and(|owner| {
-        matches!(&owner.kind, OwnerKind::Other(kind) if **kind == *"Pod") && owner.name == shape.name
+        matches!(&owner.kind, OwnerKind::Other(kind) if **kind == *"Pod") && owner.name == request.name
     })
 }
 

@@ -10,9 +10,9 @@ const ENOUGH_BYTES: i64 = 1000 << 20;
 /// How many bytes need not be pulled, those of images that many nodes have counting more.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let snapshot = filters.snapshot;
-    let spec = &filters.shape.spec;
+    let spec = &filters.request.spec;
     let init = if snapshot.rules().init_images_count { &*spec.init_images } else { &[] };
-    let mut bytes = vec![0_i64; snapshot.rooms().len()];
+    let mut bytes = vec![0_i64; snapshot.node_resources().len()];
     for image in init.iter().chain(&spec.images) {
         let holders = snapshot.holders(image);
         #[expect(clippy::cast_precision_loss, reason = "upstream reckons in floats too")]

@@ -4,7 +4,7 @@ use super::super::filter::{Filters, TermMatch};
 
 /// The weights of the terms that hold, as a share of the highest sum.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
-    let preferred = &filters.shape.spec.preferred_nodes;
+    let preferred = &filters.request.spec.preferred_nodes;
     if preferred.is_empty() {
         return None;
     }

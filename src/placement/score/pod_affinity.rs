@@ -54,14 +54,14 @@ struct Sums<'f, 's> {
 impl<'f> Sums<'f, '_> {
     /// What the pod prefers of the pods that are there.
     fn add_own_wishes(&mut self) {
-        let (snapshot, shape) = (self.filters.snapshot, self.filters.shape);
-        let near = shape.spec.pod_affinity.preferred.iter().map(|wish| (1, wish));
-        let apart = shape.spec.pod_anti_affinity.preferred.iter().map(|wish| (-1, wish));
+        let (snapshot, request) = (self.filters.snapshot, self.filters.request);
+        let near = request.spec.pod_affinity.preferred.iter().map(|wish| (1, wish));
+        let apart = request.spec.pod_anti_affinity.preferred.iter().map(|wish| (-1, wish));
         for (sign, (weight, term)) in near.chain(apart) {
             let Some(selector) = &term.selector else { continue };
-            let within = snapshot.namespaces().within(term, &shape.namespace);
-            for (_, crowd) in snapshot.crowds().selected(&within, selector) {
-                let pods = crowd.on.iter().map(|presence| (presence.node, presence.all));
+            let within = snapshot.namespaces().within(term, &request.namespace);
+            for (_, pod_class) in snapshot.pod_classes().selected(&within, selector) {
+                let pods = pod_class.on.iter().map(|presence| (presence.node, presence.all));
                 self.add(term, sign * i64::from(*weight), pods);
             }
         }
@@ -69,17 +69,19 @@ impl<'f> Sums<'f, '_> {
 
     /// What the pods that are there prefer, or require, of the pod.
     fn add_wishes_of_others(&mut self) {
-        let (snapshot, shape) = (self.filters.snapshot, self.filters.shape);
-        for (_, demand) in snapshot.demands().concerning(&shape.namespace) {
-            let required = demand.spec.pod_affinity.required.iter().map(|term| (REQUIRED_WEIGHT, term));
-            let near = demand.spec.pod_affinity.preferred.iter();
+        let (snapshot, request) = (self.filters.snapshot, self.filters.request);
+        for (_, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace) {
+            let required =
+                affinity_class.spec.pod_affinity.required.iter().map(|term| (REQUIRED_WEIGHT, term));
+            let near = affinity_class.spec.pod_affinity.preferred.iter();
             let near = near.map(|(weight, term)| (i64::from(*weight), term));
-            let apart = demand.spec.pod_anti_affinity.preferred.iter();
+            let apart = affinity_class.spec.pod_anti_affinity.preferred.iter();
             let apart = apart.map(|(weight, term)| (-i64::from(*weight), term));
             for (weight, term) in required.chain(near).chain(apart) {
                 let namespaces = snapshot.namespaces();
-                if namespaces.speaks_of(term, &demand.namespace, &shape.namespace, &shape.labels) {
-                    self.add(term, weight, demand.on.iter().copied());
+                if namespaces.speaks_of(term, &affinity_class.namespace, &request.namespace, &request.labels)
+                {
+                    self.add(term, weight, affinity_class.on.iter().copied());
                 }
             }
         }

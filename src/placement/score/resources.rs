@@ -7,18 +7,18 @@ use super::{
 
 /// The mean of what is left of cpu and memory, in hundredths, with something assumed for what is not said.
 pub(super) fn least_allocated(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
-    let requests = &filters.shape.spec.requests;
+    let requests = &filters.request.spec.requests;
     let points = |node: &u32| {
-        let room = filters.snapshot.room(*node);
-        let cpu = room.assumed_cpu_milli.saturating_add(requests.assumed_cpu_milli);
-        let memory = room.assumed_memory_bytes.saturating_add(requests.assumed_memory_bytes);
-        let both = [(cpu, room.cpu_milli.offered), (memory, room.memory_bytes.offered)];
-        let (mut sum, mut resources) = (0, 0);
-        for (wanted, offered) in both.into_iter().filter(|(_, offered)| *offered > 0) {
-            resources += 1;
-            sum += if wanted > offered { 0 } else { hundredths(offered - wanted, offered) };
+        let resources = filters.snapshot.resources(*node);
+        let cpu = resources.assumed_cpu_milli.saturating_add(requests.assumed_cpu_milli);
+        let memory = resources.assumed_memory_bytes.saturating_add(requests.assumed_memory_bytes);
+        let both = [(cpu, resources.cpu_milli.allocatable), (memory, resources.memory_bytes.allocatable)];
+        let (mut sum, mut counted) = (0, 0);
+        for (wanted, allocatable) in both.into_iter().filter(|(_, allocatable)| *allocatable > 0) {
+            counted += 1;
+            sum += if wanted > allocatable { 0 } else { hundredths(allocatable - wanted, allocatable) };
         }
-        if resources == 0 { 0 } else { sum / resources }
+        if counted == 0 { 0 } else { sum / counted }
     };
     feasible.iter().map(points).collect()
 }
@@ -36,7 +36,7 @@ fn hundredths(part: i64, whole: i64) -> i64 {
 
 /// How near to each other the used shares of cpu and memory are, with the pod on the node.
 pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
-    let requests = &filters.shape.spec.requests;
+    let requests = &filters.request.spec.requests;
     let (cpu, memory) = (requests.cpu_milli, requests.memory_bytes);
     let balance = filters.snapshot.rules().balance;
     match balance {
@@ -45,12 +45,12 @@ pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Op
         Balance::AfterUnlessEmpty | Balance::Difference => {}
     }
     let points = |node: &u32| {
-        let room = filters.snapshot.room(*node);
-        let with = evenness(room.cpu_milli, cpu, room.memory_bytes, memory);
+        let resources = filters.snapshot.resources(*node);
+        let with = evenness(resources.cpu_milli, cpu, resources.memory_bytes, memory);
         match balance {
             Balance::After | Balance::AfterUnlessEmpty => with,
             Balance::Difference => {
-                let without = evenness(room.cpu_milli, 0, room.memory_bytes, 0);
+                let without = evenness(resources.cpu_milli, 0, resources.memory_bytes, 0);
                 MOST / 2 + (MOST / 2 + with - without) / 2
             }
         }
@@ -61,8 +61,8 @@ pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Op
 /// 100 where both shares are equal, less by half their difference; a resource that is not offered does not count.
 fn evenness(cpu: Share, more_cpu: i64, memory: Share, more_memory: i64) -> i64 {
     let share = |share: Share, more: i64| {
-        (share.offered > 0)
-            .then(|| (as_float(share.taken.saturating_add(more)) / as_float(share.offered)).min(1.0))
+        (share.allocatable > 0)
+            .then(|| (as_float(share.requested.saturating_add(more)) / as_float(share.allocatable)).min(1.0))
     };
     let deviation = match (share(cpu, more_cpu), share(memory, more_memory)) {
         (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),

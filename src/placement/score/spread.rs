@@ -60,14 +60,14 @@ fn normalised(raw: &[Option<i64>]) -> Vec<i64> {
 
 impl Wishes {
     fn of(filters: &Filters<'_>) -> Option<Self> {
-        let shape = filters.shape;
-        let own = &shape.spec.spread;
+        let request = filters.request;
+        let own = &request.spec.spread;
         let constraints: Vec<_> = if own.is_empty() {
-            let siblings = shape.siblings.as_ref().filter(|siblings| !siblings.is_empty())?;
+            let siblings = request.siblings.as_ref().filter(|siblings| !siblings.is_empty())?;
             default_constraints().map(|spread| (spread, Some(siblings.clone()))).into()
         } else {
             let soft = own.iter().filter(|spread| !spread.hard);
-            soft.map(|spread| (spread.clone(), effective_selector(spread, shape))).collect()
+            soft.map(|spread| (spread.clone(), effective_selector(spread, request))).collect()
         };
         (!constraints.is_empty()).then_some(Self { constraints, needs_all_labels: !own.is_empty() })
     }
@@ -104,18 +104,18 @@ impl Counts {
         columns: &[Arc<LabelColumn>],
         scored: &[Option<u32>],
     ) -> Self {
-        let (snapshot, shape) = (filters.snapshot, filters.shape);
+        let (snapshot, request) = (filters.snapshot, filters.request);
         let keys = if wishes.needs_all_labels { columns } else { &[] };
         let (counted, places) = if *spread.topology_key == *HOSTNAME {
             // A node's own pods count whatever the policies say.
             (vec![true; column.of_node.len()], scored.iter().flatten().count())
         } else {
-            let counted = counted_nodes(snapshot, shape, &filters.nodes, spread, keys);
+            let counted = counted_nodes(snapshot, request, &filters.nodes, spread, keys);
             (counted, distinct(column, scored))
         };
         #[expect(clippy::cast_precision_loss, reason = "fewer nodes than 2^53")]
         let price = ((places + 2) as f64).ln();
-        Self { tally: Tally::new(snapshot, shape, column.clone(), counted, selector), price }
+        Self { tally: Tally::new(snapshot, request, column.clone(), counted, selector), price }
     }
 
     /// What the pods near a node cost; none where the node is in no place.

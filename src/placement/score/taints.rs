@@ -5,13 +5,13 @@ use crate::cluster::{Taint, TaintEffect};
 
 /// 100 without any that is not tolerated, 0 with the most of them.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
-    let tolerations = &filters.shape.tolerations;
+    let tolerations = &filters.request.tolerations;
     let repels = |taint: &&Taint| {
         taint.effect == TaintEffect::PreferNoSchedule
             && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
     };
     let count = |node: &u32| {
-        if !filters.snapshot.room(*node).has_soft_taints {
+        if !filters.snapshot.resources(*node).has_soft_taints {
             return 0;
         }
         let taints = filters.snapshot.node(*node).taints.iter().filter(repels).count();

@@ -146,7 +146,7 @@ fn draw_ticks(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) 
 }
 
 fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
-    let (words, role) = match &row.coming {
+    let (words, role) = match &row.event {
         NodeForecast::Unknown => ("Unknown".to_owned(), Role::NodeUnknown),
         NodeForecast::NoExecute(key) => (format!("{}:NoExecute", text::brief(key)), Role::TaintNoExecute),
         NodeForecast::Deletions(1) => ("1 pod evicted".into(), Role::EvictionForeseen),

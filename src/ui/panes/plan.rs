@@ -548,7 +548,7 @@ fn cells_of_failure(scene: &Scene, failure: &FailureImpact, row: PreviewRow) -> 
             ]
         }
         PreviewRow::Chance(place) => {
-            let chance = &failure.forecast.chances[place];
+            let chance = &failure.forecast.uncertain_taints[place];
             let after = chance.at.since(failure.forecast.made).as_secs();
             let words = format!(
                 "up to {} of {} nodes that wait in zone {} may be tainted in {}",
@@ -629,8 +629,8 @@ fn whole(done: &PreviewResult, row: PreviewRow) -> Option<String> {
         }
         (PreviewOutcome::Failure(failure), PreviewRow::Successor(place)) => {
             let successor = failure.successor(place)?;
-            let why = successor.fate.why().unwrap_or_default();
-            Some(match successor.fate.node() {
+            let why = successor.state.why().unwrap_or_default();
+            Some(match successor.state.node() {
                 Some(node) => format!("{} lands on {node} ({why})", successor.of),
                 None => format!("{}: {why}", successor.of),
             })

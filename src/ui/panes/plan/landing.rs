@@ -47,8 +47,8 @@ pub fn arrival(scene: &Scene, arrival: &Arrival) -> Vec<Cell> {
 /// `in 5m54s  shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`
 pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
-    let why = successor.fate.why().unwrap_or_default();
-    let (at, word, role) = match &successor.fate {
+    let why = successor.state.why().unwrap_or_default();
+    let (at, word, role) = match &successor.state {
         SuccessorState::Replaced { at, landing: Landing::Nowhere { .. }, .. } => {
             (Some(*at), "Pending", Role::NodeCondition)
         }
@@ -56,7 +56,7 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Vec<C
         SuccessorState::Waits => (None, "waits", Role::CountdownSoon),
         SuccessorState::Lost => (None, "lost", Role::LevelError),
     };
-    let told = match (&successor.fate, successor.fate.node()) {
+    let told = match (&successor.state, successor.state.node()) {
         (_, Some(node)) => Cell::new("→ ", dim)
             .and(node, scene.style(Role::Base))
             .and(&format!(" ({})", text::brief(why)), dim),
@@ -68,7 +68,7 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Vec<C
 
 /// `           n-4   +2   pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %) · memory …`
 pub fn receiver(scene: &Scene, receiver: &Receiver) -> Vec<Cell> {
-    let more = receiver.after.pods.taken - receiver.before.pods.taken;
+    let more = receiver.after.pods.requested - receiver.before.pods.requested;
     let mut shares = Cell::default();
     for (place, (resource, share)) in receiver.shares().into_iter().enumerate() {
         let gap = if place > 0 { " · " } else { "" };

@@ -18,7 +18,7 @@ pub struct Successor {
     pub of: Key,
     /// The node that the old one was on.
     pub from: NodeName,
-    pub fate: SuccessorState,
+    pub state: SuccessorState,
 }
 
 /// What becomes of a pod's place.
@@ -71,8 +71,8 @@ impl Successor {
     /// What would help, where it stays Pending.
     pub fn help(&self, account: &RunTrace) -> Vec<String> {
         let is_pending =
-            matches!(self.fate, SuccessorState::Replaced { landing: Landing::Nowhere { .. }, .. });
-        let judgement = account.judgements.get(&self.of).filter(|_| is_pending);
+            matches!(self.state, SuccessorState::Replaced { landing: Landing::Nowhere { .. }, .. });
+        let judgement = account.placements.get(&self.of).filter(|_| is_pending);
         judgement.and_then(|judgement| Some(judgement.help.as_ref()?.words())).unwrap_or_default()
     }
 }
@@ -85,19 +85,19 @@ impl Forecast {
     /// it was made under.
     ///
     /// A replacement on a node that fails later is not followed further.
-    pub fn succession<S: Environment>(
+    pub fn successors<S: Environment>(
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
-        surroundings: S,
+        environment: S,
     ) -> (Vec<Successor>, RunTrace) {
-        let departures = self.departures(assumptions, cluster, &surroundings);
+        let departures = self.departures(assumptions, cluster, &environment);
         let alterations = self.alterations(assumptions, cluster);
         let (mut replaced, account) =
-            rehouse(cluster, &departures, &alterations, &BTreeSet::new(), surroundings);
+            rehouse(cluster, &departures, &alterations, &BTreeSet::new(), environment);
         let successor = |departure: &Departure| {
             let pod = &departure.pod;
-            let fate = match (replaced.remove(&pod.key), owner::comes_back(cluster, pod)) {
+            let state = match (replaced.remove(&pod.key), owner::recreation(cluster, pod)) {
                 (Some(new), _) => {
                     SuccessorState::Replaced { at: new.created, landing: new.landing, ready: new.ready }
                 }
@@ -110,7 +110,7 @@ impl Forecast {
                     return None;
                 }
             };
-            Some(Successor { of: pod.key.clone(), from: pod.node.clone()?, fate })
+            Some(Successor { of: pod.key.clone(), from: pod.node.clone()?, state })
         };
         (departures.iter().filter_map(successor).collect(), account)
     }
@@ -119,7 +119,7 @@ impl Forecast {
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
-        surroundings: &S,
+        environment: &S,
     ) -> Vec<Departure> {
         let mut departures: Vec<Departure> = Vec::new();
         let mut places: BTreeMap<&Key, usize> = BTreeMap::new();
@@ -133,7 +133,7 @@ impl Forecast {
                 let gone = &mut departures[*place].gone;
                 *gone = [*gone, removed].into_iter().flatten().min();
             } else if let Some(known) = cluster.pod(pod) {
-                let gone = removed.or_else(|| self.gone(known, step.at, assumptions, surroundings));
+                let gone = removed.or_else(|| self.gone(known, step.at, assumptions, environment));
                 places.insert(pod, departures.len());
                 departures.push(Departure { pod: known.clone(), leaves: step.at, gone });
             }
@@ -147,13 +147,13 @@ impl Forecast {
         pod: &Pod,
         leaves: Timestamp,
         assumptions: &Assumptions,
-        surroundings: &S,
+        environment: &S,
     ) -> Option<Timestamp> {
         let node = pod.node.as_ref()?;
         let silent = self
             .of_node(node)
             .any(|step| matches!(step.what, ForecastKind::Unknown { .. }) && step.at <= leaves);
-        if !silent && let Some(takes) = surroundings.stop(pod, pod.grace).likely {
+        if !silent && let Some(takes) = environment.stop(pod, pod.grace).likely {
             return Some(leaves + takes);
         }
         let back = assumptions.incidents.iter().filter(|incident| {
