@@ -24,7 +24,9 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
     let loads: Vec<_> = plan
         .receivers
         .iter()
-        .map(|receiver| (&*receiver.node, receiver.before.cpu_milli.requested, receiver.after.cpu_milli.requested))
+        .map(|receiver| {
+            (&*receiver.node, receiver.before.cpu_milli.requested, receiver.after.cpu_milli.requested)
+        })
         .collect();
     assert_eq!(loads, [("n2", 0, 1000), ("n3", 0, 1000)]);
 }

@@ -65,7 +65,11 @@ impl<'s> Filters<'s> {
     pub fn judge(&mut self, node: u32) -> Result<(), NodeRefusal> {
         let snapshot = self.snapshot;
         let resources = snapshot.resources(node);
-        if snapshot.expected_on(node).is_empty() { self.check(node, resources) } else { self.judge_in(node, resources) }
+        if snapshot.expected_on(node).is_empty() {
+            self.check(node, resources)
+        } else {
+            self.judge_in(node, resources)
+        }
     }
 
     /// The same for a node with other room on it.
@@ -130,7 +134,8 @@ impl<'s> Filters<'s> {
             return Err(NodeRefusal::curable(Reason::Port));
         }
         resources::check(&self.request.spec.requests, resources, rules)?;
-        if disks(&self.request.spec).any(|disk| resources.disks.iter().any(|used| used.conflicts_with(disk))) {
+        if disks(&self.request.spec).any(|disk| resources.disks.iter().any(|used| used.conflicts_with(disk)))
+        {
             return Err(NodeRefusal::curable(Reason::Disk));
         }
         self.volumes.check(self.snapshot, node, resources)?;

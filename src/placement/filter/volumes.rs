@@ -194,7 +194,12 @@ impl PodVolumes {
         self.obstacle.clone().map_or(Ok(()), |reason| Err(NodeRefusal::final_word(reason)))
     }
 
-    pub fn check(&self, snapshot: &Snapshot, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
+    pub fn check(
+        &self,
+        snapshot: &Snapshot,
+        node: u32,
+        resources: &NodeResources,
+    ) -> Result<(), NodeRefusal> {
         if self.users > 0 {
             return Err(NodeRefusal::curable(Reason::ClaimInUse));
         }
@@ -210,7 +215,12 @@ impl PodVolumes {
     }
 
     /// Whether the node can attach so many volumes; one that is there already does not count again.
-    fn check_limits(&self, snapshot: &Snapshot, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
+    fn check_limits(
+        &self,
+        snapshot: &Snapshot,
+        node: u32,
+        resources: &NodeResources,
+    ) -> Result<(), NodeRefusal> {
         let storage = snapshot.storage();
         for (driver, most) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
@@ -219,7 +229,8 @@ impl PodVolumes {
             if new.is_empty() || resources.claims.len() + new.len() <= most {
                 continue;
             }
-            let there: BTreeSet<_> = resources.claims.iter().filter_map(|claim| storage.handle(claim)).collect();
+            let there: BTreeSet<_> =
+                resources.claims.iter().filter_map(|claim| storage.handle(claim)).collect();
             let of_driver = there.iter().filter(|(of, _)| of == driver).count();
             let added = new.iter().filter(|handle| !there.contains(*handle)).count();
             if added > 0 && of_driver + added > most {
@@ -265,7 +276,9 @@ impl PodVolumes {
             let (claim, class) = match volume {
                 PodVolume::Disk(_) => continue,
                 PodVolume::OwnClaim { class, .. } if request.name.is_empty() => (None, class.clone()),
-                PodVolume::OwnClaim { volume, .. } => (Some(own_claim(&request.name, volume)), Name::default()),
+                PodVolume::OwnClaim { volume, .. } => {
+                    (Some(own_claim(&request.name, volume)), Name::default())
+                }
                 PodVolume::Claim(name) => (Some(name.clone()), Name::default()),
             };
             let key = claim.map(|name| Key { namespace: request.namespace.clone(), name });
