@@ -34,6 +34,7 @@ use operations::{BackgroundResult, OperationsDriver, room};
 use crate::{
     app::{self, App, HORIZON, Reaction, commands, preview::PreviewResult, update},
     clock::Clock,
+    cluster::OperationId,
     engine::{Effect, EffectId, Outcome},
     executor::{
         effects::{EffectExecutor, EffectLink},
@@ -504,9 +505,9 @@ impl Loop {
     }
 
     /// Sends an errand to whoever does it.
-    fn on_door(&mut self, door: Option<(String, mpsc::OwnedPermit<Request>)>) {
-        if let Some((plan, room)) = door
-            && let Some(errand) = self.app.next_errand(&plan)
+    fn on_door(&mut self, door: Option<(OperationId, mpsc::OwnedPermit<Request>)>) {
+        if let Some((id, room)) = door
+            && let Some(errand) = self.app.next_errand(&id)
         {
             room.send(errand);
         }

@@ -3,7 +3,7 @@
 use tui_input::{Input, InputRequest};
 
 use crate::{
-    cluster::NodeName,
+    cluster::{NodeName, OperationId},
     journal::JournaledOperation,
     operation::{Breach, Guards, OperationOptions, Overrides, drift::Drift},
     plan::{Action, Permission, Plan, PlanStep, undo::NotUndone},
@@ -30,7 +30,7 @@ pub enum DialogSubject {
     Apply(Box<ApplyRequest>),
     Undo(Box<UndoRequest>),
     /// To cancel this undertaking.
-    Cancel(String),
+    Cancel(OperationId),
     /// To leave while something is carried out.
     Quit,
 }

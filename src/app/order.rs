@@ -87,7 +87,7 @@ impl App {
         }
         let filter_of_progress = screen.filter(Pane::Progress).clone();
         if let Some(progress) = &mut screen.progress
-            && let Some(undertaking) = self.acts.undertaking(&progress.plan)
+            && let Some(undertaking) = self.acts.undertaking(&progress.operation)
         {
             progress.arrange(undertaking, &filter_of_progress);
         }

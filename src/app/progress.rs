@@ -7,7 +7,7 @@ use super::{
     pane::Pane,
 };
 use crate::{
-    cluster::Key,
+    cluster::{Key, OperationId},
     operation::{OperationProgress, PodProgress, PodProgressStage},
 };
 
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Its name.
-    pub plan: String,
+    pub operation: OperationId,
     /// The pane from which it was opened.
     pub from: Pane,
     pub list: Listing<ProgressRow>,
@@ -31,8 +31,8 @@ pub enum ProgressRow {
 }
 
 impl Progress {
-    pub fn of(plan: &str, from: Pane) -> Self {
-        Self { plan: plan.into(), from, list: Listing::default() }
+    pub fn of(operation: OperationId, from: Pane) -> Self {
+        Self { operation, from, list: Listing::default() }
     }
 
     /// The row at a place of the list.

@@ -134,7 +134,7 @@ impl CliError {
                 OperationEnd::Partly => Exit::Partly,
                 OperationEnd::TimedOut => Exit::TimedOut,
                 OperationEnd::Forbidden => Exit::NotAllowed,
-                OperationEnd::Marked => Exit::Claimed,
+                OperationEnd::ClaimedByOther => Exit::Claimed,
                 OperationEnd::Cancelled => Exit::Interrupted,
             },
             Self::PermissionsUnknown(_) | Self::Journal(_) => Exit::Failed,

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::OperationId;
 use crate::time::{Span, Timestamp};
 
 /// The annotation of a node that kordon cordoned.
@@ -25,15 +26,14 @@ pub struct CordonNote {
     pub at: Timestamp,
     /// When it may end; shown, not acted upon.
     pub until: Option<Timestamp>,
-    /// The plan that it was part of.
-    pub operation: String,
+    pub operation: OperationId,
 }
 
 /// Who drains a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrainClaim {
     pub by: String,
-    pub operation: String,
+    pub operation: OperationId,
     pub renewed: Timestamp,
 }
 

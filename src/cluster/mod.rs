@@ -27,7 +27,7 @@ pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{CordonNote, DrainClaim};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
-pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
+pub use names::{Interner, Key, Name, Namespace, NodeName, OperationId, Uid};
 pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use pod::{LocalStorage, Owner, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;

@@ -5,6 +5,7 @@ use kube::Client;
 use super::{Executor, Limits, Link, WorkItem};
 use crate::{
     clock::Clock,
+    cluster::OperationId,
     journal::{JournalLine, JournalWriter, LineKind},
     k8s::requests::{DryRun, carry_out},
     operation::{Request, RequestId, RequestOutcome},
@@ -19,7 +20,7 @@ pub struct RequestWriter {
     pub client: Client,
     pub clock: Clock,
     pub journal: JournalWriter,
-    pub plan: String,
+    pub operation: OperationId,
 }
 
 impl WorkItem for Request {
@@ -45,9 +46,9 @@ impl WorkItem for Request {
     }
 
     async fn write(self, writer: &RequestWriter) -> RequestOutcome {
-        let RequestWriter { client, clock, journal, plan } = writer;
+        let RequestWriter { client, clock, journal, operation } = writer;
         let writes = self.task.call().is_some();
-        let line = |what| JournalLine { at: clock.now(), plan: plan.clone(), what };
+        let line = |what| JournalLine { at: clock.now(), operation: operation.clone(), what };
         if writes && let Err(error) = journal.append(line(LineKind::asked(&self))).await {
             return RequestOutcome::Refused(format!(
                 "cannot write the journal ({error}): without it nothing is written to the cluster"

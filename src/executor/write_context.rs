@@ -10,6 +10,7 @@ use kube::Client;
 use super::requests::{RequestExecutor, RequestLink, RequestWriter};
 use crate::{
     clock::Clock,
+    cluster::OperationId,
     journal::{
         Journal, JournalError, JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile,
         OperationStart, undertakings,
@@ -36,7 +37,7 @@ pub struct WriteContext {
 #[derive(Debug)]
 pub struct OperationLock {
     /// Its name in the journal and on the nodes.
-    pub plan: String,
+    pub id: OperationId,
     pub writer: JournalWriter,
     _hold: OperationLockFile,
 }
@@ -45,11 +46,11 @@ pub struct OperationLock {
 #[derive(Debug, thiserror::Error)]
 pub enum WriteContextError {
     #[error("{0} is at work, in another process on this machine")]
-    AtWork(String),
+    AtWork(OperationId),
     #[error("{0} is over, or is no drain: there is nothing to go on with")]
-    Over(String),
-    #[error("{plan} is not in the journal {journal}")]
-    NotThere { plan: String, journal: String },
+    Over(OperationId),
+    #[error("{id} is not in the journal {journal}")]
+    NotThere { id: OperationId, journal: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("writing the journal, without which nothing else is written: {0}")]
@@ -81,10 +82,10 @@ impl WriteContext {
     }
 
     /// A name that no other undertaking has.
-    pub fn new_name(&self, word: &str) -> String {
+    pub fn new_id(&self, word: &str) -> OperationId {
         let now = self.clock.now().utc().format("%Y%m%d-%H%M%S");
         let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
-        format!("{word}-{now}-{}", chance.to_lowercase())
+        OperationId::from(format!("{word}-{now}-{}", chance.to_lowercase()).as_str())
     }
 
     /// What of this we may not do.
@@ -105,9 +106,9 @@ impl WriteContext {
         orders: &OperationOptions,
         waivers: &Overrides,
     ) -> Result<OperationLock, WriteContextError> {
-        let hold = self.hold(&orders.plan)?;
+        let hold = self.hold(&orders.id)?;
         let beginning = self.beginning(plan, orders, waivers);
-        self.go_on(hold, &orders.plan, LineKind::Began(Box::new(beginning))).await
+        self.go_on(hold, &orders.id, LineKind::Began(Box::new(beginning))).await
     }
 
     /// Goes on with one that was taken up.
@@ -117,18 +118,18 @@ impl WriteContext {
     pub async fn resume(
         &self,
         hold: OperationLockFile,
-        plan: &str,
+        id: &OperationId,
     ) -> Result<OperationLock, WriteContextError> {
-        self.go_on(hold, plan, LineKind::Resumed { by: self.by.clone() }).await
+        self.go_on(hold, id, LineKind::Resumed { by: self.by.clone() }).await
     }
 
     async fn go_on(
         &self,
         hold: OperationLockFile,
-        plan: &str,
+        id: &OperationId,
         what: LineKind,
     ) -> Result<OperationLock, WriteContextError> {
-        let held = self.open(hold, plan)?;
+        let held = self.open(hold, id)?;
         held.write(what, self.clock).await?;
         Ok(held)
     }
@@ -137,48 +138,48 @@ impl WriteContext {
     ///
     /// # Errors
     /// The journal cannot be opened.
-    pub fn open(&self, hold: OperationLockFile, plan: &str) -> Result<OperationLock, WriteContextError> {
-        Ok(OperationLock { plan: plan.into(), writer: self.journal.open()?, _hold: hold })
+    pub fn open(&self, hold: OperationLockFile, id: &OperationId) -> Result<OperationLock, WriteContextError> {
+        Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _hold: hold })
     }
 
     /// The undertaking of that name, or else the last one that changed something and that nobody has at work.
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn undoable(&self, plan: Option<&str>) -> Result<Option<JournaledOperation>, WriteContextError> {
+    pub fn undoable(&self, id: Option<&OperationId>) -> Result<Option<JournaledOperation>, WriteContextError> {
         let pasts = undertakings(&self.journal.lines()?);
-        let is_meant = |past: &&JournaledOperation| match plan {
-            Some(plan) => past.plan == plan,
+        let is_meant = |past: &&JournaledOperation| match id {
+            Some(id) => past.id == *id,
             None => {
                 !past.undone
                     && !past.undo().is_empty()
-                    && matches!(self.journal.hold(&past.plan), Ok(Some(_)))
+                    && matches!(self.journal.hold(&past.id), Ok(Some(_)))
             }
         };
         Ok(pasts.iter().rev().find(is_meant).cloned())
     }
 
-    fn hold(&self, plan: &str) -> Result<OperationLockFile, WriteContextError> {
-        self.journal.hold(plan)?.ok_or_else(|| WriteContextError::AtWork(plan.into()))
+    fn hold(&self, id: &OperationId) -> Result<OperationLockFile, WriteContextError> {
+        self.journal.hold(id)?.ok_or_else(|| WriteContextError::AtWork(id.clone()))
     }
 
     /// Takes up an undertaking of the journal, as it stands once nobody else can go on with it.
     ///
     /// # Errors
     /// A living process has it, or it is not there, or the journal cannot be read.
-    pub fn take_up(&self, plan: &str) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
-        let hold = self.hold(plan)?;
-        let found = undertakings(&self.journal.lines()?).into_iter().find(|past| past.plan == plan);
+    pub fn take_up(&self, id: &OperationId) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
+        let hold = self.hold(id)?;
+        let found = undertakings(&self.journal.lines()?).into_iter().find(|past| past.id == *id);
         let journal = || self.journal.path().display().to_string();
         found
             .map(|past| (hold, past))
-            .ok_or_else(|| WriteContextError::NotThere { plan: plan.into(), journal: journal() })
+            .ok_or_else(|| WriteContextError::NotThere { id: id.clone(), journal: journal() })
     }
 
     /// Starts to carry out the errands of an undertaking.
     pub fn hands(&self, held: &OperationLock) -> RequestLink {
         let (client, clock) = (self.client.clone(), self.clock);
-        let writer = RequestWriter { client, clock, journal: held.writer.clone(), plan: held.plan.clone() };
+        let writer = RequestWriter { client, clock, journal: held.writer.clone(), operation: held.id.clone() };
         RequestExecutor::Writer(writer).start()
     }
 
@@ -217,14 +218,14 @@ impl OperationLock {
     /// # Errors
     /// The journal cannot be written.
     pub async fn undid(&self, past: &JournaledOperation, clock: Clock) -> Result<(), WriteContextError> {
-        for line in undoing(&self.plan, past, clock.now()) {
+        for line in undoing(&self.id, past, clock.now()) {
             self.append(line).await?;
         }
         Ok(())
     }
 
     async fn write(&self, what: LineKind, clock: Clock) -> Result<(), WriteContextError> {
-        self.append(JournalLine { at: clock.now(), plan: self.plan.clone(), what }).await
+        self.append(JournalLine { at: clock.now(), operation: self.id.clone(), what }).await
     }
 
     async fn append(&self, line: JournalLine) -> Result<(), WriteContextError> {
@@ -233,9 +234,9 @@ impl OperationLock {
 }
 
 /// What the journal is told of an undertaking that was put back by another.
-pub fn undoing(by: &str, past: &JournaledOperation, now: Timestamp) -> Vec<JournalLine> {
-    let line = |what| JournalLine { at: now, plan: past.plan.clone(), what };
-    let mut lines = vec![line(LineKind::Undone { by: by.into() })];
+pub fn undoing(by: &OperationId, past: &JournaledOperation, now: Timestamp) -> Vec<JournalLine> {
+    let line = |what| JournalLine { at: now, operation: past.id.clone(), what };
+    let mut lines = vec![line(LineKind::Undone { by: by.to_string() })];
     if past.is_unfinished() {
         let (end, text) = (OperationEnd::Cancelled.as_str().into(), format!("undone by {by}"));
         lines.push(line(LineKind::Ended { end, text }));

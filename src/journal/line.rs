@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Key, NodeName, Taint, TaintEffect, Uid},
+    cluster::{Key, NodeName, OperationId, Taint, TaintEffect, Uid},
     engine::Severity,
     operation::{Request, RequestId, RequestOutcome},
     plan::{
@@ -18,7 +18,7 @@ use crate::{
 pub struct JournalLine {
     pub at: Timestamp,
     /// The undertaking that it belongs to.
-    pub plan: String,
+    pub operation: OperationId,
     pub what: LineKind,
 }
 
@@ -111,7 +111,7 @@ impl JournalLine {
     pub fn to_text(&self) -> String {
         let mut value = self.what.to_value();
         value["at"] = json!(self.at);
-        value["plan"] = json!(self.plan);
+        value["operation"] = json!(self.operation);
         format!("{value}\n")
     }
 
@@ -119,7 +119,7 @@ impl JournalLine {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let at = Timestamp::parse(value["at"].as_str()?)?;
-        Some(Self { at, plan: text_of(&value, "plan")?, what: LineKind::parse(&value)? })
+        Some(Self { at, operation: value["operation"].as_str()?.into(), what: LineKind::parse(&value)? })
     }
 }
 
@@ -362,7 +362,7 @@ mod tests {
             undo: Some(undo),
         };
         for what in [LineKind::Began(Box::new(beginning)), asked] {
-            let line = JournalLine { at: Timestamp::from_secs(1_800_000_000), plan: "p".into(), what };
+            let line = JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: "p".into(), what };
             let text = line.to_text();
             assert!(text.ends_with('\n') && text.trim_end().lines().count() == 1);
             assert_eq!(JournalLine::parse(text.as_bytes()), Some(line));

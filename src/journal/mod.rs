@@ -20,6 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 pub use line::{JournalLine, LineKind, OperationStart};
 pub use unfinished::{JournaledOperation, undertakings};
 
+use crate::cluster::OperationId;
+
 /// How large a file may grow before the next is begun.
 const LARGE: u64 = 8 << 20;
 
@@ -145,7 +147,7 @@ impl Journal {
     /// The journal cannot be read.
     pub fn cut_off(&self) -> Result<Vec<JournaledOperation>, JournalError> {
         let mut pasts = undertakings(&self.lines()?);
-        pasts.retain(|past| past.is_unfinished() && matches!(self.hold(&past.plan), Ok(Some(_))));
+        pasts.retain(|past| past.is_unfinished() && matches!(self.hold(&past.id), Ok(Some(_))));
         Ok(pasts)
     }
 
@@ -153,13 +155,13 @@ impl Journal {
     ///
     /// # Errors
     /// The lock's file cannot be made.
-    pub fn hold(&self, plan: &str) -> Result<Option<OperationLockFile>, JournalError> {
+    pub fn hold(&self, id: &OperationId) -> Result<Option<OperationLockFile>, JournalError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)
             .map_err(|error| self.failed(error))?;
-        let path = self.folder.join(format!("{}.{}.lock", self.stem, stem(plan)));
+        let path = self.folder.join(format!("{}.{}.lock", self.stem, stem(id)));
         OperationLockFile::lock(&path).map_err(|error| JournalError::Io { path, error })
     }
 }
@@ -322,7 +324,7 @@ mod tests {
 
     fn said(plan: &str, text: String) -> JournalLine {
         let what = LineKind::Said { level: Severity::Info, subject: String::new(), text };
-        JournalLine { at: Timestamp::from_secs(1_800_000_000), plan: plan.into(), what }
+        JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: plan.into(), what }
     }
 
     #[tokio::test]
@@ -359,7 +361,7 @@ mod tests {
             writer.append(said(&number.to_string(), bulk.clone())).await.expect("written");
         }
         assert!(journal.older(2).exists() && !journal.older(3).exists());
-        let plans: Vec<String> = journal.lines().expect("read").into_iter().map(|line| line.plan).collect();
+        let plans: Vec<String> = journal.lines().expect("read").into_iter().map(|line| line.operation.to_string()).collect();
         assert_eq!(plans, (0..20).map(|number| number.to_string()).collect::<Vec<_>>());
     }
 
@@ -367,10 +369,10 @@ mod tests {
     fn an_undertaking_is_held_by_one_at_a_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "here");
-        let hold = journal.hold("p1").expect("asked").expect("free");
-        assert!(journal.hold("p1").expect("asked").is_none() && journal.hold("p2").expect("asked").is_some());
+        let hold = journal.hold(&"p1".into()).expect("asked").expect("free");
+        assert!(journal.hold(&"p1".into()).expect("asked").is_none() && journal.hold(&"p2".into()).expect("asked").is_some());
         drop(hold);
-        assert!(journal.hold("p1").expect("asked").is_some());
+        assert!(journal.hold(&"p1".into()).expect("asked").is_some());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JournalLine, LineKind, OperationStart};
 use crate::{
-    cluster::NodeName,
+    cluster::{NodeName, OperationId},
     operation,
     plan::{Undo, undo::NodeUndo},
     time::Timestamp,
@@ -13,7 +13,7 @@ use crate::{
 /// An undertaking as the journal tells of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JournaledOperation {
-    pub plan: String,
+    pub id: OperationId,
     pub began: Timestamp,
     /// The last line of it.
     pub last: Timestamp,
@@ -35,22 +35,22 @@ pub fn undertakings(lines: &[JournalLine]) -> Vec<JournaledOperation> {
     for line in lines {
         if let LineKind::Began(beginning) = &line.what {
             let past = JournaledOperation {
-                plan: line.plan.clone(),
+                id: line.operation.clone(),
                 began: line.at,
                 beginning: (**beginning).clone(),
                 ..JournaledOperation::default()
             };
-            pasts.insert(&line.plan, past);
+            pasts.insert(&line.operation, past);
         }
-        let Some(past) = pasts.get_mut(line.plan.as_str()) else { continue };
+        let Some(past) = pasts.get_mut(&*line.operation) else { continue };
         past.last = line.at;
         match &line.what {
             LineKind::Asked { id, object, undo, .. } => {
-                asked.insert((&line.plan, *id), (object, undo.as_ref()));
+                asked.insert((&line.operation, *id), (object, undo.as_ref()));
                 past.undos.extend(undo.clone());
             }
             LineKind::Came { id, outcome, .. } => {
-                let Some((object, undo)) = asked.remove(&(line.plan.as_str(), *id)) else { continue };
+                let Some((object, undo)) = asked.remove(&(&*line.operation, *id)) else { continue };
                 let is_done = outcome == "done";
                 if let Some(node) = object.strip_prefix("node/").filter(|_| is_done) {
                     past.claimed.insert(node.into());
@@ -66,7 +66,7 @@ pub fn undertakings(lines: &[JournalLine]) -> Vec<JournaledOperation> {
             // Numbers begin anew: what was not answered before never will be.
             LineKind::Resumed { .. } => {
                 past.ended = None;
-                asked.retain(|(plan, _), _| *plan != line.plan);
+                asked.retain(|(operation, _), _| **operation != *line.operation);
             }
             LineKind::Ended { end, .. } => past.ended = Some(end.clone()),
             LineKind::Undone { .. } => past.undone = true,
@@ -74,7 +74,7 @@ pub fn undertakings(lines: &[JournalLine]) -> Vec<JournaledOperation> {
         }
     }
     let mut pasts: Vec<JournaledOperation> = pasts.into_values().collect();
-    pasts.sort_by(|a, b| (a.began, &a.plan).cmp(&(b.began, &b.plan)));
+    pasts.sort_by(|a, b| (a.began, &a.id).cmp(&(b.began, &b.id)));
     pasts
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use crate::plan::{DrainOptions, undo::UndoStep};
 
     fn line(what: LineKind) -> JournalLine {
-        JournalLine { at: Timestamp::from_secs(1_800_000_000), plan: "p".into(), what }
+        JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: "p".into(), what }
     }
 
     fn began() -> JournalLine {

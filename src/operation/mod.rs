@@ -27,7 +27,7 @@ pub use report::{
 pub use request::{NodePatch, Request, RequestId, RequestKind, RequestOutcome};
 
 use crate::{
-    cluster::{Cluster, Key, NodeName, Uid, Version},
+    cluster::{Cluster, Key, NodeName, OperationId, Uid, Version},
     engine::Severity,
     plan::{Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, Undo, Verdict},
     time::{Span, Timestamp},
@@ -66,7 +66,7 @@ pub struct Operation {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationOptions {
     /// Names this undertaking, on the nodes and in the journal.
-    pub plan: String,
+    pub id: OperationId,
     /// Who we are, as others should see it.
     pub by: String,
     /// Why, in the operator's words; may be empty.
@@ -78,7 +78,7 @@ pub struct OperationOptions {
     /// How long all of it may take.
     pub total_timeout: Option<Span>,
     /// The plan that is being undone, where that is what is done.
-    pub undoes: Option<String>,
+    pub undoes: Option<OperationId>,
     pub past: PriorRun,
 }
 
@@ -361,7 +361,7 @@ impl Operation {
             late: task.late,
         };
         OperationProgress {
-            plan: self.orders.plan.clone(),
+            id: self.orders.id.clone(),
             began: self.began,
             ended: self.ended,
             nodes: self.nodes.iter().map(node).collect(),
@@ -460,8 +460,8 @@ impl Operation {
             || ends().any(|end| *end == PodEnd::Recorded);
         if self.cancelled {
             OperationEnd::Cancelled
-        } else if stops().any(|stop| matches!(stop, NodeIncomplete::Marked { .. })) {
-            OperationEnd::Marked
+        } else if stops().any(|stop| matches!(stop, NodeIncomplete::ClaimedByOther { .. })) {
+            OperationEnd::ClaimedByOther
         } else if stops().any(|stop| matches!(stop, NodeIncomplete::Forbidden(_)))
             || ends().any(|end| matches!(end, PodEnd::Forbidden(_)))
         {

@@ -324,14 +324,14 @@ impl Operation {
 
     /// Whether somebody else is at work on the node, and we do not take it over.
     fn is_taken(&mut self, place: usize, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
-        let mark = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.plan)?;
-        let DrainClaim { by, operation: plan, .. } = (**mark).clone();
+        let mark = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.id)?;
+        let DrainClaim { by, operation, .. } = (**mark).clone();
         if mark.is_fresh(now) && !self.orders.take_over {
-            return Some(NodeIncomplete::Marked { by, plan });
+            return Some(NodeIncomplete::ClaimedByOther { by, operation });
         }
         let how = if mark.is_fresh(now) { "is taken over as ordered" } else { "is old, and does not count" };
         let subject = self.nodes[place].subject();
-        self.note(now, Severity::Warning, subject, format!("the mark of {by} (plan {plan}) {how}"));
+        self.note(now, Severity::Warning, subject, format!("the mark of {by} (operation {operation}) {how}"));
         None
     }
 
@@ -341,7 +341,7 @@ impl Operation {
         if self.orders.past.cordoned.contains(&node.name) && !node.unschedulable {
             return Judgement::Stop(NodeIncomplete::Uncordoned);
         }
-        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.operation == self.orders.plan);
+        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.operation == self.orders.id);
         self.nodes[place].cordons = !node.unschedulable || ours;
         let mut notes = vec![(DRAIN, Some(self.mark(now).to_text()))];
         let mut undo = None;
@@ -481,9 +481,9 @@ impl Operation {
         if seen.uid != node.uid {
             return self.lose_node(place, NodeIncomplete::OtherNode, now);
         }
-        if let Some(mark) = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.plan) {
-            let DrainClaim { by, operation: plan, .. } = (**mark).clone();
-            return self.lose_node(place, NodeIncomplete::Marked { by, plan }, now);
+        if let Some(mark) = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.id) {
+            let DrainClaim { by, operation, .. } = (**mark).clone();
+            return self.lose_node(place, NodeIncomplete::ClaimedByOther { by, operation }, now);
         }
         if !seen.unschedulable && !node.is_stopped() {
             self.nodes[place].renew_at = Some(now + RENEW_EVERY);
@@ -547,18 +547,18 @@ impl Operation {
     }
 
     fn mark(&self, now: Timestamp) -> DrainClaim {
-        let (by, plan) = (self.orders.by.clone(), self.orders.plan.clone());
-        DrainClaim { by, operation: plan, renewed: now }
+        let (by, operation) = (self.orders.by.clone(), self.orders.id.clone());
+        DrainClaim { by, operation, renewed: now }
     }
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {
-        let super::OperationOptions { by, why, until, plan, .. } = self.orders.clone();
-        CordonNote { by, why, at: now, until, operation: plan }
+        let super::OperationOptions { by, why, until, id, .. } = self.orders.clone();
+        CordonNote { by, why, at: now, until, operation: id }
     }
 
     /// Why something is done, as the journal tells it.
     pub(super) fn because(&self, more: &str) -> String {
-        let mut why = format!("plan {}", self.orders.plan);
+        let mut why = format!("operation {}", self.orders.id);
         for part in [self.orders.why.as_str(), more] {
             if !part.is_empty() {
                 why.push_str(": ");

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    cluster::{Key, NodeName, Uid},
+    cluster::{Key, NodeName, OperationId, Uid},
     plan::Skip,
     time::Timestamp,
 };
@@ -21,7 +21,7 @@ pub enum OperationEnd {
     /// Something may not be done.
     Forbidden,
     /// Somebody else is at work on a node.
-    Marked,
+    ClaimedByOther,
     /// It was told to stop.
     Cancelled,
 }
@@ -34,7 +34,7 @@ impl OperationEnd {
             Self::Partly => "partly",
             Self::TimedOut => "timedOut",
             Self::Forbidden => "forbidden",
-            Self::Marked => "marked",
+            Self::ClaimedByOther => "claimedByOther",
             Self::Cancelled => "cancelled",
         }
     }
@@ -43,7 +43,7 @@ impl OperationEnd {
 /// What came of everything so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationProgress {
-    pub plan: String,
+    pub id: OperationId,
     pub began: Timestamp,
     /// None while it goes on.
     pub ended: Option<(Timestamp, OperationEnd)>,
@@ -120,9 +120,10 @@ pub enum NodeIncomplete {
     Gone,
     /// A node of that name is there, but another one.
     OtherNode,
-    Marked {
+    /// Somebody else drains it.
+    ClaimedByOther {
         by: String,
-        plan: String,
+        operation: OperationId,
     },
     /// Somebody uncordoned it since.
     Uncordoned,
@@ -318,7 +319,7 @@ impl fmt::Display for NodeIncomplete {
         match self {
             Self::Gone => f.write_str("the node is gone"),
             Self::OtherNode => f.write_str("another node has its name by now"),
-            Self::Marked { by, plan } => write!(f, "{by} is draining it (plan {plan})"),
+            Self::ClaimedByOther { by, operation } => write!(f, "{by} is draining it (operation {operation})"),
             Self::Uncordoned => f.write_str("somebody uncordoned it since"),
             Self::Forbidden(text) => write!(f, "not allowed: {text}"),
             Self::Failed(text) => write!(f, "failed: {text}"),

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, Key, Name, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind, ZoneKey,
+        Cluster, Key, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind, ZoneKey,
     },
     time::Timestamp,
 };
@@ -147,7 +147,7 @@ pub enum Warning {
     Marked {
         node: NodeName,
         by: String,
-        plan: String,
+        operation: OperationId,
         renewed: Timestamp,
         at_work: bool,
     },
@@ -227,12 +227,12 @@ impl fmt::Display for Warning {
                     "the node lifecycle controller keeps {key} on {node} as it sees fit: this does not last"
                 )
             }
-            Self::Marked { node, by, plan, at_work: true, .. } => {
-                write!(f, "{node} is being drained by {by} (plan {plan})")
+            Self::Marked { node, by, operation, at_work: true, .. } => {
+                write!(f, "{node} is being drained by {by} (operation {operation})")
             }
-            Self::Marked { node, by, plan, renewed, at_work: false } => write!(
+            Self::Marked { node, by, operation, renewed, at_work: false } => write!(
                 f,
-                "{node} carries the mark of a drain by {by} (plan {plan}) that gave no sign since {}",
+                "{node} carries the mark of a drain by {by} (operation {operation}) that gave no sign since {}",
                 renewed.to_time()
             ),
         }
@@ -326,7 +326,7 @@ pub fn of_marks<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Ite
     marked.map(move |(node, mark)| Warning::Marked {
         node: node.name.clone(),
         by: mark.by.clone(),
-        plan: mark.operation.clone(),
+        operation: mark.operation.clone(),
         renewed: mark.renewed,
         at_work: mark.is_fresh(now),
     })

@@ -138,8 +138,8 @@ impl OperationRun {
             tell(&notice);
             let Some(journal) = &self.journal else { continue };
             let OperationNotice { at, level, subject, text } = notice;
-            let plan = self.conduct.orders().plan.clone();
-            let line = JournalLine { at, plan, what: LineKind::Said { level, subject, text } };
+            let operation = self.conduct.orders().id.clone();
+            let line = JournalLine { at, operation, what: LineKind::Said { level, subject, text } };
             if let Err(error) = journal.append(line).await {
                 tracing::error!(%error, "the journal cannot be written");
             }

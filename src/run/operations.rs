@@ -12,6 +12,7 @@ use crate::{
         operations::{Job, JobResult, PermissionCheck, StartedOperation},
     },
     clock::Clock,
+    cluster::OperationId,
     executor::{
         guards,
         requests::RequestLink,
@@ -31,7 +32,7 @@ pub struct OperationsDriver {
     site: Option<WriteContext>,
     tell: mpsc::Sender<BackgroundResult>,
     pub tidings: mpsc::Receiver<BackgroundResult>,
-    underway: BTreeMap<String, Underway>,
+    underway: BTreeMap<OperationId, Underway>,
 }
 
 /// What came of something that was done beside the loop.
@@ -45,7 +46,7 @@ pub enum BackgroundResult {
     },
     /// The lines that were given stand in the journal, or why not.
     Written {
-        plan: String,
+        id: OperationId,
         trouble: Option<String>,
     },
 }
@@ -85,20 +86,20 @@ impl OperationsDriver {
                     JobResult::Planned { number, plan: work.await.unwrap_or_else(failed) }
                 });
             }
-            Job::Say { plan, notice } => {
+            Job::Say { id, notice } => {
                 let OperationNotice { at, level, subject, text } = notice;
                 self.write(
-                    &plan,
-                    JournalLine { at, plan: plan.clone(), what: LineKind::Said { level, subject, text } },
+                    &id,
+                    JournalLine { at, operation: id.clone(), what: LineKind::Said { level, subject, text } },
                 );
             }
-            Job::End { plan, end, text, undid } => {
+            Job::End { id, end, text, undid } => {
                 let what = LineKind::Ended { end: end.as_str().into(), text };
-                self.write(&plan, JournalLine { at: clock.now(), plan: plan.clone(), what });
-                for line in undid.iter().flat_map(|past| undoing(&plan, past, clock.now())) {
-                    self.write(&plan, line);
+                self.write(&id, JournalLine { at: clock.now(), operation: id.clone(), what });
+                for line in undid.iter().flat_map(|past| undoing(&id, past, clock.now())) {
+                    self.write(&id, line);
                 }
-                self.end(&plan);
+                self.end(&id);
             }
             Job::FindUnfinished => {
                 // Where nothing can be carried out, nothing was.
@@ -109,9 +110,9 @@ impl OperationsDriver {
                     JobResult::Unfinished(found.unwrap_or_else(|error| Err(error.to_string())))
                 });
             }
-            Job::FindUndoable { number, plan } => self.at_site(
+            Job::FindUndoable { number, id } => self.at_site(
                 move |site| async move {
-                    let found = tokio::task::spawn_blocking(move || site.undoable(plan.as_deref())).await;
+                    let found = tokio::task::spawn_blocking(move || site.undoable(id.as_ref())).await;
                     found.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
                 },
                 move |found| JobResult::Undoable { number, found },
@@ -128,8 +129,8 @@ impl OperationsDriver {
             Job::Begin { number, word, plan, orders, waivers } => {
                 self.set_out(number, |site| begin(site, word, plan, orders, waivers));
             }
-            Job::Resume { number, plan } => self.set_out(number, |site| resume(site, plan)),
-            Job::Undo { number, plan } => self.set_out(number, |site| undo(site, plan)),
+            Job::Resume { number, id } => self.set_out(number, |site| resume(site, id)),
+            Job::Undo { number, id } => self.set_out(number, |site| undo(site, id)),
         }
     }
 
@@ -187,15 +188,15 @@ impl OperationsDriver {
                 self.set_up(held);
                 Some(JobResult::Begun { number, begun: Ok(begun) })
             }
-            BackgroundResult::Written { plan, trouble } => {
-                let underway = self.underway.get_mut(&plan)?;
+            BackgroundResult::Written { id, trouble } => {
+                let underway = self.underway.get_mut(&id)?;
                 underway.writes = false;
                 let closed = underway.ends && underway.lines.is_empty();
-                self.go_on_writing(&plan);
+                self.go_on_writing(&id);
                 if closed {
-                    self.underway.remove(&plan);
+                    self.underway.remove(&id);
                 }
-                (closed || trouble.is_some()).then_some(JobResult::Written { plan, trouble, closed })
+                (closed || trouble.is_some()).then_some(JobResult::Written { id, trouble, closed })
             }
         }
     }
@@ -204,70 +205,70 @@ impl OperationsDriver {
     fn set_up(&mut self, held: OperationLock) {
         let Some(site) = &self.site else { return };
         let RequestLink { items: errands, mut outcomes } = site.hands(&held);
-        let (plan, tell) = (held.plan.clone(), self.tell.clone());
+        let (operation, tell) = (held.id.clone(), self.tell.clone());
         tokio::spawn(async move {
             while let Some((id, outcome)) = outcomes.recv().await {
-                let told = JobResult::Errand { plan: plan.clone(), id, outcome };
+                let told = JobResult::Errand { operation: operation.clone(), id, outcome };
                 if tell.send(BackgroundResult::Told(told)).await.is_err() {
                     return;
                 }
             }
         });
-        let plan = held.plan.clone();
+        let id = held.id.clone();
         let (errands, lines) = (Some(errands), VecDeque::new());
-        self.underway.insert(plan, Underway { held, errands, lines, writes: false, ends: false });
+        self.underway.insert(id, Underway { held, errands, lines, writes: false, ends: false });
     }
 
-    fn write(&mut self, plan: &str, line: JournalLine) {
-        if let Some(underway) = self.underway.get_mut(plan) {
+    fn write(&mut self, id: &OperationId, line: JournalLine) {
+        if let Some(underway) = self.underway.get_mut(id) {
             underway.lines.push_back(line);
-            self.go_on_writing(plan);
+            self.go_on_writing(id);
         }
     }
 
     /// Nothing more is asked for; it is let go of when its last line stands in the journal.
-    fn end(&mut self, plan: &str) {
-        if let Some(underway) = self.underway.get_mut(plan) {
+    fn end(&mut self, id: &OperationId) {
+        if let Some(underway) = self.underway.get_mut(id) {
             (underway.ends, underway.errands) = (true, None);
         }
     }
 
     /// Writes the lines that wait, one batch at a time, so that they stand in their order.
-    fn go_on_writing(&mut self, plan: &str) {
-        let Some(underway) = self.underway.get_mut(plan) else { return };
+    fn go_on_writing(&mut self, id: &OperationId) {
+        let Some(underway) = self.underway.get_mut(id) else { return };
         if underway.writes || underway.lines.is_empty() {
             return;
         }
         underway.writes = true;
         let lines = std::mem::take(&mut underway.lines);
-        let (plan, writer, tell) = (plan.to_owned(), underway.held.writer.clone(), self.tell.clone());
+        let (id, writer, tell) = (id.clone(), underway.held.writer.clone(), self.tell.clone());
         tokio::spawn(async move {
             let trouble = write_all(&writer, lines).await.err();
             let trouble = trouble.map(|error| format!("the journal cannot be written: {error}"));
-            let _ = tell.send(BackgroundResult::Written { plan, trouble }).await;
+            let _ = tell.send(BackgroundResult::Written { id, trouble }).await;
         });
     }
 
     /// What errands of these undertakings can be sent through.
-    pub fn doors<'a>(&self, wanting: impl Iterator<Item = &'a str>) -> Vec<(String, mpsc::Sender<Request>)> {
-        let door = |plan: &str| Some((plan.to_owned(), self.underway.get(plan)?.errands.clone()?));
+    pub fn doors<'a>(&self, wanting: impl Iterator<Item = &'a OperationId>) -> Vec<(OperationId, mpsc::Sender<Request>)> {
+        let door = |id: &OperationId| Some((id.clone(), self.underway.get(id)?.errands.clone()?));
         wanting.filter_map(door).collect()
     }
 }
 
 /// Waits until one of them has room for an errand; tells its name, and the room. For ever where there is none.
 pub async fn room(
-    doors: Vec<(String, mpsc::Sender<Request>)>,
-) -> Option<(String, mpsc::OwnedPermit<Request>)> {
+    doors: Vec<(OperationId, mpsc::Sender<Request>)>,
+) -> Option<(OperationId, mpsc::OwnedPermit<Request>)> {
     if doors.is_empty() {
         return std::future::pending().await;
     }
     let rooms = doors
         .into_iter()
-        .map(|(plan, errands)| Box::pin(async move { (plan, errands.reserve_owned().await) }));
-    let ((plan, room), ..) = select_all(rooms).await;
+        .map(|(id, errands)| Box::pin(async move { (id, errands.reserve_owned().await) }));
+    let ((id, room), ..) = select_all(rooms).await;
     // The executor ends only with the program.
-    Some((plan, room.ok()?))
+    Some((id, room.ok()?))
 }
 
 async fn write_all(writer: &JournalWriter, lines: VecDeque<JournalLine>) -> std::io::Result<()> {
@@ -284,40 +285,40 @@ async fn begin(
     orders: OperationOptions,
     waivers: Overrides,
 ) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (name, by) = (site.new_name(word), site.by.clone());
-    let orders = OperationOptions { plan: name.clone(), by: by.clone(), ..orders };
+    let (id, by) = (site.new_id(word), site.by.clone());
+    let orders = OperationOptions { id: id.clone(), by: by.clone(), ..orders };
     let held = site.begin(&plan, &orders, &waivers).await?;
-    Ok((StartedOperation { plan: name, by, past: None }, held))
+    Ok((StartedOperation { id, by, past: None }, held))
 }
 
 async fn resume(
     site: WriteContext,
-    plan: String,
+    id: OperationId,
 ) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (hold, past) = take_up(&site, &plan).await?;
+    let (hold, past) = take_up(&site, &id).await?;
     if !past.is_unfinished() {
-        return Err(WriteContextError::Over(plan));
+        return Err(WriteContextError::Over(id));
     }
-    let held = site.resume(hold, &plan).await?;
-    Ok((StartedOperation { plan, by: site.by, past: Some(past) }, held))
+    let held = site.resume(hold, &id).await?;
+    Ok((StartedOperation { id, by: site.by, past: Some(past) }, held))
 }
 
 async fn undo(
     site: WriteContext,
-    plan: String,
+    id: OperationId,
 ) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (hold, past) = take_up(&site, &plan).await?;
-    let name = site.new_name("undo");
-    let held = site.open(hold, &name)?;
-    Ok((StartedOperation { plan: name, by: site.by, past: Some(past) }, held))
+    let (hold, past) = take_up(&site, &id).await?;
+    let id = site.new_id("undo");
+    let held = site.open(hold, &id)?;
+    Ok((StartedOperation { id, by: site.by, past: Some(past) }, held))
 }
 
 /// Reading the journal may take a while.
 async fn take_up(
     site: &WriteContext,
-    plan: &str,
+    id: &OperationId,
 ) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
-    let (site, plan) = (site.clone(), plan.to_owned());
-    let taken = tokio::task::spawn_blocking(move || site.take_up(&plan)).await;
+    let (site, id) = (site.clone(), id.clone());
+    let taken = tokio::task::spawn_blocking(move || site.take_up(&id)).await;
     taken.unwrap_or_else(|error| Err(WriteContextError::Write(std::io::Error::other(error))))
 }

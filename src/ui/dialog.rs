@@ -22,6 +22,7 @@ use crate::{
         dialog::{ApplyRequest, Dialog, DialogStage, DialogSubject, DialogWait, Prompt, UndoRequest},
         operations::{apply_title, past_title},
     },
+    cluster::OperationId,
     operation::confirmation,
     plan::{Plan, PlanStep, Prospect, undo::NotUndone},
 };
@@ -140,7 +141,7 @@ impl Paper<'_> {
         match &dialog.about {
             DialogSubject::Apply(apply) => self.apply(apply),
             DialogSubject::Undo(put_back) => self.put_back(put_back),
-            DialogSubject::Cancel(plan) => self.cancel(plan),
+            DialogSubject::Cancel(id) => self.cancel(id),
             DialogSubject::Quit => self.quit(),
         }
     }
@@ -210,7 +211,7 @@ impl Paper<'_> {
             &format!("   {} by {} · {ended}", past.began.to_time(), past.beginning.by),
             self.style(Role::Dim),
         );
-        let mut lines = vec![self.cut(head), self.line(&past.plan, Role::Dim)];
+        let mut lines = vec![self.cut(head), self.line(&past.id, Role::Dim)];
         let steps: Vec<String> = put_back.steps.iter().map(words).collect();
         if !steps.is_empty() {
             lines.push(self.line("would be put back:", Role::Heading));
@@ -227,9 +228,9 @@ impl Paper<'_> {
         lines
     }
 
-    fn cancel(&self, plan: &str) -> Vec<Line<'static>> {
+    fn cancel(&self, id: &OperationId) -> Vec<Line<'static>> {
         let title =
-            self.scene.app.acts.undertaking(plan).map_or(plan, |undertaking| undertaking.title.as_str());
+            self.scene.app.acts.undertaking(id).map_or(&**id, |undertaking| undertaking.title.as_str());
         let mut lines = vec![self.line(title, Role::Strong)];
         let text = "Nothing more is begun; pods that are on their way out go all the same, and nodes stay cordoned \
                     (U puts them back).";

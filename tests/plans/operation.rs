@@ -324,7 +324,7 @@ fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_take
         bench.run(&mut conduct);
         (conduct.ended(), bench.nodes["n1"].cordoned)
     };
-    assert_eq!(run(NOW - Span::from_secs(30), false), (Some(OperationEnd::Marked), false));
+    assert_eq!(run(NOW - Span::from_secs(30), false), (Some(OperationEnd::ClaimedByOther), false));
     assert_eq!(run(NOW - Span::from_secs(300), false), (Some(OperationEnd::Done), true));
     assert_eq!(run(NOW - Span::from_secs(30), true), (Some(OperationEnd::Done), true));
 }
@@ -344,7 +344,7 @@ fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
     let taken = stop_after(|node| {
         node.mark = Some(DrainClaim { by: "bob".into(), operation: "other".into(), renewed: NOW });
     });
-    assert!(matches!(taken, NodeProgressStage::Stopped(NodeIncomplete::Marked { .. })), "{taken:?}");
+    assert!(matches!(taken, NodeProgressStage::Stopped(NodeIncomplete::ClaimedByOther { .. })), "{taken:?}");
     assert_eq!(
         stop_after(|node| node.cordoned = false),
         NodeProgressStage::Stopped(NodeIncomplete::Uncordoned)
@@ -356,16 +356,16 @@ fn of_two_that_begin_at_once_one_sees_the_other() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
     bench.linger = Span::from_secs(30);
     let mut first =
-        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { plan: "one".into(), ..orders() });
+        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "one".into(), ..orders() });
     let mut second =
-        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { plan: "two".into(), ..orders() });
+        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "two".into(), ..orders() });
     // Both look, then both write: the second write finds the node newer than it was seen.
     bench.carry_out_one(&mut first);
     bench.carry_out_one(&mut second);
     bench.carry_out_one(&mut first);
     bench.carry_out_one(&mut second);
     bench.run(&mut second);
-    assert_eq!(second.ended(), Some(OperationEnd::Marked));
+    assert_eq!(second.ended(), Some(OperationEnd::ClaimedByOther));
     bench.run(&mut first);
     assert_eq!((first.ended(), bench.times("evict a").len()), (Some(OperationEnd::Done), 1));
 }
@@ -746,7 +746,7 @@ fn word(task: &RequestKind) -> String {
 }
 
 fn orders() -> OperationOptions {
-    OperationOptions { plan: "p1".into(), by: "alice".into(), ..OperationOptions::default() }
+    OperationOptions { id: "p1".into(), by: "alice".into(), ..OperationOptions::default() }
 }
 
 fn secs(secs: i64) -> Option<Span> {

@@ -139,7 +139,7 @@ async fn a_cordon_says_who_and_why_and_is_undone_by_its_name() {
     assert!(note.by.contains("alice") && note.why == "new kernel" && note.until.is_some(), "{note:?}");
     let again = site.enforced(&["cordon", "general-1a-02"]).await;
     assert_eq!(again["nodes"][0]["stage"], json!("alreadySo"));
-    let plan = report["plan"].as_str().expect("a name");
+    let plan = report["operation"].as_str().expect("a name");
     site.enforced(&["undo", plan]).await;
     let node = site.server.node("general-1a-02").await;
     assert!(!cordoned(&node) && !node.annotations().contains_key(CORDON));
@@ -151,7 +151,7 @@ async fn undo_leaves_what_somebody_else_cordoned() {
     let report = site.enforced(&["cordon", "general-1a-02"]).await;
     site.enforced(&["uncordon", "general-1a-02"]).await;
     site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
-    site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
+    site.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
     assert!(cordoned(&site.server.node("general-1a-02").await), "it was not ours to uncordon");
 }
 
@@ -170,7 +170,7 @@ async fn taints_and_labels_are_written_and_put_back_as_they_were() {
     let node = site.server.node("general-1a-02").await;
     assert_eq!((keys(&node), node.labels()["team"].as_str()), (vec!["a".to_owned()], "blue"));
     for report in [tainted, labelled] {
-        site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
+        site.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
     }
     let node = site.server.node("general-1a-02").await;
     assert_eq!((keys(&node), node.labels().get("team")), (vec!["x".to_owned()], None));
@@ -304,7 +304,7 @@ async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
     site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
     let report = site.enforced(&drain(&["general-1a-02"])).await;
     assert_eq!(report["nodes"][0]["cordoned"], json!(false));
-    site.enforced(&["undo", report["plan"].as_str().expect("a name")]).await;
+    site.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
     assert!(cordoned(&site.server.node("general-1a-02").await));
 }
 
@@ -520,7 +520,7 @@ impl Site {
         self.check_cordons(&told).await;
         let pasts = undertakings(&self.journal().lines().expect("read"));
         let last = pasts.iter().rfind(|past| past.beginning.action == "drain").expect("a drain");
-        self.enforced(&["undo", &last.plan]).await;
+        self.enforced(&["undo", &last.id]).await;
         for node in nodes {
             assert!(!cordoned(&self.server.node(node).await), "{told}: {node} is still cordoned after undo");
         }

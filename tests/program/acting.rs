@@ -159,8 +159,8 @@ async fn a_cordon_takes_a_yes_that_is_not_the_default_and_the_command_line_undoe
     .await;
     assert!(cordoned(&site.server.node(NODE).await));
     let journal = site.run(&["journal"]).await.done();
-    let plan = site.pasts()[0].plan.clone();
-    assert!(journal.contains(&plan) && journal.contains("done"), "{journal}");
+    let plan = site.pasts()[0].id.clone();
+    assert!(journal.contains(&*plan) && journal.contains("done"), "{journal}");
     site.run(&["undo", &plan, "--enforce", "--yes"]).await;
     assert!(!cordoned(&site.server.node(NODE).await));
 }

@@ -130,9 +130,9 @@ impl Town {
             client,
             clock,
             journal: writer.clone(),
-            plan: "p".into(),
+            operation: "p".into(),
         });
-        let orders = OperationOptions { plan: "p".into(), by: "test".into(), ..OperationOptions::default() };
+        let orders = OperationOptions { id: "p".into(), by: "test".into(), ..OperationOptions::default() };
         let conduct = Operation::begin(&plan, orders, &self.cluster, now);
         let (_, feeds) = mpsc::channel(1);
         let feeds = std::mem::replace(&mut self.feeds, feeds);

@@ -576,7 +576,7 @@ fn cut_off(story: &Story) -> JournaledOperation {
     let uid = node.uid.clone();
     let line = |what| JournalLine {
         at: BEGIN - Span::from_secs(600),
-        plan: "drain-20260102-025000-zx81c".into(),
+        operation: "drain-20260102-025000-zx81c".into(),
         what,
     };
     let options = DrainOptions {

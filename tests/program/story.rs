@@ -13,7 +13,7 @@ use kordon::{
     },
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
-        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
+        Name, Node, NodeName, OperationId, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
         Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
         Version, Workload, WorkloadKind,
     },
@@ -471,10 +471,10 @@ impl Story {
                 self.do_chore(chore);
                 continue;
             }
-            let Some(plan) = self.app.with_errands().next().map(str::to_owned) else { break };
-            let errand = self.app.next_errand(&plan).expect("it has one");
+            let Some(operation) = self.app.with_errands().next().cloned() else { break };
+            let errand = self.app.next_errand(&operation).expect("it has one");
             let outcome = self.answer(&errand.task);
-            self.app.told(JobResult::Errand { plan, id: errand.id, outcome }, self.now);
+            self.app.told(JobResult::Errand { operation, id: errand.id, outcome }, self.now);
         }
         self.app.look_around(self.now);
         self.app.refresh(self.now);
@@ -492,7 +492,7 @@ impl Story {
     }
 
     fn do_chore(&mut self, chore: Job) {
-        let begun = |plan: String, past| StartedOperation { plan, by: "sre@laptop".into(), past };
+        let begun = |id: OperationId, past| StartedOperation { id, by: "sre@laptop".into(), past };
         let past = || self.past.clone();
         let told = match chore {
             Job::FindUnfinished => JobResult::Unfinished(Ok(past().into_iter().collect())),
@@ -500,15 +500,15 @@ impl Story {
             Job::Plan { number, job } => JobResult::Planned { number, plan: job.work() },
             Job::Check { number, .. } => JobResult::Checked { number, checked: Ok(self.checked.clone()) },
             Job::Begin { number, word, .. } => {
-                let plan = format!("{word}-20260102-030101-q3w4e");
-                JobResult::Begun { number, begun: Ok(begun(plan, None)) }
+                let id = format!("{word}-20260102-030101-q3w4e");
+                JobResult::Begun { number, begun: Ok(begun(id.as_str().into(), None)) }
             }
-            Job::Resume { number, plan } => JobResult::Begun { number, begun: Ok(begun(plan, past())) },
+            Job::Resume { number, id } => JobResult::Begun { number, begun: Ok(begun(id, past())) },
             Job::Undo { number, .. } => {
                 JobResult::Begun { number, begun: Ok(begun("undo-20260102-030101-q3w4e".into(), past())) }
             }
             Job::Say { .. } => return,
-            Job::End { plan, .. } => JobResult::Written { plan, trouble: None, closed: true },
+            Job::End { id, .. } => JobResult::Written { id, trouble: None, closed: true },
         };
         self.app.told(told, self.now);
     }

@@ -142,7 +142,7 @@ impl App {
         let Some(plan) = &apply.plan else { return };
         let at_work = |node: &NodeName| {
             let mark = cluster.node(node)?.drain_claim.as_ref()?;
-            let ours = apply.resumes.as_ref().is_some_and(|past| past.plan == mark.operation);
+            let ours = apply.resumes.as_ref().is_some_and(|past| past.id == mark.operation);
             (mark.is_fresh(now) && !ours).then(|| (node.clone(), mark.by.clone()))
         };
         apply.taken = plan.nodes.iter().filter_map(|node| at_work(&node.node)).collect();
@@ -228,7 +228,7 @@ impl App {
         let (orders, waivers, resumes) = (apply.orders.clone(), apply.waivers.clone(), apply.resumes.clone());
         let Some(plan) = apply.plan.clone() else { return };
         let chore = match resumes {
-            Some(past) => Job::Resume { number, plan: past.plan },
+            Some(past) => Job::Resume { number, id: past.id },
             None => Job::Begin { number, word: plan.action.word(), plan, orders, waivers },
         };
         self.wait(number, DialogWait::Beginning, chore);
@@ -242,7 +242,7 @@ impl App {
         };
         let Some(dialog) = self.screen.dialog.take_if(|dialog| dialog.number == number) else {
             let text = "nobody waits for it any more".into();
-            let chore = Job::End { plan: begun.plan, end: OperationEnd::Cancelled, text, undid: None };
+            let chore = Job::End { id: begun.id, end: OperationEnd::Cancelled, text, undid: None };
             return self.acts.chores.push_back(chore);
         };
         match dialog.about {
@@ -254,9 +254,9 @@ impl App {
 
     fn on_plan_begun(&mut self, apply: ApplyRequest, begun: StartedOperation, now: Timestamp) {
         let Some(plan) = apply.plan else { return };
-        let StartedOperation { plan: name, by, past } = begun;
+        let StartedOperation { id, by, past } = begun;
         let past = past.map(|past| past.to_resume()).unwrap_or_default();
-        let orders = OperationOptions { plan: name, by, past, ..apply.orders };
+        let orders = OperationOptions { id, by, past, ..apply.orders };
         let title = title(&plan);
         let conduct = Operation::begin(&plan, orders, &self.live.cluster, now);
         self.screen.marked_nodes.clear();

@@ -22,7 +22,7 @@ use super::{
     update::Reaction,
 };
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, OperationId},
     engine::{ServerVersion, Severity, Why},
     journal::JournaledOperation,
     operation::{
@@ -98,7 +98,7 @@ pub enum Job {
     /// Comes back as [`JobResult::Unfinished`].
     FindUnfinished,
     /// The undertaking of that name, or the last one that can be undone: [`JobResult::Undoable`].
-    FindUndoable { number: u64, plan: Option<String> },
+    FindUndoable { number: u64, id: Option<OperationId> },
     /// [`JobResult::Planned`]
     Plan { number: u64, job: Box<PlanJob> },
     /// Guard rails and permissions: [`JobResult::Checked`].
@@ -106,13 +106,13 @@ pub enum Job {
     /// Holds an undertaking and writes down that it begins: [`JobResult::Begun`].
     Begin { number: u64, word: &'static str, plan: Box<Plan>, orders: OperationOptions, waivers: Overrides },
     /// Takes up one that was cut off: [`JobResult::Begun`] with what the journal tells of it by now.
-    Resume { number: u64, plan: String },
+    Resume { number: u64, id: OperationId },
     /// The same, to be put back under another name.
-    Undo { number: u64, plan: String },
+    Undo { number: u64, id: OperationId },
     /// A line for the journal.
-    Say { plan: String, notice: OperationNotice },
+    Say { id: OperationId, notice: OperationNotice },
     /// It is over: that is written down, and it is let go of: [`JobResult::Written`].
-    End { plan: String, end: OperationEnd, text: String, undid: Option<Box<JournaledOperation>> },
+    End { id: OperationId, end: OperationEnd, text: String, undid: Option<Box<JournaledOperation>> },
 }
 
 /// What came of a chore, or of an errand.
@@ -136,13 +136,13 @@ pub enum JobResult {
         begun: Result<StartedOperation, String>,
     },
     Errand {
-        plan: String,
+        operation: OperationId,
         id: RequestId,
         outcome: RequestOutcome,
     },
     /// Lines of an undertaking stand in the journal, or why not; `closed` once they all do and it is let go of.
     Written {
-        plan: String,
+        id: OperationId,
         trouble: Option<String>,
         closed: bool,
     },
@@ -158,7 +158,7 @@ pub struct PermissionCheck {
 /// An undertaking that stands in the journal.
 #[derive(Clone, Debug)]
 pub struct StartedOperation {
-    pub plan: String,
+    pub id: OperationId,
     /// In whose name.
     pub by: String,
     /// What the journal tells of the one that is resumed or undone.
@@ -193,8 +193,8 @@ impl PlanJob {
 }
 
 impl OperationEntry {
-    pub fn name(&self) -> &str {
-        &self.conduct.orders().plan
+    pub fn id(&self) -> &OperationId {
+        &self.conduct.orders().id
     }
 
     /// Whether it goes on.
@@ -223,12 +223,12 @@ impl Operations {
         self.undertakings.iter().filter(|undertaking| undertaking.runs())
     }
 
-    pub fn undertaking(&self, plan: &str) -> Option<&OperationEntry> {
-        self.undertakings.iter().find(|undertaking| undertaking.name() == plan)
+    pub fn undertaking(&self, id: &OperationId) -> Option<&OperationEntry> {
+        self.undertakings.iter().find(|undertaking| undertaking.id() == id)
     }
 
-    fn undertaking_mut(&mut self, plan: &str) -> Option<&mut OperationEntry> {
-        self.undertakings.iter_mut().find(|undertaking| undertaking.name() == plan)
+    fn undertaking_mut(&mut self, id: &OperationId) -> Option<&mut OperationEntry> {
+        self.undertakings.iter_mut().find(|undertaking| undertaking.id() == id)
     }
 
     /// Whether the program may end that was told to: nothing is carried out, and all of it is written down.
@@ -264,14 +264,14 @@ impl App {
     }
 
     /// The undertakings that have errands to be sent.
-    pub fn with_errands(&self) -> impl Iterator<Item = &str> {
+    pub fn with_errands(&self) -> impl Iterator<Item = &OperationId> {
         let running = self.acts.undertakings.iter().filter(|undertaking| undertaking.conduct.has_errands());
-        running.map(OperationEntry::name)
+        running.map(OperationEntry::id)
     }
 
     /// The next errand of an undertaking; what comes of it is to come back through [`App::told`].
-    pub fn next_errand(&mut self, plan: &str) -> Option<Request> {
-        self.acts.undertaking_mut(plan)?.conduct.poll_errand()
+    pub fn next_errand(&mut self, id: &OperationId) -> Option<Request> {
+        self.acts.undertaking_mut(id)?.conduct.poll_errand()
     }
 
     /// Asks for what is to be known at the start: which drains were cut off.
@@ -308,12 +308,12 @@ impl App {
 
     fn conduct_one(
         &mut self,
-        plan: &str,
+        id: &OperationId,
         now: Timestamp,
         step: impl FnOnce(&mut Operation, &Cluster, Timestamp),
     ) {
         if let Some(undertaking) =
-            self.acts.undertakings.iter_mut().find(|undertaking| undertaking.name() == plan)
+            self.acts.undertakings.iter_mut().find(|undertaking| undertaking.id() == id)
         {
             step(&mut undertaking.conduct, &self.live.cluster, now);
             undertaking.stale = true;
@@ -324,13 +324,13 @@ impl App {
     /// Takes in what came of a chore or an errand.
     pub fn told(&mut self, told: JobResult, now: Timestamp) {
         match told {
-            JobResult::Errand { plan, id, outcome } => self.errand_done(&plan, id, outcome, now),
+            JobResult::Errand { operation, id, outcome } => self.errand_done(&operation, id, outcome, now),
             JobResult::Unfinished(found) => self.on_unfinished(found, now),
             JobResult::Undoable { number, found } => self.on_undoable(number, found),
             JobResult::Planned { number, plan } => self.on_planned(number, plan),
             JobResult::Checked { number, checked } => self.on_checked(number, checked, now),
             JobResult::Begun { number, begun } => self.on_begun(number, begun, now),
-            JobResult::Written { plan, trouble, closed } => self.on_written(&plan, trouble, closed, now),
+            JobResult::Written { id, trouble, closed } => self.on_written(&id, trouble, closed, now),
         }
         self.screen.settle_focus();
         if self.frozen.is_none() {
@@ -339,14 +339,14 @@ impl App {
     }
 
     /// Takes in what came of an errand.
-    pub fn errand_done(&mut self, plan: &str, id: RequestId, outcome: RequestOutcome, now: Timestamp) {
-        self.conduct_one(plan, now, |conduct, cluster, now| {
+    pub fn errand_done(&mut self, operation: &OperationId, id: RequestId, outcome: RequestOutcome, now: Timestamp) {
+        self.conduct_one(operation, now, |conduct, cluster, now| {
             conduct.handle_outcome(cluster, id, outcome, now)
         });
     }
 
-    fn on_written(&mut self, plan: &str, trouble: Option<String>, closed: bool, now: Timestamp) {
-        if let Some(undertaking) = self.acts.undertaking_mut(plan).filter(|_| closed) {
+    fn on_written(&mut self, id: &OperationId, trouble: Option<String>, closed: bool, now: Timestamp) {
+        if let Some(undertaking) = self.acts.undertaking_mut(id).filter(|_| closed) {
             undertaking.state = State::Closed;
         }
         if let Some(text) = trouble {
@@ -357,12 +357,12 @@ impl App {
     /// Takes everything that the conducts have to say.
     fn collect(&mut self, now: Timestamp) {
         for undertaking in &mut self.acts.undertakings {
-            let plan = undertaking.conduct.orders().plan.clone();
+            let id = undertaking.id().clone();
             while let Some(notice) = undertaking.conduct.poll_notice() {
                 let subject = if notice.subject.is_empty() { &undertaking.title } else { &notice.subject };
                 let why = Why::default();
                 self.live.journal.add(JournalEntry::new(notice.at, notice.level, subject, &notice.text, why));
-                self.acts.chores.push_back(Job::Say { plan: plan.clone(), notice: notice.clone() });
+                self.acts.chores.push_back(Job::Say { id: id.clone(), notice: notice.clone() });
                 if undertaking.notices.len() == TOLD {
                     undertaking.notices.pop_front();
                     undertaking.gone += 1;
@@ -379,7 +379,7 @@ impl App {
             let told = format!("{}: {text}", end.as_str());
             self.live.journal.add(JournalEntry::new(now, level, &undertaking.title, &told, Why::default()));
             let undid = undertaking.undoes.clone().filter(|_| end == OperationEnd::Done).map(Box::new);
-            self.acts.chores.push_back(Job::End { plan, end, text, undid });
+            self.acts.chores.push_back(Job::End { id, end, text, undid });
         }
     }
 
@@ -401,7 +401,7 @@ impl App {
         undoes: Option<JournaledOperation>,
         now: Timestamp,
     ) {
-        let name = conduct.orders().plan.clone();
+        let name = conduct.orders().id.clone();
         let text = format!("begins as {name}");
         self.live.journal.add(JournalEntry::new(now, Severity::Info, &title, &text, Why::default()));
         let report = conduct.report();
@@ -409,45 +409,45 @@ impl App {
         let undertaking =
             OperationEntry { title, conduct, plan, undoes, report, notices, gone, stale, state };
         self.acts.undertakings.push(undertaking);
-        self.acts.unfinished.retain(|past| past.plan != name);
+        self.acts.unfinished.retain(|past| past.id != name);
         self.show_progress(&name);
         self.collect(now);
     }
 
     /// Opens the progress of an undertaking, over what was looked at.
-    fn show_progress(&mut self, plan: &str) {
+    fn show_progress(&mut self, id: &OperationId) {
         let from = match self.screen.focus {
             Pane::Plan | Pane::Progress | Pane::Detail => Pane::Nodes,
             pane => pane,
         };
         self.screen.uncover();
         self.screen.help = None;
-        self.screen.progress = Some(Progress::of(plan, from));
+        self.screen.progress = Some(Progress::of(id.clone(), from));
         self.screen.filters.remove(&Pane::Progress);
         self.screen.focus = Pane::Progress;
     }
 
     /// Shows what is carried out, or where that is shown, what began before it.
     pub(super) fn open_progress(&mut self) {
-        let names: Vec<&str> = self.acts.undertakings.iter().map(OperationEntry::name).collect();
+        let names: Vec<&OperationId> = self.acts.undertakings.iter().map(OperationEntry::id).collect();
         let Some(last) = names.len().checked_sub(1) else {
             self.screen.remark = Some("nothing has been carried out from here".into());
             return;
         };
         let shown = self.screen.progress.as_ref().filter(|_| self.screen.focus == Pane::Progress);
-        let place = shown.and_then(|shown| names.iter().position(|name| *name == shown.plan));
+        let place = shown.and_then(|shown| names.iter().position(|name| **name == shown.operation));
         let running = self.acts.undertakings.iter().rposition(OperationEntry::runs);
         let next = match place {
             Some(place) => place.checked_sub(1).unwrap_or(last),
             None => running.unwrap_or(last),
         };
-        let name = names[next].to_owned();
+        let name = names[next].clone();
         self.show_progress(&name);
     }
 
     /// The undertaking whose progress is shown.
     pub fn shown_undertaking(&self) -> Option<&OperationEntry> {
-        self.acts.undertaking(&self.screen.progress.as_ref()?.plan)
+        self.acts.undertaking(&self.screen.progress.as_ref()?.operation)
     }
 
     pub(super) fn pause(&mut self, now: Timestamp) {
@@ -456,7 +456,7 @@ impl App {
             self.screen.remark = Some("it is over".into());
             return;
         }
-        let name = undertaking.name().to_owned();
+        let name = undertaking.id().clone();
         self.conduct_one(&name, now, |conduct, cluster, now| {
             if conduct.is_paused() { conduct.go_on(cluster, now) } else { conduct.pause(now) }
         });
@@ -468,7 +468,7 @@ impl App {
             self.screen.remark = Some("it is over".into());
             return;
         }
-        let about = DialogSubject::Cancel(undertaking.name().to_owned());
+        let about = DialogSubject::Cancel(undertaking.id().clone());
         self.ask(about, DialogStage::Asks(Prompt::Choice(&["Let it go on", "Cancel it"])));
     }
 
@@ -501,10 +501,10 @@ impl App {
         match self.screen.dialog.as_ref().map(|dialog| &dialog.about) {
             Some(DialogSubject::Apply(_)) => self.agreed(now),
             Some(DialogSubject::Undo(_)) => self.agreed_to_undo(),
-            Some(DialogSubject::Cancel(plan)) => {
-                let plan = plan.clone();
+            Some(DialogSubject::Cancel(id)) => {
+                let id = id.clone();
                 self.screen.dialog = None;
-                self.conduct_one(&plan, now, |conduct, cluster, now| conduct.cancel(cluster, now));
+                self.conduct_one(&id, now, |conduct, cluster, now| conduct.cancel(cluster, now));
             }
             Some(DialogSubject::Quit) => {
                 self.screen.dialog = None;

@@ -22,7 +22,7 @@ impl App {
     pub(super) fn on_unfinished(&mut self, found: Result<Vec<JournaledOperation>, String>, now: Timestamp) {
         match found {
             Ok(pasts) => {
-                let ours = |past: &JournaledOperation| self.acts.undertaking(&past.plan).is_some();
+                let ours = |past: &JournaledOperation| self.acts.undertaking(&past.id).is_some();
                 let pasts: Vec<JournaledOperation> = pasts.into_iter().filter(|past| !ours(past)).collect();
                 self.acts.unfinished = pasts.into();
             }
@@ -42,7 +42,7 @@ impl App {
     /// Leaves the drain that is offered as it is; it is offered again at the next start.
     pub(in crate::app) fn dismiss(&mut self) {
         self.screen.remark = Some(match self.acts.unfinished.pop_front() {
-            Some(past) => format!("{} stays as it is; `kordon journal` lists it", past.plan),
+            Some(past) => format!("{} stays as it is; `kordon journal` lists it", past.id),
             None => "no drain was cut off".into(),
         });
     }
@@ -111,13 +111,13 @@ impl App {
             self.screen.remark = Some("it goes on: C cancels it, then it can be undone".into());
             return;
         }
-        let named = shown.map(|shown| shown.name().to_owned());
-        let plan = named.or_else(|| self.acts.unfinished.front().map(|past| past.plan.clone()));
+        let named = shown.map(|shown| shown.id().clone());
+        let id = named.or_else(|| self.acts.unfinished.front().map(|past| past.id.clone()));
         let number = self.ask(
             DialogSubject::Undo(Box::new(UndoRequest::NOTHING)),
             DialogStage::Waits(DialogWait::Journal),
         );
-        self.acts.chores.push_back(Job::FindUndoable { number, plan });
+        self.acts.chores.push_back(Job::FindUndoable { number, id });
     }
 
     pub(super) fn on_undoable(&mut self, number: u64, found: Result<Option<JournaledOperation>, String>) {
@@ -159,18 +159,18 @@ impl App {
         let Some(dialog) = &self.screen.dialog else { return };
         let number = dialog.number;
         let DialogSubject::Undo(put_back) = &dialog.about else { return };
-        let Some(plan) = put_back.past.as_ref().map(|past| past.plan.clone()) else { return };
+        let Some(id) = put_back.past.as_ref().map(|past| past.id.clone()) else { return };
         match why_not {
             Some(why) => self.refuse(number, vec![why]),
-            None => self.wait(number, DialogWait::Beginning, Job::Undo { number, plan }),
+            None => self.wait(number, DialogWait::Beginning, Job::Undo { number, id }),
         }
     }
 
     pub(super) fn on_undo_begun(&mut self, begun: StartedOperation, now: Timestamp) {
-        let StartedOperation { plan, by, past: Some(past) } = begun else { return };
-        let undoes = Some(past.plan.clone());
+        let StartedOperation { id, by, past: Some(past) } = begun else { return };
+        let undoes = Some(past.id.clone());
         let orders = OperationOptions {
-            plan,
+            id,
             by,
             why: self.acts.reason.clone(),
             undoes,
@@ -179,7 +179,7 @@ impl App {
         let rules = EvictionRules::of(self.settings.version);
         let conduct = Operation::undo(&past.undo(), orders, rules, &self.live.cluster, now);
         let title = format!("undo of {}", title(&past));
-        self.acts.unfinished.retain(|other| other.plan != past.plan);
+        self.acts.unfinished.retain(|other| other.id != past.id);
         self.take_up(title, conduct, None, Some(past), now);
     }
 }

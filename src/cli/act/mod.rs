@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    cluster::{Cluster, Selector},
+    cluster::{Cluster, OperationId, Selector},
     engine::Severity,
     executor::write_context::{OperationLock, WriteContext},
     journal::OperationLockFile,
@@ -55,9 +55,9 @@ pub struct DrainActArgs {
     #[command(flatten)]
     act: ActArgs<DrainArgs>,
     /// Go on with a drain that was cut off; without a name the only one there is
-    #[arg(long, value_name = "PLAN", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_name = "OPERATION", num_args = 0..=1, require_equals = true,
         conflicts_with_all = ["nodes", "selector"])]
-    resume: Option<Option<String>>,
+    resume: Option<Option<OperationId>>,
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -130,8 +130,8 @@ pub async fn act(wish: PlanCommand, how: HowArgs, connection: ConnectionArgs) ->
     let place = Place::reach(print, connection).await?;
     place.tell_of_unfinished();
     let action = target.action(&place.asked.app.live.cluster, &place.asked.namespace);
-    let plan = place.site.new_name(action.word());
-    let orders = orders(&how, &place, plan);
+    let id = place.site.new_id(action.word());
+    let orders = orders(&how, &place, id);
     carry_out(place, action, orders, &how, print, None).await
 }
 
@@ -179,8 +179,8 @@ impl Place {
                  `kordon undo {} --enforce` puts back what it changed",
                 nodes.join(", "),
                 past.began.to_time(),
-                past.plan,
-                past.plan,
+                past.id,
+                past.id,
             ));
         }
     }
@@ -216,7 +216,7 @@ async fn carry_out(
     }
     let held = match resumed {
         None => place.site.begin(&plan, &orders, &how.waivers()).await?,
-        Some(hold) => place.site.resume(hold, &orders.plan).await?,
+        Some(hold) => place.site.resume(hold, &orders.id).await?,
     };
     let cluster = std::mem::take(&mut place.asked.app.live.cluster);
     let conduct = Operation::begin(&plan, orders, &cluster, place.clock().now());
@@ -276,9 +276,9 @@ fn listen() -> Result<(mpsc::Receiver<Meanwhile>, tokio::sync::oneshot::Receiver
     Ok((wishes, gave_up))
 }
 
-fn orders(how: &HowArgs, place: &Place, plan: String) -> OperationOptions {
+fn orders(how: &HowArgs, place: &Place, id: OperationId) -> OperationOptions {
     OperationOptions {
-        plan,
+        id,
         by: place.site.by.clone(),
         why: how.reason.clone(),
         until: how.until.map(|span| place.clock().now() + span),
@@ -319,7 +319,7 @@ fn ended(end: OperationEnd, report: &report::OperationReport) -> Result<(), CliE
         OperationEnd::Partly
         | OperationEnd::TimedOut
         | OperationEnd::Forbidden
-        | OperationEnd::Marked
+        | OperationEnd::ClaimedByOther
         | OperationEnd::Cancelled => Err(CliError::Ended { end, text: report.in_short.clone() }),
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::columns::{none, section};
 use crate::{
-    cluster::NodeName,
+    cluster::{NodeName, OperationId},
     operation::{self, NodeProgress, OperationEnd, PodProgress},
     time::Timestamp,
 };
@@ -17,11 +17,11 @@ use crate::{
 pub struct OperationReport {
     /// `kordon.report/v1`: grows fields, never loses or renames one.
     pub schema: &'static str,
-    /// Its name in the journal and on the nodes.
-    pub plan: String,
+    /// Its id in the journal and on the nodes.
+    pub operation: OperationId,
     pub began: Timestamp,
     pub ended: Timestamp,
-    /// `done`, `partly`, `timedOut`, `forbidden`, `marked` or `cancelled`.
+    /// `done`, `partly`, `timedOut`, `forbidden`, `claimedByOther` or `cancelled`.
     pub end: &'static str,
     pub nodes: Vec<OperationNodeReport>,
     pub pods: Vec<OperationPodReport>,
@@ -76,7 +76,7 @@ impl OperationReport {
         };
         Self {
             schema: "kordon.report/v1",
-            plan: facts.plan.clone(),
+            operation: facts.id.clone(),
             began: facts.began,
             ended: facts.ended.map_or(now, |(at, _)| at),
             end: end.as_str(),
@@ -91,7 +91,7 @@ impl OperationReport {
 pub fn table(report: &OperationReport) -> String {
     let mut out = String::new();
     let took = report.ended.since(report.began);
-    let _ = writeln!(out, "{} {} after {took}: {}", report.plan, report.end, report.in_short);
+    let _ = writeln!(out, "{} {} after {took}: {}", report.operation, report.end, report.in_short);
     let nodes = report.nodes.iter();
     let nodes = nodes.map(|node| {
         let cordoned = if node.cordoned { "yes".into() } else { none() };
@@ -135,7 +135,7 @@ mod tests {
         };
         let full = OperationReport {
             schema: "kordon.report/v1",
-            plan: "p".into(),
+            operation: "p".into(),
             began: Timestamp::EPOCH,
             ended: Timestamp::EPOCH,
             end: "done",

@@ -12,7 +12,7 @@ use crate::{
         once::Output,
         plan::{PrintArgs, answer_word, step_words},
     },
-    cluster::NodeName,
+    cluster::{NodeName, OperationId},
     executor::write_context::WriteContextError,
     journal::{Journal, JournaledOperation, undertakings},
     k8s::{connect, validation},
@@ -32,9 +32,9 @@ pub struct JournalArgs {
 /// What `kordon undo` takes.
 #[derive(Args, Debug)]
 pub struct UndoArgs {
-    /// The plan, by its name in the journal
-    #[arg(value_name = "PLAN")]
-    plan: String,
+    /// The operation, by its id in the journal
+    #[arg(value_name = "OPERATION")]
+    operation: OperationId,
     #[command(flatten)]
     how: HowArgs,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct UndoArgs {
 
 /// Goes on with a drain that was cut off.
 pub async fn resume(
-    named: Option<String>,
+    named: Option<OperationId>,
     print: &PrintArgs,
     how: HowArgs,
     connection: ConnectionArgs,
@@ -53,10 +53,10 @@ pub async fn resume(
     }
     confirmation::possible(&how)?;
     let place = Place::reach(print, connection).await?;
-    let name = choose(&place.site.journal, named)?;
-    let (hold, past) = place.site.take_up(&name)?;
+    let id = choose(&place.site.journal, named)?;
+    let (hold, past) = place.site.take_up(&id)?;
     let Some(options) = past.beginning.drain.clone().filter(|_| past.is_unfinished()) else {
-        return Err(WriteContextError::Over(name).into());
+        return Err(WriteContextError::Over(id).into());
     };
     let nodes = still_there(&past, &place);
     let action = Action::Drain { nodes, options };
@@ -64,7 +64,7 @@ pub async fn resume(
         why: past.beginning.why.clone(),
         until: past.beginning.until,
         past: past.to_resume(),
-        ..orders(&how, &place, name)
+        ..orders(&how, &place, id)
     };
     carry_out(place, action, orders, &how, print, Some(hold)).await
 }
@@ -83,18 +83,18 @@ fn still_there(past: &JournaledOperation, place: &Place) -> Vec<NodeName> {
 }
 
 /// The undertaking that is meant: the one that was named, or the only one.
-fn choose(journal: &Journal, named: Option<String>) -> Result<String, CliError> {
+fn choose(journal: &Journal, named: Option<OperationId>) -> Result<OperationId, CliError> {
     if let Some(name) = named {
         return Ok(name);
     }
     let pasts = undertakings(&journal.lines()?);
     let unfinished: Vec<&str> =
-        pasts.iter().filter(|past| past.is_unfinished()).map(|past| past.plan.as_str()).collect();
+        pasts.iter().filter(|past| past.is_unfinished()).map(|past| &*past.id).collect();
     match unfinished[..] {
         [one] => Ok(one.into()),
         [] => Err(CliError::NotFound("a drain that was cut off".into())),
         _ => Err(CliError::Usage(format!(
-            "several drains were cut off; name one with --resume=PLAN: {}",
+            "several drains were cut off; name one with --resume=OPERATION: {}",
             unfinished.join(", ")
         ))),
     }
@@ -102,12 +102,12 @@ fn choose(journal: &Journal, named: Option<String>) -> Result<String, CliError> 
 
 /// Puts back what an undertaking changed on nodes, as far as nobody has changed it since.
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let UndoArgs { plan, how, print } = args;
+    let UndoArgs { operation, how, print } = args;
     if how.enforce {
         confirmation::possible(&how)?;
     }
     let place = Place::reach(&print, connection).await?;
-    let (hold, past) = place.site.take_up(&plan)?;
+    let (hold, past) = place.site.take_up(&operation)?;
     let undo = past.undo();
     let cluster = &place.asked.app.live.cluster;
     let (steps, kept) = undo.steps(cluster);
@@ -136,9 +136,9 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
         confirmation::ask_plainly(&how, &place.site.context).await?;
     }
     let clock = place.clock();
-    let name = place.site.new_name("undo");
-    let held = place.site.open(hold, &name)?;
-    let orders = OperationOptions { undoes: Some(plan), ..orders(&how, &place, name) };
+    let id = place.site.new_id("undo");
+    let held = place.site.open(hold, &id)?;
+    let orders = OperationOptions { undoes: Some(operation), ..orders(&how, &place, id) };
     let rules = EvictionRules::of(place.asked.app.settings.version);
     let conduct = Operation::undo(&undo, orders, rules, cluster, clock.now());
     let cluster = cluster.clone();
@@ -174,7 +174,7 @@ struct JournalReport {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PastReport {
-    plan: String,
+    operation: OperationId,
     began: Timestamp,
     last: Timestamp,
     by: String,
@@ -195,7 +195,7 @@ impl PastReport {
     fn new(past: &JournaledOperation) -> Self {
         let beginning = &past.beginning;
         Self {
-            plan: past.plan.clone(),
+            operation: past.id.clone(),
             began: past.began,
             last: past.last,
             by: beginning.by.clone(),
@@ -218,7 +218,7 @@ fn table(report: &JournalReport) -> String {
         let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
         let end = past.end.clone().unwrap_or_else(|| "not over".into());
         [
-            past.plan.clone(),
+            past.operation.to_string(),
             past.began.to_time(),
             past.by.clone(),
             if nodes.is_empty() { none() } else { nodes.join(",") },
@@ -227,6 +227,6 @@ fn table(report: &JournalReport) -> String {
         ]
     };
     let rows = report.undertakings.iter().map(row).collect();
-    section(&mut out, ["PLAN", "BEGAN", "BY", "NODES", "PODS", "ENDED"], rows);
+    section(&mut out, ["OPERATION", "BEGAN", "BY", "NODES", "PODS", "ENDED"], rows);
     out
 }

@@ -34,7 +34,7 @@ const BAR: usize = 24;
 /// Draws the undertaking that is shown; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(shown) = &scene.screen.progress else { return 0 };
-    let Some(undertaking) = scene.app.acts.undertaking(&shown.plan) else {
+    let Some(undertaking) = scene.app.acts.undertaking(&shown.operation) else {
         let inner = open(scene, Pane::Progress, area, Runs::default(), buf);
         say(scene, "○", "nothing is carried out", Role::Dim, inner, buf);
         return usize::from(inner.height);
@@ -98,7 +98,7 @@ fn title(scene: &Scene, undertaking: &OperationEntry) -> Runs {
     if all.len() < 2 {
         return runs;
     }
-    let place = all.iter().position(|other| other.name() == undertaking.name()).unwrap_or(0) + 1;
+    let place = all.iter().position(|other| other.id() == undertaking.id()).unwrap_or(0) + 1;
     runs.and(&format!(" · {place} of {} (o)", all.len()), scene.style(Role::Dim))
 }
 
@@ -110,7 +110,7 @@ pub fn ended(end: OperationEnd) -> &'static str {
         OperationEnd::Partly => "done in part",
         OperationEnd::TimedOut => "out of time",
         OperationEnd::Forbidden => "not allowed",
-        OperationEnd::Marked => "left to somebody else",
+        OperationEnd::ClaimedByOther => "left to somebody else",
         OperationEnd::Cancelled => "cancelled",
     }
 }
@@ -118,7 +118,7 @@ pub fn ended(end: OperationEnd) -> &'static str {
 const fn end_role(end: OperationEnd) -> Role {
     match end {
         OperationEnd::Done | OperationEnd::Recorded => Role::NodeReady,
-        OperationEnd::Partly | OperationEnd::TimedOut | OperationEnd::Forbidden | OperationEnd::Marked => {
+        OperationEnd::Partly | OperationEnd::TimedOut | OperationEnd::Forbidden | OperationEnd::ClaimedByOther => {
             Role::LevelError
         }
         OperationEnd::Cancelled => Role::LevelWarning,
@@ -141,7 +141,7 @@ fn totals(scene: &Scene, undertaking: &OperationEntry) -> Runs {
     if report.ended.is_some() {
         return Runs::new(&report.in_short(), scene.style(Role::Base))
             .and("  ", dim)
-            .and(undertaking.name(), scene.style(Role::Faint));
+            .and(undertaking.id(), scene.style(Role::Faint));
     }
     let (gone, stay, left) = report.pods_by_fate();
     let all = gone + left;

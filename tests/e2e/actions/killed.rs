@@ -181,7 +181,7 @@ impl Lane<'_> {
                 let said = fs::read_to_string(&said)?;
                 let status = ended.with_context(|| format!("it does not end: {said}"))??;
                 ensure!(status.success(), "{status:?}: {said}");
-                return Ok(self.past(nodes, begun)?.context("a drain that is not in the journal")?.plan);
+                return Ok(self.past(nodes, begun)?.context("a drain that is not in the journal")?.id.to_string());
             }
             child.kill().await?;
             killed += 1;
@@ -194,9 +194,9 @@ impl Lane<'_> {
                     self.tally.amid.fetch_add(1, Ordering::Relaxed);
                     if !past.is_unfinished() {
                         // Killed when all was done but the report.
-                        return Ok(past.plan);
+                        return Ok(past.id.to_string());
                     }
-                    line = vec!["drain".into(), format!("--resume={}", past.plan)];
+                    line = vec!["drain".into(), format!("--resume={}", past.id)];
                 }
             }
         }
