@@ -244,7 +244,8 @@ fn open_detail(app: &mut App) {
             pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Progress => {
-            let undertaking = screen.progress.as_ref().and_then(|shown| app.acts.undertaking(&shown.operation));
+            let undertaking =
+                screen.progress.as_ref().and_then(|shown| app.acts.undertaking(&shown.operation));
             let shown = screen.progress.as_ref().zip(undertaking);
             let pod = shown.and_then(|(shown, undertaking)| shown.selected_pod(&undertaking.report));
             pod.cloned().map(DetailSubject::Pod)

@@ -138,7 +138,11 @@ impl WriteContext {
     ///
     /// # Errors
     /// The journal cannot be opened.
-    pub fn open(&self, hold: OperationLockFile, id: &OperationId) -> Result<OperationLock, WriteContextError> {
+    pub fn open(
+        &self,
+        hold: OperationLockFile,
+        id: &OperationId,
+    ) -> Result<OperationLock, WriteContextError> {
         Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _hold: hold })
     }
 
@@ -146,14 +150,15 @@ impl WriteContext {
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn undoable(&self, id: Option<&OperationId>) -> Result<Option<JournaledOperation>, WriteContextError> {
+    pub fn undoable(
+        &self,
+        id: Option<&OperationId>,
+    ) -> Result<Option<JournaledOperation>, WriteContextError> {
         let pasts = undertakings(&self.journal.lines()?);
         let is_meant = |past: &&JournaledOperation| match id {
             Some(id) => past.id == *id,
             None => {
-                !past.undone
-                    && !past.undo().is_empty()
-                    && matches!(self.journal.hold(&past.id), Ok(Some(_)))
+                !past.undone && !past.undo().is_empty() && matches!(self.journal.hold(&past.id), Ok(Some(_)))
             }
         };
         Ok(pasts.iter().rev().find(is_meant).cloned())
@@ -167,7 +172,10 @@ impl WriteContext {
     ///
     /// # Errors
     /// A living process has it, or it is not there, or the journal cannot be read.
-    pub fn take_up(&self, id: &OperationId) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
+    pub fn take_up(
+        &self,
+        id: &OperationId,
+    ) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
         let hold = self.hold(id)?;
         let found = undertakings(&self.journal.lines()?).into_iter().find(|past| past.id == *id);
         let journal = || self.journal.path().display().to_string();
@@ -179,7 +187,8 @@ impl WriteContext {
     /// Starts to carry out the errands of an undertaking.
     pub fn hands(&self, held: &OperationLock) -> RequestLink {
         let (client, clock) = (self.client.clone(), self.clock);
-        let writer = RequestWriter { client, clock, journal: held.writer.clone(), operation: held.id.clone() };
+        let writer =
+            RequestWriter { client, clock, journal: held.writer.clone(), operation: held.id.clone() };
         RequestExecutor::Writer(writer).start()
     }
 

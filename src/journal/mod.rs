@@ -361,7 +361,8 @@ mod tests {
             writer.append(said(&number.to_string(), bulk.clone())).await.expect("written");
         }
         assert!(journal.older(2).exists() && !journal.older(3).exists());
-        let plans: Vec<String> = journal.lines().expect("read").into_iter().map(|line| line.operation.to_string()).collect();
+        let plans: Vec<String> =
+            journal.lines().expect("read").into_iter().map(|line| line.operation.to_string()).collect();
         assert_eq!(plans, (0..20).map(|number| number.to_string()).collect::<Vec<_>>());
     }
 
@@ -370,7 +371,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "here");
         let hold = journal.hold(&"p1".into()).expect("asked").expect("free");
-        assert!(journal.hold(&"p1".into()).expect("asked").is_none() && journal.hold(&"p2".into()).expect("asked").is_some());
+        assert!(
+            journal.hold(&"p1".into()).expect("asked").is_none()
+                && journal.hold(&"p2".into()).expect("asked").is_some()
+        );
         drop(hold);
         assert!(journal.hold(&"p1".into()).expect("asked").is_some());
     }

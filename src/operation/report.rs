@@ -319,7 +319,9 @@ impl fmt::Display for NodeIncomplete {
         match self {
             Self::Gone => f.write_str("the node is gone"),
             Self::OtherNode => f.write_str("another node has its name by now"),
-            Self::ClaimedByOther { by, operation } => write!(f, "{by} is draining it (operation {operation})"),
+            Self::ClaimedByOther { by, operation } => {
+                write!(f, "{by} is draining it (operation {operation})")
+            }
             Self::Uncordoned => f.write_str("somebody uncordoned it since"),
             Self::Forbidden(text) => write!(f, "not allowed: {text}"),
             Self::Failed(text) => write!(f, "failed: {text}"),

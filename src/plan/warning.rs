@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, Key, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind, ZoneKey,
+        Cluster, Key, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind,
+        ZoneKey,
     },
     time::Timestamp,
 };

@@ -250,7 +250,10 @@ impl OperationsDriver {
     }
 
     /// What errands of these undertakings can be sent through.
-    pub fn doors<'a>(&self, wanting: impl Iterator<Item = &'a OperationId>) -> Vec<(OperationId, mpsc::Sender<Request>)> {
+    pub fn doors<'a>(
+        &self,
+        wanting: impl Iterator<Item = &'a OperationId>,
+    ) -> Vec<(OperationId, mpsc::Sender<Request>)> {
         let door = |id: &OperationId| Some((id.clone(), self.underway.get(id)?.errands.clone()?));
         wanting.filter_map(door).collect()
     }
@@ -263,9 +266,8 @@ pub async fn room(
     if doors.is_empty() {
         return std::future::pending().await;
     }
-    let rooms = doors
-        .into_iter()
-        .map(|(id, errands)| Box::pin(async move { (id, errands.reserve_owned().await) }));
+    let rooms =
+        doors.into_iter().map(|(id, errands)| Box::pin(async move { (id, errands.reserve_owned().await) }));
     let ((id, room), ..) = select_all(rooms).await;
     // The executor ends only with the program.
     Some((id, room.ok()?))

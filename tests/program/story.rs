@@ -13,9 +13,9 @@ use kordon::{
     },
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
-        Name, Node, NodeName, OperationId, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
-        Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
-        Version, Workload, WorkloadKind,
+        Name, Node, NodeName, ObjectEvent, OperationId, Owner, OwnerKind, Phase, Pod, PodReady, Requirement,
+        Resources, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
+        TolerationOperator, Uid, Version, Workload, WorkloadKind,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, carry_out},

@@ -339,7 +339,13 @@ impl App {
     }
 
     /// Takes in what came of an errand.
-    pub fn errand_done(&mut self, operation: &OperationId, id: RequestId, outcome: RequestOutcome, now: Timestamp) {
+    pub fn errand_done(
+        &mut self,
+        operation: &OperationId,
+        id: RequestId,
+        outcome: RequestOutcome,
+        now: Timestamp,
+    ) {
         self.conduct_one(operation, now, |conduct, cluster, now| {
             conduct.handle_outcome(cluster, id, outcome, now)
         });

@@ -169,13 +169,8 @@ impl App {
     pub(super) fn on_undo_begun(&mut self, begun: StartedOperation, now: Timestamp) {
         let StartedOperation { id, by, past: Some(past) } = begun else { return };
         let undoes = Some(past.id.clone());
-        let orders = OperationOptions {
-            id,
-            by,
-            why: self.acts.reason.clone(),
-            undoes,
-            ..OperationOptions::default()
-        };
+        let orders =
+            OperationOptions { id, by, why: self.acts.reason.clone(), undoes, ..OperationOptions::default() };
         let rules = EvictionRules::of(self.settings.version);
         let conduct = Operation::undo(&past.undo(), orders, rules, &self.live.cluster, now);
         let title = format!("undo of {}", title(&past));

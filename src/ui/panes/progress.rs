@@ -118,9 +118,10 @@ pub fn ended(end: OperationEnd) -> &'static str {
 const fn end_role(end: OperationEnd) -> Role {
     match end {
         OperationEnd::Done | OperationEnd::Recorded => Role::NodeReady,
-        OperationEnd::Partly | OperationEnd::TimedOut | OperationEnd::Forbidden | OperationEnd::ClaimedByOther => {
-            Role::LevelError
-        }
+        OperationEnd::Partly
+        | OperationEnd::TimedOut
+        | OperationEnd::Forbidden
+        | OperationEnd::ClaimedByOther => Role::LevelError,
         OperationEnd::Cancelled => Role::LevelWarning,
     }
 }

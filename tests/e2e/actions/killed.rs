@@ -181,7 +181,11 @@ impl Lane<'_> {
                 let said = fs::read_to_string(&said)?;
                 let status = ended.with_context(|| format!("it does not end: {said}"))??;
                 ensure!(status.success(), "{status:?}: {said}");
-                return Ok(self.past(nodes, begun)?.context("a drain that is not in the journal")?.id.to_string());
+                return Ok(self
+                    .past(nodes, begun)?
+                    .context("a drain that is not in the journal")?
+                    .id
+                    .to_string());
             }
             child.kill().await?;
             killed += 1;
