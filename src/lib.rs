@@ -12,6 +12,7 @@ pub mod cli;
 pub mod run;
 pub mod ui;
 pub mod app;
+pub mod model;
 pub mod executor;
 pub mod journal;
 pub mod k8s;

@@ -7,11 +7,11 @@
 mod operations;
 pub mod controller;
 pub mod scheduler;
+pub mod session;
 pub mod surface;
 mod headroom;
 pub mod tty;
 pub mod operation;
-pub mod unattended;
 
 use std::{future::Future, io, time::Duration};
 
@@ -24,28 +24,22 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep_until},
 };
-use tokio_util::sync::CancellationToken;
 
 use headroom::HeadroomRunner;
+pub use session::{Ended, Links, Session};
 pub use surface::Surface;
 
 use operations::{BackgroundResult, OperationsDriver, room};
 
 use crate::{
-    app::{self, App, HORIZON, Reaction, commands, preview::PreviewResult, update},
+    app::{App, AppOptions, Reaction, commands, preview::PreviewResult, update},
     clock::Clock,
     cluster::OperationId,
     engine::{Effect, EffectId, Outcome},
-    executor::{
-        effects::{EffectExecutor, EffectLink},
-        write_context::WriteContext,
-    },
+    executor::write_context::WriteContext,
     forecast::Forecast,
-    k8s::{
-        connect::Connection,
-        feed::{FeedEvent, FeedKind},
-        watch::{self, WatchOptions},
-    },
+    k8s::feed::FeedEvent,
+    model::{HORIZON, HeadroomSnapshot},
     operation::Request,
     time::Timestamp,
 };
@@ -72,39 +66,21 @@ const COST: u32 = 20;
 /// How long messages are taken in before keys get their turn again.
 const TURN: Duration = Duration::from_millis(4);
 
-/// Everything that the loop is connected to.
+/// The dashboard before it is shown.
 #[derive(Debug)]
-pub struct Session {
+pub struct Dashboard {
     pub app: App,
-    /// What the watches say. When it ends, the screen says so and stays.
-    pub feeds: mpsc::Receiver<FeedEvent>,
-    /// Effects for the executor. While it is full, effects wait in the app; nothing else does.
-    pub effects: mpsc::Sender<Effect>,
-    pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
+    pub links: Links,
     pub clock: Clock,
-    /// Where plans are carried out; none where they cannot be.
-    pub site: Option<WriteContext>,
+    /// Where operations write; none where they cannot.
+    pub context: Option<WriteContext>,
 }
 
-/// Messages of the watches that wait to be taken in. When it is full, the watches wait.
-const EVENTS: usize = 256;
-
-impl Session {
-    /// Begins to watch a cluster, until `cancel` or the end of the session.
-    pub fn begin(
-        connection: &Connection,
-        options: app::AppOptions,
-        no_pods: bool,
-        executor: EffectExecutor,
-        clock: Clock,
-        cancel: CancellationToken,
-    ) -> Self {
-        let (heard, feeds) = mpsc::channel(EVENTS);
-        let Connection { version, request_timeout, .. } = *connection;
-        let watch = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout };
-        watch::spawn(connection.client.clone(), watch, clock, heard, cancel);
-        let EffectLink { items: effects, outcomes } = executor.start();
-        Self { app: App::new(options, clock.now()), feeds, effects, outcomes, clock, site: None }
+impl Dashboard {
+    /// Puts a screen over a session.
+    pub fn over(session: Session, options: AppOptions, context: Option<WriteContext>) -> Self {
+        let Session { model, links, clock } = session;
+        Self { app: App::new(model, options), links, clock, context }
     }
 }
 
@@ -123,7 +99,7 @@ pub enum RunError {
 ///
 /// # Errors
 /// The terminal cannot be set up, written to or read from.
-pub async fn terminal(session: Session) -> Result<(), RunError> {
+pub async fn terminal(dashboard: Dashboard) -> Result<(), RunError> {
     let listen = |kind| signal(kind).map_err(RunError::Enter);
     let mut ends =
         [listen(SignalKind::terminate())?, listen(SignalKind::hangup())?, listen(SignalKind::interrupt())?];
@@ -131,7 +107,7 @@ pub async fn terminal(session: Session) -> Result<(), RunError> {
     let keys = crossterm::event::EventStream::new();
     let told_to_end = futures::future::select_all(ends.iter_mut().map(|end| Box::pin(end.recv())));
     tokio::select! {
-        left = dashboard(session, &mut tty, keys) => left,
+        left = run_dashboard(dashboard, &mut tty, keys) => left,
         // Dropping the terminal restores it.
         _ = told_to_end => Ok(()),
     }
@@ -141,33 +117,33 @@ pub async fn terminal(session: Session) -> Result<(), RunError> {
 ///
 /// # Errors
 /// The surface cannot be drawn on, or reading keys fails.
-pub async fn dashboard(
-    session: Session,
+pub async fn run_dashboard(
+    dashboard: Dashboard,
     surface: &mut impl Surface,
     keys: impl Stream<Item = io::Result<Event>> + Unpin,
 ) -> Result<(), RunError> {
-    Loop::new(session).run(surface, keys, std::future::pending()).await.map(drop)
+    Loop::new(dashboard).run(surface, keys, std::future::pending()).await.map(drop)
 }
 
 /// Runs the same loop without a terminal until `until`, and draws one frame then. `keys` are typed on the way, at
 /// their times.
 ///
 /// # Errors
-/// As [`dashboard`].
+/// As [`run_dashboard`].
 pub async fn headless(
-    session: Session,
+    dashboard: Dashboard,
     size: (u16, u16),
     until: Timestamp,
     keys: Vec<(Timestamp, KeyEvent)>,
 ) -> Result<Buffer, RunError> {
-    let clock = session.clock;
+    let clock = dashboard.clock;
     let typed = stream::iter(keys).then(move |(at, key)| async move {
         clock.sleep_until(at).await;
         Ok(Event::Key(key))
     });
     let keys = Box::pin(typed.chain(stream::pending()));
     let mut screen = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer cannot fail");
-    let mut app = Loop::new(session).run(&mut screen, keys, clock.sleep_until(until)).await?;
+    let mut app = Loop::new(dashboard).run(&mut screen, keys, clock.sleep_until(until)).await?;
     let now = clock.now();
     if app.frozen.is_none() {
         app.refresh(now);
@@ -213,10 +189,10 @@ enum Next {
 }
 
 impl Loop {
-    fn new(session: Session) -> Self {
-        let Session { mut app, feeds, effects, outcomes, clock, site } = session;
+    fn new(dashboard: Dashboard) -> Self {
+        let Dashboard { mut app, links: Links { feeds, effects, outcomes }, clock, context } = dashboard;
         let now = Instant::now();
-        if site.is_none() {
+        if context.is_none() {
             app.acts.locked.get_or_insert_with(|| "there is no place for a journal".into());
         }
         app.find_unfinished();
@@ -239,7 +215,7 @@ impl Loop {
             plan_begun: now,
             next_plan: now,
             surveyor: HeadroomRunner::new(now),
-            acting: OperationsDriver::new(site),
+            acting: OperationsDriver::new(context),
             next_look: now,
         }
     }
@@ -259,7 +235,7 @@ impl Loop {
             }
             let doors = self.acting.doors(self.app.with_errands());
             let look = self.app.acts.has_changed().then_some(self.next_look);
-            let waking = self.app.wakes_at().map(|at| (at, self.clock.instant(at)));
+            let waking = self.app.poll_timeout().map(|at| (at, self.clock.instant(at)));
             let frame = self.undrawn.then_some(self.next_frame);
             let refresh = self.unrefreshed.then_some(self.next_refresh);
             let tick = self.app.counts_down().then_some(self.next_tick);
@@ -283,7 +259,7 @@ impl Loop {
                 forecast = finished(&mut self.forecast) => self.on_forecast(forecast),
                 spare = self.surveyor.done() => self.on_spare(spare),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
-                open = room_for_effect(self.effects.as_ref(), self.app.has_effects()) => self.on_room(open),
+                open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
                 message = receive(&mut self.feeds) => self.on_feed(message),
                 () = at(tick) => self.on_tick(),
             }
@@ -330,7 +306,7 @@ impl Loop {
         let Some(message) = message else {
             self.feeds = None;
             let now = self.clock.now();
-            self.app.live.journal.trouble(
+            self.app.model.journal.trouble(
                 now,
                 "",
                 "the watches have ended: what is shown does not change any more",
@@ -338,18 +314,18 @@ impl Loop {
             return self.changed();
         };
         let begun = Instant::now();
-        self.app.hear(message, self.clock.now());
+        self.app.on_watch_event(message, self.clock.now());
         while begun.elapsed() < TURN
             && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
         {
-            self.app.hear(message, self.clock.now());
+            self.app.on_watch_event(message, self.clock.now());
         }
         self.changed();
     }
 
     fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
         let Some((id, outcome)) = outcome else { return self.on_executor_gone() };
-        self.app.outcome(id, outcome, self.clock.now());
+        self.app.on_outcome(id, outcome, self.clock.now());
         self.changed();
     }
 
@@ -358,9 +334,9 @@ impl Loop {
         if !open {
             return self.on_executor_gone();
         }
-        while self.app.has_effects()
+        while self.app.model.has_effects()
             && let Some(Ok(permit)) = self.effects.as_ref().map(mpsc::Sender::try_reserve)
-            && let Some(effect) = self.app.next_effect()
+            && let Some(effect) = self.app.model.next_effect()
         {
             permit.send(effect);
         }
@@ -369,7 +345,7 @@ impl Loop {
     fn on_executor_gone(&mut self) {
         if self.outcomes.take().is_some() {
             let now = self.clock.now();
-            self.app.live.journal.trouble(
+            self.app.model.journal.trouble(
                 now,
                 "",
                 "the executor has ended: effects are not carried out any more",
@@ -383,7 +359,7 @@ impl Loop {
         // Rounding between the two clocks must not wake the engine before its time, again and again.
         let now = self.clock.now();
         // A pass that finds nothing new shows nothing new: the next tick will do.
-        if self.app.wake(asked.map_or(now, |asked| asked.max(now))) {
+        if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {
             self.changed();
         }
     }
@@ -391,7 +367,7 @@ impl Loop {
     fn on_tick(&mut self) {
         self.next_tick = Instant::now() + SECOND;
         // A node may have fallen silent by nothing but time.
-        self.unforeseen |= self.app.live.forecast.is_none();
+        self.unforeseen |= self.app.model.forecast.is_none();
         self.refresh();
     }
 
@@ -400,23 +376,23 @@ impl Loop {
         self.next_forecast = Instant::now() + FORECAST.max(cost * COST);
         match forecast {
             // The next refresh takes it in; a tick is never far while there is something to foresee.
-            Some(forecast) => let_go(self.app.live.forecast.replace(forecast)),
+            Some(forecast) => let_go(self.app.model.forecast.replace(forecast)),
             None => {
                 let now = self.clock.now();
-                self.app.live.journal.trouble(now, "", "a forecast failed: times ahead may be missing");
+                self.app.model.journal.trouble(now, "", "a forecast failed: times ahead may be missing");
                 self.changed();
             }
         }
     }
 
     /// Takes in what the cluster could lose. The next tick shows it.
-    fn on_spare(&mut self, spare: Option<app::HeadroomSnapshot>) {
+    fn on_spare(&mut self, spare: Option<HeadroomSnapshot>) {
         match spare {
-            Some(spare) => self.app.surveyed(spare),
+            Some(spare) => self.app.model.headroom = Some(spare),
             None => {
                 let now = self.clock.now();
                 let text = "working out what the cluster can lose failed: this is a fault of kordon";
-                self.app.live.journal.trouble(now, "", text);
+                self.app.model.journal.trouble(now, "", text);
                 self.changed();
             }
         }
@@ -436,9 +412,9 @@ impl Loop {
         self.undrawn = self.undrawn || self.app.frozen.is_none();
         self.begin_forecast();
         self.begin_plan();
-        self.surveyor.begin(&self.app, self.clock.now());
-        if let Some(ground) = self.app.outworn_ground() {
-            let_go(ground);
+        self.surveyor.begin(&self.app.model, self.clock.now());
+        if let Some(snapshots) = self.app.take_unneeded_snapshots() {
+            let_go(snapshots);
         }
         self.next_refresh = Instant::now() + REFRESH.max(begun.elapsed() * COST);
     }
@@ -449,14 +425,14 @@ impl Loop {
         if !self.unforeseen || self.forecast.is_some() || Instant::now() < self.next_forecast {
             return;
         }
-        if !self.app.live.is_abnormal() {
-            if let Some(before) = self.app.live.forecast.take() {
+        if !self.app.model.is_abnormal() {
+            if let Some(before) = self.app.model.forecast.take() {
                 let_go(before);
             }
             return;
         }
-        let Some(engine) = self.app.live.engine.clone() else { return };
-        let (cluster, ahead) = (self.app.live.cluster.clone(), self.app.live.feeds.ahead());
+        let Some(engine) = self.app.model.engine.clone() else { return };
+        let (cluster, ahead) = (self.app.model.cluster.clone(), self.app.model.feeds.ahead());
         self.unforeseen = false;
         self.forecast_begun = Instant::now();
         self.forecast =
@@ -488,7 +464,7 @@ impl Loop {
             }
             None => {
                 self.app.plan_failed();
-                self.app.live.journal.trouble(now, "", "a plan could not be worked out");
+                self.app.model.journal.trouble(now, "", "a plan could not be worked out");
             }
         }
         self.undrawn = true;

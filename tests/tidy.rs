@@ -7,11 +7,12 @@ use std::{
 };
 
 /// The modules of the library, top down: each may use those after it.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 18] = [
     "cli",
     "run",
     "ui",
     "app",
+    "model",
     "executor",
     "journal",
     "k8s",

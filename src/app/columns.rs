@@ -1,7 +1,7 @@
 //! The columns that lists can be sorted by.
 
-use super::{filter::Filter, views::Revision};
-use crate::time::Timestamp;
+use super::filter::Filter;
+use crate::{model::Revision, time::Timestamp};
 
 /// The column that a list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,30 +1,11 @@
-//! What does not change while the dashboard runs: where it is connected, as whom, and what it may do.
+//! What the dashboard starts with: what it may do, and how it looks.
 
-use crate::engine::Settings;
-
-/// What the dashboard begins with.
-#[derive(Clone, Debug)]
+/// What the dashboard starts with, beside a model.
+#[derive(Clone, Debug, Default)]
 pub struct AppOptions {
-    pub facts: ConnectionInfo,
-    /// The controller's settings, with the origin of each.
-    pub settings: Settings,
     pub mode: Mode,
-    pub duty: ControllerRole,
     /// The themes that `T` goes through; the first one is shown at the start. Empty: the dark one.
     pub themes: Vec<ThemeName>,
-}
-
-/// Where we are connected, and as whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionInfo {
-    /// The kubeconfig context, or `demo`.
-    pub context: String,
-    /// The API server's address.
-    pub server: String,
-    /// The user as the server names it; none where it does not tell.
-    pub identity: Option<String>,
-    /// As the server tells it, for example `v1.36.3`; none before it has told.
-    pub server_version: Option<String>,
 }
 
 /// Whether anything may be written.
@@ -37,16 +18,6 @@ pub enum Mode {
     Enforce,
     /// Enforcing is locked out.
     ReadOnly,
-}
-
-/// Whose decisions the engine's are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ControllerRole {
-    /// It predicts what the cluster's own controller does.
-    #[default]
-    Shadow,
-    /// kordon is the controller.
-    Controller,
 }
 
 /// A bundled theme.

@@ -1,21 +1,20 @@
 //! The order of the rows in each list: which columns there are to sort by, and what passes the filter.
 
 use super::{
-    App, Knowledge,
+    App,
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     filter::{Filter, Filterable},
-    journal::JournalEntry,
     pane::Pane,
-    views::{EvictionRow, Revision},
 };
 use crate::{
     cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
     engine::{Certainty, NodeStage, ZoneView},
     forecast::{ForecastRow, NodeForecast},
+    model::{EvictionRow, EvictionState, JournalEntry, Model, Revision},
     time::Timestamp,
 };
 
-fn node_basis(shown: &Knowledge, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
+fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
     let Revision { nodes, dues, .. } = shown.views.revision;
     let restless = match sort.column {
         NodeColumn::Heartbeat
@@ -45,11 +44,7 @@ fn node_basis(shown: &Knowledge, sort: Sort<NodeColumn>, filter: &Filter) -> Sor
     }
 }
 
-fn eviction_basis(
-    shown: &Knowledge,
-    sort: Sort<EvictionColumn>,
-    filter: &Filter,
-) -> SortBasis<EvictionColumn> {
+fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) -> SortBasis<EvictionColumn> {
     let revision = Revision { evictions: shown.views.revision.evictions, ..Revision::default() };
     SortBasis { sort, filter: filter.clone(), revision, taken: None }
 }
@@ -59,8 +54,8 @@ impl App {
     /// as they are.
     pub fn arrange(&mut self, now: Timestamp) {
         let now = self.shown_at(now);
-        let shown = self.frozen.as_ref().map_or(&self.live, |(_, knowledge)| knowledge);
-        let teller = shown.teller(now);
+        let shown = self.frozen.as_ref().map_or(&self.model, |(_, knowledge)| knowledge);
+        let teller = shown.explainer(now);
         let screen = &mut self.screen;
         let basis = node_basis(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
         if screen.nodes.arranged.as_ref() != Some(&basis) {
@@ -120,14 +115,14 @@ fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-fn nodes(shown: &Knowledge, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
+fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
     let rows = shown.cluster.nodes().iter();
     let rows = rows.filter(|node| filter.is_empty() || filter.matches(&NodeRow { shown, node }));
     let ranked = rows.map(|node| (node_rank(shown, node, sort.column), node.name.clone())).collect();
     sorted(ranked, sort.reversed)
 }
 
-fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
+fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
     let health = || shown.health(node);
     let due = shown.views.dues.get(&node.name);
     let load = || shown.cluster.load(&node.name);
@@ -174,7 +169,7 @@ fn node_rank(shown: &Knowledge, node: &Node, column: NodeColumn) -> Rank {
 }
 
 /// How urgently a node asks for a look; 0 most.
-fn trouble(shown: &Knowledge, node: &Node) -> i64 {
+fn trouble(shown: &Model, node: &Node) -> i64 {
     if shown.views.dues.contains_key(&node.name) {
         0
     } else if !node.is_ready() {
@@ -208,7 +203,7 @@ pub fn zone_word(zone: &ZoneKey) -> String {
     if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
 }
 
-fn zones(shown: &Knowledge, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
+fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
     let rows = shown.views.zones.iter().filter(|zone| filter.matches(*zone));
     let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
     let rank = |zone: &ZoneView| match sort.column {
@@ -222,7 +217,7 @@ fn zones(shown: &Knowledge, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<Zone
     sorted(rows.map(|zone| (rank(zone), zone.key.clone())).collect(), sort.reversed)
 }
 
-fn evictions(shown: &Knowledge, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<Key> {
+fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<Key> {
     let rows = shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { key, row }));
     let rank = |key: &Key, row: &EvictionRow| match sort.column {
         EvictionColumn::Due => {
@@ -236,7 +231,7 @@ fn evictions(shown: &Knowledge, filter: &Filter, sort: Sort<EvictionColumn>) -> 
     sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed)
 }
 
-fn pods(shown: &Knowledge, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) -> Vec<Key> {
+fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) -> Vec<Key> {
     let rows = shown.cluster.pods_on(node).filter(|pod| filter.matches(&PodRow { shown, pod }));
     let rank = |pod: &Pod| match sort.column {
         PodColumn::Name => Rank::Number(0),
@@ -259,7 +254,7 @@ fn pods(shown: &Knowledge, node: &NodeName, filter: &Filter, sort: Sort<PodColum
 }
 
 struct NodeRow<'a> {
-    shown: &'a Knowledge,
+    shown: &'a Model,
     node: &'a Node,
 }
 
@@ -348,19 +343,18 @@ struct EvictionOf<'a> {
 
 impl Filterable for EvictionOf<'_> {
     fn field(&self, key: &str) -> Option<String> {
-        use super::views::EvictionState as State;
         match key {
             "pod" | "name" => Some(self.key.name.to_string()),
             "ns" | "namespace" => Some(self.key.namespace.to_string()),
             "node" => Some(self.row.node.to_string()),
             "state" => Some(
                 match self.row.state {
-                    State::Due { certainty: Certainty::Observed, .. } => "due",
-                    State::Due { .. } => "due estimated",
-                    State::Foreseen { .. } => "foreseen",
-                    State::Never => "never",
-                    State::Terminating { .. } => "terminating",
-                    State::Cancelled { .. } => "cancelled",
+                    EvictionState::Due { certainty: Certainty::Observed, .. } => "due",
+                    EvictionState::Due { .. } => "due estimated",
+                    EvictionState::Foreseen { .. } => "foreseen",
+                    EvictionState::Never => "never",
+                    EvictionState::Terminating { .. } => "terminating",
+                    EvictionState::Cancelled { .. } => "cancelled",
                 }
                 .into(),
             ),
@@ -376,7 +370,7 @@ impl Filterable for EvictionOf<'_> {
 }
 
 struct PodRow<'a> {
-    shown: &'a Knowledge,
+    shown: &'a Model,
     pod: &'a Pod,
 }
 
@@ -421,10 +415,11 @@ impl Filterable for JournalEntry {
 mod tests {
     use super::*;
     use crate::{
-        app::{AppOptions, ConnectionInfo, ControllerRole, Mode},
+        app::AppOptions,
         cluster::{Change, Lease, ObjectEvent, Version},
         engine::{ServerVersion, Settings},
         k8s::feed::FeedEvent,
+        model::{ConnectionInfo, ControllerRole, ModelOptions},
     };
 
     const NOW: Timestamp = Timestamp::from_secs(1_000_000);
@@ -438,11 +433,9 @@ mod tests {
 
     fn app() -> App {
         let settings = Settings::defaults(ServerVersion::new(1, 33));
-        let (facts, themes) = (ConnectionInfo::default(), Vec::new());
-        let mut app = App::new(
-            AppOptions { facts, settings, mode: Mode::DryRun, duty: ControllerRole::Controller, themes },
-            NOW,
-        );
+        let connection = ConnectionInfo::default();
+        let options = ModelOptions { connection, settings, role: ControllerRole::Controller };
+        let mut app = App::new(Model::new(options, NOW), AppOptions::default());
         let mut changes =
             vec![Change::Node(ObjectEvent::ListStarted), Change::Lease(ObjectEvent::ListStarted)];
         for name in ["a", "b", "c"] {
@@ -451,14 +444,14 @@ mod tests {
             changes.push(Change::Lease(ObjectEvent::Listed(lease)));
         }
         changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListDone)]);
-        app.hear(FeedEvent::Changes(changes), NOW);
+        app.on_watch_event(FeedEvent::Changes(changes), NOW);
         app
     }
 
     /// The order after the change and a refresh, and whether anything was sorted for it.
     fn after(app: &mut App, change: Node) -> (Vec<String>, bool) {
         let before = app.screen.nodes.arranged.clone();
-        app.hear(FeedEvent::Changes(vec![Change::Node(ObjectEvent::Applied(change))]), NOW);
+        app.on_watch_event(FeedEvent::Changes(vec![Change::Node(ObjectEvent::Applied(change))]), NOW);
         app.refresh(NOW);
         let names = app.screen.nodes.list.keys().iter().map(ToString::to_string).collect();
         (names, app.screen.nodes.arranged != before)

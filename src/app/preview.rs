@@ -180,7 +180,7 @@ pub enum PreviewRow {
 /// How far what a plan hangs on had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Basis {
-    /// [`super::Knowledge::planned_over`]
+    /// [`Model::plan_changes`](crate::model::Model::plan_changes)
     changes: u64,
     /// Of a failure, which hangs on every heartbeat: when the engine was last asked.
     taken: Option<Timestamp>,
@@ -206,13 +206,13 @@ impl App {
         let wish = wish.clone();
         // What is kept follows the present, and is of no use to who looks at the past.
         let asks = wish.verb.asks_for_places() && self.frozen.is_none();
-        let ground = if asks { self.ground.lend() } else { SnapshotLease::default() };
+        let ground = if asks { self.snapshots.lend() } else { SnapshotLease::default() };
         let shown = self.shown();
         Some(PreviewJob {
             cluster: shown.cluster.clone(),
             engine: shown.engine.clone().filter(|_| wish.verb == PlanKind::Failure),
             ahead: shown.feeds.ahead(),
-            version: self.settings.version,
+            version: self.model.settings.version,
             basis,
             ground,
             now: self.shown_at(now),
@@ -225,7 +225,7 @@ impl App {
         let preview = self.screen.preview.as_ref()?;
         let shown = self.shown();
         let is_failure = preview.wish.verb == PlanKind::Failure;
-        let basis = Basis { changes: shown.planned_over, taken: is_failure.then_some(shown.views.taken) };
+        let basis = Basis { changes: shown.plan_changes(), taken: is_failure.then_some(shown.views.taken) };
         let known =
             preview.done.as_ref().is_some_and(|done| done.wish == preview.wish && done.basis == basis);
         (!known).then_some((&preview.wish, basis))
@@ -240,7 +240,7 @@ impl App {
     /// may be large.
     pub fn planned(&mut self, mut done: PreviewResult, now: Timestamp) -> Option<PreviewResult> {
         if let Some(snapshot) = done.ground.take() {
-            done.ground = self.ground.put_back(snapshot);
+            done.ground = self.snapshots.put_back(snapshot);
         }
         let Some(preview) = self.screen.preview.as_mut().filter(|preview| preview.wish == done.wish) else {
             return Some(done);

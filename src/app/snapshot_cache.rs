@@ -4,6 +4,7 @@
 use crate::{
     cluster::{Applied, Cluster},
     engine::ServerVersion,
+    model::AppliedChange,
     placement::Snapshot,
 };
 
@@ -27,15 +28,11 @@ pub struct SnapshotLease {
 const MOST: usize = 50_000;
 
 impl SnapshotCache {
-    /// Hears of a change of the cluster.
-    pub fn note(&mut self, applied: &Applied) {
-        let matters = match applied {
-            Applied::Node(_) | Applied::Pod(_) | Applied::Other => true,
-            Applied::Lease(_) | Applied::Leader(..) => false,
-        };
-        if let Some(since) = self.since.as_mut().filter(|_| matters) {
-            since.push(applied.clone());
-        }
+    /// Remembers changes of the cluster that a kept snapshot has not followed yet.
+    pub fn on_changes(&mut self, changes: &[AppliedChange]) {
+        let Some(since) = &mut self.since else { return };
+        let relevant = changes.iter().filter(|change| change.impact.bears_on_plans());
+        since.extend(relevant.map(|change| change.applied.clone()));
     }
 
     /// Lends what is kept to a job over the cluster as it is now.
@@ -56,7 +53,7 @@ impl SnapshotCache {
     }
 
     /// Whether keeping it costs more than it saves.
-    pub fn is_outworn(&self) -> bool {
+    pub fn is_outdated(&self) -> bool {
         self.since.as_ref().is_some_and(|since| since.len() > MOST)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tui_input::{Input, InputRequest};
 
 use super::{
-    App, Knowledge,
+    App, Model,
     commands::UserAction,
     detail::{Detail, DetailSubject},
     filter::Filter,
@@ -26,7 +26,7 @@ pub enum Reaction {
     /// Draw.
     Draw,
     /// Draw, and let go of what was frozen where nobody has to wait for it: that may be another 150,000 pods.
-    Thaw(Box<Knowledge>),
+    Thaw(Box<Model>),
     /// Draw everything anew, whatever the terminal seems to show.
     Repaint,
     Suspend,
@@ -452,10 +452,10 @@ fn set_typing(preview: &mut Preview, open: bool) {
 }
 
 /// Freezes the screen, or lets it go on; tells what it was frozen at.
-fn freeze(app: &mut App, now: Timestamp) -> Option<Box<Knowledge>> {
+fn freeze(app: &mut App, now: Timestamp) -> Option<Box<Model>> {
     let before = app.frozen.take();
     if before.is_none() {
-        app.frozen = Some((now, Box::new(app.live.clone())));
+        app.frozen = Some((now, Box::new(app.model.clone())));
     }
     before.map(|(_, knowledge)| knowledge)
 }

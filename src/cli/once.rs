@@ -8,18 +8,17 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CliError, connection::ConnectionArgs, dashboard::settings_of, exit, settings::SettingsArgs, show::facts,
-    span,
+    CliError, connection::ConnectionArgs, dashboard::settings_of, exit, settings::SettingsArgs,
+    show::connection_info, span,
 };
 use crate::{
-    app::{self, App, ControllerRole, HORIZON, Mode},
     clock::Clock,
     executor::effects::EffectExecutor,
-    forecast::Forecast,
     k8s::{
         connect::{self, Connection},
         feed::{FeedEvent, FeedKind, FeedState},
     },
+    model::{ControllerRole, Model, ModelOptions},
     run::Session,
     time::{Span, Timestamp},
 };
@@ -82,7 +81,7 @@ impl OnceArgs {
 
 /// What is known once everything has been listed, or as much of it as came in time.
 pub struct OneShot {
-    pub app: App,
+    pub model: Model,
     pub at: Timestamp,
     /// The namespace that was asked for, else the context's.
     pub namespace: String,
@@ -126,29 +125,29 @@ impl OneShot {
             settings = settings_of(&connection, settings) => settings,
             () = &mut patience => return Err(late("the controller's settings")),
         };
-        let (mode, duty, themes) = (Mode::ReadOnly, ControllerRole::Shadow, Vec::new());
-        let options = app::AppOptions { facts: facts(&connection), settings, mode, duty, themes };
+        let options =
+            ModelOptions { connection: connection_info(&connection), settings, role: ControllerRole::Shadow };
         let cancel = CancellationToken::new();
         let _ends_with_us = cancel.clone().drop_guard();
         let mut session =
-            Session::begin(&connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
+            Session::start(&connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
         tokio::select! {
-            _ = session.unattended(|app| is_whole(app, wanted) || nodes_forbidden(app).is_some()) => {}
+            _ = session.run_until(|model| is_whole(model, wanted) || nodes_forbidden(model).is_some()) => {}
             () = patience => {}
         }
-        let Session { app, feeds, .. } = session;
-        if let Some(error) = nodes_forbidden(&app) {
+        let Session { model, links, .. } = session;
+        if let Some(error) = nodes_forbidden(&model) {
             return Err(CliError::NodesForbidden(error.to_owned()));
         }
-        let late = (!is_whole(&app, wanted)).then(|| late(&missing(&app, wanted)));
+        let late = (!is_whole(&model, wanted)).then(|| late(&missing(&model, wanted)));
         let at = clock.now();
-        if app.live.engine.is_none()
+        if model.engine.is_none()
             && let Some(late) = late
         {
             return Err(late);
         }
         let namespace = connection.namespace.clone();
-        Ok(Self { app, at, namespace, late, connection, feeds, clock, _ends_with_us })
+        Ok(Self { model, at, namespace, late, connection, feeds: links.feeds, clock, _ends_with_us })
     }
 
     /// Fails where not everything came in time.
@@ -156,23 +155,15 @@ impl OneShot {
         self.late.take().map_or(Ok(()), Err)
     }
 
-    /// Makes the forecast of the next ten minutes, which the next deadlines come from, and brings the views up to it.
-    pub fn foresee(&mut self) {
-        let Self { app, at, .. } = self;
-        if let Some(engine) = &app.live.engine {
-            let ahead = app.live.feeds.ahead();
-            app.live.forecast = Some(Forecast::run(engine, &app.live.cluster, ahead, *at, HORIZON));
-        }
-        app.refresh(*at);
+    /// Makes the forecast of the next ten minutes and brings the views up to it.
+    pub fn run_forecast(&mut self) {
+        self.model.run_forecast(self.at);
     }
 
-    /// Takes in what the watches have said since.
+    /// Applies what the watches have reported since.
     pub fn catch_up(&mut self) {
         while let Ok(event) = self.feeds.try_recv() {
-            let FeedEvent::Changes(changes) = event else { continue };
-            for change in changes {
-                self.app.live.cluster.apply(change, &mut Vec::new());
-            }
+            self.model.on_watch_event(event, self.clock.now());
         }
     }
 
@@ -183,27 +174,27 @@ impl OneShot {
 }
 
 /// Whether the engine has begun and everything that may be listed has been.
-fn is_whole(app: &App, wanted: &[FeedKind]) -> bool {
-    app.live.engine.is_some() && wanted.iter().all(|kind| has_ended(app, *kind))
+fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
+    model.engine.is_some() && wanted.iter().all(|kind| has_ended(model, *kind))
 }
 
-fn has_ended(app: &App, kind: FeedKind) -> bool {
-    match app.live.feeds.state(kind) {
+fn has_ended(model: &Model, kind: FeedKind) -> bool {
+    match model.feeds.state(kind) {
         Some(FeedState::Live | FeedState::Off | FeedState::Forbidden { .. }) => true,
         Some(FeedState::Connecting | FeedState::Listing { .. } | FeedState::Broken { .. }) | None => false,
     }
 }
 
 /// In the server's words, why the nodes may not be listed, without which there is nothing to tell.
-fn nodes_forbidden(app: &App) -> Option<&str> {
-    match app.live.feeds.state(FeedKind::Nodes) {
+fn nodes_forbidden(model: &Model) -> Option<&str> {
+    match model.feeds.state(FeedKind::Nodes) {
         Some(FeedState::Forbidden { error }) => Some(error),
         Some(_) | None => None,
     }
 }
 
-fn missing(app: &App, wanted: &[FeedKind]) -> String {
+fn missing(model: &Model, wanted: &[FeedKind]) -> String {
     let missing: Vec<String> =
-        wanted.iter().filter(|kind| !has_ended(app, **kind)).map(ToString::to_string).collect();
+        wanted.iter().filter(|kind| !has_ended(model, **kind)).map(ToString::to_string).collect();
     if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
 }

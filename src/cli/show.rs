@@ -9,13 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{exit::CliError, keys, span};
 use crate::{
-    app::{self, ConnectionInfo, ControllerRole, Mode, ThemeName},
+    app::{AppOptions, Mode, ThemeName},
     clock::Clock,
     engine::Settings,
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::connect::Connection,
-    run::{self, Session},
+    model::{ConnectionInfo, ControllerRole, ModelOptions},
+    run::{self, Dashboard, Session},
     time::Span,
     ui::{snapshot, theme::Theme},
 };
@@ -67,39 +68,37 @@ pub async fn show(
     settings: Settings,
     notes: Vec<String>,
     clock: Clock,
-    site: Result<WriteContext, JournalError>,
+    context: Result<WriteContext, JournalError>,
 ) -> Result<(), CliError> {
     let themes = themes(&args);
     let theme = themes[0];
-    let options = app::AppOptions {
-        facts: facts(connection),
-        settings,
-        mode: if args.read_only { Mode::ReadOnly } else { Mode::DryRun },
-        duty: ControllerRole::Shadow,
-        themes,
-    };
+    let options =
+        ModelOptions { connection: connection_info(connection), settings, role: ControllerRole::Shadow };
     let cancel = CancellationToken::new();
     let _ends_with_us = cancel.clone().drop_guard();
     let mut session =
-        Session::begin(connection, options, args.no_pods, EffectExecutor::Recorder, clock, cancel);
-    match site {
-        Ok(site) => session.site = Some(site),
-        Err(error) => session.app.acts.locked = Some(error.to_string()),
-    }
+        Session::start(connection, options, args.no_pods, EffectExecutor::Recorder, clock, cancel);
     for note in notes {
-        session.app.live.journal.trouble(clock.now(), "settings", &note);
+        session.model.journal.trouble(clock.now(), "settings", &note);
     }
-    let Some(file) = args.snapshot else { return Ok(run::terminal(session).await?) };
+    let (context, locked) = match context {
+        Ok(context) => (Some(context), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let mode = if args.read_only { Mode::ReadOnly } else { Mode::DryRun };
+    let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context);
+    dashboard.app.acts.locked = locked;
+    let Some(file) = args.snapshot else { return Ok(run::terminal(dashboard).await?) };
     let until = clock.now() + args.after;
     let keys = args.keys.map_or_else(Vec::new, |Typed(keys)| keys);
     let times = std::iter::successors(Some(until - TYPING_LEAD), |at| Some(*at + KEY_INTERVAL));
     let size = (args.size.columns, args.size.rows);
-    let frame = run::headless(session, size, until, times.zip(keys).collect()).await?;
+    let frame = run::headless(dashboard, size, until, times.zip(keys).collect()).await?;
     Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
 }
 
 /// Which cluster this is, and as which user.
-pub fn facts(connection: &Connection) -> ConnectionInfo {
+pub fn connection_info(connection: &Connection) -> ConnectionInfo {
     ConnectionInfo {
         context: connection.context.clone(),
         server: connection.server.clone(),

@@ -96,14 +96,14 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         }
         Subject::Pod { .. } | Subject::Node { .. } => OneShot::ask(&args.once, connection, false).await?,
     };
-    asked.foresee();
+    asked.run_forecast();
     let report = report(&asked, &args.subject)?;
     args.once.output.print(&report, table)?;
     asked.done()
 }
 
 fn report(asked: &OneShot, subject: &Subject) -> Result<Report, CliError> {
-    let Some(teller) = asked.app.live.teller(asked.at) else {
+    let Some(teller) = asked.model.explainer(asked.at) else {
         return Err(CliError::NotFound("the engine".into()));
     };
     let cluster = teller.cluster;
@@ -117,7 +117,7 @@ fn report(asked: &OneShot, subject: &Subject) -> Result<Report, CliError> {
             let namespace = asked.namespace.clone();
             let pod = cluster.pod(&Key::new(&namespace, name));
             let pod = pod.ok_or_else(|| CliError::NotFound(format!("pod {namespace}/{name}")))?;
-            let version = asked.app.settings.version;
+            let version = asked.model.settings.version;
             let placement = placement.then(|| placed(cluster, pod, version, asked.at));
             ("pod", Some(namespace), name, teller.pod(pod), placement)
         }

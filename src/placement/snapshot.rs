@@ -275,7 +275,7 @@ impl Snapshot {
     }
 
     /// Follows the cluster: what [`Cluster::apply`] told of, and the cluster after it.
-    pub fn follow(&mut self, applied: &[Applied], cluster: &Cluster) {
+    pub fn follow<'a>(&mut self, applied: impl IntoIterator<Item = &'a Applied>, cluster: &Cluster) {
         let mut others = false;
         for applied in applied {
             match applied {

@@ -4,11 +4,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::{
-    app::{self, ControllerRole, Mode},
     clock::Clock,
     engine::Settings,
     executor::effects::{EffectExecutor, EffectWriter},
     k8s::{connect::Connection, leadership::LeaderElector},
+    model::{ConnectionInfo, ControllerRole, ModelOptions},
 };
 
 /// The node lifecycle controller of a cluster.
@@ -35,7 +35,7 @@ impl Controller {
             let lost = tokio::select! {
                 () = cancel.cancelled() => false,
                 () = leadership.keep() => true,
-                ended = session.unattended(|_| false) => {
+                ended = session.run_until(|_| false) => {
                     // At the end of the program everything ends at once.
                     if !cancel.is_cancelled() {
                         tracing::error!(?ended, "the controller has lost its watches");
@@ -58,15 +58,13 @@ impl Controller {
     }
 
     fn session(&self, watches: CancellationToken) -> Session {
-        let options = app::AppOptions {
-            facts: app::ConnectionInfo::default(),
+        let options = ModelOptions {
+            connection: ConnectionInfo::default(),
             settings: self.settings.clone(),
-            mode: Mode::Enforce,
-            duty: ControllerRole::Controller,
-            themes: Vec::new(),
+            role: ControllerRole::Controller,
         };
         let (client, clock) = (self.connection.writer.clone(), self.clock);
         let executor = EffectExecutor::Writer(EffectWriter { client, clock });
-        Session::begin(&self.connection, options, false, executor, self.clock, watches)
+        Session::start(&self.connection, options, false, executor, self.clock, watches)
     }
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{COST, finished};
 use crate::{
-    app::{App, HeadroomSnapshot},
+    model::{HeadroomSnapshot, Model},
     time::Timestamp,
 };
 
@@ -32,11 +32,11 @@ impl HeadroomRunner {
     }
 
     /// Begins a survey on copies, where there is something to work out and it is time for it.
-    pub fn begin(&mut self, app: &App, now: Timestamp) {
+    pub fn begin(&mut self, model: &Model, now: Timestamp) {
         if self.task.is_some() || Instant::now() < self.next {
             return;
         }
-        let Some(survey) = app.next_survey(now) else { return };
+        let Some(survey) = model.next_headroom_job(now) else { return };
         let over = self.over.clone();
         self.begun = Instant::now();
         self.task = Some(tokio::task::spawn_blocking(move || survey.work(|| !over.is_cancelled())));

@@ -10,19 +10,19 @@ use tokio::{
 
 use crate::{
     clock::Clock,
-    cluster::Cluster,
     engine::Severity,
     executor::requests::RequestLink,
     journal::{JournalLine, JournalWriter, LineKind},
     k8s::feed::{FeedEvent, FeedState},
+    model::Model,
     operation::{Operation, OperationNotice},
 };
 
 /// A plan that is being carried out, and all that it is connected to.
 pub struct OperationRun {
     pub conduct: Operation,
-    /// As the watches last told of it.
-    pub cluster: Cluster,
+    /// What the watches report; without an engine.
+    pub model: Model,
     pub feeds: mpsc::Receiver<FeedEvent>,
     pub link: RequestLink,
     /// None in a dry-run.
@@ -67,7 +67,7 @@ impl OperationRun {
                     None => wishing = false,
                 },
                 Some((id, outcome)) = self.link.outcomes.recv() => {
-                    self.conduct.handle_outcome(&self.cluster, id, outcome, self.clock.now());
+                    self.conduct.handle_outcome(&self.model.cluster, id, outcome, self.clock.now());
                 }
                 room = errands.reserve(), if has_errands => match room {
                     Ok(room) => {
@@ -89,10 +89,10 @@ impl OperationRun {
                 () = sleep_until(look_at), if changed => {
                     changed = false;
                     look_at = Instant::now() + LOOK;
-                    self.conduct.handle_change(&self.cluster, self.clock.now());
+                    self.conduct.handle_change(&self.model.cluster, self.clock.now());
                 }
                 () = self.clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
-                    self.conduct.handle_timeout(&self.cluster, self.clock.now());
+                    self.conduct.handle_timeout(&self.model.cluster, self.clock.now());
                 }
             }
         }
@@ -102,30 +102,19 @@ impl OperationRun {
         let now = self.clock.now();
         match wish {
             OperatorInput::Pause => self.conduct.pause(now),
-            OperatorInput::GoOn => self.conduct.go_on(&self.cluster, now),
-            OperatorInput::Cancel => self.conduct.cancel(&self.cluster, now),
+            OperatorInput::GoOn => self.conduct.go_on(&self.model.cluster, now),
+            OperatorInput::Cancel => self.conduct.cancel(&self.model.cluster, now),
         }
     }
 
     /// Takes in what a watch says; tells whether the cluster has changed by it.
     fn hear(&mut self, event: FeedEvent, tell: &mut impl FnMut(&OperationNotice)) -> bool {
-        match event {
-            FeedEvent::Changes(changes) => {
-                let mut applied = Vec::new();
-                for change in changes {
-                    self.cluster.apply(change, &mut applied);
-                    applied.clear();
-                }
-                true
-            }
-            FeedEvent::Health(kind, health) => {
-                if let FeedState::Broken { error, .. } = health.state {
-                    self.say(Severity::Warning, format!("the watch of {kind} is broken: {error}"), tell);
-                }
-                false
-            }
-            FeedEvent::Trouble(_) | FeedEvent::ClockDifference(_) => false,
+        if let FeedEvent::Health(kind, health) = &event
+            && let FeedState::Broken { error, .. } = &health.state
+        {
+            self.say(Severity::Warning, format!("the watch of {kind} is broken: {error}"), tell);
         }
+        !self.model.on_watch_event(event, self.clock.now()).is_empty()
     }
 
     fn say(&self, level: Severity, text: String, tell: &mut impl FnMut(&OperationNotice)) {

@@ -13,16 +13,17 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::queue::SchedulingQueue;
+use super::session::watch_kinds;
 use crate::{
     clock::Clock,
-    cluster::{Applied, Change, Cluster, Delta, Key, NodeName, ObjectEvent, Pod, Uid, WorkloadKind},
+    cluster::{Applied, Change, Delta, Key, NodeName, ObjectEvent, Pod, Uid, WorkloadKind},
     engine::Outcome,
     k8s::{
         connect::Connection,
         feed::{FeedEvent, FeedKind},
         schedule,
-        watch::{self, WatchOptions},
     },
+    model::{AppliedChange, Model, ModelOptions},
     placement::{self, Displacement, Preemption, SchedulingRequest, Snapshot, Unschedulable},
     plan::placement_trace::reasons,
 };
@@ -49,20 +50,15 @@ const READS: &[FeedKind] = &[
     FeedKind::CsiNodes,
 ];
 
-/// Messages of the watches that wait to be taken in. When it is full, the watches wait.
-const EVENTS: usize = 256;
-
 impl PlacementScheduler {
     /// Places pods until `cancel`.
     pub async fn run(self, cancel: CancellationToken) {
-        let (heard, feeds) = mpsc::channel(EVENTS);
-        let Connection { version, request_timeout, .. } = self.connection;
-        let watch = WatchOptions { version, kinds: READS, no_pods: false, request_timeout };
-        watch::spawn(self.connection.client.clone(), watch, self.clock, heard, cancel.clone());
+        let feeds = watch_kinds(&self.connection, READS, false, self.clock, cancel.clone());
+        let options = ModelOptions::observer(self.connection.version);
         let work = Work {
+            model: Model::new(options, self.clock.now()),
             connection: self.connection,
             clock: self.clock,
-            cluster: Cluster::default(),
             snapshot: None,
             queue: SchedulingQueue::default(),
             assumed: BTreeMap::new(),
@@ -80,7 +76,8 @@ impl PlacementScheduler {
 struct Work {
     connection: Connection,
     clock: Clock,
-    cluster: Cluster,
+    /// What the watches report; without an engine.
+    model: Model,
     /// None until everything has been listed.
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
@@ -97,7 +94,7 @@ impl Work {
     async fn go_on(mut self, mut feeds: mpsc::Receiver<FeedEvent>) {
         loop {
             while let Ok(event) = feeds.try_recv() {
-                self.hear(event);
+                self.on_watch_event(event);
             }
             self.queue.wake(self.clock.now());
             if self.snapshot.is_some()
@@ -111,7 +108,7 @@ impl Work {
             let wakes = self.queue.wakes_at().filter(|_| self.snapshot.is_some());
             tokio::select! {
                 event = feeds.recv() => match event {
-                    Some(event) => self.hear(event),
+                    Some(event) => self.on_watch_event(event),
                     None => return,
                 },
                 () = self.clock.sleep_until(wakes.unwrap_or_default()), if wakes.is_some() => {}
@@ -119,40 +116,39 @@ impl Work {
         }
     }
 
-    fn hear(&mut self, event: FeedEvent) {
-        match event {
-            FeedEvent::Changes(changes) => {
-                let changes = changes.into_iter().map(|change| self.as_assumed(change)).collect();
-                self.take_in(changes);
-            }
+    fn on_watch_event(&mut self, mut event: FeedEvent) {
+        match &mut event {
+            FeedEvent::Changes(changes) => changes.iter_mut().for_each(|change| self.assume(change)),
             FeedEvent::Trouble(text) => tracing::warn!(text, "the scheduler's watches"),
             FeedEvent::Health(..) | FeedEvent::ClockDifference(_) => {}
         }
+        let changes = self.model.on_watch_event(event, self.clock.now());
+        self.follow(&changes);
         if self.snapshot.is_none() && self.knows_all() {
-            self.snapshot = Some(Snapshot::new(&self.cluster, self.connection.version));
+            self.snapshot = Some(Snapshot::new(&self.model.cluster, self.connection.version));
         }
     }
 
     /// Whether everything that it reads has been listed.
     fn knows_all(&self) -> bool {
         READS.iter().all(|kind| match kind {
-            FeedKind::Nodes => self.cluster.nodes().is_synced(),
-            FeedKind::Pods => self.cluster.pods().is_synced(),
-            FeedKind::Budgets => self.cluster.budgets().is_synced(),
-            FeedKind::Workloads(kind) => self.cluster.workloads(*kind).is_synced(),
-            FeedKind::Namespaces => self.cluster.namespaces().is_synced(),
-            FeedKind::Services => self.cluster.services().is_synced(),
-            FeedKind::Claims => self.cluster.claims().is_synced(),
-            FeedKind::Volumes => self.cluster.volumes().is_synced(),
-            FeedKind::StorageClasses => self.cluster.storage_classes().is_synced(),
-            FeedKind::CsiNodes => self.cluster.csi_nodes().is_synced(),
+            FeedKind::Nodes => self.model.cluster.nodes().is_synced(),
+            FeedKind::Pods => self.model.cluster.pods().is_synced(),
+            FeedKind::Budgets => self.model.cluster.budgets().is_synced(),
+            FeedKind::Workloads(kind) => self.model.cluster.workloads(*kind).is_synced(),
+            FeedKind::Namespaces => self.model.cluster.namespaces().is_synced(),
+            FeedKind::Services => self.model.cluster.services().is_synced(),
+            FeedKind::Claims => self.model.cluster.claims().is_synced(),
+            FeedKind::Volumes => self.model.cluster.volumes().is_synced(),
+            FeedKind::StorageClasses => self.model.cluster.storage_classes().is_synced(),
+            FeedKind::CsiNodes => self.model.cluster.csi_nodes().is_synced(),
             FeedKind::Leases | FeedKind::PriorityClasses | FeedKind::Leader => true,
         })
     }
 
-    /// A change in which a pod that was bound is on its node, if the watch does not know yet.
-    fn as_assumed(&mut self, mut change: Change) -> Change {
-        match &mut change {
+    /// Puts a pod that was bound on its node, if the watch does not know yet.
+    fn assume(&mut self, change: &mut Change) {
+        match change {
             Change::Pod(
                 ObjectEvent::Listed(pod) | ObjectEvent::Applied(pod) | ObjectEvent::Prefetched(pod),
             ) => match self.assumed.get(&pod.key) {
@@ -165,45 +161,44 @@ impl Work {
             Change::Pod(ObjectEvent::Deleted(pod)) => _ = self.assumed.remove(pod),
             _ => {}
         }
-        change
     }
 
-    fn take_in(&mut self, changes: Vec<Change>) {
-        let mut applied = Vec::new();
-        for change in changes {
-            self.cluster.apply(change, &mut applied);
-        }
+    /// Applies a change of its own before the watch reports it.
+    fn apply(&mut self, change: Change) {
+        let changes = self.model.apply(vec![change], self.clock.now());
+        self.follow(&changes);
+    }
+
+    /// Brings snapshot and queue up to what changed in the cluster.
+    fn follow(&mut self, changes: &[AppliedChange]) {
         if let Some(snapshot) = &mut self.snapshot {
-            snapshot.follow(&applied, &self.cluster);
+            snapshot.follow(changes.iter().map(|change| &change.applied), &self.model.cluster);
         }
         let (mut room, mut company) = (false, false);
-        for applied in &applied {
-            match applied {
-                Applied::Node(delta) => {
-                    let same = matches!((&delta.old, &delta.new), (Some(old), Some(new)) if old.differs_only_in_heartbeat(new));
-                    room |= !same;
-                }
+        for change in changes {
+            match &change.applied {
                 Applied::Pod(delta) => {
-                    self.follow(delta);
+                    self.follow_pod(delta);
                     room |= makes_room(delta);
                     company |= is_elsewhere(delta);
                 }
-                Applied::Other => room = true,
-                Applied::Lease(_) | Applied::Leader(..) => {}
+                Applied::Node(_) | Applied::Other | Applied::Lease(_) | Applied::Leader(..) => {
+                    room |= change.impact.bears_on_plans();
+                }
             }
         }
         if room {
             self.in_vain.clear();
             self.queue.hope(|_| true);
         } else if company {
-            let cluster = &self.cluster;
+            let cluster = &self.model.cluster;
             let cares = |pod: &Key| cluster.pod(pod).is_some_and(|pod| !pod.scheduling.ignores_other_pods());
             self.queue.hope(cares);
         }
     }
 
     /// Lets a pod wait for its turn, or no more.
-    fn follow(&mut self, delta: &Delta<Pod>) {
+    fn follow_pod(&mut self, delta: &Delta<Pod>) {
         match (&delta.old, &delta.new) {
             (_, Some(pod)) if waits(pod) => self.queue.offer(&pod.key, pod.priority, self.clock.now()),
             (_, Some(pod)) | (Some(pod), None) => self.let_go(&pod.key),
@@ -218,11 +213,11 @@ impl Work {
 
     /// Finds a place for a pod, or says on it why there is none.
     async fn schedule(&mut self, pod: &Key) {
-        let Some(pod) = self.cluster.pod(pod).filter(|pod| waits(pod)).cloned() else {
+        let Some(pod) = self.model.cluster.pod(pod).filter(|pod| waits(pod)).cloned() else {
             return self.let_go(pod);
         };
         let Some(snapshot) = &mut self.snapshot else { return };
-        let request = SchedulingRequest::of(&pod, &self.cluster);
+        let request = SchedulingRequest::of(&pod, &self.model.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
         if let Some((_, why)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
             let why = why.clone();
@@ -251,7 +246,7 @@ impl Work {
             // Known at once, so that the next pod sees it.
             self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
             let there = Pod { node: Some(node.clone()), nominated: None, ..(**pod).clone() };
-            self.take_in(vec![Change::Pod(ObjectEvent::Applied(there))]);
+            self.apply(Change::Pod(ObjectEvent::Applied(there)));
         } else {
             self.queue.park(&pod.key, self.clock.now());
             self.queue.hope(|other| *other == pod.key);
@@ -269,7 +264,7 @@ impl Work {
         }
         self.refuse(pod, why, Some(&displacement.node)).await;
         let nominated = Some(displacement.node.clone());
-        self.take_in(vec![Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() }))]);
+        self.apply(Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() })));
     }
 
     /// Says on a pod why it has no place, unless that stands there, and sets it aside.

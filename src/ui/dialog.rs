@@ -62,7 +62,7 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
         .border_style(scene.style(scene.border(true)))
         .title(Runs::new(title(dialog), scene.style(Role::TitleFocus)).line())
         .title(
-            Runs::new(&format!(" {} ", scene.app.facts.context), scene.style(Role::Strong))
+            Runs::new(&format!(" {} ", scene.app.model.connection.context), scene.style(Role::Strong))
                 .line()
                 .right_aligned(),
         )

@@ -8,8 +8,9 @@ use super::{
     widgets::{Cell, Urgency, table::Looks},
 };
 use crate::{
-    app::{App, Knowledge, Mode, Pane, Screen},
+    app::{App, Mode, Pane, Screen},
     engine::Confidence,
+    model::Model,
     time::Timestamp,
 };
 
@@ -19,7 +20,7 @@ pub struct Scene<'a> {
     pub app: &'a App,
     pub screen: &'a Screen,
     /// What is shown: the present, or the frozen moment.
-    pub shown: &'a Knowledge,
+    pub shown: &'a Model,
     /// The time that belongs to it.
     pub now: Timestamp,
     pub theme: &'static Theme,

@@ -10,10 +10,7 @@ use super::{
     theme::Role,
     widgets::segments::{Runs, cut_line},
 };
-use crate::{
-    app::{EvictionState, Mode},
-    k8s::feed::FeedKind,
-};
+use crate::{app::Mode, k8s::feed::FeedKind, model::EvictionState};
 
 /// ```text
 /// too small: 40x14, needs 60x15
@@ -50,7 +47,7 @@ fn place(scene: &Scene) -> Runs {
         Mode::ReadOnly => (" READ-ONLY ", Role::ModeReadOnly),
     };
     Runs::new(badge, scene.style(role))
-        .and(&format!(" {}", scene.app.facts.context), scene.style(Role::Strong))
+        .and(&format!(" {}", scene.app.model.connection.context), scene.style(Role::Strong))
 }
 
 fn nodes(scene: &Scene) -> Runs {

@@ -130,8 +130,8 @@ async fn play(
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let app = observer.finish().await?;
-    ensure!(app.live.engine.is_some(), "the observer never began: {:?}", app.live.feeds);
+    let model = observer.finish().await?;
+    ensure!(model.engine.is_some(), "the observer never began: {:?}", model.feeds);
     Ok(judge)
 }
 

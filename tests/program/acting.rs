@@ -7,7 +7,7 @@ use crossterm::event::Event;
 use futures::channel::mpsc;
 use k8s_openapi::api::core::v1::Node;
 use kordon::{
-    app::{self, ConnectionInfo, ControllerRole, Mode},
+    app::{AppOptions, Mode},
     cluster::claim::DRAIN,
     demo::{
         api::{ApiOptions, Fault, FaultAnswer, Verb},
@@ -18,7 +18,8 @@ use kordon::{
     executor::{effects::EffectExecutor, write_context},
     journal::{Journal, JournaledOperation, undertakings},
     k8s::connect::{ConnectOptions, connect},
-    run::{self, RunError, Session},
+    model::{ConnectionInfo, ControllerRole, ModelOptions},
+    run::{self, Dashboard, RunError, Session},
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -368,35 +369,32 @@ impl Site {
         site
     }
 
-    async fn session(&self, mode: Mode, cancel: CancellationToken) -> Session {
+    async fn dashboard(&self, mode: Mode, cancel: CancellationToken) -> Dashboard {
         let options =
             ConnectOptions { kubeconfig: Some(self.kubeconfig.clone().into()), ..ConnectOptions::default() };
         let connection = connect(&options).await.expect("the demo answers");
-        let options = app::AppOptions {
-            facts: ConnectionInfo { context: connection.context.clone(), ..ConnectionInfo::default() },
+        let options = ModelOptions {
+            connection: ConnectionInfo { context: connection.context.clone(), ..ConnectionInfo::default() },
             settings: Settings::defaults(ServerVersion::new(1, 36)),
-            mode,
-            duty: ControllerRole::Shadow,
-            themes: Vec::new(),
+            role: ControllerRole::Shadow,
         };
         let clock = self.server.clock;
-        let mut session =
-            Session::begin(&connection, options, false, EffectExecutor::Recorder, clock, cancel);
-        session.site = Some(write_context::WriteContext::with(&connection, self.journal(), clock));
-        session
+        let session = Session::start(&connection, options, false, EffectExecutor::Recorder, clock, cancel);
+        let context = write_context::WriteContext::with(&connection, self.journal(), clock);
+        Dashboard::over(session, AppOptions { mode, ..AppOptions::default() }, Some(context))
     }
 
     /// Runs the dashboard for as long as the script takes, and then drops it as it is.
     async fn at_the_desk(&self, mode: Mode, script: impl AsyncFnOnce(&Desk)) {
         let cancel = CancellationToken::new();
         let _ends = cancel.clone().drop_guard();
-        let session = self.session(mode, cancel).await;
+        let dashboard = self.dashboard(mode, cancel).await;
         let (keys, typed) = mpsc::unbounded();
         let desk = Desk { keys, paper: Paper::default() };
         let mut paper = desk.paper.clone();
         tokio::select! {
             () = script(&desk) => {}
-            left = run::dashboard(session, &mut paper, typed) => panic!("it left: {left:?}\n{}", desk.screen()),
+            left = run::run_dashboard(dashboard, &mut paper, typed) => panic!("it left: {left:?}\n{}", desk.screen()),
         }
     }
 
@@ -404,11 +402,11 @@ impl Site {
     async fn until_left(&self, mode: Mode, script: impl AsyncFnOnce(&Desk)) -> Result<(), RunError> {
         let cancel = CancellationToken::new();
         let _ends = cancel.clone().drop_guard();
-        let session = self.session(mode, cancel).await;
+        let dashboard = self.dashboard(mode, cancel).await;
         let (keys, typed) = mpsc::unbounded();
         let desk = Desk { keys, paper: Paper::default() };
         let mut paper = desk.paper.clone();
-        let (left, ()) = tokio::join!(run::dashboard(session, &mut paper, typed), script(&desk));
+        let (left, ()) = tokio::join!(run::run_dashboard(dashboard, &mut paper, typed), script(&desk));
         left
     }
 

@@ -11,7 +11,7 @@ use kordon::{
     engine::{Effect, EffectId, Outcome, Write},
     executor::effects::EffectExecutor,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    run::{self, RunError, Session},
+    run::{self, Dashboard, Links, RunError},
     time::{Span, Timestamp},
     ui::snapshot,
 };
@@ -182,8 +182,8 @@ async fn a_snapshot_is_the_screen_at_its_moment_with_the_keys_typed_before() {
     let (begin, until) = (story.now, story.now + Span::from_secs(7));
     let bench = Bench::new(story.app);
     let keys = typed("3z").into_iter().map(|key| (begin + Span::from_secs(1), key)).collect();
-    let (session, _open) = bench.session();
-    let buffer = run::headless(session, (120, 40), until, keys).await.expect("a frame");
+    let (dashboard, _open) = bench.dashboard();
+    let buffer = run::headless(dashboard, (120, 40), until, keys).await.expect("a frame");
     let text = snapshot::plain(&buffer);
     assert!(text.contains("3 Evictions") && !text.contains("2 Nodes"), "zoomed\n{text}");
     assert!(text.contains("~43s"), "50 s were left 7 s before\n{text}");
@@ -229,7 +229,7 @@ struct Bench {
 impl Bench {
     /// The clock shows the moment up to which the app's story was told.
     fn new(app: App) -> Self {
-        let clock = Clock::new(app.live.views.taken.max(story::BEGIN), 1.0);
+        let clock = Clock::new(app.model.views.taken.max(story::BEGIN), 1.0);
         let (feeds, feed_ends) = mpsc::channel(100);
         let (effects, taken) = mpsc::channel(1000);
         let (told, outcomes) = mpsc::channel(1000);
@@ -250,35 +250,31 @@ impl Bench {
     }
 
     /// The session, and what must live as long as it runs.
-    fn session(mut self) -> (Session, Self) {
-        let session = Session {
-            app: self.app.take().expect("taken once"),
-            feeds: self.feed_ends.take().expect("taken once"),
-            effects: self.effects.clone(),
-            outcomes: self.outcomes.take().expect("taken once"),
-            clock: self.clock,
-            site: None,
-        };
-        (session, self)
+    fn dashboard(mut self) -> (Dashboard, Self) {
+        let app = self.app.take().expect("taken once");
+        let feeds = self.feed_ends.take().expect("taken once");
+        let outcomes = self.outcomes.take().expect("taken once");
+        let links = Links { feeds, effects: self.effects.clone(), outcomes };
+        (Dashboard { app, links, clock: self.clock, context: None }, self)
     }
 
     async fn run(self) -> Result<(), RunError> {
         let mut paper = self.paper.clone();
-        let (session, mut open) = self.session();
+        let (dashboard, mut open) = self.dashboard();
         let typed = open.typed.take().expect("taken once");
-        run::dashboard(session, &mut paper, typed).await
+        run::run_dashboard(dashboard, &mut paper, typed).await
     }
 
     /// Runs the loop for as long as the script takes.
     async fn while_running(self, script: impl AsyncFnOnce(&Self)) {
         let mut paper = self.paper.clone();
-        let (session, mut open) = self.session();
+        let (dashboard, mut open) = self.dashboard();
         let typed = open.typed.take().expect("taken once");
         let taken = open.taken.take();
         tokio::select! {
             biased;
             () = script(&open) => {}
-            left = run::dashboard(session, &mut paper, typed) => panic!("it left: {left:?}"),
+            left = run::run_dashboard(dashboard, &mut paper, typed) => panic!("it left: {left:?}"),
         }
         drop((open.told.take(), taken));
     }

@@ -7,11 +7,11 @@
 mod compare;
 mod facts;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use kordon::{
     clock::Clock,
-    cluster::{Cluster, Node, NodeName},
+    cluster::{Node, NodeName},
     demo::{
         api::{self, Api},
         scenario::Scenario,
@@ -24,6 +24,7 @@ use kordon::{
         feed::{FeedEvent, FeedKind, FeedState},
         watch::{self, WatchOptions},
     },
+    model::{Model, ModelOptions},
     operation::{Operation, OperationEnd, OperationOptions},
     placement::Snapshot,
     plan::{Action, DrainOptions, PlacingEnvironment, Plan, Prospect, Retry},
@@ -62,7 +63,7 @@ async fn a_drain_under_load_goes_as_its_plan_foretold() {
 struct Town {
     api: Api,
     clock: Clock,
-    cluster: Cluster,
+    model: Model,
     feeds: mpsc::Receiver<FeedEvent>,
     cancel: CancellationToken,
     _world: World,
@@ -95,24 +96,18 @@ impl Town {
         let options =
             WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
         watch::spawn(api.client_as("kordon"), options, clock, heard, cancel.clone());
-        let mut town = Self { api, clock, cluster: Cluster::default(), feeds, cancel, _world: world };
+        let model = Model::new(ModelOptions::observer(VERSION), clock.now());
+        let mut town = Self { api, clock, model, feeds, cancel, _world: world };
         town.learn().await;
         town
     }
 
     /// Takes in what the watches say until all of them have listed.
     async fn learn(&mut self) {
-        let mut live = BTreeSet::new();
-        while !FeedKind::ALL.iter().all(|kind| live.contains(kind)) {
-            match self.feeds.recv().await.expect("watches do not end") {
-                FeedEvent::Changes(changes) => {
-                    changes.into_iter().for_each(|change| self.cluster.apply(change, &mut Vec::new()));
-                }
-                FeedEvent::Health(kind, health) if health.state == FeedState::Live => {
-                    live.insert(kind);
-                }
-                FeedEvent::Health(..) | FeedEvent::Trouble(_) | FeedEvent::ClockDifference(_) => {}
-            }
+        let is_live = |model: &Model, kind| model.feeds.state(kind) == Some(&FeedState::Live);
+        while !FeedKind::ALL.iter().all(|kind| is_live(&self.model, *kind)) {
+            let event = self.feeds.recv().await.expect("watches do not end");
+            self.model.on_watch_event(event, self.clock.now());
         }
     }
 
@@ -133,13 +128,13 @@ impl Town {
             operation: "p".into(),
         });
         let orders = OperationOptions { id: "p".into(), by: "test".into(), ..OperationOptions::default() };
-        let conduct = Operation::begin(&plan, orders, &self.cluster, now);
+        let conduct = Operation::begin(&plan, orders, &self.model.cluster, now);
         let (_, feeds) = mpsc::channel(1);
         let feeds = std::mem::replace(&mut self.feeds, feeds);
-        let cluster = self.cluster.clone();
+        let model = self.model.clone();
         let link = hands.start();
         let mut undertaking =
-            OperationRun { conduct, cluster, feeds, link, journal: Some(writer.clone()), clock };
+            OperationRun { conduct, model, feeds, link, journal: Some(writer.clone()), clock };
         // Nobody wishes anything.
         let (_nobody, mut wishes) = mpsc::channel(1);
         undertaking.run(&mut wishes, |_| {}).await;
@@ -159,8 +154,9 @@ impl Town {
             ..DrainOptions::default()
         };
         let action = Action::Drain { nodes, options };
-        let placing = PlacingEnvironment::new(&self.cluster, Snapshot::new(&self.cluster, VERSION), now);
-        Plan::new(action, &self.cluster, &placing, VERSION, now).expect("the nodes are there")
+        let placing =
+            PlacingEnvironment::new(&self.model.cluster, Snapshot::new(&self.model.cluster, VERSION), now);
+        Plan::new(action, &self.model.cluster, &placing, VERSION, now).expect("the nodes are there")
     }
 
     /// Nodes that are no control plane's and that one drain can empty: without the only replica of something under a budget,
@@ -168,7 +164,7 @@ impl Town {
     fn drainable(&self, count: usize) -> Vec<NodeName> {
         let is_worker = |node: &&Arc<Node>| !node.roles().any(|role| role == "control-plane");
         let workers: Vec<NodeName> =
-            self.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
+            self.model.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
         let (now, mut chosen) = (self.clock.now(), Vec::new());
         let all = workers.len();
         // Far from each other first; where a node would keep the drain from its end, the next is tried.

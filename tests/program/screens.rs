@@ -49,7 +49,7 @@ fn what_the_cluster_can_lose_stands_over_the_zones_with_its_age_where_that_matte
     assert!(!title(&mut story).contains("ago"), "nothing has changed: {}", title(&mut story));
     story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
     assert!(title(&mut story).contains("any zone (2m00s ago) ─"), "{}", title(&mut story));
-    story.app.live.spare = None;
+    story.app.model.headroom = None;
     assert!(title(&mut story).contains("· working out what it can lose ─"), "{}", title(&mut story));
 }
 
@@ -242,7 +242,7 @@ fn a_plan_over_a_snapshot_that_has_followed_the_cluster_is_the_one_over_a_new_sn
         story.press("EE");
         let done = story.app.screen.preview.as_ref().and_then(|preview| preview.done.as_ref());
         let Some(PreviewOutcome::Plan(plan)) = done.map(|done| &done.what) else { panic!("a plan") };
-        let (cluster, version) = (&story.app.live.cluster, story.app.settings.version);
+        let (cluster, version) = (&story.app.model.cluster, story.app.model.settings.version);
         let placing = PlacingEnvironment::new(cluster, Snapshot::new(cluster, version), plan.made);
         let anew =
             Plan::new(plan.action.clone(), cluster, &placing, version, plan.made).expect("nodes are there");
@@ -358,9 +358,9 @@ fn what_may_not_be_listed_is_named_and_the_rest_works() {
         "pods is forbidden: User \"sre@example.com\" cannot list resource \"pods\" at the cluster scope";
     story.health(FeedKind::Pods, FeedState::Forbidden { error: error.into() });
     let gone =
-        story.app.live.cluster.pods().iter().map(|pod| Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
+        story.app.model.cluster.pods().iter().map(|pod| Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
     let gone = FeedEvent::Changes(gone.collect());
-    story.app.hear(gone, story.now);
+    story.app.on_watch_event(gone, story.now);
     story.run(1);
     expect(&mut story, "forbidden", (120, 40));
 }
@@ -572,7 +572,7 @@ fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
 
 /// A drain of the node that was cut off after it had cordoned it.
 fn cut_off(story: &Story) -> JournaledOperation {
-    let node = story.app.live.cluster.node(&"pool-a-01".into()).expect("there");
+    let node = story.app.model.cluster.node(&"pool-a-01".into()).expect("there");
     let uid = node.uid.clone();
     let line = |what| JournalLine {
         at: BEGIN - Span::from_secs(600),
@@ -663,16 +663,16 @@ fn hostile() -> Story {
         100,
         100,
     );
-    story.app.facts.context = evil.into();
-    story.app.facts.server = evil.into();
-    story.app.facts.identity = Some(evil.into());
-    story.app.facts.server_version = Some(evil.into());
-    story.app.hear(FeedEvent::Trouble(format!("it broke: {evil}")), now);
+    story.app.model.connection.context = evil.into();
+    story.app.model.connection.server = evil.into();
+    story.app.model.connection.identity = Some(evil.into());
+    story.app.model.connection.server_version = Some(evil.into());
+    story.app.on_watch_event(FeedEvent::Trouble(format!("it broke: {evil}")), now);
     story.health(FeedKind::Budgets, FeedState::Broken { since: now, error: evil.into() });
     story.run(3);
     story.terminate("shop/cart-00-x7f2q", &[evil]);
     story.run(1);
-    assert!(story.app.live.cluster.pod(&Key::new(&format!("ns{evil}"), &format!("pod{evil}-1"))).is_some());
+    assert!(story.app.model.cluster.pod(&Key::new(&format!("ns{evil}"), &format!("pod{evil}-1"))).is_some());
     story
 }
 

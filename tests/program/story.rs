@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
     app::{
-        App, AppOptions, ConnectionInfo, HORIZON,
+        App, AppOptions,
         dialog::{DialogStage, Prompt},
         operations::{Job, JobResult, PermissionCheck, StartedOperation},
         update,
@@ -21,6 +21,7 @@ use kordon::{
     forecast::{Forecast, carry_out},
     journal::JournaledOperation,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    model::{ConnectionInfo, ControllerRole, HORIZON, Model, ModelOptions},
     operation::{self, RequestKind},
     plan::{EvictionRules, PlanStep, budget},
     time::{Span, Timestamp},
@@ -48,19 +49,18 @@ pub struct Story {
 impl Story {
     /// Begins with what the watches have not told yet.
     pub fn new() -> Self {
-        let options = AppOptions {
-            facts: ConnectionInfo {
+        let options = ModelOptions {
+            connection: ConnectionInfo {
                 context: "prod-eu".into(),
                 server: "https://10.20.0.1:6443".into(),
                 identity: Some("sre@example.com".into()),
                 server_version: Some("v1.36.3".into()),
             },
             settings: Settings::defaults(ServerVersion::new(1, 36)),
-            mode: Default::default(),
-            duty: Default::default(),
-            themes: kordon::app::ThemeName::ALL.to_vec(),
+            role: ControllerRole::Shadow,
         };
-        let app = App::new(options, BEGIN);
+        let themes = kordon::app::ThemeName::ALL.to_vec();
+        let app = App::new(Model::new(options, BEGIN), AppOptions { themes, ..AppOptions::default() });
         Self {
             app,
             now: BEGIN,
@@ -394,7 +394,7 @@ impl Story {
             for node in renewing {
                 self.renew(&node, Span::from_millis(120));
             }
-            if second % 2 == 0 && self.led && self.app.live.engine.is_some() {
+            if second % 2 == 0 && self.led && self.app.model.engine.is_some() {
                 self.lead();
             }
             self.hear_all();
@@ -412,14 +412,14 @@ impl Story {
 
     fn act_until(&mut self, end: Timestamp) {
         loop {
-            while let Some(effect) = self.app.next_effect() {
+            while let Some(effect) = self.app.model.next_effect() {
                 let at = self.now;
-                self.app.outcome(effect.id, Outcome::Recorded, at);
+                self.app.on_outcome(effect.id, Outcome::Recorded, at);
                 self.carry_out(&effect.write);
             }
-            let Some(at) = self.app.wakes_at().filter(|at| *at <= end) else { return };
+            let Some(at) = self.app.poll_timeout().filter(|at| *at <= end) else { return };
             self.now = self.now.max(at);
-            self.app.wake(self.now);
+            self.app.on_timeout(self.now);
         }
     }
 
@@ -443,9 +443,9 @@ impl Story {
 
     fn foresee(&mut self) {
         self.app.refresh(self.now);
-        if let Some(engine) = self.app.live.engine.as_ref().filter(|_| self.app.live.is_abnormal()) {
-            let forecast = Forecast::run(engine, &self.app.live.cluster, Span::ZERO, self.now, HORIZON);
-            self.app.live.forecast = Some(forecast);
+        if let Some(engine) = self.app.model.engine.as_ref().filter(|_| self.app.model.is_abnormal()) {
+            let forecast = Forecast::run(engine, &self.app.model.cluster, Span::ZERO, self.now, HORIZON);
+            self.app.model.forecast = Some(forecast);
         }
         self.app.refresh(self.now);
         self.plan();
@@ -454,12 +454,12 @@ impl Story {
 
     /// Works out what the cluster could lose, as the loop has it done beside it, now and then.
     fn survey(&mut self) {
-        let before = self.app.live.spare.as_ref().map_or(Timestamp::EPOCH, |spare| spare.at);
+        let before = self.app.model.headroom.as_ref().map_or(Timestamp::EPOCH, |spare| spare.at);
         if self.now.since(before) < Span::from_secs(30) {
             return;
         }
-        if let Some(spare) = self.app.next_survey(self.now).and_then(|survey| survey.work(|| true)) {
-            self.app.surveyed(spare);
+        if let Some(job) = self.app.model.next_headroom_job(self.now) {
+            self.app.model.headroom = job.work(|| true);
         }
     }
 
@@ -610,16 +610,16 @@ impl Story {
             FeedState::Off | FeedState::Connecting | FeedState::Listing { .. } | FeedState::Live => None,
         };
         if let Some(trouble) = trouble {
-            self.app.hear(FeedEvent::Trouble(trouble), self.now);
+            self.app.on_watch_event(FeedEvent::Trouble(trouble), self.now);
         }
         let health =
             FeedHealth { state, last_heard: Some(self.now), relists: 0, requests: 3, bytes: 1_700_000 };
-        self.app.hear(FeedEvent::Health(kind, health), self.now);
+        self.app.on_watch_event(FeedEvent::Health(kind, health), self.now);
     }
 
     fn hear_all(&mut self) {
         for kind in FeedKind::ALL {
-            if self.app.live.feeds.state(kind) == Some(&FeedState::Live) {
+            if self.app.model.feeds.state(kind) == Some(&FeedState::Live) {
                 self.health(kind, FeedState::Live);
             }
         }
@@ -638,13 +638,13 @@ impl Story {
     /// Changes the cluster, and tells the app if it is watching.
     fn put(&mut self, change: Change) {
         self.world.apply(change.clone(), &mut Vec::new());
-        if self.app.live.engine.is_some() {
+        if self.app.model.engine.is_some() {
             self.tell(vec![change]);
         }
     }
 
     fn tell(&mut self, changes: Vec<Change>) {
-        self.app.hear(FeedEvent::Changes(changes), self.now);
+        self.app.on_watch_event(FeedEvent::Changes(changes), self.now);
     }
 
     fn next_version(&mut self) -> Version {

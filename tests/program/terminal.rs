@@ -5,7 +5,7 @@
 use kordon::{
     clock::Clock,
     executor::effects::EffectExecutor,
-    run::{self, Session, tty::Tty},
+    run::{self, Dashboard, Links, tty::Tty},
 };
 use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal};
@@ -153,15 +153,9 @@ fn show_dashboard() {
         // The watches have nothing more to say, and are not over.
         let (_open, feeds) = tokio::sync::mpsc::channel(1);
         let link = EffectExecutor::Recorder.start();
-        let session = Session {
-            app: story.app,
-            feeds,
-            effects: link.items,
-            outcomes: link.outcomes,
-            clock,
-            site: None,
-        };
-        run::terminal(session).await.expect("it runs");
+        let links = Links { feeds, effects: link.items, outcomes: link.outcomes };
+        let dashboard = Dashboard { app: story.app, links, clock, context: None };
+        run::terminal(dashboard).await.expect("it runs");
     });
 }
 

@@ -71,7 +71,7 @@ impl App {
 
     /// What is not seen well enough to act on; none where all of it is.
     pub(super) fn unseen(&self, action: &Action) -> Option<String> {
-        let state = |kind: FeedKind| self.live.feeds.state(kind);
+        let state = |kind: FeedKind| self.model.feeds.state(kind);
         let live = |kind: &FeedKind| state(*kind) == Some(&FeedState::Live);
         let touches_pods =
             !matches!(action, Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. });
@@ -136,7 +136,7 @@ impl App {
     /// Asks, with all that speaks against it; the graver it is, the more has to be typed.
     fn ask_about_plan(&mut self, number: u64, guards: Guards, now: Timestamp) {
         let context = self.word_of_context();
-        let (screen, cluster) = (&mut self.screen, &self.live.cluster);
+        let (screen, cluster) = (&mut self.screen, &self.model.cluster);
         let Some(dialog) = screen.dialog.as_mut().filter(|dialog| dialog.number == number) else { return };
         let Some(apply) = dialog.apply() else { return };
         let Some(plan) = &apply.plan else { return };
@@ -171,7 +171,7 @@ impl App {
 
     /// What has to be typed for what is grave.
     pub(super) fn word_of_context(&self) -> String {
-        let context = &self.facts.context;
+        let context = &self.model.connection.context;
         let can_be_typed = !context.trim().is_empty() && !context.chars().any(char::is_control);
         if can_be_typed { context.trim().to_owned() } else { "yes".into() }
     }
@@ -189,7 +189,7 @@ impl App {
     }
 
     pub(super) fn plan(&mut self, number: u64, wait: DialogWait, action: Action, now: Timestamp) {
-        let (cluster, version) = (self.live.cluster.clone(), self.settings.version);
+        let (cluster, version) = (self.model.cluster.clone(), self.model.settings.version);
         let job = Box::new(PlanJob { action, cluster, version, now });
         self.wait(number, wait, Job::Plan { number, job });
     }
@@ -203,7 +203,7 @@ impl App {
             return self.refuse(number, confirmation::stuck(&newest));
         }
         let why_not = self.why_not_now().or_else(|| self.unseen(&newest.action));
-        let (screen, cluster) = (&mut self.screen, &self.live.cluster);
+        let (screen, cluster) = (&mut self.screen, &self.model.cluster);
         let Some(dialog) = screen.dialog.as_mut().filter(|dialog| dialog.number == number) else { return };
         let again = dialog.stage == DialogStage::Waits(DialogWait::PlanAgain);
         let Some(apply) = dialog.apply() else { return };
@@ -258,7 +258,7 @@ impl App {
         let past = past.map(|past| past.to_resume()).unwrap_or_default();
         let orders = OperationOptions { id, by, past, ..apply.orders };
         let title = title(&plan);
-        let conduct = Operation::begin(&plan, orders, &self.live.cluster, now);
+        let conduct = Operation::begin(&plan, orders, &self.model.cluster, now);
         self.screen.marked_nodes.clear();
         self.screen.marked_pods.clear();
         self.take_up(title, conduct, Some(plan), None, now);

@@ -15,7 +15,7 @@ pub use resume::title as past_title;
 use std::collections::VecDeque;
 
 use super::{
-    App, JournalEntry,
+    App,
     dialog::{Dialog, DialogReply, DialogStage, DialogSubject, DialogWait, Prompt},
     pane::Pane,
     progress::Progress,
@@ -25,6 +25,7 @@ use crate::{
     cluster::{Cluster, OperationId},
     engine::{ServerVersion, Severity, Why},
     journal::JournaledOperation,
+    model::JournalEntry,
     operation::{
         Guards, Operation, OperationEnd, OperationNotice, OperationOptions, OperationProgress, Overrides,
         Request, RequestId, RequestOutcome,
@@ -300,7 +301,7 @@ impl App {
 
     fn conduct_all(&mut self, now: Timestamp, step: impl Fn(&mut Operation, &Cluster, Timestamp)) {
         for undertaking in self.acts.undertakings.iter_mut().filter(|undertaking| undertaking.runs()) {
-            step(&mut undertaking.conduct, &self.live.cluster, now);
+            step(&mut undertaking.conduct, &self.model.cluster, now);
             undertaking.stale = true;
         }
         self.collect(now);
@@ -315,7 +316,7 @@ impl App {
         if let Some(undertaking) =
             self.acts.undertakings.iter_mut().find(|undertaking| undertaking.id() == id)
         {
-            step(&mut undertaking.conduct, &self.live.cluster, now);
+            step(&mut undertaking.conduct, &self.model.cluster, now);
             undertaking.stale = true;
             self.collect(now);
         }
@@ -356,7 +357,7 @@ impl App {
             undertaking.state = State::Closed;
         }
         if let Some(text) = trouble {
-            self.live.journal.add(JournalEntry::new(now, Severity::Error, "journal", &text, Why::default()));
+            self.model.journal.add(JournalEntry::new(now, Severity::Error, "journal", &text, Why::default()));
         }
     }
 
@@ -367,7 +368,13 @@ impl App {
             while let Some(notice) = undertaking.conduct.poll_notice() {
                 let subject = if notice.subject.is_empty() { &undertaking.title } else { &notice.subject };
                 let why = Why::default();
-                self.live.journal.add(JournalEntry::new(notice.at, notice.level, subject, &notice.text, why));
+                self.model.journal.add(JournalEntry::new(
+                    notice.at,
+                    notice.level,
+                    subject,
+                    &notice.text,
+                    why,
+                ));
                 self.acts.chores.push_back(Job::Say { id: id.clone(), notice: notice.clone() });
                 if undertaking.notices.len() == TOLD {
                     undertaking.notices.pop_front();
@@ -383,7 +390,7 @@ impl App {
             let text = undertaking.report.in_short();
             let level = if end == OperationEnd::Done { Severity::Info } else { Severity::Warning };
             let told = format!("{}: {text}", end.as_str());
-            self.live.journal.add(JournalEntry::new(now, level, &undertaking.title, &told, Why::default()));
+            self.model.journal.add(JournalEntry::new(now, level, &undertaking.title, &told, Why::default()));
             let undid = undertaking.undoes.clone().filter(|_| end == OperationEnd::Done).map(Box::new);
             self.acts.chores.push_back(Job::End { id, end, text, undid });
         }
@@ -409,7 +416,7 @@ impl App {
     ) {
         let name = conduct.orders().id.clone();
         let text = format!("begins as {name}");
-        self.live.journal.add(JournalEntry::new(now, Severity::Info, &title, &text, Why::default()));
+        self.model.journal.add(JournalEntry::new(now, Severity::Info, &title, &text, Why::default()));
         let report = conduct.report();
         let (notices, gone, stale, state) = (VecDeque::new(), 0, true, State::Runs);
         let undertaking =

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        JournalEntry, Mode,
+        Mode,
         commands::TypedCommand,
         dialog::{DialogStage, DialogSubject},
     },
@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     engine::{Severity, Why},
+    model::JournalEntry,
     time::{Span, Timestamp},
 };
 
@@ -76,7 +77,7 @@ impl App {
         self.mode = Mode::Enforce;
         self.acts.enforced_until = Some(now + lifetime);
         let text = format!("plans can be carried out for {lifetime}: A in a plan");
-        self.live.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
+        self.model.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
         self.screen.remark = Some(text);
         Ok(())
     }
@@ -109,7 +110,7 @@ impl App {
             many => format!("; {many} undertakings go on"),
         };
         let text = format!("{why}: dry-run, nothing is begun any more that writes{running}");
-        self.live.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
+        self.model.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
         self.screen.remark = Some(text);
         if let Some(dialog) = &mut self.screen.dialog
             && dialog.can_be_left()

@@ -2,7 +2,6 @@
 
 use super::{
     super::{
-        JournalEntry,
         dialog::{ApplyRequest, DialogStage, DialogSubject, DialogWait, Prompt, UndoRequest},
         pane::Pane,
     },
@@ -13,6 +12,7 @@ use crate::{
     cluster::NodeName,
     engine::{Severity, Why},
     journal::JournaledOperation,
+    model::JournalEntry,
     operation::{Guards, Operation, OperationOptions, Overrides},
     plan::{Action, EvictionRules},
     time::Timestamp,
@@ -28,7 +28,7 @@ impl App {
             }
             Err(why) => {
                 let text = format!("what was cut off cannot be told: {why}");
-                self.live.journal.add(JournalEntry::new(
+                self.model.journal.add(JournalEntry::new(
                     now,
                     Severity::Warning,
                     "journal",
@@ -89,7 +89,7 @@ impl App {
     fn still_there(&mut self, past: &JournaledOperation, now: Timestamp) -> Vec<NodeName> {
         let mut nodes = Vec::new();
         for (name, uid) in &past.beginning.nodes {
-            let text = match self.live.cluster.node(name) {
+            let text = match self.model.cluster.node(name) {
                 Some(node) if node.uid == *uid => {
                     nodes.push(name.clone());
                     continue;
@@ -98,7 +98,7 @@ impl App {
                 None => "is gone",
             };
             let subject = format!("node/{name}");
-            self.live.journal.add(JournalEntry::new(now, Severity::Warning, &subject, text, Why::default()));
+            self.model.journal.add(JournalEntry::new(now, Severity::Warning, &subject, text, Why::default()));
         }
         nodes
     }
@@ -126,7 +126,7 @@ impl App {
             Ok(None) => return self.refuse(number, vec!["there is nothing to put back".into()]),
             Err(why) => return self.refuse(number, vec![why]),
         };
-        let (steps, kept) = past.undo().steps(&self.live.cluster);
+        let (steps, kept) = past.undo().steps(&self.model.cluster);
         let nothing = steps.is_empty();
         let undone = past.undone;
         let put_back = UndoRequest { past: Some(past), steps, kept };
@@ -171,8 +171,8 @@ impl App {
         let undoes = Some(past.id.clone());
         let orders =
             OperationOptions { id, by, why: self.acts.reason.clone(), undoes, ..OperationOptions::default() };
-        let rules = EvictionRules::of(self.settings.version);
-        let conduct = Operation::undo(&past.undo(), orders, rules, &self.live.cluster, now);
+        let rules = EvictionRules::of(self.model.settings.version);
+        let conduct = Operation::undo(&past.undo(), orders, rules, &self.model.cluster, now);
         let title = format!("undo of {}", title(&past));
         self.acts.unfinished.retain(|other| other.id != past.id);
         self.take_up(title, conduct, None, Some(past), now);

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    cluster::{Cluster, OperationId, Selector},
+    cluster::{OperationId, Selector},
     engine::Severity,
     executor::write_context::{OperationLock, WriteContext},
     journal::OperationLockFile,
@@ -129,7 +129,7 @@ pub async fn act(wish: PlanCommand, how: HowArgs, connection: ConnectionArgs) ->
     }
     let place = Place::reach(print, connection).await?;
     place.tell_of_unfinished();
-    let action = target.action(&place.asked.app.live.cluster, &place.asked.namespace);
+    let action = target.action(&place.asked.model.cluster, &place.asked.namespace);
     let id = place.site.new_id(action.word());
     let orders = orders(&how, &place, id);
     carry_out(place, action, orders, &how, print, None).await
@@ -162,9 +162,9 @@ impl Place {
     }
 
     fn plan(&self, action: Action) -> Result<Plan, CliError> {
-        let cluster = &self.asked.app.live.cluster;
+        let cluster = &self.asked.model.cluster;
         let now = self.clock().now();
-        let version = self.asked.app.settings.version;
+        let version = self.asked.model.settings.version;
         let snapshot = Some(Snapshot::new(cluster, version));
         Plan::over(action, cluster, snapshot, version, now).map_err(plan::not_there)
     }
@@ -198,7 +198,7 @@ async fn carry_out(
     let mut plan = place.plan(action.clone())?;
     loop {
         checks::prospect(&plan, how)?;
-        checks::guards(&plan, &place.asked.app.live.cluster, how)?;
+        checks::guards(&plan, &place.asked.model.cluster, how)?;
         checks::permissions(&place.site, &plan).await?;
         confirmation::ask(&plan, how, &place.site.context).await?;
         place.asked.catch_up();
@@ -210,7 +210,7 @@ async fn carry_out(
         }
         if drifts.is_empty() || how.yes {
             checks::prospect(&plan, how)?;
-            checks::guards(&plan, &place.asked.app.live.cluster, how)?;
+            checks::guards(&plan, &place.asked.model.cluster, how)?;
             break;
         }
     }
@@ -218,9 +218,8 @@ async fn carry_out(
         None => place.site.begin(&plan, &orders, &how.waivers()).await?,
         Some(hold) => place.site.resume(hold, &orders.id).await?,
     };
-    let cluster = std::mem::take(&mut place.asked.app.live.cluster);
-    let conduct = Operation::begin(&plan, orders, &cluster, place.clock().now());
-    let (report, end) = conduct_to_its_end(place, conduct, cluster, &held).await?;
+    let conduct = Operation::begin(&plan, orders, &place.asked.model.cluster, place.clock().now());
+    let (report, end) = conduct_to_its_end(place, conduct, &held).await?;
     print.output.print(&report, report::table)?;
     ended(end, &report)
 }
@@ -229,13 +228,13 @@ async fn carry_out(
 async fn conduct_to_its_end(
     place: Place,
     conduct: Operation,
-    cluster: Cluster,
     held: &OperationLock,
 ) -> Result<(report::OperationReport, OperationEnd), CliError> {
-    let Place { asked: OneShot { feeds, clock, .. }, site } = place;
+    let Place { asked: OneShot { model, feeds, clock, .. }, site } = place;
+    let model = model.into_observer();
     let link = site.hands(held);
     let journal = Some(held.writer.clone());
-    let mut undertaking = OperationRun { conduct, cluster, feeds, link, journal, clock };
+    let mut undertaking = OperationRun { conduct, model, feeds, link, journal, clock };
     let (mut wishes, gave_up) = listen()?;
     tokio::select! {
         () = undertaking.run(&mut wishes, tell) => {}

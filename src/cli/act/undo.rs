@@ -73,7 +73,7 @@ pub async fn resume(
 fn still_there(past: &JournaledOperation, place: &Place) -> Vec<NodeName> {
     let mut nodes = Vec::new();
     for (name, uid) in &past.beginning.nodes {
-        match place.asked.app.live.cluster.node(name) {
+        match place.asked.model.cluster.node(name) {
             Some(node) if node.uid == *uid => nodes.push(name.clone()),
             Some(_) => progress(&format!("node {name} is another one by now: it is left alone")),
             None => progress(&format!("node {name} is gone")),
@@ -109,7 +109,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
     let place = Place::reach(&print, connection).await?;
     let (hold, past) = place.site.take_up(&operation)?;
     let undo = past.undo();
-    let cluster = &place.asked.app.live.cluster;
+    let cluster = &place.asked.model.cluster;
     let (steps, kept) = undo.steps(cluster);
     for step in &steps {
         progress(&format!("would write: {}", step.call().body));
@@ -122,7 +122,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
     }
     if !how.enforce {
         if print.validate {
-            let version = place.asked.app.settings.version;
+            let version = place.asked.model.settings.version;
             let answers = validation::validate(&place.asked.connection.writer, &steps, version).await;
             for (step, answer) in steps.iter().zip(answers) {
                 let answer =
@@ -139,10 +139,9 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
     let id = place.site.new_id("undo");
     let held = place.site.open(hold, &id)?;
     let orders = OperationOptions { undoes: Some(operation), ..orders(&how, &place, id) };
-    let rules = EvictionRules::of(place.asked.app.settings.version);
+    let rules = EvictionRules::of(place.asked.model.settings.version);
     let conduct = Operation::undo(&undo, orders, rules, cluster, clock.now());
-    let cluster = cluster.clone();
-    let (report, end) = conduct_to_its_end(place, conduct, cluster, &held).await?;
+    let (report, end) = conduct_to_its_end(place, conduct, &held).await?;
     if end == OperationEnd::Done {
         held.undid(&past, clock).await?;
     }

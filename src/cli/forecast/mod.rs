@@ -92,7 +92,7 @@ pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), C
         (IncidentKind::Removed, args.remove),
     ] {
         for Moment { node, after } in moments {
-            known(&asked.app.live.cluster, &node)?;
+            known(&asked.model.cluster, &node)?;
             incidents.push(Incident { at: asked.at + after, node, what });
         }
     }
@@ -105,7 +105,7 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
     let asked = OneShot::ask(&once, connection, false).await?;
     let nodes: BTreeSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
     for node in &nodes {
-        known(&asked.app.live.cluster, node)?;
+        known(&asked.model.cluster, node)?;
     }
     let at = asked.at + args.at;
     tell(asked, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
@@ -115,7 +115,7 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
 pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let AheadArgs { horizon, once } = args.ahead;
     let asked = OneShot::ask(&once, connection, false).await?;
-    let cluster = &asked.app.live.cluster;
+    let cluster = &asked.model.cluster;
     let mut nodes = BTreeSet::new();
     for zone in &args.zones {
         let before = nodes.len();
@@ -137,8 +137,8 @@ fn tell(
     horizon: Span,
     failing: Option<BTreeSet<NodeName>>,
 ) -> Result<(), CliError> {
-    let live = &asked.app.live;
-    let Some(engine) = &asked.app.live.engine else { return asked.done() };
+    let live = &asked.model;
+    let Some(engine) = &asked.model.engine else { return asked.done() };
     let under = |assumptions: &Assumptions| {
         Forecast::under(assumptions, engine, &live.cluster, live.feeds.ahead(), asked.at, horizon)
     };
@@ -146,7 +146,7 @@ fn tell(
     if let Some(failing) = &failing {
         forecast.leave_out(&under(&Assumptions::default()), failing);
     }
-    let snapshot = Snapshot::new(&live.cluster, asked.app.settings.version);
+    let snapshot = Snapshot::new(&live.cluster, asked.model.settings.version);
     let placing = PlacingEnvironment::new(&live.cluster, snapshot, asked.at);
     let succession = forecast.successors(&assumptions, &live.cluster, placing);
     let subject = ForecastSubject {

@@ -229,9 +229,9 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliEr
         flag: "--list-timeout",
     };
     let asked = OneShot::answer(&question, connection).await?;
-    let (cluster, now) = (&asked.app.live.cluster, asked.at);
+    let (cluster, now) = (&asked.model.cluster, asked.at);
     let action = targets.action(cluster, &asked.namespace);
-    let version = asked.app.settings.version;
+    let version = asked.model.settings.version;
     let snapshot = Some(Snapshot::new(cluster, version));
     let plan = Plan::over(action, cluster, snapshot, version, now).map_err(not_there)?;
     let mut report = PlanReport::new(&plan);

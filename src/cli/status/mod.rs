@@ -24,21 +24,19 @@ pub struct StatusArgs {
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut asked = OneShot::ask(&args.once, connection, args.no_pods).await?;
-    asked.foresee();
+    asked.run_forecast();
     if !args.no_pods {
-        survey(&mut asked);
+        add_headroom(&mut asked);
     }
-    args.once.output.print(&StatusReport::new(&asked.app, asked.at), table::render)?;
+    args.once.output.print(&StatusReport::new(&asked.model, asked.at), table::render)?;
     asked.done()
 }
 
 /// How long working out what the cluster can lose may take: on very large ones the answer is given without it.
 const PATIENCE: Span = Span::from_secs(5);
 
-fn survey(asked: &mut OneShot) {
-    let Some(survey) = asked.app.next_survey(asked.at) else { return };
+fn add_headroom(asked: &mut OneShot) {
+    let Some(job) = asked.model.next_headroom_job(asked.at) else { return };
     let until = asked.clock.now() + PATIENCE;
-    if let Some(spare) = survey.work(|| asked.clock.now() < until) {
-        asked.app.surveyed(spare);
-    }
+    asked.model.headroom = job.work(|| asked.clock.now() < until);
 }

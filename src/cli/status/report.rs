@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use crate::{
-    app::{App, EvictionState, Leadership, NextEventKind},
     cluster::{Cluster, Key, Node, NodeName, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, NodeStage, NodeView, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
+    model::{EvictionRow, EvictionState, Leadership, Model, NextEventKind},
     plan::{Headroom, HeadroomLoss, HeadroomLosses},
     time::{Span, Timestamp},
 };
@@ -222,27 +222,26 @@ pub struct EvictionReport {
 
 impl StatusReport {
     /// Reads the app, which has been refreshed at `now`.
-    pub fn new(app: &App, now: Timestamp) -> Self {
-        let knowledge = &app.live;
-        let views = &knowledge.views;
-        let nodes = knowledge.cluster.nodes().iter();
+    pub fn new(model: &Model, now: Timestamp) -> Self {
+        let views = &model.views;
+        let nodes = model.cluster.nodes().iter();
         Self {
             schema: "kordon.status/v1",
             taken_at: now,
-            forecast_until: knowledge.forecast.as_ref().map_or(now, |forecast| forecast.until),
+            forecast_until: model.forecast.as_ref().map_or(now, |forecast| forecast.until),
             cluster: ClusterReport {
-                context: app.facts.context.clone(),
-                server: app.facts.server.clone(),
-                version: app.facts.server_version.clone(),
-                user: app.facts.identity.clone(),
-                clock_difference_seconds: knowledge.feeds.clock_difference.map(seconds),
+                context: model.connection.context.clone(),
+                server: model.connection.server.clone(),
+                version: model.connection.server_version.clone(),
+                user: model.connection.identity.clone(),
+                clock_difference_seconds: model.feeds.clock_difference.map(seconds),
             },
-            controller: controller(app),
-            watches: knowledge.feeds.iter().map(|(kind, health)| watch(kind, health)).collect(),
+            controller: controller(model),
+            watches: model.feeds.iter().map(|(kind, health)| watch(kind, health)).collect(),
             zones: views.zones.iter().map(zone).collect(),
-            nodes: nodes.map(|node| node_report(app, node, now)).collect(),
-            evictions: evictions(app, now),
-            headroom: knowledge.spare.as_ref().map(|spare| headroom_report(&spare.headroom)),
+            nodes: nodes.map(|node| node_report(model, node, now)).collect(),
+            evictions: evictions(model, now),
+            headroom: model.headroom.as_ref().map(|headroom| headroom_report(&headroom.headroom)),
         }
     }
 }
@@ -264,15 +263,15 @@ fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
     LossesReport { tried: losses.tried, short: losses.short, worst: losses.worst.as_ref().map(loss) }
 }
 
-fn controller(app: &App) -> ControllerReport {
-    let (state, since) = match app.live.views.confidence {
+fn controller(model: &Model) -> ControllerReport {
+    let (state, since) = match model.views.confidence {
         Some(Confidence::Assumed) => ("assumed", None),
         Some(Confidence::Live) => ("firm", None),
         Some(Confidence::Disconnected { since }) => ("blind", Some(since)),
         Some(Confidence::NoController { since }) => ("noController", Some(since)),
         None => ("blind", None),
     };
-    let (lease, leader) = match app.live.lead() {
+    let (lease, leader) = match model.leadership() {
         Leadership::Held(leader) => ("held", Some(leader)),
         Leadership::Released => ("released", None),
         Leadership::NoLease => ("none", None),
@@ -287,7 +286,7 @@ fn controller(app: &App) -> ControllerReport {
             acquired: leader.acquired,
             renewed: leader.renewed,
         }),
-        settings: app
+        settings: model
             .settings
             .rows()
             .into_iter()
@@ -322,9 +321,9 @@ fn zone(view: &ZoneView) -> StatusZoneReport {
     }
 }
 
-fn node_report(app: &App, node: &Node, now: Timestamp) -> StatusNodeReport {
-    let (cluster, views) = (&app.live.cluster, &app.live.views);
-    let health = app.live.health(node);
+fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
+    let (cluster, views) = (&model.cluster, &model.views);
+    let health = model.health(node);
     let ZoneKey { region, zone } = node.zone();
     let load = cluster.load(&node.name);
     StatusNodeReport {
@@ -386,10 +385,10 @@ fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<Timestamp> {
 }
 
 /// Soonest first, those that never fall due last.
-fn evictions(app: &App, now: Timestamp) -> Vec<EvictionReport> {
-    let mut rows: Vec<_> = app.live.views.evictions.iter().collect();
+fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
+    let mut rows: Vec<_> = model.views.evictions.iter().collect();
     rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
-    let report = |(pod, row): (&Key, &crate::app::EvictionRow)| {
+    let report = |(pod, row): (&Key, &EvictionRow)| {
         let (state, known_as, finalizers) = match &row.state {
             EvictionState::Due { certainty: how, .. } => ("due", Some(known(*how)), Vec::new()),
             EvictionState::Foreseen { .. } => ("foreseen", None, Vec::new()),

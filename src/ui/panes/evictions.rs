@@ -4,10 +4,11 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_nothing, explain, nodes::mark, open, plain, say};
 use crate::{
-    app::{EvictionColumn, EvictionRow, EvictionState, Pane},
+    app::{EvictionColumn, Pane},
     cluster::Key,
     engine::{Certainty, Confidence},
     k8s::feed::{FeedKind, FeedState},
+    model::{EvictionRow, EvictionState},
     ui::{
         Scene, text,
         theme::Role,

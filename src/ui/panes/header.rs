@@ -3,9 +3,10 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use crate::{
-    app::{ControllerRole, Leadership, Mode},
+    app::Mode,
     engine::{Confidence, Origin},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
+    model::{ControllerRole, Leadership},
     time::Span,
     ui::{
         Scene, text,
@@ -43,7 +44,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
 }
 
 fn place(scene: &Scene) -> Segments {
-    let facts = &scene.app.facts;
+    let facts = &scene.app.model.connection;
     let dim = scene.style(Role::Dim);
     let (badge, words, role) = mode(scene);
     let version = facts.server_version.as_deref().unwrap_or("version unknown");
@@ -131,7 +132,7 @@ fn controller(scene: &Scene) -> Segments {
         let runs = Runs::new(name, dim).and(" ", dim).and(&value, scene.style(role));
         line = line.left(priority, runs.and(mark, scene.style(Role::Faint)));
     }
-    let settings = &scene.app.settings;
+    let settings = &scene.app.model.settings;
     let all_default = settings.rows().iter().all(|(.., origin)| *origin == Origin::Default);
     let note = if all_default { format!("defaults of {}", settings.version) } else { String::new() };
     line.right(8, Runs::new(&note, scene.style(Role::Faint)))
@@ -141,10 +142,10 @@ fn controller(scene: &Scene) -> Segments {
 fn who(scene: &Scene) -> Runs {
     let dim = scene.style(Role::Dim);
     let name = Runs::new("controller ", scene.style(Role::Heading));
-    if scene.app.duty == ControllerRole::Controller {
+    if scene.app.model.role == ControllerRole::Controller {
         return name.and("kordon itself", scene.style(Role::Strong));
     }
-    let leader = match scene.shown.lead() {
+    let leader = match scene.shown.leadership() {
         Leadership::Held(leader) => leader,
         Leadership::Released => return name.and("nobody holds the lease", scene.style(Role::FeedBroken)),
         Leadership::NoLease => {
@@ -169,7 +170,7 @@ fn who(scene: &Scene) -> Runs {
 
 /// The controller's settings in short, with the priority of each on a narrow screen.
 fn settings(scene: &Scene) -> [(u8, &'static str, String, Origin); 6] {
-    let settings = &scene.app.settings;
+    let settings = &scene.app.model.settings;
     let (pass, grace) = (settings.node_monitor_period, settings.node_monitor_grace_period);
     let startup = settings.node_startup_grace_period;
     let (rate, secondary) = (settings.node_eviction_rate, settings.secondary_node_eviction_rate);

@@ -4,8 +4,9 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{explain, open, plain, say};
 use crate::{
-    app::{JournalEntry, Pane},
+    app::Pane,
     engine::Severity,
+    model::JournalEntry,
     ui::{
         Scene, text,
         theme::Role,

@@ -4,10 +4,11 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_nothing, explain, mark as mark_of, marked, open, plain, zone_name};
 use crate::{
-    app::{NextEvent, NextEventKind, NodeColumn, Pane, ReadinessCounts, order},
+    app::{NodeColumn, Pane, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
     engine::{Certainty, Confidence, NodeStage, NodeView},
     k8s::feed::{FeedKind, FeedState},
+    model::{NextEvent, NextEventKind, ReadinessCounts},
     time::Timestamp,
     ui::{
         Scene, text,
@@ -53,7 +54,7 @@ fn facts(scene: &Scene) -> Runs {
     if nodes.is_empty() {
         return Runs::default();
     }
-    let ReadinessCounts { ready, not_ready, unknown, cordoned } = scene.shown.attention.census;
+    let ReadinessCounts { ready, not_ready, unknown, cordoned } = scene.shown.watchlist.census;
     let mut runs = Runs::new(&text::count(nodes.len()), scene.style(Role::Dim));
     let parts = [
         (ready, "ready", Role::NodeReady),
@@ -232,11 +233,12 @@ fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
 
 /// The gaps between the last renewals, and at the end the present silence, as it grows.
 fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let grace = health.map_or(scene.app.settings.node_monitor_grace_period.value, |health| health.grace);
+    let grace =
+        health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
     let grace = grace.as_secs_f64().max(1.0);
     let mut cell = Cell::default();
     let gaps = scene.shown.heartbeats.gaps(&node.name);
-    let missing = crate::app::heartbeats::KEPT - gaps.len();
+    let missing = crate::model::heartbeats::KEPT - gaps.len();
     cell = cell.and(&"·".repeat(missing), scene.style(Role::Faint));
     for gap in gaps {
         let gap = gap.as_secs_f64();
@@ -256,7 +258,8 @@ fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
 
 /// Heartbeats come four times in the default grace period of 40 s: half of it is late, all of it lost.
 fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeView>) -> Role {
-    let grace = health.map_or(scene.app.settings.node_monitor_grace_period.value, |health| health.grace);
+    let grace =
+        health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
     let share = silence_secs / grace.as_secs_f64().max(1.0);
     match share {
         ..0.45 => Role::HeartbeatOk,

@@ -286,7 +286,7 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
         PodProgressStage::Asked => parts.push("the server has not answered yet".into()),
         PodProgressStage::Held { by, .. } => parts.push(by.to_string()),
         PodProgressStage::Leaving { .. } => {
-            let pod = scene.app.live.cluster.pod(&row.pod).filter(|pod| pod.uid == row.uid);
+            let pod = scene.app.model.cluster.pod(&row.pod).filter(|pod| pod.uid == row.uid);
             let termination = pod.and_then(|pod| pod.termination.as_ref());
             parts.push(match termination {
                 Some(end) if end.deadline >= scene.now => {

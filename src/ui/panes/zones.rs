@@ -4,9 +4,10 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_nothing, explain, open, plain, say, zone_name};
 use crate::{
-    app::{ControllerRole, Pane, ZoneColumn},
+    app::{Pane, ZoneColumn},
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
+    model::ControllerRole,
     time::Span,
     ui::{
         Scene, text,
@@ -29,7 +30,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = selected.and_then(|key| zones.iter().find(|zone| zone.key == *key));
     let inner = explain(scene, Pane::Zones, selected.map(|zone| reason(scene, zone)), inner, buf);
     let page = TableWidget::page(inner);
-    if zones.is_empty() && scene.app.live.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
+    if zones.is_empty() && scene.app.model.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
         say(scene, "◌", "waiting to hear who leads the controllers", Role::FeedBusy, inner, buf);
         return page;
     }
@@ -74,8 +75,8 @@ fn facts(scene: &Scene) -> Runs {
 /// ` · can lose any node, any zone`, with its age where that is no longer sure.
 fn spare(scene: &Scene, runs: Runs) -> Runs {
     let faint = scene.style(Role::Faint);
-    let Some(spare) = &scene.shown.spare else {
-        let soon = scene.shown.layout().is_some();
+    let Some(spare) = &scene.shown.headroom else {
+        let soon = scene.shown.plan_revision().is_some();
         return if soon { runs.and(" · working out what it can lose", faint) } else { runs };
     };
     let words = spare.headroom.in_short();
@@ -84,7 +85,7 @@ fn spare(scene: &Scene, runs: Runs) -> Runs {
     }
     let role = if spare.headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
     let runs = runs.and(" · ", faint).and(&format!("can lose {words}"), scene.style(role));
-    match scene.shown.spare_is_of(scene.now) {
+    match scene.shown.headroom_is_from(scene.now) {
         Some(at) => runs.and(&format!(" ({} ago)", text::age(scene.now, at)), faint),
         None => runs,
     }
@@ -131,7 +132,7 @@ fn not_ready(scene: &Scene, zone: &ZoneView) -> Cell {
 
 /// `━━━━──── 30% of 55%`: the bar is full at the threshold.
 fn share(scene: &Scene, zone: &ZoneView) -> Cell {
-    let threshold = scene.app.settings.unhealthy_zone_threshold.value;
+    let threshold = scene.app.model.settings.unhealthy_zone_threshold.value;
     let share = zone.unready_share();
     let (fill, rest) = bar(if threshold > 0.0 { share / threshold } else { share }, 8);
     let role = if share >= threshold { Role::GaugeHigh } else { Role::GaugeFill };
@@ -143,7 +144,7 @@ fn share(scene: &Scene, zone: &ZoneView) -> Cell {
 
 /// The rate in force, and why it is what it is.
 fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
-    let settings = &scene.app.settings;
+    let settings = &scene.app.model.settings;
     let large = i64::from(settings.large_cluster_size_threshold.value);
     let (why, role) = match zone.state {
         _ if all_down(scene) => ("stopped: every zone is down".into(), Role::ZoneFull),
@@ -166,7 +167,7 @@ fn all_down(scene: &Scene) -> bool {
 
 /// Why the zone has its state and its rate, and what would change it.
 fn reason(scene: &Scene, zone: &ZoneView) -> String {
-    let settings = &scene.app.settings;
+    let settings = &scene.app.model.settings;
     let (not_ready, size) = (zone.not_ready, zone.size);
     let threshold = 100.0 * settings.unhealthy_zone_threshold.value;
     let large = settings.large_cluster_size_threshold.value;
@@ -224,7 +225,7 @@ fn slots(scene: &Scene, zone: &ZoneView) -> Cell {
 /// where one waits, or where kordon decides.
 fn waiting(scene: &Scene, zone: &ZoneView) -> Cell {
     let names: Vec<&str> = zone.queue.iter().map(|node| &**node).collect();
-    let sure = scene.app.duty == ControllerRole::Controller || names.len() == 1;
+    let sure = scene.app.model.role == ControllerRole::Controller || names.len() == 1;
     match names.as_slice() {
         [] => Cell::default(),
         _ if sure => Cell::new(&names.join(" "), scene.style(Role::NodeUnknown)),

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use kordon::{
-    app::{App, AppOptions, ConnectionInfo, ControllerRole, Mode},
     clock::Clock,
     engine::{Confidence, Outcome, Settings},
     forecast::Forecast,
@@ -12,6 +11,7 @@ use kordon::{
         feed::{FeedEvent, FeedKind},
         watch::{self as k8s_watch, WatchOptions},
     },
+    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     time::Span,
 };
 use kube::Client;
@@ -34,7 +34,7 @@ pub struct Observer {
     glance: watch::Receiver<Glance>,
     looks: mpsc::Receiver<Look>,
     cancel: CancellationToken,
-    task: JoinHandle<App>,
+    task: JoinHandle<Model>,
 }
 
 /// A forecast, and by how much it was made later than it should have been: where that is much, the machine was busy
@@ -69,13 +69,11 @@ impl Observer {
             request_timeout: None,
         };
         k8s_watch::spawn(client, options, clock, send, cancel.clone());
-        let (facts, themes) = (ConnectionInfo::default(), Vec::new());
-        let options =
-            AppOptions { facts, settings, mode: Mode::DryRun, duty: ControllerRole::Shadow, themes };
-        let app = App::new(options, clock.now());
+        let (connection, role) = (ConnectionInfo::default(), ControllerRole::Shadow);
+        let model = Model::new(ModelOptions { connection, settings, role }, clock.now());
         let (show, glance) = watch::channel(Glance::default());
         let (give, looks) = mpsc::channel(WAITING);
-        let task = tokio::spawn(observe(app, feeds, clock, show, give, cancel.clone()));
+        let task = tokio::spawn(observe(model, feeds, clock, show, give, cancel.clone()));
         Self { glance, looks, cancel, task }
     }
 
@@ -100,39 +98,39 @@ impl Observer {
     }
 
     /// Everything that is known now.
-    pub async fn finish(self) -> Result<App> {
+    pub async fn finish(self) -> Result<Model> {
         self.cancel.cancel();
         self.task.await.context("the observer ended")
     }
 }
 
 async fn observe(
-    mut app: App,
+    mut model: Model,
     mut feeds: mpsc::Receiver<FeedEvent>,
     clock: Clock,
     show: watch::Sender<Glance>,
     give: mpsc::Sender<Look>,
     cancel: CancellationToken,
-) -> App {
+) -> Model {
     let mut recorded = Vec::new();
     let mut next = Box::pin(sleep(EVERY));
     loop {
-        let waking = app.wakes_at();
+        let waking = model.poll_timeout();
         tokio::select! {
-            () = cancel.cancelled() => return app,
-            Some(event) = feeds.recv() => app.hear(event, clock.now()),
+            () = cancel.cancelled() => return model,
+            Some(event) = feeds.recv() => { model.on_watch_event(event, clock.now()); }
             () = async { clock.sleep_until(waking.expect("looked at before")).await }, if waking.is_some() => {
-                app.wake(clock.now().max(waking.expect("looked at before")));
+                model.on_timeout(clock.now().max(waking.expect("looked at before")));
             }
             () = &mut next => {
                 let late = Span::from(next.deadline().elapsed());
-                app.refresh(clock.now());
-                let forecast = forecast(&app, clock);
+                model.refresh(clock.now());
+                let forecast = forecast(&model, clock);
                 show.send_replace(Glance {
-                    footing: app.live.engine.as_ref().map(|engine| engine.confidence(clock.now())),
+                    footing: model.engine.as_ref().map(|engine| engine.confidence(clock.now())),
                     recorded: recorded.clone(),
                     foretold: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
-                    journal: app.live.journal.entries().map(|entry| entry.text.to_string()).collect(),
+                    journal: model.journal.entries().map(|entry| entry.text.to_string()).collect(),
                 });
                 // Where there is no place: see WAITING.
                 if let (Some(forecast), Ok(place)) = (forecast, give.try_reserve()) {
@@ -142,14 +140,14 @@ async fn observe(
             }
         }
         // Dry-run: what the shadow would do is written down, by nobody.
-        while let Some(effect) = app.next_effect() {
+        while let Some(effect) = model.next_effect() {
             recorded.push((effect.write.object(), effect.write.summary()));
-            app.outcome(effect.id, Outcome::Recorded, clock.now());
+            model.on_outcome(effect.id, Outcome::Recorded, clock.now());
         }
     }
 }
 
-fn forecast(app: &App, clock: Clock) -> Option<Forecast> {
-    let engine = app.live.engine.as_ref()?;
-    Some(Forecast::run(engine, &app.live.cluster, app.live.feeds.ahead(), clock.now(), HORIZON))
+fn forecast(model: &Model, clock: Clock) -> Option<Forecast> {
+    let engine = model.engine.as_ref()?;
+    Some(Forecast::run(engine, &model.cluster, model.feeds.ahead(), clock.now(), HORIZON))
 }

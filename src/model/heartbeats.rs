@@ -25,7 +25,7 @@ struct Gaps {
 
 impl Heartbeats {
     /// Takes in what happened to a lease.
-    pub fn note(&mut self, delta: &Delta<Lease>) {
+    pub fn on_lease(&mut self, delta: &Delta<Lease>) {
         let Some(new) = &delta.new else {
             if let Some(old) = &delta.old {
                 self.by_node.remove(&old.node);
@@ -77,16 +77,16 @@ mod tests {
     #[test]
     fn the_last_gaps_are_kept_and_only_renewals_make_one() {
         let mut beats = Heartbeats::default();
-        beats.note(&Delta { old: None, new: lease(0) });
+        beats.on_lease(&Delta { old: None, new: lease(0) });
         assert_eq!(beats.gaps(&"n".into()).len(), 0, "a first sight is no gap");
-        beats.note(&Delta { old: lease(5), new: lease(5) });
+        beats.on_lease(&Delta { old: lease(5), new: lease(5) });
         assert_eq!(beats.gaps(&"n".into()).len(), 0, "not renewed");
         for n in 0..20 {
-            beats.note(&Delta { old: lease(n * 100), new: lease(n * 100 + n) });
+            beats.on_lease(&Delta { old: lease(n * 100), new: lease(n * 100 + n) });
         }
         let gaps: Vec<i64> = beats.gaps(&"n".into()).map(Span::as_secs).collect();
         assert_eq!(gaps, (8..20).collect::<Vec<_>>());
-        beats.note(&Delta { old: lease(5), new: None });
+        beats.on_lease(&Delta { old: lease(5), new: None });
         assert_eq!(beats.gaps(&"n".into()).len(), 0, "the lease is gone");
     }
 }

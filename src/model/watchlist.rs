@@ -39,7 +39,7 @@ pub struct ReadinessCounts {
 
 impl NodeWatchlist {
     /// Takes in what a change did to the cluster.
-    pub fn note(&mut self, applied: &Applied) {
+    pub fn on_applied(&mut self, applied: &Applied) {
         match applied {
             Applied::Node(delta) => {
                 if let Some(old) = &delta.old {
@@ -158,7 +158,7 @@ mod tests {
         fn tell(&mut self, change: Change) {
             let mut applied = Vec::new();
             self.cluster.apply(change, &mut applied);
-            applied.iter().for_each(|applied| self.attention.note(applied));
+            applied.iter().for_each(|applied| self.attention.on_applied(applied));
         }
 
         fn change(&mut self, name: &str, change: impl FnOnce(&mut Node)) {

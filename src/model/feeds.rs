@@ -77,7 +77,7 @@ impl Feeds {
 
     /// Whether nodes and leases are seen as they are now; `before` is the last answer, which holds while a
     /// watch begins anew. What may not be listed has never been seen, since `begun`.
-    pub fn sight(&self, before: WatchHealth, begun: Timestamp) -> WatchHealth {
+    pub fn watch_health(&self, before: WatchHealth, begun: Timestamp) -> WatchHealth {
         let mut unsettled = false;
         let mut blind = None;
         for kind in [FeedKind::Nodes, FeedKind::Leases] {
@@ -128,12 +128,15 @@ mod tests {
         let since = Timestamp::from_secs(1090);
         let blind = WatchHealth::Disconnected { since };
         let listing = || FeedState::Listing { received: 5, expected: None };
-        assert_eq!(feeds(FeedState::Live, FeedState::Live, 1099).sight(blind, BEGUN), WatchHealth::Live);
-        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).sight(WatchHealth::Live, BEGUN), blind);
-        assert_eq!(feeds(broken(1095), FeedState::Live, 1099).sight(blind, BEGUN), blind, "one gap");
-        assert_eq!(feeds(listing(), FeedState::Live, 1099).sight(blind, BEGUN), blind, "not yet");
         assert_eq!(
-            feeds(listing(), FeedState::Live, 1099).sight(WatchHealth::Live, BEGUN),
+            feeds(FeedState::Live, FeedState::Live, 1099).watch_health(blind, BEGUN),
+            WatchHealth::Live
+        );
+        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).watch_health(WatchHealth::Live, BEGUN), blind);
+        assert_eq!(feeds(broken(1095), FeedState::Live, 1099).watch_health(blind, BEGUN), blind, "one gap");
+        assert_eq!(feeds(listing(), FeedState::Live, 1099).watch_health(blind, BEGUN), blind, "not yet");
+        assert_eq!(
+            feeds(listing(), FeedState::Live, 1099).watch_health(WatchHealth::Live, BEGUN),
             WatchHealth::Live
         );
     }
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn leases_that_may_not_be_read_blind_from_the_beginning() {
         let forbidden = FeedState::Forbidden { error: "no".into() };
-        let sight = feeds(FeedState::Live, forbidden, 1099).sight(WatchHealth::Live, BEGUN);
-        assert_eq!(sight, WatchHealth::Disconnected { since: BEGUN });
+        let watch_health = feeds(FeedState::Live, forbidden, 1099).watch_health(WatchHealth::Live, BEGUN);
+        assert_eq!(watch_health, WatchHealth::Disconnected { since: BEGUN });
     }
 }

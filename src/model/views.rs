@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Knowledge;
+use super::Model;
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, LeaderLease, Name, Node, NodeName, Pod},
     engine::{Cause, Certainty, Confidence, Due, Engine, NodeStage, NodeView, Why, ZoneView},
@@ -120,16 +120,16 @@ impl EvictionState {
     }
 }
 
-impl Knowledge {
+impl Model {
     /// Asks the engine anew about the nodes and pods that something is due at. Of the others it is asked when they
-    /// are shown ([`Knowledge::health`]): with 5,000 nodes, most are well and few are on screen.
+    /// are shown ([`Model::health`]): with 5,000 nodes, most are well and few are on screen.
     pub fn refresh(&mut self, now: Timestamp) {
         let Some(engine) = &self.engine else {
             self.views.taken = now;
-            self.views.revision.nodes = self.nodes_changed;
+            self.views.revision.nodes = self.node_changes;
             return;
         };
-        self.attention.look(engine, &self.cluster, self.feeds.ahead(), now);
+        self.watchlist.look(engine, &self.cluster, self.feeds.ahead(), now);
         let before = std::mem::take(&mut self.views);
         let mut views = Views {
             taken: now,
@@ -137,7 +137,7 @@ impl Knowledge {
             zones: engine.zones(now),
             evictions: self.pending(engine, now),
             dues: BTreeMap::new(),
-            revision: Revision { nodes: self.nodes_changed, ..before.revision },
+            revision: Revision { nodes: self.node_changes, ..before.revision },
         };
         let foreseen = self.forecast.as_ref().map_or(Timestamp::EPOCH, |forecast| forecast.made);
         remember_cancelled(&before, &mut views.evictions, &self.cluster, foreseen, now);
@@ -148,7 +148,7 @@ impl Knowledge {
     }
 
     /// What is known of who the controller is.
-    pub fn lead(&self) -> Leadership<'_> {
+    pub fn leadership(&self) -> Leadership<'_> {
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
             (Some(lease), _) if lease.holder.is_empty() => Leadership::Released,
             (Some(lease), _) => Leadership::Held(lease),
@@ -165,7 +165,7 @@ impl Knowledge {
 
     /// Whether anything was due, or might come due, when the engine was last asked.
     pub fn is_abnormal(&self) -> bool {
-        !self.attention.unwell().is_empty()
+        !self.watchlist.unwell().is_empty()
     }
 
     /// Every eviction that the engine counts down, the forecast foresees, or that is under way.
@@ -248,14 +248,14 @@ fn remember_cancelled(
     }
 }
 
-impl Knowledge {
+impl Model {
     /// What comes next to each node: what the forecast says, else the first of its evictions, else what its silence
     /// leads to.
     fn dues(&self, engine: &Engine, views: &Views, now: Timestamp) -> BTreeMap<NodeName, NextEvent> {
         let mut dues = self.foreseen_dues(now);
         add_evictions(views, &mut dues);
         let firm = views.confidence.is_some_and(Confidence::allows_predictions);
-        for node in self.attention.unwell().iter().filter_map(|name| self.cluster.node(name)) {
+        for node in self.watchlist.unwell().iter().filter_map(|name| self.cluster.node(name)) {
             let Some(health) = engine.node_view(node) else { continue };
             let (at, what) = match health.stage {
                 NodeStage::Healthy if firm && self.is_going_silent(engine, node, now) => {

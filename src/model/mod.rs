@@ -1,0 +1,313 @@
+//! What is known of one cluster, and how that changes. It has no screen: the dashboard, one-shot commands, the
+//! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
+
+pub mod feeds;
+pub mod headroom;
+pub mod heartbeats;
+pub mod impact;
+pub mod journal;
+pub mod views;
+pub mod watchlist;
+
+use std::collections::{BTreeMap, VecDeque};
+
+pub use feeds::Feeds;
+pub use headroom::{HeadroomJob, HeadroomSnapshot};
+pub use heartbeats::Heartbeats;
+pub use impact::{AppliedChange, Impact};
+pub use journal::{JournalEntry, SessionJournal};
+pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
+pub use watchlist::{NodeWatchlist, ReadinessCounts};
+
+use crate::{
+    cluster::{Applied, Change, Cluster},
+    engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
+    forecast::Forecast,
+    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    time::{Span, Timestamp},
+    why::Explainer,
+};
+
+/// How far ahead forecasts look: an eviction under the default tolerations, and then some.
+pub const HORIZON: Span = Span::from_secs(600);
+
+/// What is known of one cluster.
+///
+/// Its owner passes in what happens: [`Model::on_watch_event`], [`Model::on_outcome`], and time through
+/// [`Model::on_timeout`]. After each of them it takes effects with [`Model::next_effect`] until there are none, and calls
+/// [`Model::on_timeout`] again at [`Model::poll_timeout`]. Views are as of the last [`Model::refresh`]. A copy is cheap and
+/// stays as it is: a frozen screen shows one.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub connection: ConnectionInfo,
+    /// The controller's settings, with the origin of each.
+    pub settings: Settings,
+    pub role: ControllerRole,
+    pub cluster: Cluster,
+    /// None until nodes and leases have been listed, and always for an [observer](ControllerRole::Observer).
+    pub engine: Option<Engine>,
+    pub feeds: Feeds,
+    pub heartbeats: Heartbeats,
+    pub journal: SessionJournal,
+    pub forecast: Option<Forecast>,
+    pub watchlist: NodeWatchlist,
+    /// What the cluster could lose when that was last worked out.
+    pub headroom: Option<HeadroomSnapshot>,
+    /// What the engine knew at the last refresh.
+    pub views: Views,
+    watch_health: WatchHealth,
+    started_at: Timestamp,
+    /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
+    node_changes: u64,
+    /// Counts changes that plans may differ by.
+    plan_changes: u64,
+    /// Effects that nobody has taken yet.
+    outbox: VecDeque<Effect>,
+    /// Effects that were taken and have no outcome yet.
+    in_flight: BTreeMap<EffectId, Effect>,
+}
+
+/// What a model starts with.
+#[derive(Clone, Debug)]
+pub struct ModelOptions {
+    pub connection: ConnectionInfo,
+    /// The controller's settings, with the origin of each.
+    pub settings: Settings,
+    pub role: ControllerRole,
+}
+
+impl ModelOptions {
+    /// A model that only keeps the cluster up to date.
+    pub fn observer(version: ServerVersion) -> Self {
+        let (connection, settings) = (ConnectionInfo::default(), Settings::defaults(version));
+        Self { connection, settings, role: ControllerRole::Observer }
+    }
+}
+
+/// Where we are connected, and as whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionInfo {
+    /// The kubeconfig context, or `demo`.
+    pub context: String,
+    /// The API server's address.
+    pub server: String,
+    /// The user as the server names it; none where it does not say.
+    pub identity: Option<String>,
+    /// The server's release, for example `v1.36.3`; none until it has answered.
+    pub server_version: Option<String>,
+}
+
+/// Whose decisions the engine's are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ControllerRole {
+    /// It predicts what the cluster's own controller does.
+    #[default]
+    Shadow,
+    /// kordon is the controller.
+    Controller,
+    /// No engine runs: only the cluster is kept up to date.
+    Observer,
+}
+
+impl Model {
+    pub fn new(options: ModelOptions, now: Timestamp) -> Self {
+        let ModelOptions { connection, settings, role } = options;
+        Self {
+            connection,
+            settings,
+            role,
+            cluster: Cluster::default(),
+            engine: None,
+            feeds: Feeds::default(),
+            heartbeats: Heartbeats::default(),
+            journal: SessionJournal::default(),
+            forecast: None,
+            watchlist: NodeWatchlist::default(),
+            headroom: None,
+            views: Views::default(),
+            watch_health: WatchHealth::Live,
+            started_at: now,
+            node_changes: 0,
+            plan_changes: 0,
+            outbox: VecDeque::new(),
+            in_flight: BTreeMap::new(),
+        }
+    }
+
+    /// Applies what a watch reported. Returns what changed in the cluster.
+    pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) -> Vec<AppliedChange> {
+        let mut changes = Vec::new();
+        match event {
+            FeedEvent::Changes(reported) => changes = self.apply(reported, now),
+            FeedEvent::Health(kind, health) => self.on_feed_health(kind, health, now),
+            FeedEvent::ClockDifference(difference) => self.feeds.clock_difference = Some(difference),
+            FeedEvent::Trouble(text) => self.on_feed_trouble(&text, now),
+        }
+        self.start_engine_when_ready(now);
+        changes
+    }
+
+    /// Applies changes in their order. Returns what they changed in the cluster.
+    pub fn apply(&mut self, changes: Vec<Change>, now: Timestamp) -> Vec<AppliedChange> {
+        let mut applied = Vec::new();
+        let mut done = Vec::with_capacity(changes.len());
+        for change in changes {
+            self.cluster.apply(change, &mut applied);
+            for applied in applied.drain(..) {
+                let change = AppliedChange::new(applied);
+                self.on_applied(&change, now);
+                done.push(change);
+            }
+        }
+        self.collect();
+        done
+    }
+
+    /// Applies the outcome of an effect that was taken.
+    pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
+        if let Some(effect) = self.in_flight.remove(&id) {
+            self.journal.outcome(&effect, &outcome, now);
+        }
+        if let Some(engine) = &mut self.engine {
+            engine.handle_outcome(&self.cluster, id, outcome, now);
+        }
+        self.collect();
+    }
+
+    /// Does what is due. Returns whether there are new effects or notices.
+    pub fn on_timeout(&mut self, now: Timestamp) -> bool {
+        if let Some(engine) = &mut self.engine {
+            engine.handle_timeout(&self.cluster, now);
+        }
+        self.collect()
+    }
+
+    /// When [`Model::on_timeout`] must be called next.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        self.engine.as_ref().and_then(Engine::poll_timeout).map(|deadline| deadline.at)
+    }
+
+    /// The next effect to be executed; its outcome comes back through [`Model::on_outcome`].
+    pub fn next_effect(&mut self) -> Option<Effect> {
+        let effect = self.outbox.pop_front()?;
+        self.in_flight.insert(effect.id, effect.clone());
+        Some(effect)
+    }
+
+    pub fn has_effects(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Stops the engine for good: from now on only the cluster is kept up to date.
+    pub fn into_observer(self) -> Self {
+        let outbox = VecDeque::new();
+        Self { role: ControllerRole::Observer, engine: None, forecast: None, outbox, ..self }
+    }
+
+    /// The explainer of nodes and pods; none before the engine has started.
+    pub fn explainer(&self, now: Timestamp) -> Option<Explainer<'_>> {
+        let Self { cluster, engine, forecast, feeds, .. } = self;
+        Some(Explainer {
+            engine: engine.as_ref()?,
+            cluster,
+            forecast: forecast.as_ref(),
+            ahead: feeds.ahead(),
+            now,
+        })
+    }
+
+    /// Makes the forecast of the next ten minutes and brings the views up to it.
+    pub fn run_forecast(&mut self, now: Timestamp) {
+        if let Some(engine) = &self.engine {
+            self.forecast = Some(Forecast::run(engine, &self.cluster, self.feeds.ahead(), now, HORIZON));
+        }
+        self.refresh(now);
+    }
+
+    /// Counts changes that plans may differ by.
+    pub fn plan_changes(&self) -> u64 {
+        self.plan_changes
+    }
+
+    /// The same, as a name for where pods can be now; none until nodes and pods have been listed.
+    pub fn plan_revision(&self) -> Option<u64> {
+        let listed = self.cluster.nodes().is_synced() && self.cluster.pods().is_synced();
+        listed.then_some(self.plan_changes)
+    }
+
+    fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
+        let AppliedChange { applied, impact } = change;
+        self.watchlist.on_applied(applied);
+        if let Applied::Lease(delta) = applied {
+            self.heartbeats.on_lease(delta);
+        }
+        self.node_changes += u64::from(*impact == Impact::Node);
+        self.plan_changes += u64::from(impact.bears_on_plans());
+        if let Some(engine) = &mut self.engine {
+            engine.handle_change(&self.cluster, applied, now);
+        }
+    }
+
+    fn on_feed_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
+        self.feeds.set(kind, health);
+        let watch_health = self.feeds.watch_health(self.watch_health, self.started_at);
+        if watch_health == self.watch_health {
+            return;
+        }
+        self.watch_health = watch_health;
+        if let Some(engine) = &mut self.engine {
+            engine.handle_watch_health(&self.cluster, watch_health, now);
+            self.collect();
+        }
+    }
+
+    /// A watch's message starts with its kind. As the subject of the entry, the kind lets the messages of all watches fold
+    /// into one entry when the connection that they share breaks.
+    fn on_feed_trouble(&mut self, text: &str, now: Timestamp) {
+        let of =
+            |kind: FeedKind| Some((kind, text.strip_prefix(kind.to_string().as_str())?.strip_prefix(": ")?));
+        match FeedKind::ALL.into_iter().find_map(of) {
+            Some((kind, text)) => self.journal.trouble(now, &format!("watch/{kind}"), text),
+            None => self.journal.trouble(now, "", text),
+        }
+    }
+
+    /// Starts the engine once nodes and leases are listed (or leases may not be read), and it is known who leads.
+    fn start_engine_when_ready(&mut self, now: Timestamp) {
+        let feeds = &self.feeds;
+        let nodes = self.cluster.nodes().is_synced();
+        let leases = self.cluster.leases().is_synced()
+            || matches!(feeds.state(FeedKind::Leases), Some(FeedState::Forbidden { .. } | FeedState::Off));
+        let leader = self.cluster.leader().is_some() || feeds.has_answered(FeedKind::Leader);
+        if self.engine.is_some() || !(nodes && leases) {
+            return;
+        }
+        let settings = self.settings.clone();
+        let mut engine = match self.role {
+            ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, feeds.ahead(), now),
+            ControllerRole::Controller => Engine::start(settings.as_controller(), &self.cluster, now, now),
+            ControllerRole::Shadow | ControllerRole::Observer => return,
+        };
+        if self.watch_health != WatchHealth::Live {
+            engine.handle_watch_health(&self.cluster, self.watch_health, now);
+        }
+        self.engine = Some(engine);
+        self.collect();
+        self.refresh(now);
+    }
+
+    /// Takes the engine's notices and effects. Returns whether there were any.
+    fn collect(&mut self) -> bool {
+        let Some(engine) = &mut self.engine else { return false };
+        let mut any = false;
+        while let Some(notice) = engine.poll_notice() {
+            self.journal.notice(notice);
+            any = true;
+        }
+        while let Some(effect) = engine.poll_effect() {
+            self.outbox.push_back(effect);
+            any = true;
+        }
+        any
+    }
+}

@@ -1,0 +1,109 @@
+//! A model and everything that it is connected to.
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    clock::Clock,
+    engine::{Effect, EffectId, Outcome},
+    executor::effects::{EffectExecutor, EffectLink},
+    k8s::{
+        connect::Connection,
+        feed::{FeedEvent, FeedKind},
+        watch::{self, WatchOptions},
+    },
+    model::{Model, ModelOptions},
+};
+
+/// A model and everything that it is connected to. The dashboard shows one; a controller and one-shot commands run one
+/// unattended.
+#[derive(Debug)]
+pub struct Session {
+    pub model: Model,
+    pub links: Links,
+    pub clock: Clock,
+}
+
+/// What a model's input comes from and its effects go to.
+#[derive(Debug)]
+pub struct Links {
+    /// What the watches report. When it ends, the model stays as it is.
+    pub feeds: mpsc::Receiver<FeedEvent>,
+    /// Effects for the executor. While it is full, effects wait in the model; nothing else waits.
+    pub effects: mpsc::Sender<Effect>,
+    pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
+}
+
+/// How an unattended session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// What was waited for has arrived.
+    Arrived,
+    /// The watches or the executor have ended; nothing more will happen.
+    Abandoned,
+}
+
+/// Watch events that wait to be applied. When it is full, the watches wait.
+const EVENTS: usize = 256;
+
+impl Session {
+    /// Starts to watch a cluster, until `cancel` or the end of the session.
+    pub fn start(
+        connection: &Connection,
+        options: ModelOptions,
+        no_pods: bool,
+        executor: EffectExecutor,
+        clock: Clock,
+        cancel: CancellationToken,
+    ) -> Self {
+        let feeds = watch_kinds(connection, &FeedKind::ALL, no_pods, clock, cancel);
+        let EffectLink { items: effects, outcomes } = executor.start();
+        let model = Model::new(options, clock.now());
+        Self { model, links: Links { feeds, effects, outcomes }, clock }
+    }
+
+    /// Applies what the watches report, wakes the engine and passes its effects on until `arrived`.
+    ///
+    /// It may be dropped at any time and called again: nothing is lost in between.
+    pub async fn run_until(&mut self, arrived: impl Fn(&Model) -> bool) -> Ended {
+        let Self { model, links, clock } = self;
+        while !arrived(model) {
+            let due = model.poll_timeout();
+            tokio::select! {
+                event = links.feeds.recv() => {
+                    let Some(event) = event else { return Ended::Abandoned };
+                    model.on_watch_event(event, clock.now());
+                }
+                outcome = links.outcomes.recv() => {
+                    let Some((id, outcome)) = outcome else { return Ended::Abandoned };
+                    model.on_outcome(id, outcome, clock.now());
+                }
+                permit = links.effects.reserve(), if model.has_effects() => {
+                    let Ok(permit) = permit else { return Ended::Abandoned };
+                    if let Some(effect) = model.next_effect() {
+                        permit.send(effect);
+                    }
+                }
+                () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
+                    model.on_timeout(clock.now());
+                }
+            }
+        }
+        Ended::Arrived
+    }
+}
+
+/// Watches these kinds until `cancel`. Returns the channel on which the watches report.
+pub(super) fn watch_kinds(
+    connection: &Connection,
+    kinds: &'static [FeedKind],
+    no_pods: bool,
+    clock: Clock,
+    cancel: CancellationToken,
+) -> mpsc::Receiver<FeedEvent> {
+    let (reports, feeds) = mpsc::channel(EVENTS);
+    let Connection { version, request_timeout, .. } = *connection;
+    let options = WatchOptions { version, kinds, no_pods, request_timeout };
+    watch::spawn(connection.client.clone(), options, clock, reports, cancel);
+    feeds
+}
