@@ -1,0 +1,38 @@
+//! The documents of the repository.
+
+use std::fs;
+
+use crate::{
+    expect_none,
+    layers::LAYERS,
+    repository::{file, files},
+};
+
+#[test]
+fn the_repository_names_no_machine_and_no_registry() {
+    // Put together here, so that this file does not name them.
+    let banned =
+        [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["proxy.go", "lang.org"], ["index.crates", ".io"]]
+            .map(|p| p.concat());
+    expect_none(files(".").into_iter().filter(|path| path != "./Cargo.lock").flat_map(|path| {
+        let text =
+            fs::read(&path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let found = banned.iter().filter(|word| text.contains(&**word)).cloned().collect::<Vec<_>>();
+        found.into_iter().map(move |word| format!("{path}: {word}"))
+    }));
+}
+
+#[test]
+fn the_repository_has_what_a_newcomer_looks_for() {
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"] {
+        assert!(!file(name).trim().is_empty(), "{name} is empty");
+    }
+    let readme = file("README.md");
+    for command in ["cargo run --release -- demo", "cargo test"] {
+        assert!(readme.contains(command), "README.md does not name `{command}`");
+    }
+    let architecture = file("ARCHITECTURE.md");
+    for layer in LAYERS {
+        assert!(architecture.contains(&format!("`{layer}`")), "ARCHITECTURE.md does not speak of `{layer}`");
+    }
+}

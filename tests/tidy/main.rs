@@ -1,0 +1,17 @@
+//! Reads the sources and the documents, and checks what neither the compiler nor clippy can.
+
+mod circles;
+mod conventions;
+mod documents;
+mod layers;
+mod names;
+mod references;
+mod repository;
+mod scenarios;
+mod source;
+mod words;
+
+fn expect_none(wrong: impl IntoIterator<Item = String>) {
+    let wrong: Vec<String> = wrong.into_iter().collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,44 @@
+//! The files of the repository.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use crate::source::Source;
+
+/// The Rust files under a folder.
+pub fn sources(folder: &str) -> Vec<Source> {
+    files(folder).into_iter().filter(|path| path.ends_with(".rs")).map(|path| Source::read(&path)).collect()
+}
+
+/// The documents of the repository that people read.
+pub fn documents() -> Vec<String> {
+    let read = |path: &str| path.ends_with(".md") && !path.starts_with("tests/vectors/");
+    files(".")
+        .into_iter()
+        .map(|path| path.trim_start_matches("./").to_owned())
+        .filter(|path| read(path))
+        .collect()
+}
+
+/// All files under a folder of the repository, in order; what is built and what git keeps is left out.
+pub fn files(folder: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![PathBuf::from(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for path in entries.map(|entry| entry.expect("a folder can be read").path()) {
+            // In a linked worktree, git's is a file.
+            let left_out = [".git", "target"].iter().any(|name| path.ends_with(name));
+            match path.is_dir() {
+                _ if left_out => {}
+                true => folders.push(path),
+                false => _ = found.insert(path.to_string_lossy().replace('\\', "/")),
+            }
+        }
+    }
+    found
+}
+
+/// A file of the repository: tests run in its root.
+pub fn file(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
