@@ -1,17 +1,8 @@
-//! The loop of the dashboard: one task, one owner of state, no locks.
+//! The loop of the dashboard.
 //!
-//! Keys come first and are drawn at once. What the watches say is taken in whole, then drawn, at most 30 times a
-//! second. The engine is woken when it asks for it. While something counts down there is a tick once a second;
-//! when nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
-
-mod operations;
-pub mod controller;
-pub mod scheduler;
-pub mod session;
-pub mod surface;
-mod headroom;
-pub mod tty;
-pub mod operation;
+//! Keys come first and are drawn at once. What the watches report is applied as a whole, then drawn, at most 30 times a
+//! second. The engine is woken when it asks for it. While something counts down there is a tick once a second; when
+//! nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
 use std::{future::Future, io, time::Duration};
 
@@ -21,16 +12,16 @@ use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
-    task::JoinHandle,
     time::{Instant, sleep_until},
 };
 
-use headroom::HeadroomRunner;
-pub use session::{Ended, Links, Session};
-pub use surface::Surface;
-
-use operations::{BackgroundResult, OperationsDriver, room};
-
+use super::{
+    background::{Background, COST, Failed, drop_in_background},
+    operations::{BackgroundResult, OperationsDriver, room},
+    session::{Links, Session},
+    surface::Surface,
+    tty,
+};
 use crate::{
     app::{App, AppOptions, Reaction, commands, preview::PreviewResult, update},
     clock::Clock,
@@ -50,20 +41,19 @@ const FRAME: Duration = Duration::from_millis(33);
 /// Between two ticks.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The engine is asked anew what it knows at most this often, however much arrives.
+/// Views are refreshed at most this often, however much arrives.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// Forecasts are made at most this often.
+/// Forecasts are made, and an open plan follows the cluster, at most this often.
 const FORECAST: Duration = SECOND;
 
-/// What is carried out looks at what has changed so often at most: a large cluster tells of hundreds a second.
+/// Headroom is worked out at most this often, and only after a change that it depends on.
+const HEADROOM: Duration = Duration::from_secs(30);
+
+/// Operations look at what has changed at most this often: a large cluster reports hundreds of changes a second.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Refreshes and forecasts also leave so many times their own cost between them, so that on a very large cluster
-/// they take a twentieth of the time.
-const COST: u32 = 20;
-
-/// How long messages are taken in before keys get their turn again.
+/// How long watch events are applied before keys get their turn again.
 const TURN: Duration = Duration::from_millis(4);
 
 /// The dashboard before it is shown.
@@ -165,18 +155,13 @@ struct Loop {
     /// Whether the app has changed since the last draw, and since the last refresh and forecast.
     undrawn: bool,
     unrefreshed: bool,
-    unforeseen: bool,
+    forecast_is_old: bool,
     next_frame: Instant,
     next_refresh: Instant,
-    next_forecast: Instant,
     next_tick: Instant,
-    forecast: Option<JoinHandle<Forecast>>,
-    forecast_begun: Instant,
-    plan: Option<JoinHandle<PreviewResult>>,
-    plan_begun: Instant,
-    /// When the open plan may be worked out anew for nothing but changes of the cluster.
-    next_plan: Instant,
-    surveyor: HeadroomRunner,
+    forecast: Background<Forecast>,
+    plan: Background<PreviewResult>,
+    headroom: Background<Option<HeadroomSnapshot>>,
     acting: OperationsDriver,
     /// When what is carried out may be shown what has changed.
     next_look: Instant,
@@ -204,17 +189,13 @@ impl Loop {
             clock,
             undrawn: true,
             unrefreshed: true,
-            unforeseen: true,
+            forecast_is_old: true,
             next_frame: now,
             next_refresh: now,
-            next_forecast: now,
             next_tick: now + SECOND,
-            forecast: None,
-            forecast_begun: now,
-            plan: None,
-            plan_begun: now,
-            next_plan: now,
-            surveyor: HeadroomRunner::new(now),
+            forecast: Background::new(FORECAST),
+            plan: Background::new(FORECAST),
+            headroom: Background::new(HEADROOM),
             acting: OperationsDriver::new(context),
             next_look: now,
         }
@@ -255,9 +236,9 @@ impl Loop {
                 () = at(look) => self.look_around(),
                 () = at(refresh) => self.refresh(),
                 () = at(frame) => self.draw(surface)?,
-                done = finished(&mut self.plan) => self.on_plan(done),
-                forecast = finished(&mut self.forecast) => self.on_forecast(forecast),
-                spare = self.surveyor.done() => self.on_spare(spare),
+                plan = self.plan.finished() => self.on_plan(plan),
+                forecast = self.forecast.finished() => self.on_forecast(forecast),
+                headroom = self.headroom.finished() => self.on_headroom(headroom),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
                 message = receive(&mut self.feeds) => self.on_feed(message),
@@ -283,12 +264,12 @@ impl Loop {
         };
         match update(&mut self.app, action, self.clock.now()) {
             Reaction::Draw => {}
-            Reaction::Thaw(before) => let_go(before),
+            Reaction::Thaw(before) => drop_in_background(before),
             Reaction::Repaint => surface.repaint().map_err(RunError::Draw)?,
             Reaction::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Reaction::Quit => return Ok(Next::Leave),
         }
-        self.begin_plan();
+        self.start_plan();
         self.draw(surface)?;
         Ok(Next::GoOn)
     }
@@ -301,7 +282,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Takes in what the watches have said, all of it unless that takes so long that keys would wait.
+    /// Applies what the watches have reported, all of it unless that takes so long that keys would wait.
     fn on_feed(&mut self, message: Option<FeedEvent>) {
         let Some(message) = message else {
             self.feeds = None;
@@ -367,108 +348,108 @@ impl Loop {
     fn on_tick(&mut self) {
         self.next_tick = Instant::now() + SECOND;
         // A node may have fallen silent by nothing but time.
-        self.unforeseen |= self.app.model.forecast.is_none();
+        self.forecast_is_old |= self.app.model.forecast.is_none();
         self.refresh();
     }
 
-    fn on_forecast(&mut self, forecast: Option<Forecast>) {
-        let cost = self.forecast_begun.elapsed();
-        self.next_forecast = Instant::now() + FORECAST.max(cost * COST);
+    fn on_forecast(&mut self, forecast: Result<Forecast, Failed>) {
         match forecast {
-            // The next refresh takes it in; a tick is never far while there is something to foresee.
-            Some(forecast) => let_go(self.app.model.forecast.replace(forecast)),
-            None => {
-                let now = self.clock.now();
-                self.app.model.journal.trouble(now, "", "a forecast failed: times ahead may be missing");
-                self.changed();
-            }
+            // The next refresh shows it; a tick is never far while there is something to predict.
+            Ok(forecast) => drop_in_background(self.app.model.forecast.replace(forecast)),
+            Err(Failed) => self.report_fault("the forecast failed, predicted times may be missing"),
         }
     }
 
-    /// Takes in what the cluster could lose. The next tick shows it.
-    fn on_spare(&mut self, spare: Option<HeadroomSnapshot>) {
-        match spare {
-            Some(spare) => self.app.model.headroom = Some(spare),
-            None => {
-                let now = self.clock.now();
-                let text = "working out what the cluster can lose failed: this is a fault of kordon";
-                self.app.model.journal.trouble(now, "", text);
-                self.changed();
-            }
+    /// The next tick shows it.
+    fn on_headroom(&mut self, headroom: Result<Option<HeadroomSnapshot>, Failed>) {
+        match headroom {
+            Ok(headroom) => self.app.model.headroom = headroom.or(self.app.model.headroom.take()),
+            Err(Failed) => self.report_fault("working out headroom failed"),
         }
+    }
+
+    /// Work beside the loop panicked.
+    fn report_fault(&mut self, what: &str) {
+        let text = format!("{what}: this is a fault of kordon");
+        self.app.model.journal.trouble(self.clock.now(), "", &text);
+        self.changed();
     }
 
     /// Something has come in that may show.
     fn changed(&mut self) {
         self.undrawn = self.app.frozen.is_none();
         self.unrefreshed = true;
-        self.unforeseen = true;
+        self.forecast_is_old = true;
     }
 
     fn refresh(&mut self) {
-        let begun = Instant::now();
+        let started = Instant::now();
         self.app.refresh(self.clock.now());
         self.unrefreshed = false;
         self.undrawn = self.undrawn || self.app.frozen.is_none();
-        self.begin_forecast();
-        self.begin_plan();
-        self.surveyor.begin(&self.app.model, self.clock.now());
+        self.start_forecast();
+        self.start_plan();
+        self.start_headroom();
         if let Some(snapshots) = self.app.take_unneeded_snapshots() {
-            let_go(snapshots);
+            drop_in_background(snapshots);
         }
-        self.next_refresh = Instant::now() + REFRESH.max(begun.elapsed() * COST);
+        self.next_refresh = Instant::now() + REFRESH.max(started.elapsed() * COST);
     }
 
-    /// Begins a forecast on copies, where one has something to tell and none is under way.
-    fn begin_forecast(&mut self) {
-        let now = self.clock.now();
-        if !self.unforeseen || self.forecast.is_some() || Instant::now() < self.next_forecast {
+    /// Starts a forecast on copies, where something has changed and something is wrong.
+    fn start_forecast(&mut self) {
+        if !self.forecast_is_old || !self.forecast.is_due() {
             return;
         }
-        if !self.app.model.is_abnormal() {
-            if let Some(before) = self.app.model.forecast.take() {
-                let_go(before);
+        let model = &mut self.app.model;
+        if !model.is_abnormal() {
+            if let Some(forecast) = model.forecast.take() {
+                drop_in_background(forecast);
             }
             return;
         }
-        let Some(engine) = self.app.model.engine.clone() else { return };
-        let (cluster, ahead) = (self.app.model.cluster.clone(), self.app.model.feeds.ahead());
-        self.unforeseen = false;
-        self.forecast_begun = Instant::now();
-        self.forecast =
-            Some(tokio::task::spawn_blocking(move || Forecast::run(&engine, &cluster, ahead, now, HORIZON)));
+        let Some(engine) = model.engine.clone() else { return };
+        let (cluster, ahead, now) = (model.cluster.clone(), model.feeds.ahead(), self.clock.now());
+        self.forecast_is_old = false;
+        self.forecast.start(move |_| Forecast::run(&engine, &cluster, ahead, now, HORIZON));
     }
-}
 
-impl Loop {
-    /// Begins to work the open plan out, where it is behind and none is under way: keys never wait for it. A changed
-    /// wish is served at once, a changed cluster as often as forecasts are.
-    fn begin_plan(&mut self) {
-        let may = self.app.awaits_plan() || Instant::now() >= self.next_plan;
-        if self.plan.is_some() || !may {
+    /// Starts to work out the open plan where it is behind. A changed request is served at once, a changed cluster at the
+    /// pace of forecasts.
+    fn start_plan(&mut self) {
+        if self.plan.is_running() || !(self.app.awaits_plan() || self.plan.is_due()) {
             return;
         }
-        let Some(job) = self.app.next_plan(self.clock.now()) else { return };
-        self.plan_begun = Instant::now();
-        self.plan = Some(tokio::task::spawn_blocking(move || job.work()));
+        if let Some(job) = self.app.next_plan(self.clock.now()) {
+            self.plan.start(move |_| job.work());
+        }
     }
 
-    fn on_plan(&mut self, done: Option<PreviewResult>) {
-        self.next_plan = Instant::now() + FORECAST.max(self.plan_begun.elapsed() * COST);
-        let now = self.clock.now();
-        match done {
-            Some(done) => {
-                if let Some(before) = self.app.planned(done, now) {
-                    let_go(before);
+    fn on_plan(&mut self, plan: Result<PreviewResult, Failed>) {
+        match plan {
+            Ok(plan) => {
+                if let Some(before) = self.app.planned(plan, self.clock.now()) {
+                    drop_in_background(before);
                 }
             }
-            None => {
+            Err(Failed) => {
                 self.app.plan_failed();
-                self.app.model.journal.trouble(now, "", "a plan could not be worked out");
+                self.report_fault("working out the plan failed");
             }
         }
         self.undrawn = true;
-        self.begin_plan();
+        self.start_plan();
+    }
+
+    fn start_headroom(&mut self) {
+        if self.headroom.is_due()
+            && let Some(job) = self.app.model.next_headroom_job(self.clock.now())
+        {
+            self.headroom.start(move |cancelled| {
+                let cancelled = cancelled.clone();
+                job.work(|| !cancelled.is_cancelled())
+            });
+        }
     }
 }
 
@@ -497,12 +478,6 @@ impl Loop {
     }
 }
 
-/// Drops something large on another thread: keys do not wait for that.
-fn let_go<T: Send + 'static>(value: T) {
-    // Nobody waits for the end of it.
-    drop(tokio::task::spawn_blocking(move || drop(value)));
-}
-
 /// Sleeps until the moment; for ever where there is none.
 async fn at(moment: Option<Instant>) {
     match moment {
@@ -525,12 +500,4 @@ async fn room_for_effect(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -
         Some(channel) if wanted => channel.reserve().await.is_ok(),
         Some(_) | None => std::future::pending().await,
     }
-}
-
-/// What a task came to once it is finished; none where it failed.
-async fn finished<T>(task: &mut Option<JoinHandle<T>>) -> Option<T> {
-    let Some(handle) = task else { return std::future::pending().await };
-    let result = handle.await.ok();
-    *task = None;
-    result
 }

@@ -1,0 +1,117 @@
+//! Work beside the loop: forecasts, plans, headroom.
+
+use std::time::Duration;
+
+use tokio::{task::JoinHandle, time::Instant};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Work of one kind that runs on another thread, one piece at a time and at a pace.
+///
+/// The owner calls [`Background::start`] when there is something to work out and [`Background::is_due`], and awaits
+/// [`Background::finished`] beside its other events. Between two pieces of work it leaves at least its pace, and
+/// [`COST`] times what the last piece took, so that on a very large cluster it uses a twentieth of a core. What runs is
+/// cancelled with its owner.
+pub struct Background<T> {
+    task: Option<JoinHandle<T>>,
+    pace: Duration,
+    started: Instant,
+    next: Instant,
+    cancel: CancellationToken,
+    _cancels_when_dropped: DropGuard,
+}
+
+/// Work that repeats leaves so many times its own cost before it runs again.
+pub const COST: u32 = 20;
+
+/// Lets work that takes long stop when nobody waits for it any more.
+#[derive(Clone, Debug)]
+pub struct Cancelled(CancellationToken);
+
+/// The work panicked: a fault of kordon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+impl<T: Send + 'static> Background<T> {
+    pub fn new(pace: Duration) -> Self {
+        let now = Instant::now();
+        let cancel = CancellationToken::new();
+        let _cancels_when_dropped = cancel.clone().drop_guard();
+        Self { task: None, pace, started: now, next: now, cancel, _cancels_when_dropped }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.task.is_some()
+    }
+
+    /// Whether nothing runs and the pace allows the next piece of work.
+    pub fn is_due(&self) -> bool {
+        !self.is_running() && Instant::now() >= self.next
+    }
+
+    /// Starts a piece of work; `work` may ask now and then whether it is cancelled.
+    pub fn start(&mut self, work: impl FnOnce(&Cancelled) -> T + Send + 'static) {
+        let cancelled = Cancelled(self.cancel.clone());
+        self.started = Instant::now();
+        self.task = Some(tokio::task::spawn_blocking(move || work(&cancelled)));
+    }
+
+    /// Waits for the result of the work that runs; for ever where none runs. May be dropped and awaited again.
+    pub async fn finished(&mut self) -> Result<T, Failed> {
+        let Some(task) = &mut self.task else { return std::future::pending().await };
+        let result = task.await.map_err(|_| Failed);
+        self.task = None;
+        self.next = Instant::now() + self.pace.max(self.started.elapsed() * COST);
+        result
+    }
+}
+
+impl Cancelled {
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+/// Drops something large on another thread, so that keys do not wait for it.
+pub fn drop_in_background<T: Send + 'static>(value: T) {
+    drop(tokio::task::spawn_blocking(move || drop(value)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_piece_of_work_waits_for_the_pace_and_for_the_one_before() {
+        let mut background = Background::new(Duration::from_secs(30));
+        assert!(background.is_due());
+        background.start(|_| 7);
+        assert!(background.is_running() && !background.is_due(), "one at a time");
+        assert_eq!(background.finished().await, Ok(7));
+        assert!(!background.is_running() && !background.is_due(), "the pace");
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert!(background.is_due());
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_reported_and_the_next_piece_may_run() {
+        let mut background: Background<()> = Background::new(Duration::ZERO);
+        background.start(|_| panic!("a fault"));
+        assert_eq!(background.finished().await, Err(Failed));
+        background.start(|_| ());
+        assert_eq!(background.finished().await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn what_runs_is_cancelled_with_its_owner() {
+        let mut background = Background::new(Duration::ZERO);
+        let (seen, was_cancelled) = tokio::sync::oneshot::channel();
+        background.start(move |cancelled| {
+            while !cancelled.is_cancelled() {
+                std::thread::yield_now();
+            }
+            seen.send(()).expect("the test waits");
+        });
+        drop(background);
+        was_cancelled.await.expect("the work noticed");
+    }
+}

@@ -1,0 +1,17 @@
+//! The loops: of the dashboard, of sessions without a screen, and of an operation that the command line started.
+//!
+//! Each is one task that owns its state; there are no locks. What takes long runs beside the loop ([`background`]).
+
+pub mod background;
+pub mod controller;
+pub mod dashboard;
+pub mod operation;
+mod operations;
+pub mod scheduler;
+pub mod session;
+pub mod surface;
+pub mod tty;
+
+pub use dashboard::{Dashboard, RunError, headless, run_dashboard, terminal};
+pub use session::{Ended, Links, Session};
+pub use surface::Surface;
