@@ -266,7 +266,7 @@ impl Engine {
             }
         }
         if self.next_pass <= now {
-            let ended = self.shadow.as_mut().and_then(Shadow::pass_ended).unwrap_or(now);
+            let ended = self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now);
             let next_pass = ended + PASS_TAKES + self.settings.node_monitor_period.value;
             self.next_pass = next_pass.max(now + PASS_TAKES);
             if self.next_beat(now) == now {
@@ -279,6 +279,9 @@ impl Engine {
             }
             if self.confidence(now).allows_predictions() && self.settings.controllers.value.node_lifecycle {
                 self.monitor(cluster, now);
+            }
+            if let Some(shadow) = &mut self.shadow {
+                shadow.forget_followed_pass();
             }
         }
     }

@@ -121,7 +121,11 @@ impl Engine {
     fn is_settled(&self, node: &Node, verdict: &NodeAssessment) -> bool {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
         let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
-        if verdict.current != Some(ready) || verdict.pods_to_retry || (verdict.is_renewed && !is_alive()) {
+        if verdict.current != Some(ready)
+            || verdict.pods_to_retry
+            || (verdict.is_renewed && !is_alive())
+            || self.found_by_controller(node).is_some()
+        {
             return false;
         }
         if self.rules.profile == Profile::Legacy {
@@ -221,13 +225,15 @@ impl Engine {
         let Some(current) = verdict.current else {
             return self.retry_pods(&node.name, false);
         };
+        // The controller's pass that this one follows decided on what it found, before it marked the node Unknown.
+        let found = self.found_by_controller(node).unwrap_or(verdict.observed);
         match self.rules.profile {
             Profile::Taint => {
-                let deciding = if self.rules.taints_by_current_ready { current } else { verdict.observed };
+                let deciding = if self.rules.taints_by_current_ready { current } else { found };
                 self.taint_by_ready(node, deciding, &verdict.why, now);
             }
             Profile::Legacy => {
-                self.evict_by_time(cluster, node, verdict.observed, cluster.pods_on(&node.name), now);
+                self.evict_by_time(cluster, node, found, cluster.pods_on(&node.name), now);
             }
         }
         let turned = current != ConditionStatus::True && verdict.observed == ConditionStatus::True;
@@ -247,6 +253,10 @@ impl Engine {
         if turned || (retry && verdict.observed != ConditionStatus::True) {
             self.mark_pods_not_ready(cluster, node, now);
         }
+    }
+
+    fn found_by_controller(&self, node: &Node) -> Option<ConditionStatus> {
+        self.shadow.as_ref()?.found_by_controller(&node.name)
     }
 
     fn retry_pods(&mut self, node: &NodeName, retry: bool) {

@@ -44,10 +44,19 @@ pub struct Shadow {
     abandoned: bool,
     /// Nodes whose turn should have come by now: to be tainted, or in legacy mode to lose their pods.
     expected: BTreeMap<NodeName, Expected>,
-    /// When it was last seen to do what it does in passes, until we have made a pass of our own.
-    pass_seen: Option<Timestamp>,
+    /// The controller's pass that was last observed, until the shadow has made its own.
+    followed: Option<FollowedPass>,
     /// Whether its doings fit our settings.
     audit: Audit,
+}
+
+/// A pass of the controller, as far as its writes show it.
+#[derive(Clone, Debug)]
+struct FollowedPass {
+    /// When its last write was observed.
+    last_write: Timestamp,
+    /// The nodes that it marked Unknown, with the status of Ready that it found before.
+    found: BTreeMap<NodeName, ConditionStatus>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +73,7 @@ impl Shadow {
             seen_since: Timestamp::EPOCH,
             abandoned: false,
             expected: BTreeMap::new(),
-            pass_seen: None,
+            followed: None,
             audit: Audit::default(),
         }
     }
@@ -91,9 +100,19 @@ impl Shadow {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
-    /// When the pass ended that the controller was seen to make before ours; known for one pass of ours.
-    pub const fn pass_ended(&mut self) -> Option<Timestamp> {
-        self.pass_seen.take()
+    /// When the controller's pass ended that the shadow's next pass follows.
+    pub fn followed_pass_ended(&self) -> Option<Timestamp> {
+        self.followed.as_ref().map(|pass| pass.last_write)
+    }
+
+    /// The status of Ready that the followed pass found on a node which it then marked Unknown.
+    pub fn found_by_controller(&self, node: &NodeName) -> Option<ConditionStatus> {
+        self.followed.as_ref()?.found.get(node).copied()
+    }
+
+    /// The shadow has made its own pass.
+    pub fn forget_followed_pass(&mut self) {
+        self.followed = None;
     }
 
     /// The node is well again, or nothing is wanted of it any more.
@@ -103,7 +122,7 @@ impl Shadow {
 
     /// A copy that runs ahead: there, what is asked for is done, and who leads goes on leading.
     pub fn run_ahead(&self) -> Self {
-        Self { leader: None, expected: BTreeMap::new(), pass_seen: None, ..self.clone() }
+        Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
     }
 }
 
@@ -162,7 +181,10 @@ impl Engine {
                 record.adopt(new, now);
             }
             self.out.settle(&EffectSubject::Unknown(new.name.clone()));
-            self.follow_pass(now);
+            let found = old.ready().map_or(ConditionStatus::Unknown, |ready| ready.status);
+            if let Some(pass) = self.follow_pass(now) {
+                pass.found.insert(new.name.clone(), found);
+            }
         }
         // A swap of one for the other is not rate-limited.
         let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
@@ -176,13 +198,16 @@ impl Engine {
         }
     }
 
-    /// The controller is in the middle of a pass: what it has just done is done in passes only. Ours come when all of
-    /// it has been seen, and then a period after its end, as its own do: what a pass finds depends on when it is.
-    fn follow_pass(&mut self, now: Timestamp) {
-        if let Some(shadow) = self.shadow.as_mut().filter(|_| self.out.tells_all()) {
-            shadow.pass_seen = Some(now);
-            self.next_pass = now + GATHERING;
-        }
+    /// The controller is in the middle of a pass: it wrote what it writes in passes only. The shadow's next pass comes
+    /// when all of the controller's has been observed, the one after that a period after the controller's pass ended:
+    /// what a pass finds depends on when it is.
+    fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
+        let shadow = self.shadow.as_mut().filter(|_| self.out.tells_all())?;
+        self.next_pass = now + GATHERING;
+        let new = || FollowedPass { last_write: now, found: BTreeMap::new() };
+        let pass = shadow.followed.get_or_insert_with(new);
+        pass.last_write = now;
+        Some(pass)
     }
 
     /// The controller has put a taint on, for a token of the node's zone.

@@ -289,6 +289,28 @@ fn equal_inputs_give_equal_outputs() {
     assert_eq!(run(), run());
 }
 
+#[test]
+fn up_to_1_33_a_shadow_queues_a_node_in_the_pass_after_the_one_that_found_it_silent() {
+    let settings = Settings::defaults(ServerVersion::new(1, 28));
+    let mut sim = peaceful(20, &settings);
+    sim.silence("n09");
+    sim.silence("n15");
+    sim.run(Span::from_secs(90));
+    sim.attach_shadow(settings);
+    sim.run(Span::from_secs(133));
+    // The pass after the one that finds n18 silent finds n00 silent too, which stops the zone: n18 keeps its pods.
+    sim.silence("n18");
+    sim.run(Span::from_secs(7));
+    sim.silence("n00");
+    sim.run(Span::from_secs(60));
+    let tainted = |effects: &[Effect]| -> Vec<String> {
+        let is_no_execute = |effect: &&Effect| matches!(what(effect), Some(ForecastKind::NoExecute { .. }));
+        effects.iter().filter(is_no_execute).map(|effect| effect.write.object()).collect()
+    };
+    assert_eq!(tainted(&sim.done), ["node/n15", "node/n09"]);
+    assert_eq!(tainted(&sim.recorded), [""; 0], "the shadow predicts no further taint");
+}
+
 /// A cluster, which of its nodes fall silent and when, and when the shadow comes.
 #[derive(Debug, Clone)]
 struct Scenario {
