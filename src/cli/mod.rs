@@ -3,6 +3,7 @@
 mod act;
 mod columns;
 mod completions;
+mod confidence;
 mod connection;
 mod dashboard;
 mod demo;

@@ -5,31 +5,32 @@ use serde::Serialize;
 use crate::{
     cluster::NodeName,
     placement::{Caveat, ResourceUse, Scored, Scorer, Share},
-    plan::{Displaced, PlacementTrace, Receiver, placement_trace::share},
+    plan::{Displaced, Landing, PlacementTrace, Receiver, placement_trace::share},
 };
 
-/// What was weighed where a pod lands.
+/// How the landing of a pod was decided.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReport {
-    /// How many nodes would do.
+    /// How many nodes fit.
     pub feasible: usize,
-    /// How many of them are as good as the best.
-    pub best: usize,
-    /// Points from the best to the next.
+    /// How many of them share the best score.
+    pub tied: usize,
+    /// Points from the best score to the next.
     pub margin: Option<i64>,
-    pub close_call: bool,
-    /// The best and their runners-up, best first.
+    /// Whether a small change of the cluster can reverse the choice.
+    pub close_margin: bool,
+    /// The best nodes, best first.
     pub ranking: Vec<ScoredReport>,
-    /// Where no node would do as it is.
+    /// Why nodes do not fit.
     pub reasons: Vec<ReasonReport>,
-    pub displaces: Vec<DisplacedReport>,
-    /// What would help, in words.
+    pub preempts: Vec<PreemptedReport>,
+    /// How to place it.
     pub help: Vec<String>,
-    /// Where its volumes keep it, in words.
+    /// Where its volumes can be attached.
     pub volumes: Vec<String>,
     /// `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer` or `sampled`.
-    pub not_modelled: Vec<&'static str>,
+    pub caveats: Vec<&'static str>,
     /// Why the default scheduler does not place it.
     pub obstacle: Option<String>,
 }
@@ -39,20 +40,20 @@ pub struct PlacementReport {
 pub struct ScoredReport {
     pub node: NodeName,
     pub score: i64,
-    /// What it is made of, weighted.
-    pub parts: PartsReport,
+    /// The weighted scores of the scheduler's plugins.
+    pub plugins: PluginScoresReport,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PartsReport {
+pub struct PluginScoresReport {
     pub least_allocated: i64,
     pub balanced_allocation: i64,
-    pub taints: i64,
+    pub taint_toleration: i64,
     pub node_affinity: i64,
-    pub spread: i64,
-    pub pod_affinity: i64,
-    pub images: i64,
+    pub pod_topology_spread: i64,
+    pub inter_pod_affinity: i64,
+    pub image_locality: i64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -64,11 +65,10 @@ pub struct ReasonReport {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DisplacedReport {
+pub struct PreemptedReport {
     pub namespace: String,
     pub pod: String,
     pub node: NodeName,
-    /// Where its own replacement lands, in words.
     pub text: String,
 }
 
@@ -79,10 +79,10 @@ pub struct ReceiverReport {
     pub node: NodeName,
     pub before: LoadReport,
     pub after: LoadReport,
-    pub offers: LoadReport,
+    pub allocatable: LoadReport,
 }
 
-/// Requests, or what a node offers.
+/// Requests, or what a node can allocate.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadReport {
@@ -95,19 +95,19 @@ impl PlacementReport {
     pub fn new(trace: &PlacementTrace) -> Self {
         Self {
             feasible: trace.feasible,
-            best: trace.best,
+            tied: trace.best,
             margin: trace.margin,
-            close_call: trace.close_call,
+            close_margin: trace.close_call,
             ranking: trace.ranking.iter().map(scored).collect(),
             reasons: trace
                 .reasons
                 .iter()
                 .map(|(reason, nodes)| ReasonReport { reason: reason.to_string(), nodes: *nodes })
                 .collect(),
-            displaces: trace.displaces.iter().map(displaced).collect(),
+            preempts: trace.displaces.iter().map(preempted).collect(),
             help: trace.help.as_ref().map(|help| help.words()).unwrap_or_default(),
             volumes: trace.volumes.iter().map(ToString::to_string).collect(),
-            not_modelled: trace.caveats.iter().map(|reservation| reservation.word()).collect(),
+            caveats: trace.caveats.iter().map(|caveat| caveat.word()).collect(),
             obstacle: trace.obstacle.as_ref().map(ToString::to_string),
         }
     }
@@ -115,30 +115,30 @@ impl PlacementReport {
 
 fn scored(scored: &Scored) -> ScoredReport {
     let part = |scorer: Scorer| {
-        let place = Scorer::ALL.iter().position(|of| *of == scorer);
-        place.map_or(0, |place| scored.parts[place])
+        let index = Scorer::ALL.iter().position(|of| *of == scorer);
+        index.map_or(0, |index| scored.parts[index])
     };
     ScoredReport {
         node: scored.node.clone(),
         score: scored.total,
-        parts: PartsReport {
+        plugins: PluginScoresReport {
             least_allocated: part(Scorer::LeastAllocated),
             balanced_allocation: part(Scorer::BalancedAllocation),
-            taints: part(Scorer::Taints),
+            taint_toleration: part(Scorer::Taints),
             node_affinity: part(Scorer::NodeAffinity),
-            spread: part(Scorer::Spread),
-            pod_affinity: part(Scorer::PodAffinity),
-            images: part(Scorer::Images),
+            pod_topology_spread: part(Scorer::Spread),
+            inter_pod_affinity: part(Scorer::PodAffinity),
+            image_locality: part(Scorer::Images),
         },
     }
 }
 
-fn displaced(displaced: &Displaced) -> DisplacedReport {
-    DisplacedReport {
-        namespace: displaced.pod.namespace.to_string(),
-        pod: displaced.pod.name.to_string(),
-        node: displaced.node.clone(),
-        text: displaced.to_string(),
+fn preempted(pod: &Displaced) -> PreemptedReport {
+    PreemptedReport {
+        namespace: pod.pod.namespace.to_string(),
+        pod: pod.pod.name.to_string(),
+        node: pod.node.clone(),
+        text: pod.to_string(),
     }
 }
 
@@ -158,22 +158,31 @@ impl ReceiverReport {
             node: node.clone(),
             before: load(requested, before),
             after: load(requested, after),
-            offers: load(allocatable, after),
+            allocatable: load(allocatable, after),
         }
     }
 }
 
-/// What a reservation says, by its word.
-pub fn caveat(word: &str) -> String {
-    let told = Caveat::ALL.into_iter().find(|reservation| reservation.word() == word);
-    told.map_or_else(|| word.to_owned(), |reservation| reservation.to_string())
+/// A landing's word, node and reason.
+pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<String>) {
+    match landing {
+        Landing::Node { node, why } => ("node", Some(node.clone()), Some(why.to_string())),
+        Landing::Somewhere => ("unknown", None, None),
+        Landing::Nowhere { why } => ("pending", None, Some(why.to_string())),
+    }
 }
 
-/// `3 -> 5 of 110`
+/// The text of a caveat, by its word.
+pub fn caveat(word: &str) -> String {
+    let caveat = Caveat::ALL.into_iter().find(|caveat| caveat.word() == word);
+    caveat.map_or_else(|| word.to_owned(), |caveat| caveat.to_string())
+}
+
+/// A row of the table of receiving nodes: `3 -> 5 of 110`.
 pub fn receiver(receiver: &ReceiverReport) -> [String; 4] {
-    let ReceiverReport { node, before, after, offers } = receiver;
+    let ReceiverReport { node, before, after, allocatable } = receiver;
     let share = |resource: &str, of: fn(&LoadReport) -> i64| {
-        share(resource, of(before), Share { allocatable: of(offers), requested: of(after) })
+        share(resource, of(before), Share { allocatable: of(allocatable), requested: of(after) })
     };
     [
         node.to_string(),
@@ -188,7 +197,7 @@ impl ReceiverReport {
     /// One in which nothing is null.
     pub fn full() -> Self {
         let load = LoadReport { cpu_milli: 500, memory_bytes: 1 << 30, pods: 3 };
-        Self { node: "n2".into(), before: load, after: load, offers: load }
+        Self { node: "n2".into(), before: load, after: load, allocatable: load }
     }
 }
 
@@ -197,27 +206,27 @@ impl PlacementReport {
     /// One in which nothing is null and no list is empty.
     pub fn full() -> Self {
         let text = || "text".to_owned();
-        let parts = PartsReport {
+        let plugins = PluginScoresReport {
             least_allocated: 50,
             balanced_allocation: 90,
-            taints: 0,
+            taint_toleration: 0,
             node_affinity: 0,
-            spread: 160,
-            pod_affinity: 0,
-            images: 0,
+            pod_topology_spread: 160,
+            inter_pod_affinity: 0,
+            image_locality: 0,
         };
         let (namespace, pod) = (text(), text());
         Self {
             feasible: 2,
-            best: 1,
+            tied: 1,
             margin: Some(4),
-            close_call: false,
-            ranking: vec![ScoredReport { node: "n2".into(), score: 300, parts }],
+            close_margin: false,
+            ranking: vec![ScoredReport { node: "n2".into(), score: 300, plugins }],
             reasons: vec![ReasonReport { reason: text(), nodes: 1 }],
-            displaces: vec![DisplacedReport { namespace, pod, node: "n2".into(), text: text() }],
+            preempts: vec![PreemptedReport { namespace, pod, node: "n2".into(), text: text() }],
             help: vec![text()],
             volumes: vec![text()],
-            not_modelled: vec!["volumes"],
+            caveats: vec!["volumes"],
             obstacle: Some(text()),
         }
     }

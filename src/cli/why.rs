@@ -1,4 +1,4 @@
-//! `kordon why`: the chain of causes behind what happens, or does not happen, to a node or a pod.
+//! `kordon why`: explains what happens to a node or a pod, or why nothing does.
 
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     engine::ServerVersion,
     placement::Snapshot,
-    plan::{Environment, Landing, PlacementTrace, PlacingEnvironment, placing_environment},
+    plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
     ui::text,
     why::Step,
@@ -33,56 +33,60 @@ pub struct WhyArgs {
 
 #[derive(Debug, Subcommand)]
 enum Subject {
-    /// What the controller believes of a node, what it will do, and what holds it back
+    /// Explain a node: its heartbeats, its taints, and what the controller does next
     #[command(visible_alias = "no")]
-    Node { name: String },
-    /// Whether and when a pod is evicted, and why; --namespace says where it is
+    Node {
+        /// Name of the node
+        name: String,
+    },
+    /// Explain whether and when a pod is evicted (use --namespace for its namespace)
     #[command(visible_alias = "po")]
     Pod {
+        /// Name of the pod
         name: String,
-        /// Where it would go now instead: the best nodes and what their scores are made of, or why nowhere
+        /// Also show where the scheduler would place the pod now: the best nodes with their scores, or why none fits
         #[arg(long)]
         placement: bool,
     },
 }
 
-/// One answer (`docs/why.md`). Every field is always there; what is not known is null.
+/// One explanation (`docs/why.md`). Every field is always present; what is not known is null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
-    /// `kordon.why/v1`: grows fields, never loses or renames one.
+struct WhyReport {
+    /// `kordon.why/v1`: fields are added, never removed or renamed.
     schema: &'static str,
     taken_at: Timestamp,
-    /// How far the forecast behind what is ahead looks.
+    /// The end of the forecast that predicted steps come from.
     forecast_until: Timestamp,
     /// `node` or `pod`.
     kind: &'static str,
     namespace: Option<String>,
     name: String,
     /// The first cause first.
-    links: Vec<LinkReport>,
-    /// Of a pod, where it would go now, where that was asked for.
-    placement: Option<PlacedReport>,
+    steps: Vec<StepReport>,
+    /// With `--placement`.
+    placement: Option<WhyPlacementReport>,
 }
 
-/// Where a pod would go now, were it to be placed again.
+/// Where the scheduler would place a pod now.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PlacedReport {
-    /// `node`, `somewhere` (another scheduler places it) or `nowhere` (it would stay Pending).
+struct WhyPlacementReport {
+    /// `node`, `pending` or `unknown`.
     landing: &'static str,
-    node: Option<NodeName>,
-    why: Option<String>,
-    weighed: PlacementReport,
+    landing_node: Option<NodeName>,
+    landing_reason: Option<String>,
+    trace: PlacementReport,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct LinkReport {
-    /// What it is about: `sign`, `grace`, `ready`, `queue`, …
+struct StepReport {
+    /// `heartbeat`, `gracePeriod`, `ready`, `queue`, …
     topic: &'static str,
-    /// `past`, `holds`, `ahead` or `not`.
-    tense: &'static str,
+    /// `past`, `present`, `future` or `never`.
+    time: &'static str,
     at: Option<Timestamp>,
     in_seconds: Option<f64>,
     estimated: bool,
@@ -90,52 +94,52 @@ struct LinkReport {
 }
 
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let mut asked = match &args.subject {
+    let mut shot = match &args.subject {
         Subject::Pod { placement: true, .. } => {
             OneShot::ask_for(&args.once, &plan::WANTED, connection).await?
         }
         Subject::Pod { .. } | Subject::Node { .. } => OneShot::ask(&args.once, connection, false).await?,
     };
-    asked.run_forecast();
-    let report = report(&asked, &args.subject)?;
+    shot.run_forecast();
+    let report = report(&shot, &args.subject)?;
     args.once.output.print(&report, table)?;
-    asked.done()
+    shot.done()
 }
 
-fn report(asked: &OneShot, subject: &Subject) -> Result<Report, CliError> {
-    let Some(teller) = asked.model.explainer(asked.at) else {
+fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
+    let Some(explainer) = shot.model.explainer(shot.at) else {
         return Err(CliError::NotFound("the engine".into()));
     };
-    let cluster = teller.cluster;
-    let (kind, namespace, name, links, placement) = match subject {
+    let cluster = explainer.cluster;
+    let (kind, namespace, name, steps, placement) = match subject {
         Subject::Node { name } => {
             let node = cluster.node(&NodeName::from(name.as_str()));
             let node = node.ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
-            ("node", None, name, teller.node(node), None)
+            ("node", None, name, explainer.node(node), None)
         }
         Subject::Pod { name, placement } => {
-            let namespace = asked.namespace.clone();
+            let namespace = shot.namespace.clone();
             let pod = cluster.pod(&Key::new(&namespace, name));
             let pod = pod.ok_or_else(|| CliError::NotFound(format!("pod {namespace}/{name}")))?;
-            let version = asked.model.settings.version;
-            let placement = placement.then(|| placed(cluster, pod, version, asked.at));
-            ("pod", Some(namespace), name, teller.pod(pod), placement)
+            let version = shot.model.settings.version;
+            let placement = placement.then(|| placed(cluster, pod, version, shot.at));
+            ("pod", Some(namespace), name, explainer.pod(pod), placement)
         }
     };
-    Ok(Report {
+    Ok(WhyReport {
         schema: "kordon.why/v1",
-        taken_at: asked.at,
-        forecast_until: teller.forecast.map_or(asked.at, |forecast| forecast.until),
+        taken_at: shot.at,
+        forecast_until: explainer.forecast.map_or(shot.at, |forecast| forecast.until),
         kind,
         namespace,
         name: name.clone(),
-        links: links.into_iter().map(|link| LinkReport::new(link, asked.at)).collect(),
+        steps: steps.into_iter().map(|step| StepReport::new(step, shot.at)).collect(),
         placement,
     })
 }
 
-/// Where the scheduler would put this pod if it were not where it is.
-fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) -> PlacedReport {
+/// Where the scheduler would place this pod if it were not bound already.
+fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) -> WhyPlacementReport {
     let mut snapshot = Snapshot::new(cluster, version);
     if let Some(node) = &pod.node {
         snapshot.remove(&pod.key, node);
@@ -143,58 +147,49 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     let reasons = snapshot.refusals(&placing_environment::replacement(pod, cluster));
     let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
     let landing = placing.land(pod, &BTreeSet::new());
-    let judgement = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
-    // Of the nodes that refuse it all is told, even where others would do.
-    let judgement = PlacementTrace { reasons, ..judgement.unwrap_or_default() };
-    let (landing, node, why) = match landing {
-        Landing::Node { node, why } => ("node", Some(node), Some(why)),
-        Landing::Somewhere => ("somewhere", None, None),
-        Landing::Nowhere { why } => ("nowhere", None, Some(why)),
-    };
-    PlacedReport {
-        landing,
-        node,
-        why: why.map(|why| why.to_string()),
-        weighed: PlacementReport::new(&judgement),
-    }
+    let trace = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
+    // The reasons of all nodes that do not fit, even if others do.
+    let trace = PlacementTrace { reasons, ..trace.unwrap_or_default() };
+    let (landing, landing_node, landing_reason) = placement::landing(&landing);
+    WhyPlacementReport { landing, landing_node, landing_reason, trace: PlacementReport::new(&trace) }
 }
 
-impl LinkReport {
-    fn new(link: Step, now: Timestamp) -> Self {
+impl StepReport {
+    fn new(step: Step, now: Timestamp) -> Self {
         Self {
-            topic: link.topic.as_str(),
-            tense: link.tense.as_str(),
-            at: link.at,
-            in_seconds: link.at.map(|at| at.since(now).as_secs_f64()),
-            estimated: link.estimated,
-            text: link.text,
+            topic: step.topic.as_str(),
+            time: step.tense.as_str(),
+            at: step.at,
+            in_seconds: step.at.map(|at| at.since(now).as_secs_f64()),
+            estimated: step.estimated,
+            text: step.text,
         }
     }
 }
 
-/// A line per link: its time, how far that is, and what it says.
-fn table(report: &Report) -> String {
+/// One line per step: its time, the distance to it, and its text.
+fn table(report: &WhyReport) -> String {
     let mut out = String::new();
     let name =
         report.namespace.iter().chain([&report.name]).map(|part| text::clean(part)).collect::<Vec<_>>();
     let _ = writeln!(out, "{} {}", report.kind, name.join("/"));
-    for link in &report.links {
-        let at = link.at.map_or(String::new(), |at| at.utc().format("%H:%M:%S").to_string());
-        let about = if link.estimated { "~" } else { "" };
-        let distance = link.at.map_or(String::new(), |at| {
+    for step in &report.steps {
+        let at = step.at.map_or(String::new(), |at| at.utc().format("%H:%M:%S").to_string());
+        let about = if step.estimated { "~" } else { "" };
+        let distance = step.at.map_or(String::new(), |at| {
             if at > report.taken_at {
                 format!("in {about}{}", text::left(at, report.taken_at))
             } else {
                 format!("{about}{} ago", text::age(report.taken_at, at))
             }
         });
-        let sign = match link.tense {
-            "past" => "✓",
-            "holds" => "●",
-            "ahead" => "→",
-            _ => "✗",
+        let mark = match step.time {
+            "past" => "·",
+            "present" => "●",
+            "future" => "→",
+            _ => "–",
         };
-        let _ = writeln!(out, "{sign} {at:8}  {distance:14}  {}", text::clean(&link.text));
+        let _ = writeln!(out, "{mark} {at:8}  {distance:14}  {}", text::clean(&step.text));
     }
     if let Some(placement) = &report.placement {
         placement_table(&mut out, placement);
@@ -202,34 +197,36 @@ fn table(report: &Report) -> String {
     out
 }
 
-/// The best nodes with what their scores are made of, what the others say, and what would help.
-fn placement_table(out: &mut String, placement: &PlacedReport) {
-    let PlacedReport { node, why, weighed, .. } = placement;
-    let node = node.as_deref().unwrap_or(match placement.landing {
-        "nowhere" => "nowhere",
-        _ => "wherever its own scheduler puts it",
-    });
-    let why = why.as_ref().or(weighed.obstacle.as_ref()).map_or(String::new(), |why| format!(" ({why})"));
-    let _ = writeln!(out, "\nplaced now, it would go: {}{}", text::clean(node), text::clean(&why));
-    let rows = weighed.ranking.iter().map(|scored| {
-        let parts = &scored.parts;
+/// The best nodes with their scores, why others do not fit, and how to place the pod.
+fn placement_table(out: &mut String, placement: &WhyPlacementReport) {
+    let WhyPlacementReport { landing_node, landing_reason, trace, .. } = placement;
+    let landing = match (landing_node, placement.landing) {
+        (Some(node), _) => format!("would land on {node}"),
+        (None, "pending") => "would stay Pending".into(),
+        (None, _) => "not predicted".into(),
+    };
+    let reason = landing_reason.as_ref().or(trace.obstacle.as_ref());
+    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+    let _ = writeln!(out, "\nif placed now: {}{}", text::clean(&landing), text::clean(&reason));
+    let rows = trace.ranking.iter().map(|scored| {
+        let plugins = &scored.plugins;
         [
             scored.node.to_string(),
             scored.score.to_string(),
-            parts.least_allocated.to_string(),
-            parts.balanced_allocation.to_string(),
-            parts.taints.to_string(),
-            parts.node_affinity.to_string(),
-            parts.spread.to_string(),
-            parts.pod_affinity.to_string(),
-            parts.images.to_string(),
+            plugins.least_allocated.to_string(),
+            plugins.balanced_allocation.to_string(),
+            plugins.taint_toleration.to_string(),
+            plugins.node_affinity.to_string(),
+            plugins.pod_topology_spread.to_string(),
+            plugins.inter_pod_affinity.to_string(),
+            plugins.image_locality.to_string(),
         ]
     });
     let head = [
         "BEST NODES",
         "SCORE",
-        "ROOM",
-        "BALANCE",
+        "LEAST ALLOCATED",
+        "BALANCED",
         "TAINTS",
         "NODE AFFINITY",
         "SPREAD",
@@ -237,11 +234,11 @@ fn placement_table(out: &mut String, placement: &PlacedReport) {
         "IMAGES",
     ];
     section(out, head, rows.collect());
-    let refusals = weighed.reasons.iter().map(|refusal| [refusal.nodes.to_string(), refusal.reason.clone()]);
-    section(out, ["NODES", "WOULD NOT DO"], refusals.collect());
-    section(out, ["DISPLACES"], weighed.displaces.iter().map(|victim| [victim.text.clone()]).collect());
-    section(out, ["WOULD HELP"], weighed.help.iter().map(|help| [help.clone()]).collect());
-    let but_for = weighed.not_modelled.iter().map(|word| [placement::caveat(word)]);
-    section(out, ["HOLDS BUT FOR"], but_for.collect());
-    let _ = writeln!(out, "\ntaken for granted: {}", placing_environment::GRANTED);
+    let refusals = trace.reasons.iter().map(|refusal| [refusal.nodes.to_string(), refusal.reason.clone()]);
+    section(out, ["NODES", "DO NOT FIT BECAUSE"], refusals.collect());
+    section(out, ["PREEMPTS"], trace.preempts.iter().map(|victim| [victim.text.clone()]).collect());
+    section(out, ["TO PLACE IT"], trace.help.iter().map(|help| [help.clone()]).collect());
+    let caveats = trace.caveats.iter().map(|word| [placement::caveat(word)]);
+    section(out, ["CAVEATS"], caveats.collect());
+    let _ = writeln!(out, "\nassumptions: {}", placing_environment::GRANTED);
 }

@@ -41,9 +41,9 @@ impl SuccessorState {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Replaced { landing: Landing::Node { .. }, .. } => "node",
-            Self::Replaced { landing: Landing::Somewhere, .. } => "somewhere",
-            Self::Replaced { landing: Landing::Nowhere { .. }, .. } => "nowhere",
-            Self::Waits => "waits",
+            Self::Replaced { landing: Landing::Somewhere, .. } => "unknown",
+            Self::Replaced { landing: Landing::Nowhere { .. }, .. } => "pending",
+            Self::Waits => "waiting",
             Self::Lost => "lost",
         }
     }

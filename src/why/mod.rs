@@ -68,9 +68,9 @@ impl StepTime {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Past => "past",
-            Self::Holds => "holds",
-            Self::Ahead => "ahead",
-            Self::Not => "not",
+            Self::Holds => "present",
+            Self::Ahead => "future",
+            Self::Not => "never",
         }
     }
 }
@@ -78,9 +78,9 @@ impl StepTime {
 impl Topic {
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Footing => "footing",
-            Self::Sign => "sign",
-            Self::Grace => "grace",
+            Self::Footing => "confidence",
+            Self::Sign => "heartbeat",
+            Self::Grace => "gracePeriod",
             Self::Ready => "ready",
             Self::NoSchedule => "noSchedule",
             Self::Queue => "queue",

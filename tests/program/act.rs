@@ -74,7 +74,7 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
     let steps = plan["steps"].as_array().expect("steps");
     assert!(steps.len() > 3 && steps[0]["text"] == json!("cordon node/general-1a-02"), "{steps:?}");
     for step in steps {
-        assert_eq!((&step["answer"], &step["asPlanned"]), (&json!("allowed"), &json!(true)), "{step}");
+        assert_eq!((&step["dryRunResult"], &step["asPlanned"]), (&json!("allowed"), &json!(true)), "{step}");
     }
     assert_eq!(site.server.written().len(), steps.len(), "each is asked about once");
     let node = site.server.node("general-1a-02").await;

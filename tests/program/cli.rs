@@ -157,7 +157,7 @@ async fn status_tells_of_every_node_in_every_format() {
     assert_eq!(json["schema"], "kordon.status/v1");
     assert_eq!(json["cluster"]["context"], "here");
     assert_eq!(json["cluster"]["server"], *server.url);
-    assert_eq!(json["controller"]["footing"]["state"], "firm");
+    assert_eq!(json["controller"]["confidence"]["state"], "live");
     assert_eq!(json["controller"]["lease"], "held");
     assert_eq!(json["controller"]["leader"]["holder"], "the-leader");
     let nodes = json["nodes"].as_array().expect("nodes");
@@ -203,10 +203,10 @@ async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
         (&json["schema"], &json["kind"], &json["name"]),
         (&json!("kordon.why/v1"), &json!("node"), &json!(lost))
     );
-    let links = json["links"].as_array().expect("links");
-    let tense =
-        |topic: &str| links.iter().find(|link| link["topic"] == topic).map(|link| link["tense"].clone());
-    assert_eq!([tense("sign"), tense("ready")], [Some(json!("past")), Some(json!("past"))]);
+    let steps = json["steps"].as_array().expect("steps");
+    let time =
+        |topic: &str| steps.iter().find(|step| step["topic"] == topic).map(|step| step["time"].clone());
+    assert_eq!([time("heartbeat"), time("ready")], [Some(json!("past")), Some(json!("past"))]);
     let table = ask(&["node", lost]).await;
     assert!(table.contains(lost) && table.contains("Unknown") && !table.contains('\x1b'), "{table}");
 
@@ -220,11 +220,14 @@ async fn status_without_a_controllers_lease_foretells_and_says_what_is_not_known
     let _world = server.inhabit();
     let json = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();
     let json: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["controller"]["footing"], json!({"state": "assumed", "since": null}));
+    assert_eq!(json["controller"]["confidence"], json!({"state": "assumed", "since": null}));
     assert_eq!((&json["controller"]["lease"], &json["controller"]["leader"]), (&json!("none"), &Value::Null));
     assert_ne!(json["forecastUntil"], json["takenAt"], "a controller without a lease acts all the same");
     let table = shell.run(&["status", "--server", &server.url]).await.done();
-    assert!(table.contains("no lease seen (leader election may be off), footing assumed"), "{table}");
+    assert!(
+        table.contains("controller: no Lease (leader election may be off); confidence: assumed"),
+        "{table}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -284,7 +287,7 @@ async fn plans_are_worked_out_and_nothing_is_written() {
     let cordon = plan(&["cordon", "general-1a-02"], DONE).await;
     assert_eq!(cordon["steps"][0]["body"]["spec"]["unschedulable"], true);
     let drain = plan(&["drain", "general-1a-02"], REFUSED).await;
-    let needs = drain["needs"].as_array().expect("a list");
+    let needs = drain["requiredFlags"].as_array().expect("a list");
     assert!(needs.contains(&json!("--ignore-daemonsets")), "every node has pods of DaemonSets: {needs:?}");
     let flags: Vec<&str> = needs.iter().filter_map(Value::as_str).collect();
     let timed = [&["drain", "general-1a-02", "--timeout=1ns"][..], &flags].concat();
@@ -302,7 +305,7 @@ async fn plans_are_worked_out_and_nothing_is_written() {
     let pod = &taint["pods"][0];
     let (namespace, name) = (pod["namespace"].as_str().expect("text"), pod["pod"].as_str().expect("text"));
     let delete = plan(&["delete", "pod", name, "-n", namespace, "--force"], DONE).await;
-    assert_eq!(delete["pods"][0]["gone"]["likelySeconds"], 0.0);
+    assert_eq!(delete["pods"][0]["deleted"]["likelySeconds"], 0.0);
     let missing = shell.refused(&["plan", "cordon", "nope", "--server", &server.url], FAILED).await;
     assert!(missing.contains("node nope not found"), "{missing}");
     let nonsense = ["plan", "taint", "general-1a-02", "a=b:Never", "--server", &server.url];

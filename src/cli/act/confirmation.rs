@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::{HowArgs, progress};
 use crate::{
-    cli::{CliError, plan::shown_plan},
+    cli::{CliError, plan::table_of},
     operation::Confirmation,
     plan::Plan,
 };
@@ -27,7 +27,7 @@ pub async fn ask(plan: &Plan, how: &HowArgs, context: &str) -> Result<(), CliErr
         Confirmation::Grave => context,
     };
     // Made for a terminal, each line by itself.
-    for line in shown_plan(plan).lines() {
+    for line in table_of(plan).lines() {
         progress(line);
     }
     confirm(word.to_owned(), context).await

@@ -119,10 +119,10 @@ pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(),
 /// Prints the plan, or carries it out.
 pub async fn act(wish: PlanCommand, how: HowArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     if !how.enforce {
-        return plan::run(wish.into(), connection).await;
+        return plan::preview(&wish, connection).await;
     }
     confirmation::possible(&how)?;
-    let target = wish.targets()?;
+    let target = wish.target()?;
     let print = wish.print();
     if print.validate {
         return Err(CliError::Usage("--validate asks what would be: it does not go with --enforce".into()));
@@ -166,7 +166,7 @@ impl Place {
         let now = self.clock().now();
         let version = self.asked.model.settings.version;
         let snapshot = Some(Snapshot::new(cluster, version));
-        Plan::over(action, cluster, snapshot, version, now).map_err(plan::not_there)
+        Plan::over(action, cluster, snapshot, version, now).map_err(plan::not_found)
     }
 
     /// Says so where a drain on this context was cut off.

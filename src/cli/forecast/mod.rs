@@ -1,4 +1,4 @@
-//! `kordon forecast`, and what the failure of nodes or of a zone would lead to.
+//! `kordon forecast`, and the failure of nodes or of a zone.
 
 mod report;
 mod table;
@@ -24,23 +24,23 @@ use report::{ForecastReport, ForecastSubject};
 
 #[derive(Args, Debug)]
 pub struct ForecastArgs {
-    /// Assume that a node gives its last sign of life: now, or after a while as in NODE@5m; may be repeated
-    #[arg(long, value_name = "NODE[@DURATION]", value_parser = moment)]
-    fail: Vec<Moment>,
-    /// Assume that a node is back and Ready then; may be repeated
-    #[arg(long, value_name = "NODE[@DURATION]", value_parser = moment)]
-    recover: Vec<Moment>,
-    /// Assume that somebody deletes the node object then; may be repeated
-    #[arg(long, value_name = "NODE[@DURATION]", value_parser = moment)]
-    remove: Vec<Moment>,
+    /// Assume that a node fails, now or later as in NODE@5m; may be repeated
+    #[arg(long, value_name = "NODE[@DURATION]", value_parser = incident)]
+    fail: Vec<NodeIncident>,
+    /// Assume that a node becomes Ready again, now or later; may be repeated
+    #[arg(long, value_name = "NODE[@DURATION]", value_parser = incident)]
+    recover: Vec<NodeIncident>,
+    /// Assume that somebody deletes the node object, now or later; may be repeated
+    #[arg(long, value_name = "NODE[@DURATION]", value_parser = incident)]
+    remove: Vec<NodeIncident>,
     #[command(flatten)]
-    ahead: AheadArgs,
+    horizon: HorizonArgs,
 }
 
-/// How far to look, and how to print it.
+/// How far to predict, and how to print it.
 #[derive(Args, Debug)]
-struct AheadArgs {
-    /// How far to look
+struct HorizonArgs {
+    /// How far to predict, up to 24h
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = horizon)]
     horizon: Span,
     #[command(flatten)]
@@ -49,73 +49,72 @@ struct AheadArgs {
 
 #[derive(Args, Debug)]
 pub struct NodeFailureArgs {
-    /// The nodes that give their last sign of life
+    /// Nodes that fail: they send no more heartbeats
     #[arg(required = true, value_name = "NODE")]
     nodes: Vec<String>,
-    /// When they do, from now
+    /// When they fail, from now
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::span)]
     at: Span,
     #[command(flatten)]
-    ahead: AheadArgs,
+    horizon: HorizonArgs,
 }
 
 #[derive(Args, Debug)]
 pub struct ZoneFailureArgs {
-    /// The zones whose nodes all give their last sign of life, as ZONE or REGION/ZONE
+    /// Zones whose nodes all fail, as ZONE or REGION/ZONE
     #[arg(required = true, value_name = "ZONE")]
     zones: Vec<String>,
-    /// When they do, from now
+    /// When they fail, from now
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::span)]
     at: Span,
     #[command(flatten)]
-    ahead: AheadArgs,
+    horizon: HorizonArgs,
 }
 
-/// A node and how long from now.
+/// A node, and how long from now something happens to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Moment {
+struct NodeIncident {
     node: NodeName,
     after: Span,
 }
 
-/// The longest forecast.
-const LONGEST: Span = Span::from_secs(24 * 3600);
+const MAX_HORIZON: Span = Span::from_secs(24 * 3600);
 
-/// What will happen if nobody intervenes and the assumptions come true.
+/// Predicts what happens if nobody intervenes, under the assumptions of the arguments.
 pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let AheadArgs { horizon, once } = args.ahead;
-    let asked = OneShot::ask(&once, connection, false).await?;
+    let HorizonArgs { horizon, once } = args.horizon;
+    let shot = OneShot::ask(&once, connection, false).await?;
     let mut incidents = Vec::new();
-    for (what, moments) in [
+    for (what, nodes) in [
         (IncidentKind::Fails, args.fail),
         (IncidentKind::Recovers, args.recover),
         (IncidentKind::Removed, args.remove),
     ] {
-        for Moment { node, after } in moments {
-            known(&asked.model.cluster, &node)?;
-            incidents.push(Incident { at: asked.at + after, node, what });
+        for NodeIncident { node, after } in nodes {
+            check_node(&shot.model.cluster, &node)?;
+            incidents.push(Incident { at: shot.at + after, node, what });
         }
     }
-    tell(asked, &once, Assumptions { incidents }, horizon, None)
+    print(shot, &once, Assumptions { incidents }, horizon, None)
 }
 
-/// What the failure of these nodes leads to.
+/// Predicts the failure of nodes.
 pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let AheadArgs { horizon, once } = args.ahead;
-    let asked = OneShot::ask(&once, connection, false).await?;
+    let HorizonArgs { horizon, once } = args.horizon;
+    let shot = OneShot::ask(&once, connection, false).await?;
     let nodes: BTreeSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
     for node in &nodes {
-        known(&asked.model.cluster, node)?;
+        check_node(&shot.model.cluster, node)?;
     }
-    let at = asked.at + args.at;
-    tell(asked, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
+    let at = shot.at + args.at;
+    print(shot, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
 }
 
-/// What the failure of all nodes of these zones leads to.
+/// Predicts the failure of all nodes of zones.
 pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let AheadArgs { horizon, once } = args.ahead;
-    let asked = OneShot::ask(&once, connection, false).await?;
-    let cluster = &asked.model.cluster;
+    let HorizonArgs { horizon, once } = args.horizon;
+    let shot = OneShot::ask(&once, connection, false).await?;
+    let cluster = &shot.model.cluster;
     let mut nodes = BTreeSet::new();
     for zone in &args.zones {
         let before = nodes.len();
@@ -125,42 +124,42 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
             return Err(CliError::NotFound(format!("zone {zone}")));
         }
     }
-    let at = asked.at + args.at;
-    tell(asked, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
+    let at = shot.at + args.at;
+    print(shot, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
 }
 
-/// Foretells under the assumptions and prints it; of a failure only what would not have happened anyway.
-fn tell(
-    asked: OneShot,
+/// Predicts under the assumptions and prints it; of a failure only what would not have happened anyway.
+fn print(
+    shot: OneShot,
     once: &OnceArgs,
     assumptions: Assumptions,
     horizon: Span,
     failing: Option<BTreeSet<NodeName>>,
 ) -> Result<(), CliError> {
-    let live = &asked.model;
-    let Some(engine) = &asked.model.engine else { return asked.done() };
+    let model = &shot.model;
+    let Some(engine) = &shot.model.engine else { return shot.done() };
     let under = |assumptions: &Assumptions| {
-        Forecast::under(assumptions, engine, &live.cluster, live.feeds.ahead(), asked.at, horizon)
+        Forecast::under(assumptions, engine, &model.cluster, model.feeds.ahead(), shot.at, horizon)
     };
     let mut forecast = under(&assumptions);
     if let Some(failing) = &failing {
         forecast.leave_out(&under(&Assumptions::default()), failing);
     }
-    let snapshot = Snapshot::new(&live.cluster, asked.model.settings.version);
-    let placing = PlacingEnvironment::new(&live.cluster, snapshot, asked.at);
-    let succession = forecast.successors(&assumptions, &live.cluster, placing);
+    let snapshot = Snapshot::new(&model.cluster, shot.model.settings.version);
+    let placing = PlacingEnvironment::new(&model.cluster, snapshot, shot.at);
+    let succession = forecast.successors(&assumptions, &model.cluster, placing);
     let subject = ForecastSubject {
         engine,
-        cluster: &live.cluster,
+        cluster: &model.cluster,
         failing: failing.as_ref(),
-        now: asked.at,
+        now: shot.at,
         succession,
     };
     once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
-    asked.done()
+    shot.done()
 }
 
-fn known(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
+fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
     match cluster.node(node) {
         Some(_) => Ok(()),
         None => Err(CliError::NotFound(format!("node {node}"))),
@@ -174,21 +173,25 @@ fn is_named(key: &ZoneKey, name: &str) -> bool {
     }
 }
 
-/// Reads `NODE` or `NODE@5m`.
-fn moment(text: &str) -> Result<Moment, String> {
+/// Parses `NODE` or `NODE@5m`.
+fn incident(text: &str) -> Result<NodeIncident, String> {
     let (node, after) = match text.split_once('@') {
         Some((node, after)) => (node, span::span(after)?),
         None => (text, Span::default()),
     };
-    if node.is_empty() { Err("no node is named".into()) } else { Ok(Moment { node: node.into(), after }) }
+    if node.is_empty() {
+        Err("the node is missing".into())
+    } else {
+        Ok(NodeIncident { node: node.into(), after })
+    }
 }
 
 fn horizon(text: &str) -> Result<Span, String> {
     let horizon = span::span(text)?;
-    if (Span::from_secs(1)..=LONGEST).contains(&horizon) {
+    if (Span::from_secs(1)..=MAX_HORIZON).contains(&horizon) {
         Ok(horizon)
     } else {
-        Err(format!("a forecast looks from 1s to {LONGEST} ahead"))
+        Err(format!("the horizon must be between 1s and {MAX_HORIZON}"))
     }
 }
 
@@ -197,8 +200,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_a_node_and_perhaps_a_while() {
-        let read = |text| moment(text).map(|Moment { node, after }| (node.to_string(), after.as_secs()));
+    fn an_incident_is_a_node_with_an_optional_delay() {
+        let read =
+            |text| incident(text).map(|NodeIncident { node, after }| (node.to_string(), after.as_secs()));
         assert_eq!(read("n-1"), Ok(("n-1".into(), 0)));
         assert_eq!(read("n-1@5m"), Ok(("n-1".into(), 300)));
         assert!(read("@5m").is_err() && read("n-1@soon").is_err() && read("").is_err());

@@ -1,13 +1,13 @@
-//! What a forecast tells, with stable names (`docs/forecast.md`).
+//! The report of a forecast, with stable names (`docs/forecast.md`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::super::placement::ReceiverReport;
+use super::super::{confidence, placement::ReceiverReport};
 use crate::{
     cluster::{Cluster, Key, NodeName},
-    engine::{Confidence, Engine, UncertainTaints, Why, ZoneView},
+    engine::{Engine, UncertainTaints, Why, ZoneView},
     forecast::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind, Successor,
         SuccessorState,
@@ -16,38 +16,37 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a report is made of, beside the forecast.
+/// What the report needs beside the forecast.
 pub struct ForecastSubject<'a> {
     pub engine: &'a Engine,
     pub cluster: &'a Cluster,
     pub failing: Option<&'a BTreeSet<NodeName>>,
     pub now: Timestamp,
-    /// What comes after the pods that go, and the nodes that receive it.
+    /// What replaces the deleted pods, and the nodes that receive the replacements.
     pub succession: (Vec<Successor>, RunTrace),
 }
 
-/// One answer. Every field is always there; what is not known is null.
+/// One report. Every field is always present; what is not known is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastReport {
-    /// `kordon.forecast/v1`: grows fields, never loses or renames one.
+    /// `kordon.forecast/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
     pub taken_at: Timestamp,
     pub until: Timestamp,
-    /// `firm`, `assumed`, `blind` or `noController`: predictions exist in the first two only.
-    pub footing: &'static str,
-    /// What is taken for given, in words.
+    /// `live`, `assumed`, `disconnected` or `noController`: predictions exist in the first two only.
+    pub confidence: &'static str,
     pub assumptions: Vec<String>,
     pub totals: ForecastTotalsReport,
     pub zones: Vec<ForecastZoneReport>,
     /// In order of time. Of a failure, only what would not have happened anyway.
     pub steps: Vec<ForecastStepReport>,
-    /// What upstream itself leaves to chance: none of it is among the steps.
-    pub uncertain_taints: Vec<ChanceReport>,
+    /// Taints that upstream's own timing leaves open; `steps` has none of them.
+    pub uncertain_taints: Vec<UncertainTaintsReport>,
     /// Of a failure, the pods of the failing nodes that are not deleted.
     pub staying: Vec<StayingReport>,
-    /// What comes after the pods that go.
-    pub successors: Vec<SuccessorReport>,
+    /// What replaces the pods that are deleted.
+    pub replacements: Vec<ReplacementReport>,
     /// The nodes that receive replacements.
     pub receivers: Vec<ReceiverReport>,
 }
@@ -64,7 +63,7 @@ pub struct ForecastTotalsReport {
     pub lost: usize,
 }
 
-/// A zone now and at the forecast's end.
+/// A zone now and at the end of the forecast.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastZoneReport {
@@ -73,10 +72,10 @@ pub struct ForecastZoneReport {
     pub nodes: usize,
     pub not_ready: usize,
     pub state: &'static str,
-    pub not_ready_then: usize,
-    pub state_then: &'static str,
-    /// Nodes given the NoExecute taint per second.
-    pub eviction_rate_then: f32,
+    pub not_ready_at_end: usize,
+    pub state_at_end: &'static str,
+    /// Nodes that get the NoExecute taint, per second.
+    pub eviction_rate_at_end: f32,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,25 +84,25 @@ pub struct ForecastStepReport {
     pub at: Timestamp,
     pub in_seconds: f64,
     /// `unknown`, `noExecute`, `delete`, or `remove` (the object, by the pod garbage collector).
-    pub what: &'static str,
+    pub r#type: &'static str,
     pub node: NodeName,
-    /// The taint's key, of `noExecute`.
+    /// The taint's key, for `noExecute`.
     pub taint: Option<String>,
     pub namespace: Option<String>,
     pub pod: Option<String>,
     pub why: Why,
 }
 
-/// Some nodes of a zone may have their NoExecute taint before the zone's new state takes effect.
+/// Nodes of a zone that may get the NoExecute taint before the zone's new state takes effect.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ChanceReport {
+pub struct UncertainTaintsReport {
     pub at: Timestamp,
     pub in_seconds: f64,
     pub region: String,
     pub zone: String,
-    pub at_most: usize,
-    pub among: Vec<NodeName>,
+    pub max_nodes: usize,
+    pub candidates: Vec<NodeName>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -116,18 +115,18 @@ pub struct StayingReport {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SuccessorReport {
+pub struct ReplacementReport {
     pub namespace: String,
-    /// The pod that goes.
+    /// The pod that is deleted.
     pub pod: String,
-    pub from: NodeName,
-    /// When its replacement is created; null where none is.
+    pub node: NodeName,
+    /// When its replacement is created; null if there is none.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
-    /// `node`, `somewhere`, `nowhere` (it stays Pending), `waits` or `lost`.
+    /// `node`, `unknown`, `pending`, `waiting` or `lost`.
     pub landing: &'static str,
-    pub node: Option<NodeName>,
-    pub why: Option<String>,
+    pub landing_node: Option<NodeName>,
+    pub landing_reason: Option<String>,
     pub ready_in_seconds: Option<f64>,
     pub help: Vec<String>,
 }
@@ -136,69 +135,64 @@ impl ForecastReport {
     pub fn new(subject: &ForecastSubject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
         let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
-        let (successors, account) = &subject.succession;
-        let successors: Vec<SuccessorReport> =
-            successors.iter().map(|successor| successor_report(successor, account, now)).collect();
-        let count = |what: &str| successors.iter().filter(|successor| successor.landing == what).count();
+        let (successors, trace) = &subject.succession;
+        let replacements: Vec<ReplacementReport> =
+            successors.iter().map(|successor| replacement(successor, trace, now)).collect();
+        let count = |landing: &str| replacements.iter().filter(|pod| pod.landing == landing).count();
         let (placed, pending, waiting, lost) =
-            (count("node"), count("nowhere"), count("waits"), count("lost"));
+            (count("node"), count("pending"), count("waiting"), count("lost"));
         Self {
             schema: "kordon.forecast/v1",
             taken_at: now,
             until: forecast.until,
-            footing: match subject.engine.confidence(now) {
-                Confidence::Live => "firm",
-                Confidence::Assumed => "assumed",
-                Confidence::Disconnected { .. } => "blind",
-                Confidence::NoController { .. } => "noController",
-            },
-            assumptions: stated(assumptions, now),
+            confidence: confidence::word(subject.engine.confidence(now)),
+            assumptions: assumption_lines(assumptions, now),
             totals: ForecastTotalsReport { unknown, tainted, deleted, placed, pending, waiting, lost },
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
             uncertain_taints: forecast
                 .uncertain_taints
                 .iter()
-                .map(|chance| chance_report(chance, now))
+                .map(|taints| uncertain_taints(taints, now))
                 .collect(),
             staying: staying(subject, forecast),
-            receivers: account.receivers.iter().map(ReceiverReport::new).collect(),
-            successors,
+            receivers: trace.receivers.iter().map(ReceiverReport::new).collect(),
+            replacements,
         }
     }
 }
 
-/// The assumptions in words; nodes to which the same happens at the same time are told together.
-fn stated(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
-    let mut together: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
+/// The assumptions in words; nodes with the same incident at the same time share one line.
+fn assumption_lines(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
+    let mut groups: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
     for Incident { at, node, what } in &assumptions.incidents {
-        together.entry((*at, *what)).or_default().push(node);
+        groups.entry((*at, *what)).or_default().push(node);
     }
-    let mut stated = vec!["silent nodes stay silent, all others live on".to_owned()];
-    stated.extend(together.into_iter().map(|((at, what), nodes)| {
+    let mut lines = vec!["nodes without heartbeat stay so; all others stay healthy".to_owned()];
+    lines.extend(groups.into_iter().map(|((at, what), nodes)| {
         let after = at.since(now);
         let when = if after.as_secs() == 0 { "now".to_owned() } else { format!("in {after}") };
         format!("{what} {when}: {}", nodes.join(", "))
     }));
-    stated
+    lines
 }
 
-fn zone_report(zone: &ZoneView, then: &[ZoneView]) -> ForecastZoneReport {
-    let then = then.iter().find(|then| then.key == zone.key).unwrap_or(zone);
+fn zone_report(zone: &ZoneView, at_end: &[ZoneView]) -> ForecastZoneReport {
+    let end = at_end.iter().find(|end| end.key == zone.key).unwrap_or(zone);
     ForecastZoneReport {
         region: zone.key.region.to_string(),
         zone: zone.key.zone.to_string(),
         nodes: zone.size,
         not_ready: zone.not_ready,
         state: zone.state.as_str(),
-        not_ready_then: then.not_ready,
-        state_then: then.state.as_str(),
-        eviction_rate_then: then.rate,
+        not_ready_at_end: end.not_ready,
+        state_at_end: end.state.as_str(),
+        eviction_rate_at_end: end.rate,
     }
 }
 
 fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
-    let (what, taint, pod) = match &step.what {
+    let (r#type, taint, pod) = match &step.what {
         ForecastKind::Unknown { .. } => ("unknown", None, None),
         ForecastKind::NoExecute { key, .. } => ("noExecute", Some(key.to_string()), None),
         ForecastKind::Deleted { pod, .. } => ("delete", None, Some(pod)),
@@ -207,7 +201,7 @@ fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
     ForecastStepReport {
         at: step.at,
         in_seconds: step.at.since(now).as_secs_f64(),
-        what,
+        r#type,
         node: step.what.node().clone(),
         taint,
         namespace: pod.map(|pod| pod.namespace.to_string()),
@@ -216,45 +210,45 @@ fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
     }
 }
 
-fn chance_report(chance: &UncertainTaints, now: Timestamp) -> ChanceReport {
-    ChanceReport {
-        at: chance.at,
-        in_seconds: chance.at.since(now).as_secs_f64(),
-        region: chance.zone.region.to_string(),
-        zone: chance.zone.zone.to_string(),
-        at_most: chance.at_most,
-        among: chance.among.clone(),
+fn uncertain_taints(taints: &UncertainTaints, now: Timestamp) -> UncertainTaintsReport {
+    UncertainTaintsReport {
+        at: taints.at,
+        in_seconds: taints.at.since(now).as_secs_f64(),
+        region: taints.zone.region.to_string(),
+        zone: taints.zone.zone.to_string(),
+        max_nodes: taints.at_most,
+        candidates: taints.among.clone(),
     }
 }
 
-fn successor_report(successor: &Successor, account: &RunTrace, now: Timestamp) -> SuccessorReport {
+fn replacement(successor: &Successor, trace: &RunTrace, now: Timestamp) -> ReplacementReport {
     let (at, ready) = match &successor.state {
         SuccessorState::Replaced { at, ready, .. } => (Some(*at), *ready),
         SuccessorState::Waits | SuccessorState::Lost => (None, None),
     };
     let seconds = |at: Timestamp| at.since(now).as_secs_f64();
-    SuccessorReport {
+    ReplacementReport {
         namespace: successor.of.namespace.to_string(),
         pod: successor.of.name.to_string(),
-        from: successor.from.clone(),
+        node: successor.from.clone(),
         at,
         in_seconds: at.map(seconds),
         landing: successor.state.word(),
-        node: successor.state.node().cloned(),
-        why: successor.state.why().map(str::to_owned),
+        landing_node: successor.state.node().cloned(),
+        landing_reason: successor.state.why().map(str::to_owned),
         ready_in_seconds: ready.map(seconds),
-        help: successor.help(account),
+        help: successor.help(trace),
     }
 }
 
 fn staying(subject: &ForecastSubject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
     let Some(failing) = subject.failing else { return Vec::new() };
-    let told = |(pod, node): (Key, NodeName)| StayingReport {
+    let report = |(pod, node): (Key, NodeName)| StayingReport {
         namespace: pod.namespace.to_string(),
         pod: pod.name.to_string(),
         node,
     };
-    forecast.staying(subject.cluster, failing).into_iter().map(told).collect()
+    forecast.staying(subject.cluster, failing).into_iter().map(report).collect()
 }
 
 #[cfg(test)]
@@ -269,7 +263,7 @@ mod tests {
             schema: "kordon.forecast/v1",
             taken_at: at,
             until: at,
-            footing: "firm",
+            confidence: "live",
             assumptions: vec![text()],
             totals: ForecastTotalsReport {
                 unknown: 1,
@@ -286,38 +280,38 @@ mod tests {
                 nodes: 1,
                 not_ready: 1,
                 state: "Normal",
-                not_ready_then: 1,
-                state_then: "Normal",
-                eviction_rate_then: 0.1,
+                not_ready_at_end: 1,
+                state_at_end: "Normal",
+                eviction_rate_at_end: 0.1,
             }],
             steps: vec![ForecastStepReport {
                 at,
                 in_seconds: 1.0,
-                what: "delete",
+                r#type: "delete",
                 node: "n".into(),
                 taint: Some(text()),
                 namespace: Some(text()),
                 pod: Some(text()),
                 why: Why::default(),
             }],
-            uncertain_taints: vec![ChanceReport {
+            uncertain_taints: vec![UncertainTaintsReport {
                 at,
                 in_seconds: 1.0,
                 region: text(),
                 zone: text(),
-                at_most: 1,
-                among: vec!["n".into()],
+                max_nodes: 1,
+                candidates: vec!["n".into()],
             }],
             staying: vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }],
-            successors: vec![SuccessorReport {
+            replacements: vec![ReplacementReport {
                 namespace: text(),
                 pod: text(),
-                from: "n".into(),
+                node: "n".into(),
                 at: Some(at),
                 in_seconds: Some(1.0),
                 landing: "node",
-                node: Some("m".into()),
-                why: Some(text()),
+                landing_node: Some("m".into()),
+                landing_reason: Some(text()),
                 ready_in_seconds: Some(2.0),
                 help: vec![text()],
             }],

@@ -1,62 +1,70 @@
-//! The report as aligned text.
+//! The table of `kordon forecast`.
 
 use std::fmt::Write as _;
 
 use super::{
     super::{
         columns::{none, section, shown, zone_name},
+        confidence,
         placement::receiver,
     },
-    report::{ForecastReport, ForecastStepReport, ForecastZoneReport, SuccessorReport},
+    report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
 };
 use crate::time::Span;
 
-/// Renders the whole report; text from the cluster is shown, not obeyed.
+/// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &ForecastReport) -> String {
     let mut out = String::new();
     let totals = &report.totals;
     let ahead = report.until.since(report.taken_at);
     let _ = writeln!(
         out,
-        "within {ahead}: {} Unknown, {} tainted NoExecute, {} pods deleted; footing {}",
-        totals.unknown, totals.tainted, totals.deleted, report.footing
+        "within {ahead}: {} Unknown, {} tainted NoExecute, {} pods deleted; confidence: {}",
+        totals.unknown,
+        totals.tainted,
+        totals.deleted,
+        confidence::text(report.confidence, None)
     );
-    if !report.successors.is_empty() {
+    if !report.replacements.is_empty() {
         let _ = writeln!(
             out,
-            "replacements: {} land on nodes, {} stay Pending, {} wait for the old pod to go, {} are lost",
+            "replacements: {} land on nodes, {} stay Pending, {} wait for the deletion of the old pod, {} pods are lost",
             totals.placed, totals.pending, totals.waiting, totals.lost
         );
     }
     for assumption in &report.assumptions {
-        let _ = writeln!(out, "  given: {}", shown(assumption));
+        let _ = writeln!(out, "  assumption: {}", shown(assumption));
     }
     section(
         &mut out,
-        ["ZONE", "NODES", "NOT READY", "STATE", "NOT READY THEN", "STATE THEN", "RATE/S THEN"],
+        ["ZONE", "NODES", "NOT READY", "STATE", "NOT READY AT END", "STATE AT END", "EVICTION RATE AT END"],
         report.zones.iter().map(zone).collect(),
     );
-    section(&mut out, ["IN", "AT", "WHAT", "NODE", "POD", "WHY"], report.steps.iter().map(step).collect());
-    for chance in &report.uncertain_taints {
-        let (most, among) = (chance.at_most, chance.among.len());
-        let zone = zone_name(&chance.region, &chance.zone);
-        let after = Span::from_secs_f64(chance.in_seconds);
+    section(&mut out, ["IN", "AT", "EVENT", "NODE", "POD", "WHY"], report.steps.iter().map(step).collect());
+    for taints in &report.uncertain_taints {
+        let (max, candidates) = (taints.max_nodes, taints.candidates.len());
+        let zone = zone_name(&taints.region, &taints.zone);
+        let after = Span::from_secs_f64(taints.in_seconds);
         let _ = writeln!(
             out,
-            "\nmay: in {after} up to {most} of {among} nodes waiting in zone {} may get their NoExecute taint and lose their \
-             pods, in the very pass that finds the zone disrupted",
+            "\npossible in {after}: up to {max} of {candidates} nodes queued in zone {} get the NoExecute taint, and their pods are \
+             evicted, during the pass that finds the zone disrupted",
             shown(&zone)
         );
     }
     let staying =
         report.staying.iter().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
-    section(&mut out, ["STAYS", "NODE"], staying.collect());
+    section(&mut out, ["POD THAT STAYS", "NODE"], staying.collect());
     section(
         &mut out,
-        ["REPLACED", "FROM", "IN", "LANDS ON", "READY IN"],
-        report.successors.iter().flat_map(successor).collect(),
+        ["POD", "NODE", "REPLACED IN", "LANDS ON", "READY IN"],
+        report.replacements.iter().flat_map(replacement).collect(),
     );
-    section(&mut out, ["RECEIVES", "PODS", "CPU", "MEMORY"], report.receivers.iter().map(receiver).collect());
+    section(
+        &mut out,
+        ["RECEIVING NODE", "PODS", "CPU", "MEMORY"],
+        report.receivers.iter().map(receiver).collect(),
+    );
     out
 }
 
@@ -66,9 +74,9 @@ fn zone(zone: &ForecastZoneReport) -> [String; 7] {
         zone.nodes.to_string(),
         zone.not_ready.to_string(),
         zone.state.into(),
-        zone.not_ready_then.to_string(),
-        zone.state_then.into(),
-        zone.eviction_rate_then.to_string(),
+        zone.not_ready_at_end.to_string(),
+        zone.state_at_end.into(),
+        format!("{}/s", zone.eviction_rate_at_end),
     ]
 }
 
@@ -77,7 +85,7 @@ fn step(step: &ForecastStepReport) -> [String; 6] {
         (Some(namespace), Some(pod)) => format!("{namespace}/{pod}"),
         _ => none(),
     };
-    let what = match step.what {
+    let event = match step.r#type {
         "unknown" => "Unknown".to_owned(),
         "noExecute" => format!("+{}:NoExecute", step.taint.as_deref().unwrap_or_default()),
         "remove" => "pod removed".into(),
@@ -86,32 +94,31 @@ fn step(step: &ForecastStepReport) -> [String; 6] {
     [
         Span::from_secs_f64(step.in_seconds).to_string(),
         step.at.utc().format("%H:%M:%S").to_string(),
-        what,
+        event,
         step.node.to_string(),
         pod,
         step.why.to_string(),
     ]
 }
 
-fn successor(successor: &SuccessorReport) -> Vec<[String; 5]> {
+fn replacement(replacement: &ReplacementReport) -> Vec<[String; 5]> {
     let span = |seconds: Option<f64>| seconds.map_or(none(), |at| Span::from_secs_f64(at).to_string());
-    let why = successor.why.as_deref().unwrap_or_default();
-    let lands = match (&successor.node, successor.landing) {
-        (Some(node), _) => format!("{node} ({why})"),
-        (None, "nowhere") => format!("nowhere, Pending: {why}"),
-        (None, "somewhere") => "somewhere".into(),
-        (None, _) => why.to_owned(),
+    let reason = replacement.landing_reason.as_deref().unwrap_or_default();
+    let lands_on = match (&replacement.landing_node, replacement.landing) {
+        (Some(node), _) => format!("{node} ({reason})"),
+        (None, "pending") => format!("Pending: {reason}"),
+        (None, "otherScheduler") => "not predicted".into(),
+        (None, _) => reason.to_owned(),
     };
     let first = [
-        format!("{}/{}", successor.namespace, successor.pod),
-        successor.from.to_string(),
-        span(successor.in_seconds),
-        lands,
-        span(successor.ready_in_seconds),
+        format!("{}/{}", replacement.namespace, replacement.pod),
+        replacement.node.to_string(),
+        span(replacement.in_seconds),
+        lands_on,
+        span(replacement.ready_in_seconds),
     ];
-    let help = successor
-        .help
-        .iter()
-        .map(|help| [String::new(), String::new(), String::new(), format!("help: {help}"), String::new()]);
+    let help = replacement.help.iter().map(|help| {
+        [String::new(), String::new(), String::new(), format!("to place it: {help}"), String::new()]
+    });
     std::iter::once(first).chain(help).collect()
 }

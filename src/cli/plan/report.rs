@@ -1,10 +1,10 @@
-//! What `kordon plan` tells, with stable names (`docs/plan.md`).
+//! The report of `kordon plan`, with stable names (`docs/plan.md`).
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    super::placement::{PlacementReport, ReceiverReport},
+    super::placement::{self, PlacementReport, ReceiverReport},
     validate::{self, ValidationAnswer, ValidationAnswers},
 };
 use crate::{
@@ -16,11 +16,11 @@ use crate::{
     time::Timestamp,
 };
 
-/// One plan. Every field is always there; what is not known, or never, is null.
+/// One plan. Every field is always present; what is not known, or never happens, is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanReport {
-    /// `kordon.plan/v1`: grows fields, never loses or renames one.
+    /// `kordon.plan/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
     pub taken_at: Timestamp,
     /// `cordon`, `uncordon`, `taint`, `label`, `drain`, `evict` or `delete`.
@@ -29,14 +29,14 @@ pub struct PlanReport {
     pub server_version: String,
     /// `completes`, `stalls`, `blocked` or `refused`.
     pub outcome: &'static str,
-    /// The fewest flags without which it does not begin.
-    pub needs: Vec<String>,
+    /// The flags that the plan needs to start.
+    pub required_flags: Vec<String>,
     pub totals: PlanTotalsReport,
     pub nodes: Vec<PlanNodeReport>,
     pub pods: Vec<PlanPodReport>,
     /// The nodes that receive pods.
     pub receivers: Vec<ReceiverReport>,
-    /// Pods that wait for a place, and find one by this.
+    /// Pending pods that the plan lets the scheduler place.
     pub arrivals: Vec<ArrivalReport>,
     pub budgets: Vec<BudgetReport>,
     pub warnings: Vec<WarningReport>,
@@ -56,7 +56,7 @@ pub struct PlanTotalsReport {
     pub pods: usize,
     pub leave_now: usize,
     pub leave_later: usize,
-    pub leaving_already: usize,
+    pub already_terminating: usize,
     pub stay: usize,
     pub wait: usize,
     pub blocked: usize,
@@ -65,11 +65,11 @@ pub struct PlanTotalsReport {
     pub data_lost: usize,
     pub placed: usize,
     pub pending: usize,
-    pub displaced: usize,
+    pub preempted: usize,
     pub ends: WindowReport,
 }
 
-/// Seconds from `takenAt`; null is never.
+/// Seconds from `takenAt`; null means never.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WindowReport {
@@ -99,8 +99,8 @@ pub struct DrainReport {
     pub refusals: Vec<String>,
     pub starts_in_seconds: f64,
     pub ends: WindowReport,
-    pub regardless: bool,
-    pub dominated_by: Option<String>,
+    pub after_blocked_node: bool,
+    pub blocked_by: Option<String>,
     pub remaining: usize,
 }
 
@@ -114,31 +114,32 @@ pub struct PlanPodReport {
     pub owner_kind: Option<String>,
     pub owner_name: Option<String>,
     pub verdict: &'static str,
-    /// The verdict with the flags that are missing; the same where none is.
-    pub verdict_if_granted: &'static str,
+    /// The verdict if all required flags are given.
+    pub verdict_with_flags: &'static str,
     pub text: String,
-    pub needs: Vec<String>,
+    pub required_flags: Vec<String>,
     pub budget: Option<String>,
-    pub lost: Option<&'static str>,
+    /// Why no controller recreates it.
+    pub lost_reason: Option<&'static str>,
     pub warnings: Vec<&'static str>,
-    /// The HTTP status that the eviction subresource would answer now.
-    pub answer_code: Option<u16>,
-    pub answer: Option<String>,
+    /// The HTTP status with which the server would answer an eviction now.
+    pub eviction_status: Option<u16>,
+    pub eviction_message: Option<String>,
     pub leaves: WindowReport,
-    pub gone: WindowReport,
+    pub deleted: WindowReport,
     pub times_out_in_seconds: Option<f64>,
-    /// `node`, `somewhere` or `nowhere`.
+    /// `node`, `pending` or `unknown`.
     pub landing: Option<&'static str>,
     pub landing_node: Option<NodeName>,
-    pub landing_why: Option<String>,
-    /// What was weighed there; null where the scheduler is not asked.
+    pub landing_reason: Option<String>,
+    /// How that was decided; null if nothing is to be placed.
     pub placement: Option<PlacementReport>,
     pub ready_again_in_seconds: Option<f64>,
     /// `guess`, `declared`, `measured` or `certain`.
     pub quality: &'static str,
 }
 
-/// A pod that waited for a place.
+/// A Pending pod that finds a node.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArrivalReport {
@@ -159,23 +160,23 @@ pub struct BudgetReport {
     pub after: NumbersReport,
     pub stale: bool,
     pub sync_failure: Option<String>,
-    /// What the status says, where that is not what follows from the pods.
+    /// The numbers of the budget's status, if they differ from those computed from the pods.
     pub status: Option<NumbersReport>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NumbersReport {
-    pub expected: i32,
-    pub desired: i32,
-    pub healthy: i32,
-    pub allowed: i32,
+    pub expected_pods: i32,
+    pub desired_healthy: i32,
+    pub current_healthy: i32,
+    pub disruptions_allowed: i32,
 }
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningReport {
-    pub what: &'static str,
+    pub r#type: &'static str,
     pub text: String,
 }
 
@@ -183,8 +184,8 @@ pub struct WarningReport {
 #[serde(rename_all = "camelCase")]
 pub struct MomentReport {
     pub in_seconds: f64,
-    /// `nodeStarts`, `nodeEnds`, `leaves`, `refused`, `gone`, `replaced`, `ready` or `gaveUp`.
-    pub what: &'static str,
+    /// `nodeStarts`, `nodeEnds`, `leaves`, `refused`, `deleted`, `replaced`, `ready` or `timedOut`.
+    pub r#type: &'static str,
     pub node: Option<NodeName>,
     /// `namespace/name`.
     pub pod: Option<String>,
@@ -198,12 +199,11 @@ pub struct PlanStepReport {
     pub path: String,
     pub content_type: &'static str,
     pub body: Value,
-    /// What is done to which object.
     pub text: String,
-    /// What the server answered to it as a dry run; null where it was not asked.
-    pub answer: Option<&'static str>,
-    pub answer_text: Option<String>,
-    /// Whether the plan had said so.
+    /// The server's answer to it as a dry run; null if it was not asked.
+    pub dry_run_result: Option<&'static str>,
+    pub dry_run_message: Option<String>,
+    /// Whether the plan predicted that answer.
     pub as_planned: Option<bool>,
 }
 
@@ -223,7 +223,7 @@ pub struct PermissionReport {
 pub struct UndoReport {
     pub node: NodeName,
     pub uid: String,
-    pub back: Vec<String>,
+    pub changes: Vec<String>,
 }
 
 impl PlanReport {
@@ -236,7 +236,7 @@ impl PlanReport {
             command: plan.command.clone(),
             server_version: format!("v{}", plan.version),
             outcome: plan.prospect().word(),
-            needs: plan.needs.iter().map(ToString::to_string).collect(),
+            required_flags: plan.needs.iter().map(ToString::to_string).collect(),
             totals: totals(plan),
             nodes: plan.nodes.iter().map(|node| self::node(node, made)).collect(),
             pods: plan.pods.iter().map(|pod| self::pod(pod, made)).collect(),
@@ -246,7 +246,7 @@ impl PlanReport {
             warnings: plan
                 .warnings
                 .iter()
-                .map(|warning| WarningReport { what: warning.word(), text: warning.to_string() })
+                .map(|warning| WarningReport { r#type: warning.word(), text: warning.to_string() })
                 .collect(),
             timeline: plan.timeline.iter().map(|moment| self::moment(moment, made)).collect(),
             steps: plan.steps.iter().map(step).collect(),
@@ -258,7 +258,7 @@ impl PlanReport {
                 .map(|undo| UndoReport {
                     node: undo.node.clone(),
                     uid: undo.uid.to_string(),
-                    back: undo.steps.iter().map(back).collect(),
+                    changes: undo.steps.iter().map(undo_change).collect(),
                 })
                 .collect(),
             assumptions: plan.assumptions.clone(),
@@ -267,12 +267,12 @@ impl PlanReport {
 }
 
 impl PlanReport {
-    /// Adds what the server answered to the writes of the plan.
-    pub fn answered(&mut self, answers: &ValidationAnswers) {
-        for (place, step) in self.steps.iter_mut().enumerate() {
-            let Some(ValidationAnswer { outcome, as_planned }) = answers.at(place) else { continue };
-            step.answer = Some(validate::word(outcome));
-            step.answer_text = Some(outcome.to_string());
+    /// Adds the server's answers to the writes of the plan.
+    pub fn add_answers(&mut self, answers: &ValidationAnswers) {
+        for (index, step) in self.steps.iter_mut().enumerate() {
+            let Some(ValidationAnswer { outcome, as_planned }) = answers.at(index) else { continue };
+            step.dry_run_result = Some(validate::word(outcome));
+            step.dry_run_message = Some(outcome.to_string());
             step.as_planned = *as_planned;
         }
     }
@@ -287,7 +287,7 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         pods: totals.pods,
         leave_now: totals.leave_now,
         leave_later: totals.leave_later,
-        leaving_already: totals.leaving_already,
+        already_terminating: totals.leaving_already,
         stay: totals.stay,
         wait: totals.wait,
         blocked: totals.blocked,
@@ -296,7 +296,7 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         data_lost: totals.data_lost,
         placed: totals.placed,
         pending: totals.pending,
-        displaced: totals.displaced,
+        preempted: totals.displaced,
         ends: window(totals.ends, plan.made),
     }
 }
@@ -342,23 +342,22 @@ fn drain(drain: &NodeDrain, made: Timestamp) -> DrainReport {
         refusals: drain.refusals.clone(),
         starts_in_seconds: seconds(drain.starts, made),
         ends: window(drain.ends, made),
-        regardless: drain.after_incomplete,
-        dominated_by: drain.dominated_by.as_ref().map(ToString::to_string),
+        after_blocked_node: drain.after_incomplete,
+        blocked_by: drain.dominated_by.as_ref().map(ToString::to_string),
         remaining: drain.remaining,
     }
 }
 
 fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
-    let needs = match &pod.verdict {
+    let required_flags = match &pod.verdict {
         Verdict::Refused { refusals, .. } => refusals.iter().filter_map(|refusal| refusal.flag()).collect(),
         _ => Vec::new(),
     };
-    let (landing, landing_node, landing_why) = match &pod.landing {
-        None => (None, None, None),
-        Some(Landing::Node { node, why }) => (Some("node"), Some(node.clone()), Some(why.to_string())),
-        Some(Landing::Somewhere) => (Some("somewhere"), None, None),
-        Some(Landing::Nowhere { why }) => (Some("nowhere"), None, Some(why.to_string())),
-    };
+    let (landing, landing_node, landing_reason) =
+        pod.landing.as_ref().map_or((None, None, None), |landing| {
+            let (word, node, reason) = placement::landing(landing);
+            (Some(word), node, reason)
+        });
     let answer = pod.answer.as_ref();
     PlanPodReport {
         namespace: pod.pod.namespace.to_string(),
@@ -368,27 +367,27 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         owner_kind: pod.owner.as_ref().map(|(kind, _)| kind.as_str().to_owned()),
         owner_name: pod.owner.as_ref().map(|(_, name)| name.to_string()),
         verdict: pod.verdict.word(),
-        verdict_if_granted: pod.verdict.as_if_granted().word(),
+        verdict_with_flags: pod.verdict.as_if_granted().word(),
         text: pod.verdict.to_string(),
-        needs: strings(&needs),
+        required_flags: strings(&required_flags),
         budget: pod.verdict.budget().map(ToString::to_string),
-        lost: pod.lost.map(|lost| match lost {
+        lost_reason: pod.lost.map(|lost| match lost {
             NotRecreated::NoOwner => "noOwner",
             NotRecreated::OwnerGone => "ownerGone",
             NotRecreated::Finished => "finished",
             NotRecreated::ScaledDown => "scaledDown",
         }),
         warnings: pod.warnings.iter().map(|warning| warning.word()).collect(),
-        answer_code: answer.map(|answer| answer.code),
-        answer: answer.and_then(|answer| {
+        eviction_status: answer.map(|answer| answer.code),
+        eviction_message: answer.and_then(|answer| {
             answer.cause.as_ref().map(|cause| cause.message.clone()).or_else(|| answer.message.clone())
         }),
         leaves: window(pod.leaves, made),
-        gone: window(pod.gone, made),
+        deleted: window(pod.gone, made),
         times_out_in_seconds: pod.times_out.map(|at| seconds(at, made)),
         landing,
         landing_node,
-        landing_why,
+        landing_reason,
         placement: pod.placement.as_deref().map(PlacementReport::new),
         ready_again_in_seconds: pod.ready_again.map(|at| seconds(at, made)),
         quality: pod.quality.as_str(),
@@ -405,10 +404,10 @@ impl ArrivalReport {
 
 fn budget(budget: &BudgetPlan) -> BudgetReport {
     let numbers = |numbers: BudgetNumbers| NumbersReport {
-        expected: numbers.expected,
-        desired: numbers.desired,
-        healthy: numbers.healthy,
-        allowed: numbers.allowed,
+        expected_pods: numbers.expected,
+        desired_healthy: numbers.desired,
+        current_healthy: numbers.healthy,
+        disruptions_allowed: numbers.allowed,
     };
     BudgetReport {
         namespace: budget.budget.namespace.to_string(),
@@ -423,12 +422,12 @@ fn budget(budget: &BudgetPlan) -> BudgetReport {
 }
 
 fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
-    let (what, node, pod, budget) = match &moment.what {
+    let (r#type, node, pod, budget) = match &moment.what {
         PlanEvent::NodeStarts { node } => ("nodeStarts", Some(node), None, None),
         PlanEvent::NodeEnds { node } => ("nodeEnds", Some(node), None, None),
         PlanEvent::Leaves { pod } => ("leaves", None, Some(pod), None),
         PlanEvent::Refused { pod, budget } => ("refused", None, Some(pod), budget.as_ref()),
-        PlanEvent::Gone { pod } => ("gone", None, Some(pod), None),
+        PlanEvent::Gone { pod } => ("deleted", None, Some(pod), None),
         PlanEvent::Replaced { of, landing: Landing::Node { node, .. } } => {
             ("replaced", Some(node), Some(of), None)
         }
@@ -436,11 +435,11 @@ fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
             ("replaced", None, Some(of), None)
         }
         PlanEvent::Ready { of } => ("ready", None, Some(of), None),
-        PlanEvent::GaveUp { pod } => ("gaveUp", None, Some(pod), None),
+        PlanEvent::GaveUp { pod } => ("timedOut", None, Some(pod), None),
     };
     MomentReport {
         in_seconds: seconds(moment.at, made),
-        what,
+        r#type,
         node: node.cloned(),
         pod: pod.map(ToString::to_string),
         budget: budget.map(ToString::to_string),
@@ -455,8 +454,8 @@ fn step(step: &PlanStep) -> PlanStepReport {
         content_type: call.content_type,
         body: call.body,
         text: validate::words(step),
-        answer: None,
-        answer_text: None,
+        dry_run_result: None,
+        dry_run_message: None,
         as_planned: None,
     }
 }
@@ -472,8 +471,8 @@ fn permission(permission: &crate::plan::Permission) -> PermissionReport {
     }
 }
 
-fn back(back: &UndoStep) -> String {
-    match back {
+fn undo_change(step: &UndoStep) -> String {
+    match step {
         UndoStep::Uncordon => "uncordon".into(),
         UndoStep::Cordon => "cordon".into(),
         UndoStep::Taint { was: Some(was), .. } => format!("taint {was}"),
@@ -493,7 +492,12 @@ mod tests {
         let text = || "text".to_owned();
         let window =
             WindowReport { soonest_seconds: Some(1.0), likely_seconds: Some(2.0), latest_seconds: Some(3.0) };
-        let numbers = NumbersReport { expected: 3, desired: 2, healthy: 3, allowed: 1 };
+        let numbers = NumbersReport {
+            expected_pods: 3,
+            desired_healthy: 2,
+            current_healthy: 3,
+            disruptions_allowed: 1,
+        };
         PlanReport {
             schema: "kordon.plan/v1",
             taken_at: Timestamp::from_secs(1_800_000_000),
@@ -501,7 +505,7 @@ mod tests {
             command: Some(text()),
             server_version: text(),
             outcome: "completes",
-            needs: vec![text()],
+            required_flags: vec![text()],
             totals: PlanTotalsReport {
                 nodes: 1,
                 changed_nodes: 1,
@@ -509,7 +513,7 @@ mod tests {
                 pods: 1,
                 leave_now: 1,
                 leave_later: 0,
-                leaving_already: 0,
+                already_terminating: 0,
                 stay: 0,
                 wait: 0,
                 blocked: 0,
@@ -518,7 +522,7 @@ mod tests {
                 data_lost: 0,
                 placed: 1,
                 pending: 0,
-                displaced: 0,
+                preempted: 0,
                 ends: window,
             },
             nodes: vec![PlanNodeReport {
@@ -533,8 +537,8 @@ mod tests {
                     refusals: vec![text()],
                     starts_in_seconds: 0.0,
                     ends: window,
-                    regardless: false,
-                    dominated_by: Some(text()),
+                    after_blocked_node: false,
+                    blocked_by: Some(text()),
                     remaining: 0,
                 }),
             }],
@@ -546,20 +550,20 @@ mod tests {
                 owner_kind: Some(text()),
                 owner_name: Some(text()),
                 verdict: "leaves",
-                verdict_if_granted: "leaves",
+                verdict_with_flags: "leaves",
                 text: text(),
-                needs: vec![text()],
+                required_flags: vec![text()],
                 budget: Some(text()),
-                lost: Some("noOwner"),
+                lost_reason: Some("noOwner"),
                 warnings: vec!["critical"],
-                answer_code: Some(201),
-                answer: Some(text()),
+                eviction_status: Some(201),
+                eviction_message: Some(text()),
                 leaves: window,
-                gone: window,
+                deleted: window,
                 times_out_in_seconds: Some(1.0),
                 landing: Some("node"),
                 landing_node: Some("n2".into()),
-                landing_why: Some(text()),
+                landing_reason: Some(text()),
                 placement: Some(PlacementReport::full()),
                 ready_again_in_seconds: Some(1.0),
                 quality: "guess",
@@ -576,10 +580,10 @@ mod tests {
                 sync_failure: Some(text()),
                 status: Some(numbers),
             }],
-            warnings: vec![WarningReport { what: "controlPlane", text: text() }],
+            warnings: vec![WarningReport { r#type: "controlPlane", text: text() }],
             timeline: vec![MomentReport {
                 in_seconds: 0.0,
-                what: "refused",
+                r#type: "refused",
                 node: Some("n1".into()),
                 pod: Some(text()),
                 budget: Some(text()),
@@ -590,8 +594,8 @@ mod tests {
                 content_type: "application/json",
                 body: "the body as it is sent".into(),
                 text: text(),
-                answer: Some("allowed"),
-                answer_text: Some(text()),
+                dry_run_result: Some("allowed"),
+                dry_run_message: Some(text()),
                 as_planned: Some(true),
             }],
             permissions: vec![PermissionReport {
@@ -602,7 +606,7 @@ mod tests {
                 namespace: text(),
                 name: text(),
             }],
-            undo: vec![UndoReport { node: "n1".into(), uid: text(), back: vec![text()] }],
+            undo: vec![UndoReport { node: "n1".into(), uid: text(), changes: vec![text()] }],
             assumptions: vec!["nobody else acts"],
         }
     }

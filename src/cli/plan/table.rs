@@ -1,4 +1,4 @@
-//! A plan as aligned text.
+//! The table of `kordon plan`.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -14,22 +14,32 @@ use crate::{
     time::Span,
 };
 
-/// Renders the whole plan; text from the cluster is shown, not obeyed.
+/// Renders the plan; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &PlanReport) -> String {
     let mut out = String::new();
-    head(&mut out, report);
+    summary(&mut out, report);
+    let unchanged = match report.action {
+        "cordon" => "already cordoned",
+        "uncordon" => "already schedulable",
+        _ => "unchanged",
+    };
     if report.action == "drain" {
-        let nodes = report.nodes.iter().map(drained_node).collect();
-        section(&mut out, ["NODE", "CHANGE", "STARTS", "ENDS", "LEFT ON IT", "HELD UP BY"], nodes);
+        let nodes = report.nodes.iter().map(drain).collect();
+        section(&mut out, ["NODE", "CHANGE", "STARTS", "ENDS", "REMAINING", "BLOCKED BY"], nodes);
     } else {
-        let nodes = report.nodes.iter().map(|node| [node.name.to_string(), change(node)]).collect();
+        let nodes =
+            report.nodes.iter().map(|node| [node.name.to_string(), change(node, unchanged)]).collect();
         section(&mut out, ["NODE", "CHANGE"], nodes);
     }
     let pods: Vec<_> = report.pods.iter().map(pod).collect();
-    section(&mut out, ["POD", "NODE", "LEAVES", "GONE", "LANDS ON", "READY AGAIN", "VERDICT", "MIND"], pods);
+    section(
+        &mut out,
+        ["POD", "NODE", "LEAVES", "DELETED", "LANDS ON", "READY AGAIN", "VERDICT", "NOTES"],
+        pods,
+    );
     placements(&mut out, report);
     let budgets: Vec<_> = report.budgets.iter().map(budget).collect();
-    section(&mut out, ["BUDGET", "NEEDS", "HAS", "OF", "ALLOWS", "PODS HERE", "IN THE END"], budgets);
+    section(&mut out, ["BUDGET", "NEEDS", "HEALTHY", "EXPECTED", "ALLOWED", "PODS", "AFTER"], budgets);
     let warnings: Vec<_> = report.warnings.iter().map(|warning| [warning.text.clone()]).collect();
     section(&mut out, ["WARNING"], warnings);
     answers(&mut out, report);
@@ -37,21 +47,21 @@ pub fn render(report: &PlanReport) -> String {
     out
 }
 
-fn head(out: &mut String, report: &PlanReport) {
+fn summary(out: &mut String, report: &PlanReport) {
     let totals = &report.totals;
     let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
-    let of = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
-    let _ = writeln!(out, "{} {}: {} {}", report.action, shown(&of), report.outcome, ends(&totals.ends));
+    let targets = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
+    let _ = writeln!(out, "{} {}: {} {}", report.action, shown(&targets), report.outcome, ends(&totals.ends));
     if let Some(command) = &report.command {
-        let _ = writeln!(out, "as by: {}", shown(command));
+        let _ = writeln!(out, "kubectl equivalent: {}", shown(command));
     }
-    if !report.needs.is_empty() {
-        let _ = writeln!(out, "needs: {}", report.needs.join(" "));
+    if !report.required_flags.is_empty() {
+        let _ = writeln!(out, "requires: {}", report.required_flags.join(" "));
     }
     let counts = [
         totals.leave_now,
         totals.leave_later,
-        totals.leaving_already,
+        totals.already_terminating,
         totals.stay,
         totals.wait,
         totals.blocked,
@@ -59,7 +69,7 @@ fn head(out: &mut String, report: &PlanReport) {
         totals.lost,
         totals.data_lost,
         totals.pending,
-        totals.displaced,
+        totals.preempted,
     ];
     let counted: Vec<String> = counts
         .iter()
@@ -77,27 +87,30 @@ fn head(out: &mut String, report: &PlanReport) {
     }
 }
 
-/// What the server answered to each write, where it was asked.
+/// The server's answers to the writes, if it was asked.
 fn answers(out: &mut String, report: &PlanReport) {
     let answered = report.steps.iter().filter_map(|step| {
         let as_planned = match step.as_planned {
             Some(true) => "as planned",
             Some(false) => "not as planned",
-            None => "says nothing of the plan",
+            None => "not comparable",
         };
-        let text = step.answer_text.clone().filter(|_| step.answer != Some("allowed")).unwrap_or_else(none);
-        Some([step.text.clone(), step.answer?.to_owned(), as_planned.to_owned(), text])
+        let text = step
+            .dry_run_message
+            .clone()
+            .filter(|_| step.dry_run_result != Some("allowed"))
+            .unwrap_or_else(none);
+        Some([step.text.clone(), step.dry_run_result?.to_owned(), as_planned.to_owned(), text])
     });
-    section(out, ["AS A DRY RUN", "THE SERVER SAYS", "THE PLAN", "IN ITS WORDS"], answered.collect());
+    section(out, ["DRY RUN", "ANSWER", "COMPARED", "MESSAGE"], answered.collect());
 }
 
 fn tail(out: &mut String, report: &PlanReport) {
     if report.steps.is_empty() {
         out.push_str("\nNothing would be written.\n");
     } else {
-        let calls = if report.steps.len() == 1 { "call" } else { "calls" };
-        let _ =
-            writeln!(out, "\n{} API {calls} would be made, told by -o json; none was.", report.steps.len());
+        let requests = words::several(report.steps.len(), "API request", "API requests");
+        let _ = writeln!(out, "\nWould send {requests}, listed by -o json. Nothing was written.");
     }
 }
 
@@ -108,96 +121,97 @@ fn ends(window: &WindowReport) -> String {
     )
 }
 
-fn change(node: &PlanNodeReport) -> String {
+/// A node's change; `unchanged` says why there is none.
+fn change(node: &PlanNodeReport, unchanged: &str) -> String {
     match (&node.text, node.change) {
         (Some(text), _) => format!("refused: {text}"),
         (None, "taints" | "labels") => format!("{} -> {}", list(&node.before), list(&node.after)),
-        (None, "none") => "is so already".into(),
+        (None, "none") => unchanged.into(),
         (None, change) => change.into(),
     }
 }
 
-fn drained_node(node: &PlanNodeReport) -> [String; 6] {
+fn drain(node: &PlanNodeReport) -> [String; 6] {
     let drain = node.drain.as_ref();
     [
         node.name.to_string(),
-        change(node),
+        change(node, "already cordoned"),
         drain.map_or(none(), |drain| {
-            let regardless = if drain.regardless { " (regardless)" } else { "" };
-            format!("{}{regardless}", span(drain.starts_in_seconds))
+            let note = if drain.after_blocked_node { " (after a blocked node)" } else { "" };
+            format!("{}{note}", span(drain.starts_in_seconds))
         }),
         drain.map_or(none(), |drain| {
             if drain.refused { "refused".into() } else { moment(drain.ends.likely_seconds) }
         }),
         drain.map_or(none(), |drain| drain.remaining.to_string()),
-        drain.and_then(|drain| drain.dominated_by.clone()).unwrap_or_else(none),
+        drain.and_then(|drain| drain.blocked_by.clone()).unwrap_or_else(none),
     ]
 }
 
 fn pod(pod: &PlanPodReport) -> [String; 8] {
-    let goes = pod.leaves.likely_seconds.is_some() || pod.gone.likely_seconds.is_some();
-    let mut mind: Vec<&str> =
-        pod.lost.map(|_| "lost for good").into_iter().chain(pod.warnings.iter().copied()).collect();
+    let leaves = pod.leaves.likely_seconds.is_some() || pod.deleted.likely_seconds.is_some();
+    let mut notes: Vec<&str> =
+        pod.lost_reason.map(|_| "lost").into_iter().chain(pod.warnings.iter().copied()).collect();
     if pod.times_out_in_seconds.is_some() {
-        mind.insert(0, "times out");
+        notes.insert(0, "times out");
     }
     [
         format!("{}/{}", pod.namespace, pod.pod),
         pod.node.as_deref().map_or(none(), str::to_owned),
         pod.leaves.likely_seconds.map_or(none(), span),
-        if goes { moment(pod.gone.likely_seconds) } else { none() },
+        if leaves { moment(pod.deleted.likely_seconds) } else { none() },
         lands_on(pod),
         pod.ready_again_in_seconds.map_or(none(), |seconds| format!("~{}", span(seconds))),
         pod.text.clone(),
-        if mind.is_empty() { none() } else { mind.join(", ") },
+        if notes.is_empty() { none() } else { notes.join(", ") },
     ]
 }
 
 fn lands_on(pod: &PlanPodReport) -> String {
-    match (pod.landing, &pod.landing_node, &pod.landing_why) {
-        (Some("node"), Some(node), Some(why)) => format!("{node} ({why})"),
-        (Some("nowhere"), ..) => "nowhere: Pending".into(),
-        (Some(landing), ..) => landing.into(),
+    match (pod.landing, &pod.landing_node, &pod.landing_reason) {
+        (Some("node"), Some(node), Some(reason)) => format!("{node} ({reason})"),
+        (Some("pending"), ..) => "Pending".into(),
+        (Some(_), ..) => "not predicted".into(),
         (None, ..) => none(),
     }
 }
 
-/// Who stays Pending and what would help, who is displaced, what the nodes that receive pods have to bear.
+/// Pods that stay Pending and how to place them, preempted pods, and the load of the nodes that receive pods.
 fn placements(out: &mut String, report: &PlanReport) {
-    let (mut pending, mut displaced, mut not_modelled) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut pending, mut preempted, mut caveats) = (Vec::new(), Vec::new(), BTreeSet::new());
     for pod in &report.pods {
         let Some(placement) = &pod.placement else { continue };
         let name = format!("{}/{}", pod.namespace, pod.pod);
-        if pod.landing == Some("nowhere") {
-            pending.push([name.clone(), pod.landing_why.clone().unwrap_or_else(none)]);
-            pending.extend(placement.help.iter().map(|help| [String::new(), format!("help: {help}")]));
+        if pod.landing == Some("pending") {
+            pending.push([name.clone(), pod.landing_reason.clone().unwrap_or_else(none)]);
+            pending.extend(placement.help.iter().map(|help| [String::new(), format!("to place it: {help}")]));
         }
-        displaced.extend(placement.displaces.iter().map(|victim| [victim.text.clone(), name.clone()]));
-        not_modelled.extend(placement.not_modelled.iter().map(|what| caveat(what)));
-        not_modelled.extend(placement.obstacle.clone());
+        preempted.extend(placement.preempts.iter().map(|victim| [victim.text.clone(), name.clone()]));
+        caveats.extend(placement.caveats.iter().map(|word| caveat(word)));
+        caveats.extend(placement.obstacle.clone());
     }
     section(out, ["STAYS PENDING", "WHY"], pending);
-    section(out, ["DISPLACED", "BY THE REPLACEMENT OF"], displaced);
-    let arrives =
+    section(out, ["PREEMPTED", "BY THE REPLACEMENT OF"], preempted);
+    let arrival =
         |arrival: &ArrivalReport| [format!("{}/{}", arrival.namespace, arrival.pod), arrival.text.clone()];
-    section(out, ["LANDS FROM PENDING", "ON"], report.arrivals.iter().map(arrives).collect());
+    section(out, ["PENDING POD", "LANDS ON"], report.arrivals.iter().map(arrival).collect());
     let receivers = report.receivers.iter().map(receiver).collect();
-    section(out, ["RECEIVES", "PODS", "CPU", "MEMORY"], receivers);
-    if !not_modelled.is_empty() {
-        let told: Vec<String> = not_modelled.into_iter().collect();
-        let _ = writeln!(out, "\nplacement holds but for: {}", shown(&told.join("; ")));
+    section(out, ["RECEIVING NODE", "PODS", "CPU", "MEMORY"], receivers);
+    if !caveats.is_empty() {
+        let caveats: Vec<String> = caveats.into_iter().collect();
+        let _ = writeln!(out, "\nplacement caveats: {}", shown(&caveats.join("; ")));
     }
 }
 
 fn budget(budget: &BudgetReport) -> [String; 7] {
     [
         format!("{}/{}", budget.namespace, budget.name),
-        budget.before.desired.to_string(),
-        budget.before.healthy.to_string(),
-        budget.before.expected.to_string(),
-        budget.before.allowed.to_string(),
+        budget.before.desired_healthy.to_string(),
+        budget.before.current_healthy.to_string(),
+        budget.before.expected_pods.to_string(),
+        budget.before.disruptions_allowed.to_string(),
         budget.pods.to_string(),
-        format!("has {}, allows {}", budget.after.healthy, budget.after.allowed),
+        format!("{} healthy, {} allowed", budget.after.current_healthy, budget.after.disruptions_allowed),
     ]
 }
 

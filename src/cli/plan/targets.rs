@@ -1,9 +1,43 @@
-//! Which nodes and pods are meant, in kubectl's words.
+//! The nodes and pods of an operation, as kubectl's arguments name them.
 
 use std::fmt::Display;
 
 use super::super::exit::CliError;
-use crate::cluster::{Cluster, Key, Namespace, NodeName, Selector};
+use crate::{
+    cluster::{Cluster, Key, Namespace, NodeName, Selector},
+    plan::{Action, DrainOptions, LabelEdits, RemovalOptions, TaintEdits},
+};
+
+/// An operation that was parsed and checked; its selectors are not resolved yet.
+#[derive(Debug)]
+pub enum PlanTarget {
+    Cordon(NodeTargets),
+    Uncordon(NodeTargets),
+    Taint(NodeTargets, TaintEdits),
+    Label(NodeTargets, LabelEdits),
+    Drain(NodeTargets, DrainOptions),
+    Evict(PodTargets, RemovalOptions),
+    Delete(PodTargets, RemovalOptions),
+}
+
+impl PlanTarget {
+    /// The action on the objects that the selectors match now.
+    pub fn action(self, cluster: &Cluster, namespace: &str) -> Action {
+        match self {
+            Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },
+            Self::Uncordon(targets) => Action::Uncordon { nodes: targets.names(cluster) },
+            Self::Taint(targets, edits) => Action::Taint { nodes: targets.names(cluster), edits },
+            Self::Label(targets, edits) => Action::Label { nodes: targets.names(cluster), edits },
+            Self::Drain(targets, options) => Action::Drain { nodes: targets.names(cluster), options },
+            Self::Evict(targets, options) => {
+                Action::Evict { pods: targets.keys(cluster, namespace), options }
+            }
+            Self::Delete(targets, options) => {
+                Action::Delete { pods: targets.keys(cluster, namespace), options }
+            }
+        }
+    }
+}
 
 /// Nodes by name, by selector, or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,13 +48,14 @@ pub enum NodeTargets {
 }
 
 impl NodeTargets {
-    /// One of names, a selector and all; in kubectl's words where that is not so.
+    /// Takes exactly one of names, a selector and all; errors are kubectl's.
     pub fn new(names: Vec<&str>, selector: Option<Selector>, all: bool) -> Result<Self, CliError> {
-        let usage = |text: &str| Err(CliError::Usage(text.into()));
         match (names.is_empty(), selector, all) {
-            (false, Some(_), _) => usage("cannot specify both a node name and a --selector option"),
-            (_, Some(_), true) => usage("setting 'all' parameter with a non empty selector is prohibited."),
-            (true, None, false) => usage("name the nodes, or select them with --selector"),
+            (false, Some(_), _) => Err(usage("cannot specify both a node name and a --selector option")),
+            (_, Some(_), true) => {
+                Err(usage("setting 'all' parameter with a non empty selector is prohibited."))
+            }
+            (true, None, false) => Err(usage("name nodes or select them with --selector")),
             (false, None, false) => {
                 Ok(Self::Names(names.into_iter().map(node_name).collect::<Result<_, _>>()?))
             }
@@ -29,7 +64,7 @@ impl NodeTargets {
         }
     }
 
-    /// The names that are meant, by name where they are selected. A selector may mean none.
+    /// The nodes' names. A selector may match none.
     pub fn names(self, cluster: &Cluster) -> Vec<NodeName> {
         match self {
             Self::Names(names) => names,
@@ -42,7 +77,7 @@ impl NodeTargets {
     }
 }
 
-/// Pods by name in the namespace that was asked for, or by selector.
+/// Pods by name in the requested namespace, or by selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodTargets {
     Names(Vec<String>),
@@ -52,8 +87,8 @@ pub enum PodTargets {
 impl PodTargets {
     pub fn new(names: Vec<&str>, selector: Option<Selector>, everywhere: bool) -> Result<Self, CliError> {
         match (names.is_empty(), selector) {
-            (false, Some(_)) => Err(CliError::Usage("name the pods, or select them: not both".into())),
-            (true, None) => Err(CliError::Usage("name the pods, or select them with --selector".into())),
+            (false, Some(_)) => Err(usage("name pods or select them with --selector, not both")),
+            (true, None) => Err(usage("name pods or select them with --selector")),
             (false, None) => Ok(Self::Names(names.into_iter().map(str::to_owned).collect())),
             (true, Some(selector)) => Ok(Self::Selected { selector, everywhere }),
         }
@@ -64,16 +99,18 @@ impl PodTargets {
             Self::Names(names) => names.iter().map(|name| Key::new(namespace, name)).collect(),
             Self::Selected { selector, everywhere } => {
                 let namespace = Namespace::from(namespace);
-                let meant = |key: &Key| everywhere || key.namespace == namespace;
-                let pods =
-                    cluster.pods().iter().filter(|pod| meant(&pod.key) && selector.matches(&pod.labels));
+                let in_namespace = |key: &Key| everywhere || key.namespace == namespace;
+                let pods = cluster
+                    .pods()
+                    .iter()
+                    .filter(|pod| in_namespace(&pod.key) && selector.matches(&pod.labels));
                 pods.map(|pod| pod.key.clone()).collect()
             }
         }
     }
 }
 
-/// Tells the nodes' names from the words behind them.
+/// Separates the nodes' names from the taints or labels after them.
 pub fn node_words<'a>(
     words: &'a [String],
     is_word: fn(&str) -> bool,
@@ -84,12 +121,10 @@ pub fn node_words<'a>(
         Some((first, rest)) if ["node", "nodes", "no"].contains(first) => rest,
         _ => &words[..],
     };
-    let begin = words.iter().position(|word| is_word(word)).unwrap_or(words.len());
-    let (nodes, edits) = words.split_at(begin);
+    let first_edit = words.iter().position(|word| is_word(word)).unwrap_or(words.len());
+    let (nodes, edits) = words.split_at(first_edit);
     if let Some(late) = edits.iter().find(|word| !is_word(word)) {
-        return Err(CliError::Usage(format!(
-            "all resources must be specified before {what} changes: {late}"
-        )));
+        return Err(usage(format!("all resources must be specified before {what} changes: {late}")));
     }
     Ok((nodes.to_vec(), edits.to_vec()))
 }
@@ -102,14 +137,11 @@ pub fn pod_words(words: &[String]) -> Result<Vec<&str>, CliError> {
         Some((first, rest)) if KINDS.contains(first) => rest.to_vec(),
         _ => words,
     };
-    let name = |word: &'_ str| -> Result<(), CliError> {
-        Err(CliError::Usage(format!("only pods can be evicted or deleted here, and {word} is none")))
-    };
     let mut names = Vec::new();
     for word in words {
         match word.split_once('/') {
             Some((kind, rest)) if KINDS.contains(&kind) => names.push(rest),
-            Some(_) => name(word)?,
+            Some(_) => return Err(usage(format!("only pods can be evicted or deleted, not {word}"))),
             None => names.push(word),
         }
     }
@@ -119,13 +151,13 @@ pub fn pod_words(words: &[String]) -> Result<Vec<&str>, CliError> {
 fn node_name(word: &str) -> Result<NodeName, CliError> {
     match word.split_once('/') {
         Some(("node" | "nodes" | "no", name)) => Ok(name.into()),
-        Some((kind, _)) => Err(CliError::Usage(format!("expected resource of type node, got {kind}"))),
+        Some((kind, _)) => Err(usage(format!("expected resource of type node, got {kind}"))),
         None => Ok(word.into()),
     }
 }
 
-/// Words that make no sense.
-pub fn bad(error: impl Display) -> CliError {
+/// An error in the arguments.
+pub fn usage(error: impl Display) -> CliError {
     CliError::Usage(error.to_string())
 }
 
@@ -151,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn names_selector_and_all_exclude_each_other_in_kubectls_words() {
+    fn names_a_selector_and_all_exclude_each_other_as_in_kubectl() {
         let text = |names: Vec<&str>, selector: bool, all| {
             let selector = selector.then(Selector::default);
             NodeTargets::new(names, selector, all).expect_err("not both").to_string()

@@ -1,4 +1,4 @@
-//! `--validate`: what the server answers to each write of a plan, and whether the plan had said so.
+//! `--validate`: the server's answer to each write of a plan as a dry run, and whether the plan predicted it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
     plan::{Plan, PlanStep, Prospect},
 };
 
-/// The server's answers to the writes of a plan, in their order.
+/// The server's answers to the writes of a plan, in the plan's order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValidationAnswers(Vec<Option<ValidationAnswer>>);
 
@@ -17,13 +17,13 @@ pub struct ValidationAnswers(Vec<Option<ValidationAnswer>>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationAnswer {
     pub outcome: RequestOutcome,
-    /// Whether the plan had it so; none where the answer says nothing about that.
+    /// Whether the plan predicted it; none if the answer does not show that.
     pub as_planned: Option<bool>,
 }
 
 impl ValidationAnswers {
-    /// Asks the server, each write once.
-    pub async fn to(plan: &Plan, connection: &Connection) -> Self {
+    /// Sends each write to the server once, as a dry run.
+    pub async fn ask(plan: &Plan, connection: &Connection) -> Self {
         let outcomes = validation::validate(&connection.writer, &plan.steps, plan.version).await;
         Self::new(plan, outcomes)
     }
@@ -35,12 +35,12 @@ impl ValidationAnswers {
         Self(plan.steps.iter().zip(outcomes).map(answer).collect())
     }
 
-    /// What was answered to the write at this place; none where it was not asked.
-    pub fn at(&self, place: usize) -> Option<&ValidationAnswer> {
-        self.0.get(place)?.as_ref()
+    /// The answer to the write with this index; none if it was not asked.
+    pub fn at(&self, index: usize) -> Option<&ValidationAnswer> {
+        self.0.get(index)?.as_ref()
     }
 
-    /// Fails where the server would not let a plan be carried out that would come to its end by itself.
+    /// Fails if the server would refuse writes of a plan that would otherwise complete.
     pub fn verdict(&self, plan: &Plan) -> Result<(), CliError> {
         let answered =
             || plan.steps.iter().zip(&self.0).filter_map(|(step, answer)| Some((step, answer.as_ref()?)));
@@ -53,16 +53,16 @@ impl ValidationAnswers {
         if !forbidden.is_empty() {
             return Err(CliError::NotAllowed(forbidden.into_iter().collect::<Vec<_>>().join("; ")));
         }
-        let otherwise = answered().filter(|(_, answer)| answer.as_planned == Some(false));
-        let otherwise: Vec<String> =
-            otherwise.map(|(step, answer)| format!("{}: {}", words(step), answer.outcome)).collect();
-        match otherwise.first() {
+        let different = answered().filter(|(_, answer)| answer.as_planned == Some(false));
+        let different: Vec<String> =
+            different.map(|(step, answer)| format!("{}: {}", words(step), answer.outcome)).collect();
+        match different.first() {
             None => Ok(()),
             Some(first) => Err(CliError::WouldNot {
                 prospect: Prospect::Stalls,
                 text: format!(
-                    "the server answers {} of {} writes otherwise than the plan has it, as {first}",
-                    otherwise.len(),
+                    "the server answers {} of {} writes differently from the plan, for example {first}",
+                    different.len(),
                     plan.steps.len()
                 ),
             }),
@@ -70,13 +70,13 @@ impl ValidationAnswers {
     }
 }
 
-/// A write in words, as in "evict pod/web/web-1".
+/// A write as text, as in "evict pod/web/web-1".
 pub fn words(step: &PlanStep) -> String {
-    let task = RequestKind::Write(step.clone());
-    format!("{task} {}", task.object())
+    let request = RequestKind::Write(step.clone());
+    format!("{request} {}", request.object())
 }
 
-/// The word for an answer to a dry run: what is done in earnest is only allowed here.
+/// The word for an answer to a dry run, which allows a write and does not do it.
 pub const fn word(outcome: &RequestOutcome) -> &'static str {
     match outcome {
         RequestOutcome::Done => "allowed",
@@ -84,7 +84,7 @@ pub const fn word(outcome: &RequestOutcome) -> &'static str {
     }
 }
 
-/// Whether an answer is what the plan has: of evictions what its budgets say at this moment, of all other writes that
+/// Whether an answer is the predicted one: for evictions what the budgets say at this moment, for all other writes that
 /// they are allowed.
 fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<bool> {
     let code = match step {
@@ -107,7 +107,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
         | RequestOutcome::Gone
         | RequestOutcome::Conflict
         | RequestOutcome::Failed(_) => Some(false),
-        // The server did not get as far as the question.
+        // The server did not judge the write.
         RequestOutcome::Overloaded { .. }
         | RequestOutcome::Unreachable(_)
         | RequestOutcome::NoAnswer

@@ -1,4 +1,4 @@
-//! `kordon status`: what is known, once.
+//! `kordon status`: the state of the cluster, once.
 
 mod report;
 mod table;
@@ -17,26 +17,26 @@ use report::StatusReport;
 pub struct StatusArgs {
     #[command(flatten)]
     once: OnceArgs,
-    /// Leave the pods out, and with them the evictions
+    /// Do not read pods; evictions are not shown
     #[arg(long)]
     no_pods: bool,
 }
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let mut asked = OneShot::ask(&args.once, connection, args.no_pods).await?;
-    asked.run_forecast();
+    let mut shot = OneShot::ask(&args.once, connection, args.no_pods).await?;
+    shot.run_forecast();
     if !args.no_pods {
-        add_headroom(&mut asked);
+        compute_headroom(&mut shot);
     }
-    args.once.output.print(&StatusReport::new(&asked.model, asked.at), table::render)?;
-    asked.done()
+    args.once.output.print(&StatusReport::new(&shot.model, shot.at), table::render)?;
+    shot.done()
 }
 
-/// How long working out what the cluster can lose may take: on very large ones the answer is given without it.
-const PATIENCE: Span = Span::from_secs(5);
+/// How long computing the headroom may take; the report of a very large cluster lacks it.
+const HEADROOM_TIMEOUT: Span = Span::from_secs(5);
 
-fn add_headroom(asked: &mut OneShot) {
-    let Some(job) = asked.model.next_headroom_job(asked.at) else { return };
-    let until = asked.clock.now() + PATIENCE;
-    asked.model.headroom = job.work(|| asked.clock.now() < until);
+fn compute_headroom(shot: &mut OneShot) {
+    let Some(job) = shot.model.next_headroom_job(shot.at) else { return };
+    let until = shot.clock.now() + HEADROOM_TIMEOUT;
+    shot.model.headroom = job.work(|| shot.clock.now() < until);
 }

@@ -1,7 +1,8 @@
-//! What `kordon status` tells, with stable names (`docs/status.md`).
+//! The report of `kordon status`, with stable names (`docs/status.md`).
 
 use serde::Serialize;
 
+use super::super::confidence;
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, NodeStage, NodeView, Why, ZoneView},
@@ -11,14 +12,14 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// One answer. Every field is always there; what is not known is null.
+/// One report. Every field is always present; what is not known is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusReport {
-    /// `kordon.status/v1`: grows fields, never loses or renames one.
+    /// `kordon.status/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
     pub taken_at: Timestamp,
-    /// How far the forecast behind `next` and the foreseen evictions looks.
+    /// The end of the forecast that `next` and the predicted evictions come from.
     pub forecast_until: Timestamp,
     pub cluster: ClusterReport,
     pub controller: ControllerReport,
@@ -26,11 +27,11 @@ pub struct StatusReport {
     pub zones: Vec<StatusZoneReport>,
     pub nodes: Vec<StatusNodeReport>,
     pub evictions: Vec<EvictionReport>,
-    /// What the cluster can lose; null without pods, and where that takes too long.
+    /// Null without pods, and if computing it takes too long.
     pub headroom: Option<HeadroomReport>,
 }
 
-/// Whether all that would come back finds a place when any one node or any one zone is lost.
+/// Whether the replacements of all pods find a node if any one node or any one zone is lost.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadroomReport {
@@ -42,9 +43,9 @@ pub struct HeadroomReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LossesReport {
-    pub tried: usize,
-    /// How many of them leave pods Pending.
-    pub short: usize,
+    pub checked: usize,
+    /// How many of them would leave pods Pending.
+    pub leaving_pods_pending: usize,
     pub worst: Option<LossReport>,
 }
 
@@ -56,7 +57,7 @@ pub struct LossReport {
     pub pods: usize,
 }
 
-/// Where the answer comes from.
+/// The cluster and the user.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterReport {
@@ -68,22 +69,22 @@ pub struct ClusterReport {
     pub clock_difference_seconds: Option<f64>,
 }
 
-/// Whose decisions these are.
+/// The node lifecycle controller that kordon shadows.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
-    pub footing: ConfidenceReport,
-    /// `held`, `released`, `none`, `forbidden` or `notHeard`.
+    pub confidence: ConfidenceReport,
+    /// `held`, `released`, `none`, `forbidden` or `unknown`.
     pub lease: &'static str,
     pub leader: Option<LeaderReport>,
     pub settings: Vec<SettingReport>,
 }
 
-/// What the predictions are worth.
+/// How far the predictions can be trusted.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidenceReport {
-    /// `firm`, `assumed`, `blind` or `noController`.
+    /// `live`, `assumed`, `disconnected` or `noController`.
     pub state: &'static str,
     pub since: Option<Timestamp>,
 }
@@ -107,7 +108,7 @@ pub struct SettingReport {
     pub origin: &'static str,
 }
 
-/// How a watch fares.
+/// The state of a watch.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WatchReport {
@@ -115,7 +116,7 @@ pub struct WatchReport {
     /// `off`, `connecting`, `listing`, `live`, `broken` or `forbidden`.
     pub state: &'static str,
     pub error: Option<String>,
-    pub last_heard: Option<Timestamp>,
+    pub last_event: Option<Timestamp>,
 }
 
 /// A zone as the controller sees it.
@@ -145,21 +146,21 @@ pub struct StatusNodeReport {
     pub roles: Vec<String>,
     pub unschedulable: bool,
     pub ready: ReadyReport,
-    /// When the last sign of life was noticed.
+    /// The last heartbeat.
     pub probe_timestamp: Option<Timestamp>,
-    /// `lease`, `status`, `created` or `begun`.
-    pub probe_sign: Option<&'static str>,
-    /// `seen`, `estimated` or `atLatest`.
-    pub probe_known: Option<&'static str>,
+    /// `lease`, `status`, `created` or `controllerStart`.
+    pub probe_source: Option<&'static str>,
+    /// `observed`, `estimated` or `atLatest`.
+    pub probe_certainty: Option<&'static str>,
     /// The grace period in force.
     pub grace_seconds: Option<f64>,
-    /// What is left of it; negative once it is over.
+    /// What is left of it; negative once it has expired.
     pub grace_left_seconds: Option<f64>,
     pub lease_renewed: Option<Timestamp>,
     pub taints: Vec<TaintReport>,
     pub pods: usize,
     pub terminating_pods: usize,
-    /// `well`, `queued`, `requested` or `tainted`.
+    /// `none`, `queued`, `requested`, `tainted` or `evicted`.
     pub eviction_status: Option<&'static str>,
     pub next: Option<NextReport>,
 }
@@ -168,7 +169,7 @@ pub struct StatusNodeReport {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadyReport {
-    /// `True`, `False` or `Unknown`; null where the kubelet never posted it.
+    /// `True`, `False` or `Unknown`; null if the kubelet never posted it.
     pub status: Option<&'static str>,
     pub reason: Option<String>,
     pub message: Option<String>,
@@ -185,15 +186,15 @@ pub struct TaintReport {
     pub time_added: Option<Timestamp>,
 }
 
-/// What comes next to a node.
+/// The next event of a node.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NextReport {
     /// `unknown`, `taint` or `evict`.
-    pub what: &'static str,
-    /// How many pods are evicted; null for anything else.
+    pub r#type: &'static str,
+    /// How many pods are evicted; null for other events.
     pub pods: Option<usize>,
-    /// Null where it waits for something that has no time.
+    /// Null if it depends on something that has no time.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
     /// Whether the time is an estimate.
@@ -201,27 +202,27 @@ pub struct NextReport {
     pub why: Why,
 }
 
-/// A pod that leaves, will leave, or might have to.
+/// A pod on a node that is, or will be, tainted NoExecute; or one that is terminating.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionReport {
     pub namespace: String,
     pub pod: String,
     pub node: NodeName,
-    /// `due`, `foreseen`, `terminating` or `never`.
+    /// `scheduled`, `predicted`, `terminating` or `never`.
     pub state: &'static str,
-    /// When it is deleted; for a terminating pod when its grace ends.
+    /// When it is deleted; for a terminating pod when its grace period ends.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
-    /// `seen`, `estimated` or `atLatest`; null for what is not due.
-    pub known: Option<&'static str>,
-    /// What holds a terminating pod beyond its grace.
+    /// `observed`, `estimated` or `atLatest`; null unless `scheduled`.
+    pub certainty: Option<&'static str>,
+    /// What keeps a terminating pod after its grace period.
     pub finalizers: Vec<String>,
     pub why: Why,
 }
 
 impl StatusReport {
-    /// Reads the app, which has been refreshed at `now`.
+    /// Reports on a model that was refreshed at `now`.
     pub fn new(model: &Model, now: Timestamp) -> Self {
         let views = &model.views;
         let nodes = model.cluster.nodes().iter();
@@ -260,26 +261,28 @@ fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
         pending: loss.pending,
         pods: loss.pods,
     };
-    LossesReport { tried: losses.tried, short: losses.short, worst: losses.worst.as_ref().map(loss) }
+    LossesReport {
+        checked: losses.tried,
+        leaving_pods_pending: losses.short,
+        worst: losses.worst.as_ref().map(loss),
+    }
 }
 
 fn controller(model: &Model) -> ControllerReport {
-    let (state, since) = match model.views.confidence {
-        Some(Confidence::Assumed) => ("assumed", None),
-        Some(Confidence::Live) => ("firm", None),
-        Some(Confidence::Disconnected { since }) => ("blind", Some(since)),
-        Some(Confidence::NoController { since }) => ("noController", Some(since)),
-        None => ("blind", None),
+    let confidence = model.views.confidence;
+    let since = match confidence {
+        Some(Confidence::Disconnected { since } | Confidence::NoController { since }) => Some(since),
+        Some(Confidence::Live | Confidence::Assumed) | None => None,
     };
     let (lease, leader) = match model.leadership() {
         Leadership::Held(leader) => ("held", Some(leader)),
         Leadership::Released => ("released", None),
         Leadership::NoLease => ("none", None),
         Leadership::Forbidden => ("forbidden", None),
-        Leadership::NotHeard => ("notHeard", None),
+        Leadership::NotHeard => ("unknown", None),
     };
     ControllerReport {
-        footing: ConfidenceReport { state, since },
+        confidence: ConfidenceReport { state: confidence.map_or("disconnected", confidence::word), since },
         lease,
         leader: leader.map(|leader| LeaderReport {
             holder: leader.holder.to_string(),
@@ -304,7 +307,7 @@ fn watch(kind: FeedKind, health: &FeedHealth) -> WatchReport {
         FeedState::Broken { error, .. } => ("broken", Some(error.clone())),
         FeedState::Forbidden { error } => ("forbidden", Some(error.clone())),
     };
-    WatchReport { kind: kind.to_string(), state, error, last_heard: health.last_heard }
+    WatchReport { kind: kind.to_string(), state, error, last_event: health.last_heard }
 }
 
 fn zone(view: &ZoneView) -> StatusZoneReport {
@@ -334,8 +337,8 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         unschedulable: node.unschedulable,
         ready: ready(node),
         probe_timestamp: health.as_ref().map(|health| health.probe),
-        probe_sign: health.as_ref().map(|health| sign(health.heartbeat_source)),
-        probe_known: health.as_ref().map(|health| known(health.certainty)),
+        probe_source: health.as_ref().map(|health| heartbeat_source(health.heartbeat_source)),
+        probe_certainty: health.as_ref().map(|health| certainty(health.certainty)),
         grace_seconds: health.as_ref().map(|health| seconds(health.grace)),
         grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
         lease_renewed: lease_renewed(cluster, &node.name),
@@ -344,7 +347,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         terminating_pods: load.terminating,
         eviction_status: health.as_ref().map(stage),
         next: views.dues.get(&node.name).map(|due| NextReport {
-            what: match due.what {
+            r#type: match due.what {
                 NextEventKind::Unknown => "unknown",
                 NextEventKind::Taint => "taint",
                 NextEventKind::Evict(_) => "evict",
@@ -384,19 +387,21 @@ fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<Timestamp> {
     cluster.lease(node)?.renewed
 }
 
-/// Soonest first, those that never fall due last.
+/// Soonest first; pods that are never evicted last.
 fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
     let mut rows: Vec<_> = model.views.evictions.iter().collect();
     rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
     let report = |(pod, row): (&Key, &EvictionRow)| {
-        let (state, known_as, finalizers) = match &row.state {
-            EvictionState::Due { certainty: how, .. } => ("due", Some(known(*how)), Vec::new()),
-            EvictionState::Foreseen { .. } => ("foreseen", None, Vec::new()),
+        let (state, certainty, finalizers) = match &row.state {
+            EvictionState::Due { certainty, .. } => {
+                ("scheduled", Some(self::certainty(*certainty)), Vec::new())
+            }
+            EvictionState::Foreseen { .. } => ("predicted", None, Vec::new()),
             EvictionState::Terminating { finalizers, .. } => {
                 ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
             }
             EvictionState::Never => ("never", None, Vec::new()),
-            // It takes a second look to see that something is over.
+            // A single report cannot show a cancellation.
             EvictionState::Cancelled { .. } => return None,
         };
         let at = row.state.at();
@@ -407,7 +412,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             state,
             at,
             in_seconds: at.map(|at| seconds(at.since(now))),
-            known: known_as,
+            certainty,
             finalizers,
             why: row.why.clone(),
         })
@@ -420,18 +425,18 @@ fn seconds(span: Span) -> f64 {
     (span.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-const fn sign(sign: HeartbeatSource) -> &'static str {
-    match sign {
+const fn heartbeat_source(source: HeartbeatSource) -> &'static str {
+    match source {
         HeartbeatSource::Lease => "lease",
         HeartbeatSource::Status => "status",
         HeartbeatSource::Created => "created",
-        HeartbeatSource::ControllerStart => "begun",
+        HeartbeatSource::ControllerStart => "controllerStart",
     }
 }
 
-const fn known(known: Certainty) -> &'static str {
-    match known {
-        Certainty::Observed => "seen",
+const fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Observed => "observed",
         Certainty::Estimated => "estimated",
         Certainty::AtLatest => "atLatest",
     }
@@ -439,7 +444,7 @@ const fn known(known: Certainty) -> &'static str {
 
 const fn stage(health: &NodeView) -> &'static str {
     match health.stage {
-        NodeStage::Healthy => "well",
+        NodeStage::Healthy => "none",
         NodeStage::Queued => "queued",
         NodeStage::Requested => "requested",
         NodeStage::Tainted => "tainted",
@@ -470,7 +475,7 @@ mod tests {
                 clock_difference_seconds: Some(0.5),
             },
             controller: ControllerReport {
-                footing: ConfidenceReport { state: "blind", since: Some(at) },
+                confidence: ConfidenceReport { state: "disconnected", since: Some(at) },
                 lease: "held",
                 leader: Some(LeaderReport { holder: text(), acquired: Some(at), renewed: Some(at) }),
                 settings: vec![SettingReport {
@@ -483,7 +488,7 @@ mod tests {
                 kind: text(),
                 state: "broken",
                 error: Some(text()),
-                last_heard: Some(at),
+                last_event: Some(at),
             }],
             zones: vec![StatusZoneReport {
                 region: text(),
@@ -509,8 +514,8 @@ mod tests {
                     since: Some(at),
                 },
                 probe_timestamp: Some(at),
-                probe_sign: Some("lease"),
-                probe_known: Some("seen"),
+                probe_source: Some("lease"),
+                probe_certainty: Some("observed"),
                 grace_seconds: Some(50.0),
                 grace_left_seconds: Some(-1.5),
                 lease_renewed: Some(at),
@@ -524,7 +529,7 @@ mod tests {
                 terminating_pods: 1,
                 eviction_status: Some("tainted"),
                 next: Some(NextReport {
-                    what: "evict",
+                    r#type: "evict",
                     pods: Some(2),
                     at: Some(at),
                     in_seconds: Some(3.0),
@@ -536,23 +541,23 @@ mod tests {
                 namespace: text(),
                 pod: text(),
                 node: "n1".into(),
-                state: "due",
+                state: "scheduled",
                 at: Some(at),
                 in_seconds: Some(3.0),
-                known: Some("estimated"),
+                certainty: Some("estimated"),
                 finalizers: vec![text()],
                 why: Cause::Ready.into(),
             }],
             headroom: Some(HeadroomReport {
                 text: text(),
                 nodes: LossesReport {
-                    tried: 3,
-                    short: 1,
+                    checked: 3,
+                    leaving_pods_pending: 1,
                     worst: Some(LossReport { name: text(), pending: 2, pods: 9 }),
                 },
                 zones: LossesReport {
-                    tried: 3,
-                    short: 1,
+                    checked: 3,
+                    leaving_pods_pending: 1,
                     worst: Some(LossReport { name: text(), pending: 2, pods: 9 }),
                 },
             }),

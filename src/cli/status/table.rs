@@ -1,23 +1,38 @@
-//! The report as aligned text.
+//! The table of `kordon status`.
 
 use std::fmt::Write as _;
 
 use super::{
-    super::columns::{none, section, shown, zone_name},
-    report::{EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport},
+    super::{
+        columns::{none, section, shown, zone_name},
+        confidence,
+    },
+    report::{ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport},
 };
 use crate::time::{Span, Timestamp};
 
-/// Renders the whole report; text from the cluster is shown, not obeyed.
+/// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &StatusReport) -> String {
     let mut out = String::new();
     head(&mut out, report);
     let zones = report.zones.iter().map(zone).collect();
-    section(&mut out, ["ZONE", "STATE", "NOT READY", "OF", "RATE/S", "QUEUE", "NEXT SLOT"], zones);
+    section(&mut out, ["ZONE", "STATE", "NOT READY", "NODES", "EVICTION RATE", "QUEUE", "NEXT SLOT"], zones);
     let nodes = report.nodes.iter().map(|node| row(node, report.taken_at)).collect();
     section(
         &mut out,
-        ["NODE", "ZONE", "READY", "SEEN", "GRACE LEFT", "PODS", "EVICTION", "NEXT", "IN", "TAINTS", "WHY"],
+        [
+            "NODE",
+            "ZONE",
+            "READY",
+            "HEARTBEAT",
+            "GRACE LEFT",
+            "PODS",
+            "EVICTION",
+            "NEXT",
+            "IN",
+            "TAINTS",
+            "WHY",
+        ],
         nodes,
     );
     let evictions = report.evictions.iter().map(eviction).collect();
@@ -31,22 +46,21 @@ fn head(out: &mut String, report: &StatusReport) {
     let version = cluster.version.as_deref().unwrap_or("?");
     let context = if cluster.context.is_empty() { "(no context)" } else { &cluster.context };
     let _ = writeln!(out, "{} {version} at {} as {}", shown(context), shown(&cluster.server), shown(user));
-    let footing = &report.controller.footing;
-    let since = footing.since.map_or(String::new(), |since| format!(" since {since}"));
     let leader = match &report.controller.leader {
         Some(leader) => shown(&leader.holder),
         None => match report.controller.lease {
-            "released" => "nobody holds the lease".into(),
-            "none" => "no lease seen (leader election may be off)".into(),
-            "forbidden" => "its lease may not be read".into(),
-            _ => "nobody known".into(),
+            "released" => "its Lease has no holder".into(),
+            "none" => "no Lease (leader election may be off)".into(),
+            "forbidden" => "its Lease cannot be read (forbidden)".into(),
+            _ => "not known yet".into(),
         },
     };
-    let footing = match footing.state {
-        "assumed" => "assumed: it is not known whether a controller acts, one is taken to",
-        state => state,
-    };
-    let _ = writeln!(out, "controller {leader}, footing {footing}{since}");
+    let ConfidenceReport { state, since } = report.controller.confidence;
+    let _ = writeln!(
+        out,
+        "controller: {leader}; confidence: {}",
+        confidence::text(state, since.map(|since| report.taken_at.since(since)))
+    );
     if let Some(headroom) = &report.headroom {
         let _ = writeln!(out, "headroom: {}", shown(&headroom.text));
     }
@@ -65,7 +79,7 @@ fn zone(zone: &StatusZoneReport) -> [String; 7] {
         zone.state.into(),
         zone.not_ready.to_string(),
         zone.nodes.to_string(),
-        zone.eviction_rate.to_string(),
+        format!("{}/s", zone.eviction_rate),
         zone.queue.len().to_string(),
         zone.next_slot.filter(|_| !zone.queue.is_empty()).map_or(none(), |at| at.to_time()),
     ]
@@ -86,14 +100,14 @@ fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 11] {
         node.name.to_string(),
         node.zone.clone(),
         ready,
-        node.probe_timestamp.map_or(none(), |probe| now.since(probe).to_string()),
-        node.grace_left_seconds.map_or(none(), span),
+        node.probe_timestamp.map_or(none(), |probe| format!("{} ago", now.since(probe))),
+        node.grace_left_seconds.map_or(none(), |left| overdue(left, span)),
         node.pods.to_string(),
         node.eviction_status.map_or(none(), Into::into),
         next.map_or(none(), |next| match next.pods {
-            Some(1) => format!("{} 1 pod", next.what),
-            Some(pods) => format!("{} {pods} pods", next.what),
-            None => next.what.into(),
+            Some(1) => format!("{} 1 pod", next.r#type),
+            Some(pods) => format!("{} {pods} pods", next.r#type),
+            None => next.r#type.into(),
         }),
         next.and_then(|next| Some(about(next.in_seconds?, next.estimated))).unwrap_or_else(none),
         if taints.is_empty() { none() } else { taints.join(",") },
@@ -106,14 +120,27 @@ fn eviction(eviction: &EvictionReport) -> [String; 5] {
         format!("{}/{}", eviction.namespace, eviction.pod),
         eviction.node.to_string(),
         eviction.state.into(),
-        eviction.in_seconds.map_or(none(), |seconds| about(seconds, is_estimate(eviction))),
+        eviction.in_seconds.map_or(none(), |seconds| due_in(eviction, seconds)),
         eviction.why.to_string(),
     ]
 }
 
-/// Whether an eviction's time may prove wrong by more than a moment.
+/// `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone.
+fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
+    if eviction.state == "terminating" && seconds < 0.0 {
+        return format!("stuck {}", span(-seconds));
+    }
+    overdue(seconds, |seconds| about(seconds, is_estimate(eviction)))
+}
+
+/// A time from now, or for how long it has passed.
+fn overdue(seconds: f64, left: impl Fn(f64) -> String) -> String {
+    if seconds < 0.0 { format!("{} overdue", span(-seconds)) } else { left(seconds) }
+}
+
+/// Whether an eviction's time may be wrong by more than a moment.
 fn is_estimate(eviction: &EvictionReport) -> bool {
-    eviction.state == "foreseen" || matches!(eviction.known, Some("estimated" | "atLatest"))
+    eviction.state == "predicted" || matches!(eviction.certainty, Some("estimated" | "atLatest"))
 }
 
 /// A time from now; `~` before an estimate, as on the screen.

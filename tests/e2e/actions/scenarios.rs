@@ -188,9 +188,9 @@ pub async fn a_blocked_pod_is_told_of_at_once_with_its_budget(plane: &mut Plane)
     let steps = plan["steps"].as_array().context("steps")?;
     // A pod that can never go is no step of the plan; who may be asked about, is.
     for step in steps {
-        let told = (&step["answer"], &step["asPlanned"]);
+        let told = (&step["dryRunResult"], &step["asPlanned"]);
         ensure!(told == (&json!("budgetExhausted"), &json!(true)), "{step}");
-        ensure!(step["answerText"].as_str().is_some_and(|text| text.contains("web needs 6")), "{step}");
+        ensure!(step["dryRunMessage"].as_str().is_some_and(|text| text.contains("web needs 6")), "{step}");
     }
     ensure!(steps.len() == 6, "{} steps", steps.len());
     ensure!(asked(plane)? == before + 1 + steps.len(), "each is asked about once");

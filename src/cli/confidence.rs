@@ -1,0 +1,24 @@
+//! How far predictions can be trusted, in reports and tables.
+
+use crate::{engine::Confidence, time::Span};
+
+/// The stable word.
+pub const fn word(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Live => "live",
+        Confidence::Assumed => "assumed",
+        Confidence::Disconnected { .. } => "disconnected",
+        Confidence::NoController { .. } => "noController",
+    }
+}
+
+/// The text for a stable word, and for how long it has been so.
+pub fn text(word: &str, lasting: Option<Span>) -> String {
+    let lasting = |preposition: &str| lasting.map_or(String::new(), |span| format!(" {preposition}{span}"));
+    match word {
+        "assumed" => "assumed (no Lease shows whether a controller runs)".into(),
+        "disconnected" => format!("disconnected{}: states frozen", lasting("")),
+        "noController" => format!("no active kube-controller-manager{}: no evictions", lasting("for ")),
+        word => word.into(),
+    }
+}

@@ -1,0 +1,262 @@
+//! The arguments of `kordon plan` and of the operations themselves: kubectl's words and flags.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::{
+    super::{
+        exit::CliError,
+        forecast::{NodeFailureArgs, ZoneFailureArgs},
+        once::Output,
+        span,
+    },
+    targets::{NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
+};
+use crate::{
+    cluster::Selector,
+    plan::{DrainOptions, LabelEdits, RemovalOptions, Retry, TaintEdits},
+    time::Span,
+};
+
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    #[command(subcommand)]
+    pub(super) subject: PlanSubject,
+}
+
+/// What is previewed: an operation of ours, or a failure.
+#[derive(Debug, Subcommand)]
+pub(super) enum PlanSubject {
+    #[command(flatten)]
+    Operation(PlanCommand),
+    /// Predict the failure of nodes: Unknown, taints, evictions and replacements, with their times
+    NodeFailure(NodeFailureArgs),
+    /// Predict the failure of all nodes of a zone
+    ZoneFailure(ZoneFailureArgs),
+}
+
+/// An operation, with kubectl's arguments.
+#[derive(Debug, Subcommand)]
+pub enum PlanCommand {
+    /// Preview a drain: which pods leave when, and which PodDisruptionBudgets block them
+    Drain(DrainArgs),
+    /// Preview marking nodes as unschedulable
+    Cordon(NodesArgs),
+    /// Preview marking nodes as schedulable, and which Pending pods land there
+    Uncordon(NodesArgs),
+    /// Preview taints: which pods a NoExecute taint deletes, and when
+    Taint(TaintArgs),
+    /// Preview label changes of nodes
+    Label(LabelArgs),
+    /// Preview evictions, and which PodDisruptionBudgets block them
+    Evict(PodsArgs),
+    /// Preview deletions; PodDisruptionBudgets are not consulted
+    Delete(PodsArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct PrintArgs {
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    /// Timeout for reading the cluster's objects
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
+    pub list_timeout: Span,
+    /// Send each write to the server as a dry run (dryRun=All) and print its answer; nothing is written
+    #[arg(long)]
+    pub validate: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct NodesArgs {
+    /// Names of nodes
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Select nodes by label instead of by name
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    #[command(flatten)]
+    pub print: PrintArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct DrainArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Also evict pods without a controller, which are lost, and pods of deleted DaemonSets
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    force: bool,
+    /// Leave pods of DaemonSets in place
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    ignore_daemonsets: bool,
+    /// Also evict pods with emptyDir volumes, whose data is lost
+    #[arg(long, visible_alias = "delete-local-data", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    delete_emptydir_data: bool,
+    /// Delete pods instead of evicting them; PodDisruptionBudgets are not consulted
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_possible_values = true, action = clap::ArgAction::Set)]
+    disable_eviction: bool,
+    /// Grace period of all pods in seconds; negative: each pod's own
+    #[arg(long, value_name = "SECONDS", default_value_t = -1, allow_negative_numbers = true)]
+    grace_period: i64,
+    /// Timeout of the drain of one node; 0 is no timeout
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::timeout)]
+    timeout: Duration,
+    /// Evict only the pods with these labels; all others stay
+    #[arg(long, value_name = "SELECTOR", value_parser = Selector::parse)]
+    pod_selector: Option<Selector>,
+    /// Do not wait for pods whose deletionTimestamp is older than this; 0 waits for all
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    skip_wait_for_delete_timeout: u32,
+    /// Nodes to drain at the same time; kubectl drains one after the other
+    #[arg(long, value_name = "NODES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    parallel: u16,
+}
+
+#[derive(Args, Debug)]
+pub struct TaintArgs {
+    /// Nodes and taints, as in kubectl: `[nodes] NODE... key=value:effect... key:effect-... key-...`
+    #[arg(value_name = "NODE|TAINT", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    edit: EditArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct LabelArgs {
+    /// Nodes and labels, as in kubectl: `[nodes] NODE... key=value... key-...`
+    #[arg(value_name = "NODE|LABEL", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    edit: EditArgs,
+}
+
+/// The flags that taints and labels share.
+#[derive(Args, Debug)]
+pub struct EditArgs {
+    /// Select nodes by label instead of by name
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// Select all nodes
+    #[arg(long)]
+    all: bool,
+    /// Allow existing values to change
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct PodsArgs {
+    /// Names of pods, as in kubectl: `[pod] NAME...`
+    #[arg(value_name = "POD")]
+    words: Vec<String>,
+    /// Select pods of the namespace by label instead of by name
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// Select pods in all namespaces
+    #[arg(long, short = 'A', requires = "selector")]
+    all_namespaces: bool,
+    /// Grace period in seconds; negative: each pod's own
+    #[arg(long, value_name = "SECONDS", default_value_t = -1, allow_negative_numbers = true)]
+    grace_period: i64,
+    /// Use a grace period of 1 second
+    #[arg(long, conflicts_with = "grace_period")]
+    now: bool,
+    /// Remove the objects immediately: a grace period of 0
+    #[arg(long, conflicts_with_all = ["now", "grace_period"])]
+    force: bool,
+    /// Timeout of the operation; 0 is no timeout
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::timeout)]
+    timeout: Duration,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+impl PlanCommand {
+    pub fn print(&self) -> &PrintArgs {
+        match self {
+            Self::Drain(args) => &args.nodes.print,
+            Self::Cordon(args) | Self::Uncordon(args) => &args.print,
+            Self::Taint(TaintArgs { edit, .. }) | Self::Label(LabelArgs { edit, .. }) => &edit.print,
+            Self::Evict(args) | Self::Delete(args) => &args.print,
+        }
+    }
+
+    pub fn target(&self) -> Result<PlanTarget, CliError> {
+        Ok(match self {
+            Self::Cordon(args) => PlanTarget::Cordon(args.targets()?),
+            Self::Uncordon(args) => PlanTarget::Uncordon(args.targets()?),
+            Self::Drain(args) => PlanTarget::Drain(args.nodes.targets()?, args.options()),
+            Self::Taint(TaintArgs { words, edit }) => {
+                let (nodes, words) = node_words(words, TaintEdits::is_word, "taint")?;
+                let edits = TaintEdits::parse(words, edit.overwrite).map_err(usage)?;
+                PlanTarget::Taint(edit.targets(nodes)?, edits)
+            }
+            Self::Label(LabelArgs { words, edit }) => {
+                let (nodes, words) = node_words(words, LabelEdits::is_word, "label")?;
+                let edits = LabelEdits::parse(words, edit.overwrite).map_err(usage)?;
+                PlanTarget::Label(edit.targets(nodes)?, edits)
+            }
+            Self::Evict(args) => PlanTarget::Evict(args.targets()?, args.options()),
+            Self::Delete(args) => PlanTarget::Delete(args.targets()?, args.options()),
+        })
+    }
+}
+
+impl NodesArgs {
+    fn targets(&self) -> Result<NodeTargets, CliError> {
+        let names = self.nodes.iter().map(String::as_str).collect();
+        NodeTargets::new(names, self.selector.clone(), false)
+    }
+}
+
+impl EditArgs {
+    fn targets(&self, names: Vec<&str>) -> Result<NodeTargets, CliError> {
+        NodeTargets::new(names, self.selector.clone(), self.all)
+    }
+}
+
+impl PodsArgs {
+    fn targets(&self) -> Result<PodTargets, CliError> {
+        PodTargets::new(pod_words(&self.words)?, self.selector.clone(), self.all_namespaces)
+    }
+
+    fn options(&self) -> RemovalOptions {
+        let grace = match (self.force, self.now, self.grace_period) {
+            (true, ..) => Some(Span::ZERO),
+            (_, true, _) => Some(Span::from_secs(1)),
+            (.., grace) => grace_period(grace),
+        };
+        RemovalOptions { grace, timeout: limit(self.timeout), retry: Retry::OnRecovery }
+    }
+}
+
+impl DrainArgs {
+    fn options(&self) -> DrainOptions {
+        DrainOptions {
+            force: self.force,
+            ignore_daemonsets: self.ignore_daemonsets,
+            delete_emptydir_data: self.delete_emptydir_data,
+            grace: grace_period(self.grace_period),
+            timeout: limit(self.timeout),
+            pod_selector: self.pod_selector.clone(),
+            disable_eviction: self.disable_eviction,
+            skip_wait_for_delete: Some(Span::from_secs(self.skip_wait_for_delete_timeout.into()))
+                .filter(|limit| *limit > Span::ZERO),
+            parallel: self.parallel.into(),
+            retry: Retry::OnRecovery,
+        }
+    }
+}
+
+/// kubectl's grace period: a negative one is none.
+fn grace_period(grace: i64) -> Option<Span> {
+    (grace >= 0).then(|| Span::from_secs(grace))
+}
+
+/// kubectl's timeout: zero is none.
+fn limit(timeout: Duration) -> Option<Span> {
+    Some(Span::from(timeout)).filter(|timeout| *timeout > Span::ZERO)
+}
