@@ -466,7 +466,8 @@ async fn an_always_allow_budget_lets_unready_pods_go_and_a_stale_one_asks_to_com
     assert_eq!(refused.details.map(|details| details.retry_after_seconds), Some(10));
 }
 
-/// 53
+/// Scenario 53: The dryRun of an eviction may stand in its body, its query or both; if the two differ, the
+/// eviction is an error.
 #[tokio::test(start_paused = true)]
 async fn an_eviction_names_its_pod_and_its_dry_run_alike_everywhere() {
     let api = server();

@@ -50,23 +50,39 @@ async fn actions_hold_their_promises_on_the_real_control_plane() {
     plane.scenario("answers are told apart, and a dry-run evicts nobody", answers_are_told_apart).await;
     plane.scenario("a drain without the right to cordon touches no pod", no_cordon_no_drain).await;
     plane
-        .scenario("scenario 34", scenarios::without_its_controller_a_budget_lets_no_more_go_than_it_promised)
+        .scenario(
+            "a budget without its controller",
+            scenarios::without_its_controller_a_budget_lets_no_more_go_than_it_promised,
+        )
         .await;
     plane
         .scenario(
-            "scenario 38",
+            "pending pods and their budget",
             scenarios::a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is_asked_for,
         )
         .await;
-    plane.scenario("scenario 52", scenarios::a_wrong_uid_costs_a_disruption_that_nobody_gets).await;
-    plane.scenario("scenario 30", scenarios::a_pod_that_is_bound_late_goes_too).await;
-    plane.scenario("scenario 59", scenarios::a_blocked_pod_is_told_of_at_once_with_its_budget).await;
     plane
-        .scenario("scenario 6", scenarios::a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails)
+        .scenario(
+            "a wrong uid costs a disruption",
+            scenarios::a_wrong_uid_costs_a_disruption_that_nobody_gets,
+        )
+        .await;
+    plane.scenario("a pod that is bound late", scenarios::a_pod_that_is_bound_late_goes_too).await;
+    plane
+        .scenario(
+            "a blocked pod is answered at once",
+            scenarios::a_blocked_pod_is_told_of_at_once_with_its_budget,
+        )
         .await;
     plane
         .scenario(
-            "scenario 62",
+            "a cordon that is not permitted",
+            scenarios::a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails,
+        )
+        .await;
+    plane
+        .scenario(
+            "successors of evicted pods",
             scenarios::successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone,
         )
         .await;
@@ -74,7 +90,12 @@ async fn actions_hold_their_promises_on_the_real_control_plane() {
     plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
 }
 
-/// 35, 40, 53, 60
+/// Scenario 35: An exhausted budget answers 429 with its numbers and without Retry-After.
+/// Scenario 40: The eviction of a running pod under two budgets is answered 500.
+/// Scenario 53: The dryRun of an eviction may stand in its body, its query or both; if the two differ, the
+/// eviction is an error.
+/// Scenario 60: A dry run of an eviction evicts nothing: its options reach the server (kube's own eviction loses
+/// them).
 async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     let client = plane.client();
@@ -98,7 +119,8 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
             "{task}: it was no dry-run"
         );
     }
-    // Of a pod without a budget: under one, the failed precondition would have used it up (spec 4.3).
+    // The pod has no budget: under one, the failed precondition would cost a disruption
+    // (docs/upstream/operator-actions.md#4.3).
     let free = all.iter().find(|pod| pod.name_any().starts_with("db")).map(key).context("a pod")?;
     let step = PlanStep::Evict { pod: free, uid: "another".into(), grace: None };
     let other = carry_out(&client, &RequestKind::Write(step), DryRun::Yes).await;
@@ -129,7 +151,7 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// 7
+/// Scenario 7: A drain whose cordon is refused stops before the first eviction (kubectl evicts all the same).
 async fn no_cordon_no_drain(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     plane.grant(NO_CORDON, &[reads(), rule("", "pods/eviction", &["create"])]).await?;

@@ -30,7 +30,7 @@ fn a_node_is_looked_at_and_cordoned_before_any_pod_is_asked_to_go() {
     assert!(bench.nodes["n1"].cordoned && bench.nodes["n1"].mark.is_none(), "cordoned, and the mark is off");
 }
 
-/// 7
+/// Scenario 7: A drain whose cordon is refused stops before the first eviction (kubectl evicts all the same).
 #[test]
 fn a_refused_cordon_stops_the_drain_before_any_pod_is_touched() {
     let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
@@ -151,7 +151,7 @@ fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
     assert!(bench.pods["b"].gone && !bench.pods["a"].gone);
 }
 
-/// 55
+/// Scenario 55: A pod that was replaced under the same name with a new uid counts as gone.
 #[test]
 fn the_successor_of_a_pod_is_never_asked_to_go() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
@@ -166,7 +166,8 @@ fn the_successor_of_a_pod_is_never_asked_to_go() {
     assert_eq!(bench.times("evict a"), [0]);
 }
 
-/// 30
+/// Scenario 30: A pod that is bound to the node during the drain is found by listing again, and evicted (kubectl
+/// leaves it).
 #[test]
 fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
@@ -191,7 +192,7 @@ fn what_the_list_shows_and_the_watch_does_not_is_never_called_drained() {
     assert_eq!(bench.now, NOW + Span::from_secs(30));
 }
 
-/// 56
+/// Scenario 56: A read that fails while the drain waits is an error and never counts as an eviction.
 #[test]
 fn a_list_that_fails_proves_nothing_and_is_asked_for_again() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
@@ -383,7 +384,7 @@ fn a_dry_run_takes_everything_down_and_ends() {
     assert_eq!(conduct.ended(), Some(OperationEnd::Recorded));
 }
 
-/// 69
+/// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
 #[test]
 fn a_finished_undertaking_that_is_resumed_does_nothing_twice() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);

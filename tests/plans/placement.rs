@@ -1,5 +1,6 @@
-//! Placement held against worked examples: the tutorials' (spec/placement-and-pressure.md section 7, by their
-//! numbers S1 to T8), the specification's own, and facts from upstream's tests (section 8, by their letters).
+//! Placement checked with worked examples: those of two tutorials (docs/upstream/placement-and-pressure.md#7), those of
+//! the specification itself, and facts from upstream's tests (docs/upstream/placement-and-pressure.md#8). The message of
+//! an assertion, such as F1, is the row of its table there.
 
 use std::{collections::BTreeMap, sync::Arc};
 

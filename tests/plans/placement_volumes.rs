@@ -1,4 +1,5 @@
-//! Volumes hold placement: facts of spec/placement-and-pressure.md 2.9 and the rows V1 to V6 of 8.8.
+//! Volumes restrict placement (docs/upstream/placement-and-pressure.md#2.9), with the rows V1 to V6 of
+//! docs/upstream/placement-and-pressure.md#8.8.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What plans say, scenario by scenario of spec/operator-actions.md, section 10 (the numbers stand in the comments).
+//! What plans say, scenario by scenario (docs/upstream/operator-actions.md#10).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -49,7 +49,7 @@ fn leaves(plan: &Plan, pod: &str) -> bool {
     matches!(of(plan, pod).verdict, Verdict::Leaves(_))
 }
 
-/// 1
+/// Scenario 1: Cordoning a schedulable node sends one PATCH that sets `unschedulable`.
 #[test]
 fn cordoning_a_schedulable_node_is_one_patch_with_its_uid() {
     let plan = cordon(&Stage::new(&["n1", "n2"]), &["n1"]);
@@ -61,7 +61,7 @@ fn cordoning_a_schedulable_node_is_one_patch_with_its_uid() {
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
 
-/// 2
+/// Scenario 2: Cordoning a cordoned node sends nothing and reports it as already cordoned.
 #[test]
 fn cordoning_a_cordoned_node_writes_nothing() {
     let mut stage = Stage::new(&["n1", "n2"]);
@@ -95,7 +95,7 @@ fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too(
     assert_eq!(told(&edit(&stage, &["a:NoExecute"], false)), both[..1]);
 }
 
-/// 3
+/// Scenario 3: Uncordoning a node clears `unschedulable`, and the controller removes its taint.
 #[test]
 fn uncordoning_takes_the_field_away() {
     let mut stage = Stage::new(&["n1"]);
@@ -104,7 +104,7 @@ fn uncordoning_takes_the_field_away() {
     assert_eq!(plan.steps[0].call().body["spec"], json!({"unschedulable": null}));
 }
 
-/// 4
+/// Scenario 4: One of two nodes to cordon does not exist: nothing is written, and the command fails.
 #[test]
 fn one_missing_name_and_nothing_is_planned() {
     let stage = Stage::new(&["n1"]);
@@ -114,7 +114,7 @@ fn one_missing_name_and_nothing_is_planned() {
     assert_eq!(error, PlanError::NoSuchNode(nodes(&["gone"])));
 }
 
-/// 5
+/// Scenario 5: Cordoning with a selector that matches no node is no error.
 #[test]
 fn no_nodes_are_no_error() {
     let plan = cordon(&Stage::new(&["n1"]), &[]);
@@ -141,7 +141,7 @@ fn after(plan: &Plan) -> Result<Vec<String>, String> {
     }
 }
 
-/// 8
+/// Scenario 8: Adding a taint that the node has is refused, unless overwriting is allowed.
 #[test]
 fn a_taint_that_is_there_is_refused_unless_it_may_be_overwritten() {
     let stage = tainted(&["a=1:NoSchedule"]);
@@ -154,14 +154,14 @@ fn a_taint_that_is_there_is_refused_unless_it_may_be_overwritten() {
     assert_eq!(edit(&stage, &["a=1:NoSchedule"], true).nodes[0].change, NodeChange::None);
 }
 
-/// 9
+/// Scenario 9: Overwriting the value of a taint leaves one taint with that key and effect.
 #[test]
 fn overwriting_a_taint_leaves_one_of_it() {
     let plan = edit(&tainted(&["b:NoSchedule", "a=1:NoSchedule"]), &["a=2:NoSchedule"], true);
     assert_eq!(after(&plan), Ok(vec!["a=2:NoSchedule".into(), "b:NoSchedule".into()]));
 }
 
-/// 10
+/// Scenario 10: Removing a taint by its key removes it for every effect.
 #[test]
 fn removing_a_key_removes_all_its_effects() {
     let plan = edit(&tainted(&["a=1:NoSchedule", "a=1:NoExecute"]), &["a-"], false);
@@ -169,14 +169,15 @@ fn removing_a_key_removes_all_its_effects() {
     assert_eq!(plan.steps[0].call().body["spec"], json!({"taints": null}));
 }
 
-/// 11
+/// Scenario 11: Removing a taint by key and effect leaves the key's other effects.
 #[test]
 fn removing_one_effect_leaves_the_other() {
     let plan = edit(&tainted(&["a=1:NoSchedule", "a=1:NoExecute"]), &["a:NoSchedule-"], false);
     assert_eq!(after(&plan), Ok(vec!["a=1:NoExecute".into()]));
 }
 
-/// 12
+/// Scenario 12: Removing a taint that the node lacks is an error, and the command's other changes are not written
+/// either.
 #[test]
 fn removing_what_is_not_there_keeps_the_node_from_being_written_at_all() {
     let plan = edit(&tainted(&[]), &["zzz-", "b:NoSchedule"], false);
@@ -184,7 +185,7 @@ fn removing_what_is_not_there_keeps_the_node_from_being_written_at_all() {
     assert!(plan.steps.is_empty());
 }
 
-/// 13
+/// Scenario 13: Malformed taints are refused before any request, with kubectl's texts.
 #[test]
 fn taints_without_sense_are_refused_in_kubectls_words() {
     let text =
@@ -213,7 +214,8 @@ fn taints_without_sense_are_refused_in_kubectls_words() {
     assert_eq!(text(&[]), "at least one taint update is required");
 }
 
-/// 14
+/// Scenario 14: A taint list that somebody else changed meanwhile is not overwritten: 409, and the list is
+/// computed again (kubectl overwrites it).
 #[test]
 fn a_taint_list_is_replaced_only_as_it_was_read() {
     let stage = tainted(&["a=1:NoSchedule"]);
@@ -222,7 +224,7 @@ fn a_taint_list_is_replaced_only_as_it_was_read() {
     assert_eq!(plan.steps[0].call().body["metadata"], json!({"uid": "Node/n1", "resourceVersion": version}));
 }
 
-/// 15
+/// Scenario 15: A ReplicaSet's pod without a budget is evicted.
 #[test]
 fn a_replicated_pod_without_budget_leaves_at_once() {
     let mut stage = Stage::new(&["n1"]);
@@ -247,7 +249,8 @@ fn with_daemonset(there: bool) -> Stage {
     stage
 }
 
-/// 16, 19
+/// Scenario 16: A DaemonSet's pod without `--ignore-daemonsets` refuses the drain, and no pod is touched.
+/// Scenario 19: With `--ignore-daemonsets` a DaemonSet's pod stays, with a warning, and the node drains.
 #[test]
 fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
     let stage = with_daemonset(true);
@@ -262,7 +265,7 @@ fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
     assert_eq!(plan.steps.len(), 2, "the pod that stays is not evicted");
 }
 
-/// 17
+/// Scenario 17: A finished pod of a DaemonSet is evicted.
 #[test]
 fn a_finished_daemonset_pod_is_evicted() {
     let mut stage = with_daemonset(true);
@@ -273,7 +276,7 @@ fn a_finished_daemonset_pod_is_evicted() {
     );
 }
 
-/// 18
+/// Scenario 18: A pod whose DaemonSet no longer exists is refused without `--force` and evicted with it.
 #[test]
 fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
     let stage = with_daemonset(false);
@@ -286,7 +289,7 @@ fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
     assert_eq!(of(&plan, "ds-1").lost, Some(NotRecreated::OwnerGone));
 }
 
-/// 20
+/// Scenario 20: A DaemonSet's pod that is ignored needs no `--delete-emptydir-data`.
 #[test]
 fn a_daemonset_pod_that_is_ignored_is_not_asked_for_its_emptydir() {
     let mut stage = with_daemonset(true);
@@ -295,7 +298,7 @@ fn a_daemonset_pod_that_is_ignored_is_not_asked_for_its_emptydir() {
     assert_eq!(of(&plan, "ds-1").verdict, Verdict::Skipped(Skip::DaemonSet));
 }
 
-/// 21
+/// Scenario 21: A pod without a controller is refused without `--force`, and evicted with it, with a warning.
 #[test]
 fn a_pod_without_controller_needs_force_and_is_lost() {
     let mut stage = Stage::new(&["n1"]);
@@ -307,7 +310,7 @@ fn a_pod_without_controller_needs_force_and_is_lost() {
     assert_eq!((of(&plan, "bare").lost, plan.totals.lost), (Some(NotRecreated::NoOwner), 1));
 }
 
-/// 22
+/// Scenario 22: A finished pod without a controller and with an emptyDir is evicted without any flag.
 #[test]
 fn a_finished_pod_needs_no_flag_whatever_it_has() {
     let mut stage = Stage::new(&["n1"]);
@@ -321,7 +324,8 @@ fn a_finished_pod_needs_no_flag_whatever_it_has() {
     assert_eq!(at(of(&plan, "done").gone.likely), Some(0), "nothing runs that could need a grace");
 }
 
-/// 23
+/// Scenario 23: A ReplicaSet's pod with an emptyDir is refused without `--delete-emptydir-data`; with it the loss
+/// of data is a warning (kubectl is silent).
 #[test]
 fn the_data_of_a_replicated_pod_is_warned_of() {
     let mut stage = Stage::new(&["n1"]);
@@ -332,7 +336,7 @@ fn the_data_of_a_replicated_pod_is_warned_of() {
     assert_eq!(plan.totals.data_lost, 1);
 }
 
-/// 24
+/// Scenario 24: A mirror pod is skipped, and the node counts as drained while it runs.
 #[test]
 fn a_static_pod_stays_and_the_node_counts_as_drained() {
     let mut stage = Stage::new(&["n1"]);
@@ -342,7 +346,7 @@ fn a_static_pod_stays_and_the_node_counts_as_drained() {
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
 
-/// 25
+/// Scenario 25: One refused pod keeps all pods of its node from being evicted.
 #[test]
 fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
     let mut stage = with_daemonset(true);
@@ -359,7 +363,7 @@ fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
     assert!(leaves(&plan, "web-0"), "what would become of it is told all the same");
 }
 
-/// 26
+/// Scenario 26: A pod whose deletion is overdue for longer than `--skip-wait-for-delete-timeout` is skipped.
 #[test]
 fn a_pod_whose_deletion_is_long_overdue_is_left_alone() {
     let mut stage = Stage::new(&["n1"]);
@@ -383,7 +387,7 @@ fn held() -> Stage {
     stage
 }
 
-/// 27
+/// Scenario 27: A drain that waits for a terminating pod with a finalizer times out; the node stays cordoned.
 #[test]
 fn a_pod_that_a_finalizer_holds_is_waited_for_until_the_time_is_over() {
     let plan = held().drain(&["n1"], timed(6));
@@ -394,7 +398,7 @@ fn a_pod_that_a_finalizer_holds_is_waited_for_until_the_time_is_over() {
     assert_eq!((for_ever.totals.ends.likely, for_ever.prospect()), (None, Prospect::Stalls));
 }
 
-/// 28
+/// Scenario 28: With `--skip-wait-for-delete-timeout` a drain does not wait for a pod with a finalizer.
 #[test]
 fn a_pod_that_a_finalizer_holds_is_left_when_that_is_asked_for() {
     let options = DrainOptions { skip_wait_for_delete: Some(Span::from_secs(2)), ..timed(60) };
@@ -402,7 +406,8 @@ fn a_pod_that_a_finalizer_holds_is_left_when_that_is_asked_for() {
     assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(3), Prospect::Completes));
 }
 
-/// 29
+/// Scenario 29: When the first of two nodes is blocked, the second is drained, and the first is reported as not
+/// drained.
 #[test]
 fn a_blocked_node_does_not_keep_the_next_one_from_being_drained() {
     let mut stage = Stage::new(&["n1", "n2", "n3"]);
@@ -419,7 +424,7 @@ fn a_blocked_node_does_not_keep_the_next_one_from_being_drained() {
     assert!(patient.warnings.contains(&Warning::HalfDrained { node: "n1".into(), pods: 1 }));
 }
 
-/// 31
+/// Scenario 31: With `--pod-selector` the other pods stay, and the plan says so (kubectl is silent).
 #[test]
 fn pods_that_are_not_selected_stay_and_that_is_said() {
     let mut stage = Stage::new(&["n1"]);
@@ -438,7 +443,9 @@ fn five(make: impl FnOnce(&mut kordon::cluster::Budget)) -> Stage {
     stage
 }
 
-/// 32, and the table of 5.1
+/// Scenario 32: Percentages of a budget round up: with 5 healthy pods `maxUnavailable: 25%` needs 3 and allows 2.
+///
+/// All rows of the table in docs/upstream/operator-actions.md#5.1.
 #[test]
 fn percentages_round_up_both_ways() {
     let most = |value| five(move |budget| budget.max_unavailable = value).status("web");
@@ -453,7 +460,7 @@ fn percentages_round_up_both_ways() {
     assert_eq!(min(least(0)), [5, 0, 5, 5]);
 }
 
-/// 33
+/// Scenario 33: A server-side dry run of every eviction succeeds, also where the budget allows fewer.
 #[test]
 fn a_dry_run_of_each_pod_says_nothing_of_the_second() {
     let stage = five(|budget| budget.max_unavailable = percent(25));
@@ -462,7 +469,7 @@ fn a_dry_run_of_each_pod_says_nothing_of_the_second() {
     assert_eq!((plan.totals.leave_now, plan.totals.leave_later), (2, 3), "the plan does");
 }
 
-/// 34, and 52 afterwards
+/// Scenario 34: Without the disruption controller a budget lets no more pods go than its status allowed.
 #[test]
 fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes() {
     let mut stage = five(|budget| budget.max_unavailable = percent(25));
@@ -480,7 +487,7 @@ fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes
     );
 }
 
-/// 35
+/// Scenario 35: An exhausted budget answers 429 with its numbers and without Retry-After.
 #[test]
 fn an_exhausted_budget_answers_with_its_numbers() {
     let stage = five(|budget| budget.min_available = least(5));
@@ -490,7 +497,7 @@ fn an_exhausted_budget_answers_with_its_numbers() {
     );
 }
 
-/// 36
+/// Scenario 36: A budget whose status is stale refuses ready pods with Retry-After, and lets unready pods go.
 #[test]
 fn a_stale_budget_holds_ready_pods_and_lets_unready_ones_go() {
     let mut stage = five(|budget| budget.min_available = least(2));
@@ -505,7 +512,7 @@ fn a_stale_budget_holds_ready_pods_and_lets_unready_ones_go() {
     );
 }
 
-/// 37
+/// Scenario 37: A Pending pod is evicted although its budget is exhausted.
 #[test]
 fn a_pending_pod_leaves_under_an_exhausted_budget() {
     let mut stage = five(|budget| budget.min_available = least(5));
@@ -524,7 +531,7 @@ fn two_budgets() -> Stage {
     stage
 }
 
-/// 39
+/// Scenario 39: Finished and terminating pods are evicted under two budgets.
 #[test]
 fn finished_and_terminating_pods_leave_under_two_budgets() {
     let mut stage = two_budgets();
@@ -534,7 +541,8 @@ fn finished_and_terminating_pods_leave_under_two_budgets() {
     assert!((0..3).all(|pod| stage.evict(&format!("web-{pod}")).0 == 201));
 }
 
-/// 40, 57
+/// Scenario 40: The eviction of a running pod under two budgets is answered 500.
+/// Scenario 57: Two budgets over one of ten pods fail that pod; the other nine are evicted.
 #[test]
 fn two_budgets_over_a_pod_fail_it_and_the_others_go() {
     let mut stage = two_budgets();
@@ -552,7 +560,7 @@ fn two_budgets_over_a_pod_fail_it_and_the_others_go() {
     assert_eq!((plan.totals.leave_now, plan.totals.blocked, plan.prospect()), (9, 5, Prospect::Blocked));
 }
 
-/// 41
+/// Scenario 41: An unready pod of a healthy budget is evicted, and the budget's allowance stays.
 #[test]
 fn an_unready_pod_of_a_healthy_budget_costs_nothing() {
     let mut stage = five(|budget| budget.min_available = least(3));
@@ -563,7 +571,8 @@ fn an_unready_pod_of_a_healthy_budget_costs_nothing() {
     );
 }
 
-/// 42
+/// Scenario 42: An unready pod of an unhealthy budget is refused, unless `unhealthyPodEvictionPolicy` is
+/// AlwaysAllow.
 #[test]
 fn an_unready_pod_of_a_sick_budget_waits_unless_its_policy_lets_it_go() {
     let sick = |policy, version| {
@@ -582,7 +591,7 @@ fn an_unready_pod_of_a_sick_budget_waits_unless_its_policy_lets_it_go() {
     assert_eq!(sick(UnhealthyPolicy::Invalid, stage::NEWEST), 429);
 }
 
-/// 43
+/// Scenario 43: With no pod ready, a budget with `minAvailable: 0` refuses evictions.
 #[test]
 fn with_no_pod_ready_even_a_budget_of_nothing_blocks() {
     let mut stage = five(|budget| budget.min_available = least(0));
@@ -600,7 +609,7 @@ fn with_no_pod_ready_even_a_budget_of_nothing_blocks() {
     );
 }
 
-/// 44
+/// Scenario 44: A budget with an empty selector protects pods from 1.29 on, and not in 1.23.
 #[test]
 fn an_empty_selector_protects_from_1_29_on() {
     let answers = |version| {
@@ -616,7 +625,7 @@ fn an_empty_selector_protects_from_1_29_on() {
     assert_eq!(answers(ServerVersion::new(1, 29)), (0, 429));
 }
 
-/// 45
+/// Scenario 45: A budget with neither `minAvailable` nor `maxUnavailable` refuses every eviction.
 #[test]
 fn a_budget_that_names_neither_bound_blocks_everything() {
     let mut stage = five(|_| {});
@@ -636,7 +645,8 @@ fn pattern(plan: &Plan, pod: &str) -> Option<BlockPattern> {
     }
 }
 
-/// 46
+/// Scenario 46: A budget with `maxUnavailable` over a Job's pods fails to sync and always refuses; `minAvailable`
+/// as a number works.
 #[test]
 fn a_budget_over_a_job_needs_a_number_to_hold_on_to() {
     let job = |make: fn(&mut kordon::cluster::Budget)| {
@@ -655,7 +665,8 @@ fn a_budget_over_a_job_needs_a_number_to_hold_on_to() {
     assert_eq!(job(|budget| budget.min_available = least(2)).status("job"), [3, 2, 3, 1]);
 }
 
-/// 47
+/// Scenario 47: Pods without a controller are never evictable under a percentage; under `minAvailable` as a
+/// number they are.
 #[test]
 fn bare_pods_under_a_share_are_never_evictable() {
     let bare = |value| {
@@ -673,7 +684,8 @@ fn bare_pods_under_a_share_are_never_evictable() {
     assert_eq!(bare(least(1)).status("bare"), [3, 1, 3, 2]);
 }
 
-/// 48, 49
+/// Scenario 48: A budget with `maxUnavailable` as a number follows the scale of its ReplicaSet.
+/// Scenario 49: A budget with `maxUnavailable` as a percentage follows the scale of its ReplicaSet.
 #[test]
 fn a_budget_follows_the_scale() {
     let scaled = |most: Option<IntOrPercent>, to: i32| {
@@ -687,7 +699,7 @@ fn a_budget_follows_the_scale() {
     assert_eq!(scaled(percent(30), 3), (4, 2));
 }
 
-/// 50
+/// Scenario 50: A percentage counts the scales of all controllers of the budget's pods.
 #[test]
 fn the_scales_of_all_controllers_of_its_pods_add_up() {
     let mut stage = Stage::new(&["n1"]);
@@ -704,7 +716,7 @@ fn the_scales_of_all_controllers_of_its_pods_add_up() {
     assert_eq!(stage.status("both")[..2], [22, 7]);
 }
 
-/// 51
+/// Scenario 51: Ten evictions at once under one budget all succeed in the end, and no client sees a 409.
 #[test]
 fn evictions_at_once_all_get_through_in_time() {
     let mut stage = Stage::new(&["n1"]);
@@ -715,7 +727,8 @@ fn evictions_at_once_all_get_through_in_time() {
     assert_eq!(plan.command, None, "kubectl has no word for it");
 }
 
-/// 54
+/// Scenario 54: In a terminating namespace the eviction of a running pod is refused and retried; a terminating
+/// pod is waited for.
 #[test]
 fn in_a_terminating_namespace_evictions_are_refused_and_terminating_pods_waited_for() {
     let mut stage = Stage::new(&["n1"]);
@@ -730,7 +743,8 @@ fn in_a_terminating_namespace_evictions_are_refused_and_terminating_pods_waited_
     );
 }
 
-/// 58
+/// Scenario 58: The plan of a blocked pod names the budget that blocks it (`kubectl drain --dry-run=client` says
+/// drained).
 #[test]
 fn a_blocked_pod_is_told_with_its_budget_and_not_as_drained() {
     let mut stage = Stage::new(&["n1", "n2"]);
@@ -742,7 +756,7 @@ fn a_blocked_pod_is_told_with_its_budget_and_not_as_drained() {
     assert_eq!(drain.dominated_by, Some(Key::new("default", "web")));
 }
 
-/// 62
+/// Scenario 62: A ReplicaSet and a Job replace an evicted pod at once, a StatefulSet once the old pod is gone.
 #[test]
 fn only_a_statefulset_waits_with_the_successor_until_the_old_pod_is_gone() {
     let mut stage = Stage::new(&["n1"]);
@@ -759,7 +773,8 @@ fn only_a_statefulset_waits_with_the_successor_until_the_old_pod_is_gone() {
     assert_eq!((replaced("rs-0"), replaced("job-0"), replaced("sts-0")), (true, true, false));
 }
 
-/// 63
+/// Scenario 63: Of a StatefulSet's two pods on the node, the second waits until the first is gone, recreated and
+/// Ready.
 #[test]
 fn the_second_of_a_statefulset_waits_for_the_first_to_be_gone_made_anew_and_ready() {
     let mut stage = Stage::new(&["n1", "n2"]);
@@ -783,7 +798,8 @@ fn the_second_of_a_statefulset_waits_for_the_first_to_be_gone_made_anew_and_read
     assert_eq!(at(plan.totals.ends.likely), Some(165));
 }
 
-/// 64
+/// Scenario 64: A NoExecute taint deletes pods by their tolerations: at once, after the given time, or never.
+/// Budgets do not count.
 #[test]
 fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
     let mut stage = Stage::new(&["n1", "n2"]);
@@ -814,7 +830,8 @@ fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
     assert_eq!(at(of(&again, "web-1").leaves.likely), Some(10), "a timer that runs is not lengthened");
 }
 
-/// 65
+/// Scenario 65: When a replacement cannot be placed, the next pod of its budget never gets its turn and is
+/// blocked.
 #[test]
 fn without_a_place_for_the_first_replacement_the_second_is_blocked_for_ever() {
     let mut stage = Stage::new(&["n1", "n2"]);
@@ -835,7 +852,8 @@ fn without_a_place_for_the_first_replacement_the_second_is_blocked_for_ever() {
     assert!(plan.warnings.iter().any(|warning| warning.word() == "capacityEnds"));
 }
 
-/// 66
+/// Scenario 66: Nodes that are drained in parallel share a budget: the second pod waits for the first one's
+/// replacement.
 #[test]
 fn nodes_in_parallel_share_a_budget() {
     let mut stage = Stage::new(&["n1", "n2", "n3"]);
@@ -860,7 +878,7 @@ fn nodes_in_parallel_share_a_budget() {
     assert_eq!(at(of(&stage.drain(&["n1", "n2"], waking), "web-1").leaves.likely), Some(10));
 }
 
-/// 67
+/// Scenario 67: A healthy pod waits for an unready pod on another node, and the plan names that pod.
 #[test]
 fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
     let mut stage = Stage::new(&["n1", "n2"]);
@@ -874,7 +892,8 @@ fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
     assert_eq!(plan.prospect(), Prospect::Stalls);
 }
 
-/// 68
+/// Scenario 68: Where evictions are allowed in one namespace only, the pods of the other are refused for lack of
+/// permission.
 #[test]
 fn what_is_not_allowed_is_named_by_namespace() {
     let mut stage = Stage::new(&["n1"]);
@@ -889,7 +908,7 @@ fn what_is_not_allowed_is_named_by_namespace() {
     assert!(deleting.permissions.iter().any(|permission| permission.verb == "delete"));
 }
 
-/// 70
+/// Scenario 70: Undo leaves a node cordoned that was cordoned before the plan.
 #[test]
 fn undo_uncordons_only_what_the_plan_cordoned() {
     let mut stage = Stage::new(&["n1", "n2", "n3"]);
@@ -1009,7 +1028,7 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     assert_eq!(call.body["preconditions"], json!({"uid": "Pod/web-0"}));
 }
 
-/// The worked example of 6.9.
+/// The worked example of docs/upstream/operator-actions.md#6.9.
 #[test]
 fn the_worked_example_comes_out_as_worked() {
     let mut stage = Stage::new(&["n1", "n2"]);

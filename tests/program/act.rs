@@ -186,7 +186,7 @@ async fn what_is_not_permitted_is_named_before_anything_is_written() {
     assert_eq!(site.server.written(), Vec::<String>::new());
 }
 
-/// 7
+/// Scenario 7: A drain whose cordon is refused stops before the first eviction (kubectl evicts all the same).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
     let site = Site::new().await;
@@ -249,7 +249,8 @@ async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
     assert_eq!(journal["undertakings"][0]["end"], json!("done"));
 }
 
-/// 30
+/// Scenario 30: A pod that is bound to the node during the drain is found by listing again, and evicted (kubectl
+/// leaves it).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
     let site = Site::new().await;
@@ -297,7 +298,7 @@ async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
     assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN));
 }
 
-/// 70
+/// Scenario 70: Undo leaves a node cordoned that was cordoned before the plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
     let site = Site::new().await;
@@ -308,7 +309,8 @@ async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
     assert!(cordoned(&site.server.node("general-1a-02").await));
 }
 
-/// 14
+/// Scenario 14: A taint list that somebody else changed meanwhile is not overwritten: 409, and the list is
+/// computed again (kubectl overwrites it).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
     let site = Site::new().await;
@@ -342,7 +344,9 @@ async fn a_drain_survives_the_loss_of_the_server() {
     assert_eq!(evicted.len(), all, "a pod was evicted twice: {evicted:?}");
 }
 
-/// 69: killed at random moments and resumed, `KORDON_KILLS` times.
+/// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
+///
+/// Killed at random moments and resumed, `KORDON_KILLS` times.
 #[tokio::test(flavor = "multi_thread")]
 async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none() {
     let kills: usize = std::env::var("KORDON_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);

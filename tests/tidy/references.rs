@@ -11,9 +11,6 @@ use crate::{
 /// Where sources are that cite documents.
 const SOURCES: [&str; 4] = ["src", "tests", "benches", "examples"];
 
-/// Files whose citations have not been rewritten yet.
-const NOT_YET: [&str; 2] = ["tests/e2e/", "tests/plans/"];
-
 #[test]
 fn references_to_documents_lead_somewhere() {
     let repository = Documents::read();
@@ -22,7 +19,7 @@ fn references_to_documents_lead_somewhere() {
         repository.wrong_in_document(&path, &text)
     });
     // This program makes references up.
-    let read = |source: &Source| !source.path.starts_with("tests/tidy/") && !not_yet(&source.path);
+    let read = |source: &Source| !source.path.starts_with("tests/tidy/");
     let cited = SOURCES.into_iter().flat_map(sources).filter(read);
     expect_none(in_documents.chain(cited.flat_map(|source| repository.wrong_in_source(&source))));
 }
@@ -72,10 +69,6 @@ fn the_finder_of_wrong_references_sees_files_sections_and_bare_numbers() {
         "docs/other.md:1: page.md#3.5; docs/other.md:1: #there; docs/other.md:2: none.md; \
          docs/other.md:2: docs/none.md; docs/other.md:2: (12.17)"
     );
-}
-
-fn not_yet(path: &str) -> bool {
-    NOT_YET.iter().any(|start| path.starts_with(start))
 }
 
 /// The documents and what in them can be referred to.

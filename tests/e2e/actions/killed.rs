@@ -33,7 +33,7 @@ const LANES: usize = 4;
 /// Kills of one drain at most: it has to end some time.
 const KILLS_EACH: u64 = 4;
 
-/// 69
+/// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
 pub async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &SIZE).await?;
     plane.grant(OPERATOR, &may_drain()).await?;

@@ -1,5 +1,4 @@
-//! Scenarios of spec/operator-actions.md, section 10, that only a real control plane shows; the numbers stand in the
-//! comments, by which `tests/tidy.rs` finds them.
+//! Scenarios of docs/upstream/operator-actions.md#10 that only a real control plane shows.
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudgetStatus};
@@ -30,7 +29,7 @@ use crate::harness::{
 /// One pod more than the others' five.
 const FIVE: Size = Size { web: 5, ..Size::SMALL };
 
-/// 34
+/// Scenario 34: Without the disruption controller a budget lets no more pods go than its status allowed.
 pub async fn without_its_controller_a_budget_lets_no_more_go_than_it_promised(
     plane: &mut Plane,
 ) -> Result<()> {
@@ -59,8 +58,12 @@ pub async fn without_its_controller_a_budget_lets_no_more_go_than_it_promised(
     allows(&client, 2).await
 }
 
-/// 37, 38: a conflict in the very moment of the server's own deletion cannot be brought about from outside; what it
-/// leads to is: the pod is looked at anew. So it is asked before and after the change, and with a version that is old.
+/// Scenario 37: A Pending pod is evicted although its budget is exhausted.
+/// Scenario 38: A Pending pod that starts during its eviction is checked against its budget.
+///
+/// A conflict at the very moment of the server's own deletion cannot be provoked from outside. Its result is that
+/// the pod is read again: so the eviction is asked for before and after the change, and with an old
+/// resourceVersion.
 pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is_asked_for(
     plane: &mut Plane,
 ) -> Result<()> {
@@ -107,7 +110,8 @@ pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is
     Ok(())
 }
 
-/// 52
+/// Scenario 52: A wrong uid under a budget is answered 409 and costs one allowed disruption for up to two
+/// minutes.
 pub async fn a_wrong_uid_costs_a_disruption_that_nobody_gets(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     let client = plane.client();
@@ -123,7 +127,8 @@ pub async fn a_wrong_uid_costs_a_disruption_that_nobody_gets(plane: &mut Plane) 
     Ok(())
 }
 
-/// 30
+/// Scenario 30: A pod that is bound to the node during the drain is found by listing again, and evicted (kubectl
+/// leaves it).
 pub async fn a_pod_that_is_bound_late_goes_too(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     plane.grant(OPERATOR, &may_drain()).await?;
@@ -164,7 +169,10 @@ pub async fn a_pod_that_is_bound_late_goes_too(plane: &mut Plane) -> Result<()> 
     Ok(())
 }
 
-/// 58, 59, 61
+/// Scenario 58: The plan of a blocked pod names the budget that blocks it (`kubectl drain --dry-run=client` says
+/// drained).
+/// Scenario 59: A server-side dry run of a blocked pod is answered at once (kubectl retries until its timeout).
+/// Scenario 61: The eviction of a blocked pod is answered in one round trip, without retries inside the client.
 pub async fn a_blocked_pod_is_told_of_at_once_with_its_budget(plane: &mut Plane) -> Result<()> {
     let _kubelets = inhabited(plane, &Size::SMALL).await?;
     plane.grant(OPERATOR, &may_drain()).await?;
@@ -199,7 +207,8 @@ pub async fn a_blocked_pod_is_told_of_at_once_with_its_budget(plane: &mut Plane)
     Ok(())
 }
 
-/// 4, 6
+/// Scenario 4: One of two nodes to cordon does not exist: nothing is written, and the command fails.
+/// Scenario 6: A user who may not patch nodes cordons a node: the command fails (kubectl exits with 0).
 pub async fn a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails(
     plane: &mut Plane,
 ) -> Result<()> {
@@ -217,7 +226,7 @@ pub async fn a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails(
     Ok(())
 }
 
-/// 62
+/// Scenario 62: A ReplicaSet and a Job replace an evicted pod at once, a StatefulSet once the old pod is gone.
 pub async fn successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone(
     plane: &mut Plane,
 ) -> Result<()> {
