@@ -174,7 +174,7 @@ impl UndoRequest {
     /// What it takes.
     pub fn permissions(&self) -> Vec<Permission> {
         let steps = crate::plan::permission::of_steps(&self.steps);
-        let nodes = self.past.iter().flat_map(|past| &past.beginning.nodes);
+        let nodes = self.past.iter().flat_map(|past| &past.start.nodes);
         let looks = nodes.map(|(node, _)| Permission::on_node("get", node));
         steps.into_iter().chain(looks).collect()
     }

@@ -142,8 +142,8 @@ impl EmbeddedCluster {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
         let journal = Journal::within(&self.folder, NAME);
-        let site = WriteContext::with(&connection, journal, self.clock);
-        show::show(args.show, &connection, settings, Vec::new(), self.clock, Ok(site)).await
+        let context = WriteContext::with(&connection, journal, self.clock);
+        show::show(args.show, &connection, settings, Vec::new(), self.clock, Ok(context)).await
     }
 
     async fn stop(self) {

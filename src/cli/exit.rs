@@ -118,15 +118,14 @@ impl CliError {
             },
             Self::Guarded(_) => Exit::Guarded,
             Self::NotAllowed(_) => Exit::NotAllowed,
-            Self::WriteContext(WriteContextError::AtWork(_)) => Exit::Claimed,
+            Self::WriteContext(WriteContextError::Locked(_)) => Exit::Claimed,
             Self::WriteContext(
-                WriteContextError::NotThere { .. }
+                WriteContextError::NotFound { .. }
                 | WriteContextError::Journal(_)
                 | WriteContextError::Write(_),
             ) => Exit::Failed,
-            Self::WriteContext(WriteContextError::Over(_)) | Self::Guards(GuardsError::Bad { .. }) => {
-                Exit::Usage
-            }
+            Self::WriteContext(WriteContextError::NotResumable(_))
+            | Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
             Self::Guards(GuardsError::Io { .. }) => Exit::Failed,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {

@@ -48,14 +48,14 @@ impl WorkItem for Request {
     async fn write(self, writer: &RequestWriter) -> RequestOutcome {
         let RequestWriter { client, clock, journal, operation } = writer;
         let writes = self.task.call().is_some();
-        let line = |what| JournalLine { at: clock.now(), operation: operation.clone(), what };
-        if writes && let Err(error) = journal.append(line(LineKind::asked(&self))).await {
+        let line = |kind| JournalLine { at: clock.now(), operation: operation.clone(), kind };
+        if writes && let Err(error) = journal.append(line(LineKind::request(&self))).await {
             return RequestOutcome::Refused(format!(
                 "cannot write the journal ({error}): without it nothing is written to the cluster"
             ));
         }
         let outcome = carry_out(client, &self.task, DryRun::Yes).await;
-        if writes && let Err(error) = journal.append(line(LineKind::came(self.id, &outcome))).await {
+        if writes && let Err(error) = journal.append(line(LineKind::outcome(self.id, &outcome))).await {
             // The next write will be refused. What this one did is visible in the cluster.
             tracing::error!(%error, "cannot write the journal");
         }

@@ -1,7 +1,7 @@
-//! Where plans are carried out: a cluster that is written to, the journal of it, and in whose name.
+//! What it takes to write to a cluster: its client, its journal, and who we are.
 //!
-//! What the command line and the dashboard do alike: asking what is permitted, writing down how an undertaking begins
-//! and ends, holding it meanwhile, and taking up one that was cut off.
+//! The command line and the dashboard use the same: they check permissions, record how an operation starts and ends,
+//! lock it meanwhile, and resume one that was interrupted.
 
 use std::{fmt, io};
 
@@ -13,7 +13,7 @@ use crate::{
     cluster::OperationId,
     journal::{
         Journal, JournalError, JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile,
-        OperationStart, undertakings,
+        OperationStart, operations,
     },
     k8s::{access, connect::Connection},
     operation::{OperationEnd, OperationOptions, Overrides},
@@ -26,46 +26,47 @@ use crate::{
 pub struct WriteContext {
     pub client: Client,
     pub journal: Journal,
-    pub context: String,
+    /// The context of the kubeconfig.
+    pub kube_context: String,
     pub server: String,
     /// Who we are, as others should see it.
     pub by: String,
     pub clock: Clock,
 }
 
-/// What an undertaking has for as long as it lasts.
+/// An operation that this process has locked, and the writer of its journal.
 #[derive(Debug)]
 pub struct OperationLock {
-    /// Its name in the journal and on the nodes.
     pub id: OperationId,
     pub writer: JournalWriter,
-    _hold: OperationLockFile,
+    _file: OperationLockFile,
 }
 
-/// Why an undertaking did not begin, or its end is not written down.
+/// Why an operation did not start or resume, or why its end was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteContextError {
-    #[error("{0} is at work, in another process on this machine")]
-    AtWork(OperationId),
-    #[error("{0} is over, or is no drain: there is nothing to go on with")]
-    Over(OperationId),
-    #[error("{id} is not in the journal {journal}")]
-    NotThere { id: OperationId, journal: String },
+    #[error("another process on this machine is running {0}: wait for it to finish, or stop it")]
+    Locked(OperationId),
+    #[error("{0} cannot be resumed: it is finished, or it is not a drain")]
+    NotResumable(OperationId),
+    #[error("{id} is not in the journal {journal}: `kordon journal` lists what is")]
+    NotFound { id: OperationId, journal: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error("writing the journal, without which nothing else is written: {0}")]
+    #[error("cannot write the journal, and without it nothing is written to the cluster: {0}")]
     Write(#[source] io::Error),
 }
 
 impl fmt::Debug for WriteContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Site").field("context", &self.context).field("by", &self.by).finish_non_exhaustive()
+        let mut debug = f.debug_struct("WriteContext");
+        debug.field("kube_context", &self.kube_context).field("by", &self.by).finish_non_exhaustive()
     }
 }
 
 impl WriteContext {
     /// # Errors
-    /// There is no place for a journal.
+    /// There is no folder for the journal.
     pub fn of(connection: &Connection, clock: Clock) -> Result<Self, JournalError> {
         Ok(Self::with(connection, Journal::of(&connection.context)?, clock))
     }
@@ -74,79 +75,78 @@ impl WriteContext {
         Self {
             client: connection.writer.clone(),
             journal,
-            context: connection.context.clone(),
+            kube_context: connection.context.clone(),
             server: connection.server.clone(),
             by: whoami(&connection.identity.user),
             clock,
         }
     }
 
-    /// A name that no other undertaking has.
+    /// The id of a new operation; `word` says what it does.
     pub fn new_id(&self, word: &str) -> OperationId {
         let now = self.clock.now().utc().format("%Y%m%d-%H%M%S");
-        let chance: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
-        OperationId::from(format!("{word}-{now}-{}", chance.to_lowercase()).as_str())
+        let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
+        OperationId::from(format!("{word}-{now}-{}", random.to_lowercase()).as_str())
     }
 
-    /// What of this we may not do.
+    /// The permissions that we do not have.
     ///
     /// # Errors
-    /// It could not be asked, in words.
-    pub async fn missing(&self, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
+    /// The server did not say, in words.
+    pub async fn missing_permissions(&self, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
         access::missing(&self.client, wanted).await
     }
 
-    /// Begins an undertaking: it is held, and stands in the journal, before anything of it is written.
+    /// Starts an operation: it is locked and in the journal before anything of it is written.
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub async fn begin(
+    pub async fn start(
         &self,
         plan: &Plan,
-        orders: &OperationOptions,
-        waivers: &Overrides,
+        options: &OperationOptions,
+        overrides: &Overrides,
     ) -> Result<OperationLock, WriteContextError> {
-        let hold = self.hold(&orders.id)?;
-        let beginning = self.beginning(plan, orders, waivers);
-        self.go_on(hold, &orders.id, LineKind::Began(Box::new(beginning))).await
+        let start = LineKind::Started(Box::new(self.describe(plan, options, overrides)));
+        self.open_with(self.lock_file(&options.id)?, &options.id, start).await
     }
 
-    /// Goes on with one that was taken up.
+    /// Resumes an operation that is locked.
     ///
     /// # Errors
     /// The journal cannot be written.
     pub async fn resume(
         &self,
-        hold: OperationLockFile,
+        file: OperationLockFile,
         id: &OperationId,
     ) -> Result<OperationLock, WriteContextError> {
-        self.go_on(hold, id, LineKind::Resumed { by: self.by.clone() }).await
+        self.open_with(file, id, LineKind::Resumed { by: self.by.clone() }).await
     }
 
-    async fn go_on(
+    async fn open_with(
         &self,
-        hold: OperationLockFile,
+        file: OperationLockFile,
         id: &OperationId,
-        what: LineKind,
+        first: LineKind,
     ) -> Result<OperationLock, WriteContextError> {
-        let held = self.open(hold, id)?;
-        held.write(what, self.clock).await?;
-        Ok(held)
+        let lock = self.open(file, id)?;
+        lock.record(first, self.clock).await?;
+        Ok(lock)
     }
 
-    /// Opens the journal for an undertaking, and writes nothing yet.
+    /// Opens the journal for an operation, and writes nothing yet.
     ///
     /// # Errors
     /// The journal cannot be opened.
     pub fn open(
         &self,
-        hold: OperationLockFile,
+        file: OperationLockFile,
         id: &OperationId,
     ) -> Result<OperationLock, WriteContextError> {
-        Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _hold: hold })
+        Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _file: file })
     }
 
-    /// The undertaking of that name, or else the last one that changed something and that nobody has at work.
+    /// The operation with this id. Without one, the last operation that changed something and that no process runs.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -154,87 +154,100 @@ impl WriteContext {
         &self,
         id: Option<&OperationId>,
     ) -> Result<Option<JournaledOperation>, WriteContextError> {
-        let pasts = undertakings(&self.journal.lines()?);
         let is_meant = |past: &&JournaledOperation| match id {
             Some(id) => past.id == *id,
             None => {
-                !past.undone && !past.undo().is_empty() && matches!(self.journal.hold(&past.id), Ok(Some(_)))
+                !past.undone && !past.undo().is_empty() && matches!(self.journal.lock(&past.id), Ok(Some(_)))
             }
         };
-        Ok(pasts.iter().rev().find(is_meant).cloned())
+        Ok(operations(&self.journal.lines()?).iter().rev().find(is_meant).cloned())
     }
 
-    fn hold(&self, id: &OperationId) -> Result<OperationLockFile, WriteContextError> {
-        self.journal.hold(id)?.ok_or_else(|| WriteContextError::AtWork(id.clone()))
+    fn lock_file(&self, id: &OperationId) -> Result<OperationLockFile, WriteContextError> {
+        self.journal.lock(id)?.ok_or_else(|| WriteContextError::Locked(id.clone()))
     }
 
-    /// Takes up an undertaking of the journal, as it stands once nobody else can go on with it.
+    /// Locks an operation of the journal and reads it, in this order: nobody else can change it any more.
     ///
     /// # Errors
-    /// A living process has it, or it is not there, or the journal cannot be read.
-    pub fn take_up(
+    /// Another process has locked it, or it is not in the journal, or the journal cannot be read.
+    pub fn lock(
         &self,
         id: &OperationId,
     ) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
-        let hold = self.hold(id)?;
-        let found = undertakings(&self.journal.lines()?).into_iter().find(|past| past.id == *id);
-        let journal = || self.journal.path().display().to_string();
-        found
-            .map(|past| (hold, past))
-            .ok_or_else(|| WriteContextError::NotThere { id: id.clone(), journal: journal() })
+        let file = self.lock_file(id)?;
+        match operations(&self.journal.lines()?).into_iter().find(|past| past.id == *id) {
+            Some(past) => Ok((file, past)),
+            None => Err(WriteContextError::NotFound {
+                id: id.clone(),
+                journal: self.journal.path().display().to_string(),
+            }),
+        }
     }
 
-    /// Starts to carry out the errands of an undertaking.
-    pub fn hands(&self, held: &OperationLock) -> RequestLink {
-        let (client, clock) = (self.client.clone(), self.clock);
-        let writer =
-            RequestWriter { client, clock, journal: held.writer.clone(), operation: held.id.clone() };
+    /// Starts to execute the requests of an operation.
+    pub fn start_executor(&self, lock: &OperationLock) -> RequestLink {
+        let writer = RequestWriter {
+            client: self.client.clone(),
+            clock: self.clock,
+            journal: lock.writer.clone(),
+            operation: lock.id.clone(),
+        };
         RequestExecutor::Writer(writer).start()
     }
 
-    fn beginning(&self, plan: &Plan, orders: &OperationOptions, waivers: &Overrides) -> OperationStart {
+    fn describe(&self, plan: &Plan, options: &OperationOptions, overrides: &Overrides) -> OperationStart {
         let drain = match &plan.action {
             Action::Drain { options, .. } => Some(options.clone()),
             _ => None,
         };
         OperationStart {
-            by: orders.by.clone(),
-            why: orders.why.clone(),
-            until: orders.until,
-            context: self.context.clone(),
+            by: self.by.clone(),
+            why: options.why.clone(),
+            until: options.until,
+            context: self.kube_context.clone(),
             server: self.server.clone(),
             action: plan.action.word().into(),
             command: plan.command.clone().unwrap_or_default(),
             drain,
             nodes: plan.nodes.iter().map(|node| (node.node.clone(), node.uid.clone())).collect(),
             pods: plan.pods.iter().map(|pod| (pod.pod.clone(), pod.uid.clone())).collect(),
-            overrides: waivers.words(),
+            overrides: overrides.words(),
         }
     }
 }
 
 impl OperationLock {
-    /// Writes down how it ended.
+    /// Records how the operation ended.
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub async fn end(&self, end: OperationEnd, text: String, clock: Clock) -> Result<(), WriteContextError> {
-        self.write(LineKind::Ended { end: end.as_str().into(), text }, clock).await
+    pub async fn record_end(
+        &self,
+        end: OperationEnd,
+        text: String,
+        clock: Clock,
+    ) -> Result<(), WriteContextError> {
+        self.record(LineKind::Ended { end: end.as_str().into(), text }, clock).await
     }
 
-    /// Writes down that another undertaking was put back by this one.
+    /// Records that this operation undid another.
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub async fn undid(&self, past: &JournaledOperation, clock: Clock) -> Result<(), WriteContextError> {
-        for line in undoing(&self.id, past, clock.now()) {
+    pub async fn record_undone(
+        &self,
+        past: &JournaledOperation,
+        clock: Clock,
+    ) -> Result<(), WriteContextError> {
+        for line in undone_lines(&self.id, past, clock.now()) {
             self.append(line).await?;
         }
         Ok(())
     }
 
-    async fn write(&self, what: LineKind, clock: Clock) -> Result<(), WriteContextError> {
-        self.append(JournalLine { at: clock.now(), operation: self.id.clone(), what }).await
+    async fn record(&self, kind: LineKind, clock: Clock) -> Result<(), WriteContextError> {
+        self.append(JournalLine { at: clock.now(), operation: self.id.clone(), kind }).await
     }
 
     async fn append(&self, line: JournalLine) -> Result<(), WriteContextError> {
@@ -242,10 +255,10 @@ impl OperationLock {
     }
 }
 
-/// What the journal is told of an undertaking that was put back by another.
-pub fn undoing(by: &OperationId, past: &JournaledOperation, now: Timestamp) -> Vec<JournalLine> {
-    let line = |what| JournalLine { at: now, operation: past.id.clone(), what };
-    let mut lines = vec![line(LineKind::Undone { by: by.to_string() })];
+/// The lines of the journal that say that an operation was undone by another.
+pub fn undone_lines(by: &OperationId, past: &JournaledOperation, now: Timestamp) -> Vec<JournalLine> {
+    let line = |kind| JournalLine { at: now, operation: past.id.clone(), kind };
+    let mut lines = vec![line(LineKind::Undone { by: by.clone() })];
     if past.is_unfinished() {
         let (end, text) = (OperationEnd::Cancelled.as_str().into(), format!("undone by {by}"));
         lines.push(line(LineKind::Ended { end, text }));

@@ -1,4 +1,4 @@
-//! One line of the journal, and how it is read back.
+//! One line of the journal.
 
 use serde_json::{Value, json};
 
@@ -13,57 +13,55 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// One line.
+/// Something that happened in an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalLine {
     pub at: Timestamp,
-    /// The undertaking that it belongs to.
     pub operation: OperationId,
-    pub what: LineKind,
+    pub kind: LineKind,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LineKind {
-    Began(Box<OperationStart>),
-    /// It was cut off, and somebody goes on with it.
+    Started(Box<OperationStart>),
+    /// It was interrupted, and somebody resumed it.
     Resumed {
         by: String,
     },
     /// A write that is about to be sent.
-    Asked {
+    Request {
         id: u64,
         object: String,
-        task: String,
+        request: String,
         why: String,
         method: String,
         path: String,
         body: Value,
         undo: Option<NodeUndo>,
     },
-    /// What came of it.
-    Came {
+    /// The outcome of the write with this id.
+    Outcome {
         id: u64,
         outcome: String,
         text: String,
     },
-    Said {
+    Notice {
         level: Severity,
         subject: String,
         text: String,
     },
-    /// It is over; how, and in short.
+    /// How it ended, and a summary.
     Ended {
         end: String,
         text: String,
     },
-    /// What it changed was put back, by the undertaking of that name.
+    /// Another operation undid its changes.
     Undone {
-        by: String,
+        by: OperationId,
     },
 }
 
-/// An undertaking as it began.
+/// An operation as it started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationStart {
     pub by: String,
@@ -73,96 +71,97 @@ pub struct OperationStart {
     pub server: String,
     /// `drain`, `cordon`, …
     pub action: String,
-    /// The same in words.
+    /// The equivalent command.
     pub command: String,
-    /// Of a drain: how.
+    /// The options of a drain; none for other actions.
     pub drain: Option<DrainOptions>,
     pub nodes: Vec<(NodeName, Uid)>,
-    /// The pods that are to go.
+    /// The pods to evict or delete.
     pub pods: Vec<(Key, Uid)>,
-    /// Guard rails that were overridden, and other cautions that were waived.
+    /// The guard rails and checks that were overridden.
     pub overrides: Vec<String>,
 }
 
 impl LineKind {
-    pub fn asked(errand: &Request) -> Self {
-        let call = errand.task.call();
+    pub fn request(request: &Request) -> Self {
+        let call = request.task.call();
         let (method, path, body) =
             call.map(|call| (call.method.to_owned(), call.path, call.body)).unwrap_or_default();
-        Self::Asked {
-            id: errand.id.0,
-            object: errand.task.object(),
-            task: errand.task.to_string(),
-            why: errand.why.clone(),
+        Self::Request {
+            id: request.id.0,
+            object: request.task.object(),
+            request: request.task.to_string(),
+            why: request.why.clone(),
             method,
             path,
             body,
-            undo: errand.undo.clone(),
+            undo: request.undo.clone(),
         }
     }
 
-    pub fn came(id: RequestId, outcome: &RequestOutcome) -> Self {
-        Self::Came { id: id.0, outcome: outcome.word().into(), text: outcome.to_string() }
+    pub fn outcome(id: RequestId, outcome: &RequestOutcome) -> Self {
+        Self::Outcome { id: id.0, outcome: outcome.word().into(), text: outcome.to_string() }
     }
 }
 
 impl JournalLine {
-    /// The line, with its end.
+    /// The line as JSON, with a newline.
     pub fn to_text(&self) -> String {
-        let mut value = self.what.to_value();
+        let mut value = self.kind.to_value();
         value["at"] = json!(self.at);
         value["operation"] = json!(self.operation);
         format!("{value}\n")
     }
 
-    /// Reads a line; none where it is none of ours.
+    /// Reads a line; none if it is not a line of a journal.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let at = Timestamp::parse(value["at"].as_str()?)?;
-        Some(Self { at, operation: value["operation"].as_str()?.into(), what: LineKind::parse(&value)? })
+        let operation = value["operation"].as_str()?.into();
+        Some(Self { at, operation, kind: LineKind::parse(&value)? })
     }
 }
 
 impl LineKind {
     fn to_value(&self) -> Value {
         match self {
-            Self::Began(beginning) => beginning.to_value(),
-            Self::Resumed { by } => json!({"what": "resumed", "by": by}),
-            Self::Asked { id, object, task, why, method, path, body, undo } => json!({
-                "what": "asked", "id": id, "object": object, "task": task, "why": why, "method": method,
-                "path": path, "body": body, "undo": undo.as_ref().map(undo_value),
+            Self::Started(start) => start.to_value(),
+            Self::Resumed { by } => json!({"kind": "resumed", "by": by}),
+            Self::Request { id, object, request, why, method, path, body, undo } => json!({
+                "kind": "request", "id": id, "object": object, "request": request, "why": why,
+                "method": method, "path": path, "body": body, "undo": undo.as_ref().map(undo_value),
             }),
-            Self::Came { id, outcome, text } => {
-                json!({"what": "came", "id": id, "outcome": outcome, "text": text})
+            Self::Outcome { id, outcome, text } => {
+                json!({"kind": "outcome", "id": id, "outcome": outcome, "text": text})
             }
-            Self::Said { level, subject, text } => {
-                json!({"what": "said", "level": level_word(*level), "subject": subject, "text": text})
+            Self::Notice { level, subject, text } => {
+                json!({"kind": "notice", "level": level_word(*level), "subject": subject, "text": text})
             }
-            Self::Ended { end, text } => json!({"what": "ended", "end": end, "text": text}),
-            Self::Undone { by } => json!({"what": "undone", "by": by}),
+            Self::Ended { end, text } => json!({"kind": "ended", "end": end, "text": text}),
+            Self::Undone { by } => json!({"kind": "undone", "by": by}),
         }
     }
 
     fn parse(value: &Value) -> Option<Self> {
-        Some(match value["what"].as_str()? {
-            "began" => Self::Began(Box::new(OperationStart::parse(value)?)),
+        Some(match value["kind"].as_str()? {
+            "started" => Self::Started(Box::new(OperationStart::parse(value)?)),
             "resumed" => Self::Resumed { by: text_of(value, "by")? },
-            "asked" => Self::Asked {
+            "request" => Self::Request {
                 id: value["id"].as_u64()?,
                 object: text_of(value, "object")?,
-                task: text_of(value, "task")?,
+                request: text_of(value, "request")?,
                 why: text_of(value, "why")?,
                 method: text_of(value, "method")?,
                 path: text_of(value, "path")?,
                 body: value["body"].clone(),
                 undo: parse_undo(&value["undo"]),
             },
-            "came" => Self::Came {
+            "outcome" => Self::Outcome {
                 id: value["id"].as_u64()?,
                 outcome: text_of(value, "outcome")?,
                 text: text_of(value, "text")?,
             },
-            "said" => Self::Said {
+            "notice" => Self::Notice {
                 level: [Severity::Info, Severity::Warning, Severity::Error]
                     .into_iter()
                     .find(|level| value["level"] == level_word(*level))?,
@@ -170,7 +169,7 @@ impl LineKind {
                 text: text_of(value, "text")?,
             },
             "ended" => Self::Ended { end: text_of(value, "end")?, text: text_of(value, "text")? },
-            "undone" => Self::Undone { by: text_of(value, "by")? },
+            "undone" => Self::Undone { by: value["by"].as_str()?.into() },
             _ => return None,
         })
     }
@@ -182,7 +181,7 @@ impl OperationStart {
             self.nodes.iter().map(|(name, uid)| json!({"name": name, "uid": uid})).collect();
         let pods: Vec<Value> = self.pods.iter().map(|(pod, uid)| json!({"pod": pod, "uid": uid})).collect();
         json!({
-            "what": "began", "by": self.by, "why": self.why, "until": self.until, "context": self.context,
+            "kind": "started", "by": self.by, "why": self.why, "until": self.until, "context": self.context,
             "server": self.server, "action": self.action, "command": self.command,
             "drain": self.drain.as_ref().map(drain_value), "nodes": nodes, "pods": pods,
             "overrides": self.overrides,
@@ -235,7 +234,7 @@ fn drain_value(options: &DrainOptions) -> Value {
     })
 }
 
-/// None where it cannot be read whole: a drain is not resumed with other options than it began with.
+/// None unless every option is there: a drain is resumed only with the options it started with.
 fn parse_drain(value: &Value) -> Option<DrainOptions> {
     let given = |field: &str| value[field].as_bool();
     let span = |field: &str| value[field].as_i64().map(Span::from_nanos);
@@ -258,35 +257,37 @@ fn parse_drain(value: &Value) -> Option<DrainOptions> {
 }
 
 fn undo_value(undo: &NodeUndo) -> Value {
-    let back = |back: &UndoStep| match back {
-        UndoStep::Uncordon => json!({"back": "uncordon"}),
-        UndoStep::Cordon => json!({"back": "cordon"}),
+    let step = |step: &UndoStep| match step {
+        UndoStep::Uncordon => json!({"step": "uncordon"}),
+        UndoStep::Cordon => json!({"step": "cordon"}),
         UndoStep::Taint { key, effect, was, left } => json!({
-            "back": "taint", "key": key, "effect": effect.as_str(),
-            "was": was.as_ref().map(taint_value), "left": left.as_ref().map(taint_value),
+            "step": "taint", "key": key, "effect": effect.as_str(),
+            "before": was.as_ref().map(taint_value), "after": left.as_ref().map(taint_value),
         }),
-        UndoStep::Label { key, was, left } => json!({"back": "label", "key": key, "was": was, "left": left}),
+        UndoStep::Label { key, was, left } => {
+            json!({"step": "label", "key": key, "before": was, "after": left})
+        }
     };
-    let steps: Vec<Value> = undo.steps.iter().map(back).collect();
+    let steps: Vec<Value> = undo.steps.iter().map(step).collect();
     json!({"node": undo.node, "uid": undo.uid, "backs": steps})
 }
 
 fn parse_undo(value: &Value) -> Option<NodeUndo> {
-    let back = |value: &Value| {
+    let step = |value: &Value| {
         let key = || value["key"].as_str().map(Into::into);
-        Some(match value["back"].as_str()? {
+        Some(match value["step"].as_str()? {
             "uncordon" => UndoStep::Uncordon,
             "cordon" => UndoStep::Cordon,
             "taint" => UndoStep::Taint {
                 key: key()?,
                 effect: TaintEffect::parse(value["effect"].as_str()?),
-                was: parse_taint(&value["was"]),
-                left: parse_taint(&value["left"]),
+                was: parse_taint(&value["before"]),
+                left: parse_taint(&value["after"]),
             },
             "label" => UndoStep::Label {
                 key: key()?,
-                was: value["was"].as_str().map(Into::into),
-                left: value["left"].as_str().map(Into::into),
+                was: value["before"].as_str().map(Into::into),
+                left: value["after"].as_str().map(Into::into),
             },
             _ => return None,
         })
@@ -294,7 +295,7 @@ fn parse_undo(value: &Value) -> Option<NodeUndo> {
     Some(NodeUndo {
         node: value["node"].as_str()?.into(),
         uid: value["uid"].as_str()?.into(),
-        steps: value["backs"].as_array()?.iter().map(back).collect::<Option<_>>()?,
+        steps: value["steps"].as_array()?.iter().map(step).collect::<Option<_>>()?,
     })
 }
 
@@ -317,7 +318,7 @@ mod tests {
     use crate::cluster::Selector;
 
     #[test]
-    fn what_is_needed_to_resume_and_to_undo_reads_back_as_it_was() {
+    fn starts_and_requests_read_back_as_they_were_written() {
         let selector = Selector::parse("app in (a,b),tier!=x").expect("a selector");
         let drain = DrainOptions {
             ignore_daemonsets: true,
@@ -326,7 +327,7 @@ mod tests {
             parallel: 3,
             ..DrainOptions::default()
         };
-        let beginning = OperationStart {
+        let start = OperationStart {
             by: "alice@desk".into(),
             action: "drain".into(),
             drain: Some(drain),
@@ -351,18 +352,19 @@ mod tests {
                 UndoStep::Label { key: "l".into(), was: Some("v".into()), left: None },
             ],
         };
-        let asked = LineKind::Asked {
+        let request = LineKind::Request {
             id: 7,
             object: "node/n1".into(),
-            task: "cordon".into(),
+            request: "cordon".into(),
             why: "because".into(),
             method: "PATCH".into(),
             path: "/api".into(),
             body: json!({"a": 1}),
             undo: Some(undo),
         };
-        for what in [LineKind::Began(Box::new(beginning)), asked] {
-            let line = JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: "p".into(), what };
+        for kind in [LineKind::Started(Box::new(start)), request] {
+            let operation = "p".into();
+            let line = JournalLine { at: Timestamp::from_secs(1_800_000_000), operation, kind };
             let text = line.to_text();
             assert!(text.ends_with('\n') && text.trim_end().lines().count() == 1);
             assert_eq!(JournalLine::parse(text.as_bytes()), Some(line));

@@ -1,8 +1,8 @@
-//! The journal on disk: what was decided and done to a cluster, one JSON object a line, one journal for each context.
+//! The journal on disk: everything written to a cluster, one JSON object a line, one journal for each context.
 //!
-//! It stands in the state folder (`$XDG_STATE_HOME/kordon/journal`, else `~/.local/state/…`), readable by its owner
-//! alone, and is turned over when it has grown. Whatever announces a write is on the disk before that write is sent:
-//! after a crash it tells what may have been done ([`unfinished`]).
+//! It is in the state folder (`$XDG_STATE_HOME/kordon/journal`, else `~/.local/state/…`), readable only by its owner,
+//! and is rotated when it is large. A request is on the disk before it is sent: after a crash the journal shows what
+//! may have been written ([`unfinished`]).
 
 pub mod line;
 pub mod unfinished;
@@ -17,19 +17,19 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub use line::{JournalLine, LineKind, OperationStart};
-pub use unfinished::{JournaledOperation, undertakings};
-
 use crate::cluster::OperationId;
 
-/// How large a file may grow before the next is begun.
+pub use line::{JournalLine, LineKind, OperationStart};
+pub use unfinished::{JournaledOperation, operations};
+
+/// The size at which a file is rotated.
 const LARGE: u64 = 8 << 20;
 
-/// Files kept beside the one that is written.
+/// How many older files are kept.
 const KEPT: usize = 4;
 
-/// Lines waiting to be written. When full, whoever has something to tell waits, and so does the write it announces.
-const WAITING: usize = 256;
+/// Lines that wait to be written. When full, the sender waits, and so does the request that it records.
+const QUEUED: usize = 256;
 
 /// The journal of one context.
 #[derive(Clone, Debug)]
@@ -41,9 +41,9 @@ pub struct Journal {
 /// Why there is no journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    #[error("there is no place for a journal: set XDG_STATE_HOME or HOME")]
-    NoPlace,
-    #[error("the journal {}: {error}", path.display())]
+    #[error("there is no folder for the journal: set XDG_STATE_HOME or HOME")]
+    NoFolder,
+    #[error("cannot use the journal {}: {error}", path.display())]
     Io {
         path: PathBuf,
         #[source]
@@ -51,7 +51,7 @@ pub enum JournalError {
     },
 }
 
-/// Holds an undertaking for as long as the process lives: nobody else on this machine takes it up.
+/// Locks an operation, so that no other process on this machine runs it. The lock ends with the process.
 #[derive(Debug)]
 pub struct OperationLockFile {
     file: File,
@@ -64,7 +64,7 @@ impl Journal {
     /// # Errors
     /// There is no state folder.
     pub fn of(context: &str) -> Result<Self, JournalError> {
-        Ok(Self::within(&folder().ok_or(JournalError::NoPlace)?, context))
+        Ok(Self::within(&folder().ok_or(JournalError::NoFolder)?, context))
     }
 
     /// The journal of a context in this folder.
@@ -76,7 +76,7 @@ impl Journal {
         self.folder.join(format!("{}.jsonl", self.stem))
     }
 
-    /// The file before the one that is written, and those before it.
+    /// An older file: 1 is the one before the current file.
     fn older(&self, age: usize) -> PathBuf {
         self.folder.join(format!("{}.{age}.jsonl", self.stem))
     }
@@ -85,44 +85,45 @@ impl Journal {
         JournalError::Io { path: self.path(), error }
     }
 
-    /// Begins to write, behind what is there.
+    /// Opens the journal to append lines.
     ///
     /// # Errors
-    /// The folder or file cannot be made or written to.
+    /// The folder or the file cannot be created or opened.
     pub fn open(&self) -> Result<JournalWriter, JournalError> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)
-            .map_err(|error| self.failed(error))?;
+        self.create_folder()?;
         let mut pen = Pen { journal: self.clone(), file: self.file().map_err(|error| self.failed(error))? };
-        let (lines, mut written) = mpsc::channel::<Entry>(WAITING);
+        let (lines, mut written) = mpsc::channel::<Entry>(QUEUED);
         tokio::spawn(async move {
             while let Some(first) = written.recv().await {
                 let mut entries = vec![first];
                 while let Ok(entry) = written.try_recv() {
                     entries.push(entry);
                 }
-                // A disk may take its time. Nobody blocks in between: a thread that did would hold up paused time.
+                // A disk may be slow. A thread that waited for lines there would stop the paused time of tests.
                 let writing = tokio::task::spawn_blocking(move || {
                     pen.write(entries);
                     pen
                 });
-                let Ok(back) = writing.await else { return };
-                pen = back;
+                let Ok(returned) = writing.await else { return };
+                pen = returned;
             }
         });
         Ok(JournalWriter { lines })
+    }
+
+    fn create_folder(&self) -> Result<(), JournalError> {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        created.map_err(|error| self.failed(error))
     }
 
     fn file(&self) -> io::Result<File> {
         OpenOptions::new().create(true).append(true).mode(0o600).open(self.path())
     }
 
-    /// All lines that are there, oldest first. What makes no sense (a line cut off by a crash) is skipped.
+    /// All lines, oldest first. A line that cannot be read (cut off by a crash) is skipped.
     ///
     /// # Errors
-    /// A file that is there cannot be read.
+    /// A file cannot be read.
     pub fn lines(&self) -> Result<Vec<JournalLine>, JournalError> {
         let mut lines = Vec::new();
         let files = (1..=KEPT).rev().map(|age| self.older(age)).chain([self.path()]);
@@ -141,26 +142,22 @@ impl Journal {
         Ok(lines)
     }
 
-    /// The drains that were cut off, oldest first: not over, and no living process of this machine has them.
+    /// The interrupted drains, oldest first: those that are not finished and that no process of this machine runs.
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn cut_off(&self) -> Result<Vec<JournaledOperation>, JournalError> {
-        let mut pasts = undertakings(&self.lines()?);
-        pasts.retain(|past| past.is_unfinished() && matches!(self.hold(&past.id), Ok(Some(_))));
-        Ok(pasts)
+    pub fn interrupted(&self) -> Result<Vec<JournaledOperation>, JournalError> {
+        let mut operations = operations(&self.lines()?);
+        operations.retain(|past| past.is_unfinished() && matches!(self.lock(&past.id), Ok(Some(_))));
+        Ok(operations)
     }
 
-    /// Takes an undertaking up, unless a living process has it: none then.
+    /// Locks an operation; none while another process has locked it.
     ///
     /// # Errors
-    /// The lock's file cannot be made.
-    pub fn hold(&self, id: &OperationId) -> Result<Option<OperationLockFile>, JournalError> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)
-            .map_err(|error| self.failed(error))?;
+    /// The lock file cannot be created.
+    pub fn lock(&self, id: &OperationId) -> Result<Option<OperationLockFile>, JournalError> {
+        self.create_folder()?;
         let path = self.folder.join(format!("{}.{}.lock", self.stem, stem(id)));
         OperationLockFile::lock(&path).map_err(|error| JournalError::Io { path, error })
     }
@@ -237,45 +234,45 @@ struct Entry {
 }
 
 impl JournalWriter {
-    /// Writes a line; it is on the disk when this returns.
+    /// Writes a line. It is on the disk when this returns.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The line was not written.
     pub async fn append(&self, line: JournalLine) -> io::Result<()> {
         let (done, written) = oneshot::channel();
         let entry = Entry { text: line.to_text(), done };
-        let gone = || io::Error::other("the journal's writer has ended");
+        let gone = || io::Error::other("the writer of the journal has ended");
         self.lines.send(entry).await.map_err(|_| gone())?;
         written.await.map_err(|_| gone())?
     }
 }
 
-/// The file and whose it is.
+/// The current file of a journal.
 struct Pen {
     journal: Journal,
     file: File,
 }
 
 impl Pen {
-    /// Writes all at once: one flush to the disk serves them all.
+    /// Writes all entries with one flush to the disk.
     fn write(&mut self, entries: Vec<Entry>) {
         let text: String = entries.iter().map(|entry| entry.text.as_str()).collect();
-        let written = self.turn_over().and_then(|()| {
+        let written = self.rotate().and_then(|()| {
             self.file.write_all(text.as_bytes())?;
             self.file.sync_data()
         });
         for entry in entries {
-            let told = match &written {
+            let result = match &written {
                 Ok(()) => Ok(()),
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
-            // Whoever asked has gone: the line stands all the same.
-            let _ = entry.done.send(told);
+            // The sender may be gone.
+            let _ = entry.done.send(result);
         }
     }
 
-    /// Begins the next file when this one is large. Another process may have done so: then ours is its older one.
-    fn turn_over(&mut self) -> io::Result<()> {
+    /// Starts a new file when this one is large. If another process did so already, this file is an older one now.
+    fn rotate(&mut self) -> io::Result<()> {
         if self.file.metadata()?.len() < LARGE {
             return Ok(());
         }
@@ -294,14 +291,14 @@ impl Pen {
     }
 }
 
-/// Where journals stand.
+/// The folder of all journals.
 fn folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
     Some(state.join("kordon/journal"))
 }
 
-/// A context's name as part of a file's; names that had to be changed are told apart by their letters' sum.
+/// The name of a context as part of a file name. A name that had to be changed gets its hash, to stay unique.
 fn stem(context: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let mut stem: String = context.chars().map(|c| if plain(c) { c } else { '_' }).take(100).collect();
@@ -322,18 +319,18 @@ mod tests {
     use super::*;
     use crate::{engine::Severity, time::Timestamp};
 
-    fn said(plan: &str, text: String) -> JournalLine {
-        let what = LineKind::Said { level: Severity::Info, subject: String::new(), text };
-        JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: plan.into(), what }
+    fn notice(operation: &str, text: String) -> JournalLine {
+        let kind = LineKind::Notice { level: Severity::Info, subject: String::new(), text };
+        JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: operation.into(), kind }
     }
 
     #[tokio::test]
-    async fn lines_are_on_the_disk_for_their_owner_alone() {
+    async fn lines_are_on_the_disk_and_only_their_owner_can_read_them() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "arn:aws:eks/prod");
         let writer = journal.open().expect("opened");
-        writer.append(said("p", "a \u{1b}[2J".into())).await.expect("written");
-        assert_eq!(journal.lines().expect("read"), [said("p", "a \u{1b}[2J".into())]);
+        writer.append(notice("p", "a \u{1b}[2J".into())).await.expect("written");
+        assert_eq!(journal.lines().expect("read"), [notice("p", "a \u{1b}[2J".into())]);
         let mode = fs::metadata(journal.path()).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let others = Journal::within(folder.path(), "arn_aws_eks_prod");
@@ -344,39 +341,37 @@ mod tests {
     async fn a_line_that_was_cut_off_is_skipped_and_the_rest_is_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "here");
-        journal.open().expect("opened").append(said("p", "one".into())).await.expect("written");
+        journal.open().expect("opened").append(notice("p", "one".into())).await.expect("written");
         let mut file = OpenOptions::new().append(true).open(journal.path()).expect("there");
         file.write_all(b"{\"at\": \"20\n").expect("written");
-        journal.open().expect("opened").append(said("p", "two".into())).await.expect("written");
+        journal.open().expect("opened").append(notice("p", "two".into())).await.expect("written");
         assert_eq!(journal.lines().expect("read").len(), 2);
     }
 
     #[tokio::test]
-    async fn a_journal_turns_over_and_forgets_only_the_oldest() {
+    async fn a_journal_is_rotated_and_loses_only_the_oldest_lines() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "here");
         let writer = journal.open().expect("opened");
         let bulk = "x".repeat(1 << 20);
         for number in 0..20 {
-            writer.append(said(&number.to_string(), bulk.clone())).await.expect("written");
+            writer.append(notice(&number.to_string(), bulk.clone())).await.expect("written");
         }
         assert!(journal.older(2).exists() && !journal.older(3).exists());
-        let plans: Vec<String> =
-            journal.lines().expect("read").into_iter().map(|line| line.operation.to_string()).collect();
-        assert_eq!(plans, (0..20).map(|number| number.to_string()).collect::<Vec<_>>());
+        let ids: Vec<OperationId> =
+            journal.lines().expect("read").into_iter().map(|line| line.operation).collect();
+        assert_eq!(ids, (0..20).map(|number| OperationId::from(&*number.to_string())).collect::<Vec<_>>());
     }
 
     #[test]
-    fn an_undertaking_is_held_by_one_at_a_time() {
+    fn an_operation_is_locked_by_one_owner_at_a_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "here");
-        let hold = journal.hold(&"p1".into()).expect("asked").expect("free");
-        assert!(
-            journal.hold(&"p1".into()).expect("asked").is_none()
-                && journal.hold(&"p2".into()).expect("asked").is_some()
-        );
-        drop(hold);
-        assert!(journal.hold(&"p1".into()).expect("asked").is_some());
+        let lock = |text: &str| journal.lock(&text.into()).expect("no error");
+        let first = lock("p1").expect("free");
+        assert!(lock("p1").is_none() && lock("p2").is_some());
+        drop(first);
+        assert!(lock("p1").is_some());
     }
 
     #[test]

@@ -1,99 +1,126 @@
-//! What the journal tells of undertakings: which are not over, what they may have done, and what would undo them.
+//! The operations of a journal: which are not finished, what they may have written, and what would undo that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JournalLine, LineKind, OperationStart};
 use crate::{
     cluster::{NodeName, OperationId},
-    operation,
-    plan::{Undo, undo::NodeUndo},
+    operation::PriorRun,
+    plan::{
+        Undo,
+        undo::{NodeUndo, UndoStep},
+    },
     time::Timestamp,
 };
 
-/// An undertaking as the journal tells of it.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// An operation as the journal has it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct JournaledOperation {
     pub id: OperationId,
-    pub began: Timestamp,
-    /// The last line of it.
+    pub started: Timestamp,
+    /// When its last line was written.
     pub last: Timestamp,
-    pub beginning: OperationStart,
-    /// How it ended; none where it was cut off, or is at work.
+    pub start: OperationStart,
+    /// How it ended; none if it was interrupted or is still running.
     pub ended: Option<String>,
-    /// Whether what it changed was put back.
+    /// Whether another operation undid its changes.
     pub undone: bool,
-    /// What may have been written, in order: done, or sent and never answered.
+    /// What would undo the writes that may have been made, in their order: those that succeeded, and those without
+    /// an answer.
     undos: Vec<NodeUndo>,
-    /// Nodes whose claim was answered as done.
+    /// The nodes on which a write of it succeeded.
     claimed: BTreeSet<NodeName>,
 }
 
-/// All undertakings that the lines tell of, oldest first.
-pub fn undertakings(lines: &[JournalLine]) -> Vec<JournaledOperation> {
-    let mut pasts: BTreeMap<&str, JournaledOperation> = BTreeMap::new();
-    let mut asked: BTreeMap<(&str, u64), (&str, Option<&NodeUndo>)> = BTreeMap::new();
+/// All operations of the lines, oldest first.
+pub fn operations(lines: &[JournalLine]) -> Vec<JournaledOperation> {
+    let mut found: BTreeMap<&OperationId, Reader> = BTreeMap::new();
     for line in lines {
-        if let LineKind::Began(beginning) = &line.what {
-            let past = JournaledOperation {
-                id: line.operation.clone(),
-                began: line.at,
-                beginning: (**beginning).clone(),
-                ..JournaledOperation::default()
-            };
-            pasts.insert(&line.operation, past);
+        if let LineKind::Started(start) = &line.kind {
+            found.insert(&line.operation, Reader::new(line, start));
         }
-        let Some(past) = pasts.get_mut(&*line.operation) else { continue };
-        past.last = line.at;
-        match &line.what {
-            LineKind::Asked { id, object, undo, .. } => {
-                asked.insert((&line.operation, *id), (object, undo.as_ref()));
-                past.undos.extend(undo.clone());
-            }
-            LineKind::Came { id, outcome, .. } => {
-                let Some((object, undo)) = asked.remove(&(&*line.operation, *id)) else { continue };
-                let is_done = outcome == "done";
-                if let Some(node) = object.strip_prefix("node/").filter(|_| is_done) {
-                    past.claimed.insert(node.into());
-                }
-                // Without an answer it may have been done; with any other it was not.
-                if let Some(undo) =
-                    undo.filter(|_| !is_done && outcome != "noAnswer" && outcome != "unreachable")
-                    && let Some(place) = past.undos.iter().rposition(|known| known == undo)
-                {
-                    past.undos.remove(place);
-                }
-            }
-            // Numbers begin anew: what was not answered before never will be.
-            LineKind::Resumed { .. } => {
-                past.ended = None;
-                asked.retain(|(operation, _), _| **operation != *line.operation);
-            }
-            LineKind::Ended { end, .. } => past.ended = Some(end.clone()),
-            LineKind::Undone { .. } => past.undone = true,
-            LineKind::Began(_) | LineKind::Said { .. } => {}
+        if let Some(reader) = found.get_mut(&line.operation) {
+            reader.read(line);
         }
     }
-    let mut pasts: Vec<JournaledOperation> = pasts.into_values().collect();
-    pasts.sort_by(|a, b| (a.began, &a.id).cmp(&(b.began, &b.id)));
-    pasts
+    let mut operations: Vec<JournaledOperation> = found.into_values().map(|reader| reader.found).collect();
+    operations.sort_by(|a, b| (a.started, &a.id).cmp(&(b.started, &b.id)));
+    operations
+}
+
+/// Reads the lines of one operation.
+struct Reader<'a> {
+    found: JournaledOperation,
+    /// Requests without an outcome: the object, and what would undo the request.
+    in_flight: BTreeMap<u64, (&'a str, Option<&'a NodeUndo>)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(line: &JournalLine, start: &OperationStart) -> Self {
+        let found = JournaledOperation {
+            id: line.operation.clone(),
+            started: line.at,
+            last: line.at,
+            start: start.clone(),
+            ended: None,
+            undone: false,
+            undos: Vec::new(),
+            claimed: BTreeSet::new(),
+        };
+        Self { found, in_flight: BTreeMap::new() }
+    }
+
+    fn read(&mut self, line: &'a JournalLine) {
+        self.found.last = line.at;
+        match &line.kind {
+            LineKind::Request { id, object, undo, .. } => {
+                self.in_flight.insert(*id, (object, undo.as_ref()));
+                self.found.undos.extend(undo.clone());
+            }
+            LineKind::Outcome { id, outcome, .. } => self.on_outcome(*id, outcome),
+            LineKind::Resumed { .. } => {
+                self.found.ended = None;
+                // Ids are counted from the start again: there will be no outcomes for the old ones.
+                self.in_flight.clear();
+            }
+            LineKind::Ended { end, .. } => self.found.ended = Some(end.clone()),
+            LineKind::Undone { .. } => self.found.undone = true,
+            LineKind::Started(_) | LineKind::Notice { .. } => {}
+        }
+    }
+
+    fn on_outcome(&mut self, id: u64, outcome: &str) {
+        let Some((object, undo)) = self.in_flight.remove(&id) else { return };
+        match outcome {
+            "done" => self.found.claimed.extend(object.strip_prefix("node/").map(NodeName::from)),
+            // Without an answer it may have been written.
+            "noAnswer" | "unreachable" => {}
+            _ => {
+                let of_this = |known: &NodeUndo| Some(known) == undo;
+                if let Some(place) = self.found.undos.iter().rposition(of_this) {
+                    self.found.undos.remove(place);
+                }
+            }
+        }
+    }
 }
 
 impl JournaledOperation {
-    /// Whether it is a drain that was cut off, or is at work still.
+    /// Whether it is a drain that was interrupted or is still running.
     pub fn is_unfinished(&self) -> bool {
-        self.ended.is_none() && self.beginning.drain.is_some()
+        self.ended.is_none() && self.start.drain.is_some()
     }
 
-    /// What may have to be put back: the first change of each thing is the one that knows how it was.
+    /// What may have to be undone. Of several changes of one thing, the first one knows its original state.
     pub fn undo(&self) -> Undo {
         let mut nodes: Vec<NodeUndo> = Vec::new();
         for undo in &self.undos {
             match nodes.iter_mut().find(|known| known.node == undo.node && known.uid == undo.uid) {
                 None => nodes.push(undo.clone()),
                 Some(known) => {
-                    for back in &undo.steps {
-                        if !known.steps.contains(back) {
-                            known.steps.push(back.clone());
+                    for step in &undo.steps {
+                        if !known.steps.contains(step) {
+                            known.steps.push(step.clone());
                         }
                     }
                 }
@@ -104,16 +131,13 @@ impl JournaledOperation {
 
     /// The nodes that it may have cordoned.
     pub fn cordoned(&self) -> impl Iterator<Item = &NodeName> {
-        let cordons = |undo: &&NodeUndo| undo.steps.contains(&crate::plan::undo::UndoStep::Uncordon);
+        let cordons = |undo: &&NodeUndo| undo.steps.contains(&UndoStep::Uncordon);
         self.undos.iter().filter(cordons).map(|undo| &undo.node)
     }
 
-    /// What whoever resumes it has to know.
-    pub fn to_resume(&self) -> operation::PriorRun {
-        operation::PriorRun {
-            cordoned: self.claimed.clone(),
-            pods: self.beginning.pods.iter().cloned().collect(),
-        }
+    /// What a resumed operation has to know about this one.
+    pub fn prior_run(&self) -> PriorRun {
+        PriorRun { cordoned: self.claimed.clone(), pods: self.start.pods.iter().cloned().collect() }
     }
 }
 
@@ -122,15 +146,16 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::plan::{DrainOptions, undo::UndoStep};
+    use crate::plan::DrainOptions;
 
-    fn line(what: LineKind) -> JournalLine {
-        JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: "p".into(), what }
+    fn line(kind: LineKind) -> JournalLine {
+        let operation = "p".into();
+        JournalLine { at: Timestamp::from_secs(1_800_000_000), operation, kind }
     }
 
-    fn began() -> JournalLine {
+    fn started() -> JournalLine {
         let drain = Some(DrainOptions::default());
-        line(LineKind::Began(Box::new(OperationStart {
+        line(LineKind::Started(Box::new(OperationStart {
             action: "drain".into(),
             drain,
             ..OperationStart::default()
@@ -139,10 +164,10 @@ mod tests {
 
     fn cordon(id: u64, node: &str) -> JournalLine {
         let undo = NodeUndo { node: node.into(), uid: "u".into(), steps: vec![UndoStep::Uncordon] };
-        line(LineKind::Asked {
+        line(LineKind::Request {
             id,
             object: format!("node/{node}"),
-            task: "cordon".into(),
+            request: "cordon".into(),
             why: String::new(),
             method: "PATCH".into(),
             path: String::new(),
@@ -151,33 +176,33 @@ mod tests {
         })
     }
 
-    fn came(id: u64, outcome: &str) -> JournalLine {
-        line(LineKind::Came { id, outcome: outcome.into(), text: String::new() })
+    fn outcome(id: u64, outcome: &str) -> JournalLine {
+        line(LineKind::Outcome { id, outcome: outcome.into(), text: String::new() })
     }
 
     #[test]
-    fn a_drain_without_an_end_is_unfinished_and_one_that_was_resumed_may_be_again() {
-        let mut lines = vec![began()];
-        assert!(undertakings(&lines)[0].is_unfinished());
+    fn a_drain_without_an_end_is_unfinished_and_so_is_one_that_was_resumed() {
+        let mut lines = vec![started()];
+        assert!(operations(&lines)[0].is_unfinished());
         lines.push(line(LineKind::Ended { end: "cancelled".into(), text: String::new() }));
-        assert!(!undertakings(&lines)[0].is_unfinished());
+        assert!(!operations(&lines)[0].is_unfinished());
         lines.push(line(LineKind::Resumed { by: "bob".into() }));
-        assert!(undertakings(&lines)[0].is_unfinished());
+        assert!(operations(&lines)[0].is_unfinished());
     }
 
     #[test]
-    fn a_cordon_that_was_never_answered_may_have_been_done_and_one_refused_was_not() {
+    fn a_cordon_without_an_answer_may_have_been_made_and_a_refused_one_was_not() {
         let lines = [
-            began(),
+            started(),
             cordon(1, "done"),
-            came(1, "done"),
+            outcome(1, "done"),
             cordon(2, "cut"),
             cordon(3, "no"),
-            came(3, "conflict"),
+            outcome(3, "conflict"),
         ];
-        let past = &undertakings(&lines)[0];
+        let past = &operations(&lines)[0];
         let nodes: Vec<_> = past.undo().nodes.into_iter().map(|undo| undo.node).collect();
         assert_eq!(nodes, ["done".into(), "cut".into()]);
-        assert_eq!(past.to_resume().cordoned, ["done".into()].into());
+        assert_eq!(past.prior_run().cordoned, ["done".into()].into());
     }
 }

@@ -128,7 +128,7 @@ impl OperationRun {
             let Some(journal) = &self.journal else { continue };
             let OperationNotice { at, level, subject, text } = notice;
             let operation = self.conduct.orders().id.clone();
-            let line = JournalLine { at, operation, what: LineKind::Said { level, subject, text } };
+            let line = JournalLine { at, operation, kind: LineKind::Notice { level, subject, text } };
             if let Err(error) = journal.append(line).await {
                 tracing::error!(%error, "the journal cannot be written");
             }

@@ -16,7 +16,7 @@ use crate::{
     executor::{
         guards,
         requests::RequestLink,
-        write_context::{OperationLock, WriteContext, WriteContextError, undoing},
+        write_context::{OperationLock, WriteContext, WriteContextError, undone_lines},
     },
     journal::{JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile},
     operation::{OperationNotice, OperationOptions, Overrides, Request},
@@ -29,7 +29,7 @@ const TOLD: usize = 64;
 /// The loop's ends of everything that is carried out.
 pub struct OperationsDriver {
     /// None where nothing can be.
-    site: Option<WriteContext>,
+    context: Option<WriteContext>,
     tell: mpsc::Sender<BackgroundResult>,
     pub tidings: mpsc::Receiver<BackgroundResult>,
     underway: BTreeMap<OperationId, Underway>,
@@ -42,7 +42,7 @@ pub enum BackgroundResult {
     Begun {
         number: u64,
         begun: StartedOperation,
-        held: OperationLock,
+        lock: OperationLock,
     },
     /// The lines that were given stand in the journal, or why not.
     Written {
@@ -53,7 +53,7 @@ pub enum BackgroundResult {
 
 /// An undertaking that has begun and is not closed.
 struct Underway {
-    held: OperationLock,
+    lock: OperationLock,
     /// When full, errands wait in their conduct. None once it is over: then nothing is asked for any more.
     errands: Option<mpsc::Sender<Request>>,
     /// Lines that wait to be written, in their order.
@@ -65,9 +65,9 @@ struct Underway {
 }
 
 impl OperationsDriver {
-    pub fn new(site: Option<WriteContext>) -> Self {
+    pub fn new(context: Option<WriteContext>) -> Self {
         let (tell, tidings) = mpsc::channel(TOLD);
-        Self { site, tell, tidings, underway: BTreeMap::new() }
+        Self { context, tell, tidings, underway: BTreeMap::new() }
     }
 
     /// Does everything that the app wants done.
@@ -90,47 +90,51 @@ impl OperationsDriver {
                 let OperationNotice { at, level, subject, text } = notice;
                 self.write(
                     &id,
-                    JournalLine { at, operation: id.clone(), what: LineKind::Said { level, subject, text } },
+                    JournalLine {
+                        at,
+                        operation: id.clone(),
+                        kind: LineKind::Notice { level, subject, text },
+                    },
                 );
             }
             Job::End { id, end, text, undid } => {
-                let what = LineKind::Ended { end: end.as_str().into(), text };
-                self.write(&id, JournalLine { at: clock.now(), operation: id.clone(), what });
-                for line in undid.iter().flat_map(|past| undoing(&id, past, clock.now())) {
+                let kind = LineKind::Ended { end: end.as_str().into(), text };
+                self.write(&id, JournalLine { at: clock.now(), operation: id.clone(), kind });
+                for line in undid.iter().flat_map(|past| undone_lines(&id, past, clock.now())) {
                     self.write(&id, line);
                 }
                 self.end(&id);
             }
             Job::FindUnfinished => {
                 // Where nothing can be carried out, nothing was.
-                let Some(site) = self.site.clone() else { return };
-                let found = tokio::task::spawn_blocking(move || site.journal.cut_off());
+                let Some(context) = self.context.clone() else { return };
+                let found = tokio::task::spawn_blocking(move || context.journal.interrupted());
                 self.beside(async move {
                     let found = found.await.map(|found| found.map_err(|error| error.to_string()));
                     JobResult::Unfinished(found.unwrap_or_else(|error| Err(error.to_string())))
                 });
             }
-            Job::FindUndoable { number, id } => self.at_site(
-                move |site| async move {
-                    let found = tokio::task::spawn_blocking(move || site.undoable(id.as_ref())).await;
+            Job::FindUndoable { number, id } => self.with_context(
+                move |context| async move {
+                    let found = tokio::task::spawn_blocking(move || context.undoable(id.as_ref())).await;
                     found.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
                 },
                 move |found| JobResult::Undoable { number, found },
             ),
-            Job::Check { number, wanted } => self.at_site(
-                move |site| async move {
+            Job::Check { number, wanted } => self.with_context(
+                move |context| async move {
                     let guards = guards::read(None).map_err(|error| error.to_string())?;
-                    let missing = site.missing(&wanted).await;
+                    let missing = context.missing_permissions(&wanted).await;
                     let unasked = |why| format!("it could not be asked what is permitted: {why}");
                     Ok(PermissionCheck { guards, missing: missing.map_err(unasked)? })
                 },
                 move |checked| JobResult::Checked { number, checked },
             ),
             Job::Begin { number, word, plan, orders, waivers } => {
-                self.set_out(number, |site| begin(site, word, plan, orders, waivers));
+                self.set_out(number, |context| begin(context, word, plan, orders, waivers));
             }
-            Job::Resume { number, id } => self.set_out(number, |site| resume(site, id)),
-            Job::Undo { number, id } => self.set_out(number, |site| undo(site, id)),
+            Job::Resume { number, id } => self.set_out(number, |context| resume(context, id)),
+            Job::Undo { number, id } => self.set_out(number, |context| undo(context, id)),
         }
     }
 
@@ -144,7 +148,7 @@ impl OperationsDriver {
     }
 
     /// The same for what takes a cluster that may be written to.
-    fn at_site<T, W>(
+    fn with_context<T, W>(
         &self,
         work: impl FnOnce(WriteContext) -> W,
         told: impl FnOnce(Result<T, String>) -> JobResult + Send + 'static,
@@ -152,7 +156,7 @@ impl OperationsDriver {
         T: Send + 'static,
         W: Future<Output = Result<T, String>> + Send + 'static,
     {
-        let work = self.site.clone().map(work);
+        let work = self.context.clone().map(work);
         self.beside(async move {
             let done = match work {
                 Some(work) => work.await,
@@ -166,14 +170,14 @@ impl OperationsDriver {
     where
         W: Future<Output = Result<(StartedOperation, OperationLock), WriteContextError>> + Send + 'static,
     {
-        let (work, tell) = (self.site.clone().map(work), self.tell.clone());
+        let (work, tell) = (self.context.clone().map(work), self.tell.clone());
         tokio::spawn(async move {
             let begun = match work {
                 Some(work) => work.await.map_err(|error| error.to_string()),
                 None => Err("nothing can be carried out here".into()),
             };
             let tidings = match begun {
-                Ok((begun, held)) => BackgroundResult::Begun { number, begun, held },
+                Ok((begun, lock)) => BackgroundResult::Begun { number, begun, lock },
                 Err(why) => BackgroundResult::Told(JobResult::Begun { number, begun: Err(why) }),
             };
             let _ = tell.send(tidings).await;
@@ -184,8 +188,8 @@ impl OperationsDriver {
     pub fn take_in(&mut self, tidings: BackgroundResult) -> Option<JobResult> {
         match tidings {
             BackgroundResult::Told(told) => Some(told),
-            BackgroundResult::Begun { number, begun, held } => {
-                self.set_up(held);
+            BackgroundResult::Begun { number, begun, lock } => {
+                self.set_up(lock);
                 Some(JobResult::Begun { number, begun: Ok(begun) })
             }
             BackgroundResult::Written { id, trouble } => {
@@ -202,10 +206,10 @@ impl OperationsDriver {
     }
 
     /// Starts the hands of an undertaking. What came of its errands joins all other tidings.
-    fn set_up(&mut self, held: OperationLock) {
-        let Some(site) = &self.site else { return };
-        let RequestLink { items: errands, mut outcomes } = site.hands(&held);
-        let (operation, tell) = (held.id.clone(), self.tell.clone());
+    fn set_up(&mut self, lock: OperationLock) {
+        let Some(context) = &self.context else { return };
+        let RequestLink { items: errands, mut outcomes } = context.start_executor(&lock);
+        let (operation, tell) = (lock.id.clone(), self.tell.clone());
         tokio::spawn(async move {
             while let Some((id, outcome)) = outcomes.recv().await {
                 let told = JobResult::Errand { operation: operation.clone(), id, outcome };
@@ -214,9 +218,9 @@ impl OperationsDriver {
                 }
             }
         });
-        let id = held.id.clone();
+        let id = lock.id.clone();
         let (errands, lines) = (Some(errands), VecDeque::new());
-        self.underway.insert(id, Underway { held, errands, lines, writes: false, ends: false });
+        self.underway.insert(id, Underway { lock, errands, lines, writes: false, ends: false });
     }
 
     fn write(&mut self, id: &OperationId, line: JournalLine) {
@@ -241,7 +245,7 @@ impl OperationsDriver {
         }
         underway.writes = true;
         let lines = std::mem::take(&mut underway.lines);
-        let (id, writer, tell) = (id.clone(), underway.held.writer.clone(), self.tell.clone());
+        let (id, writer, tell) = (id.clone(), underway.lock.writer.clone(), self.tell.clone());
         tokio::spawn(async move {
             let trouble = write_all(&writer, lines).await.err();
             let trouble = trouble.map(|error| format!("the journal cannot be written: {error}"));
@@ -281,46 +285,46 @@ async fn write_all(writer: &JournalWriter, lines: VecDeque<JournalLine>) -> std:
 }
 
 async fn begin(
-    site: WriteContext,
+    context: WriteContext,
     word: &'static str,
     plan: Box<Plan>,
     orders: OperationOptions,
     waivers: Overrides,
 ) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (id, by) = (site.new_id(word), site.by.clone());
+    let (id, by) = (context.new_id(word), context.by.clone());
     let orders = OperationOptions { id: id.clone(), by: by.clone(), ..orders };
-    let held = site.begin(&plan, &orders, &waivers).await?;
-    Ok((StartedOperation { id, by, past: None }, held))
+    let lock = context.start(&plan, &orders, &waivers).await?;
+    Ok((StartedOperation { id, by, past: None }, lock))
 }
 
 async fn resume(
-    site: WriteContext,
+    context: WriteContext,
     id: OperationId,
 ) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (hold, past) = take_up(&site, &id).await?;
+    let (file, past) = lock(&context, &id).await?;
     if !past.is_unfinished() {
-        return Err(WriteContextError::Over(id));
+        return Err(WriteContextError::NotResumable(id));
     }
-    let held = site.resume(hold, &id).await?;
-    Ok((StartedOperation { id, by: site.by, past: Some(past) }, held))
+    let lock = context.resume(file, &id).await?;
+    Ok((StartedOperation { id, by: context.by, past: Some(past) }, lock))
 }
 
 async fn undo(
-    site: WriteContext,
+    context: WriteContext,
     id: OperationId,
 ) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (hold, past) = take_up(&site, &id).await?;
-    let id = site.new_id("undo");
-    let held = site.open(hold, &id)?;
-    Ok((StartedOperation { id, by: site.by, past: Some(past) }, held))
+    let (file, past) = lock(&context, &id).await?;
+    let id = context.new_id("undo");
+    let lock = context.open(file, &id)?;
+    Ok((StartedOperation { id, by: context.by, past: Some(past) }, lock))
 }
 
 /// Reading the journal may take a while.
-async fn take_up(
-    site: &WriteContext,
+async fn lock(
+    context: &WriteContext,
     id: &OperationId,
 ) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
-    let (site, id) = (site.clone(), id.clone());
-    let taken = tokio::task::spawn_blocking(move || site.take_up(&id)).await;
+    let (context, id) = (context.clone(), id.clone());
+    let taken = tokio::task::spawn_blocking(move || context.lock(&id)).await;
     taken.unwrap_or_else(|error| Err(WriteContextError::Write(std::io::Error::other(error))))
 }

@@ -23,7 +23,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         all => format!(" and {} more", text::count(all - 1)),
     };
     let needs = if scene.app.mode == Mode::Enforce { "" } else { " (:enforce first)" };
-    let began = format!("began {} by {}", text::clock(past.began), past.beginning.by);
+    let began = format!("began {} by {}", text::clock(past.started), past.start.by);
     let what = Runs::new("▲ ", scene.style(Role::LevelWarning))
         .and(&past_title(past), scene.style(Role::Strong))
         .and(" was cut off", scene.style(Role::LevelWarning))

@@ -208,7 +208,7 @@ impl Paper<'_> {
         let Some(past) = &put_back.past else { return Vec::new() };
         let ended = past.ended.as_deref().unwrap_or("not over");
         let head = Runs::new(&past_title(past), self.style(Role::Strong)).and(
-            &format!("   {} by {} · {ended}", past.began.to_time(), past.beginning.by),
+            &format!("   {} by {} · {ended}", past.started.to_time(), past.start.by),
             self.style(Role::Dim),
         );
         let mut lines = vec![self.cut(head), self.line(&past.id, Role::Dim)];
@@ -222,7 +222,7 @@ impl Paper<'_> {
             lines.push(self.line("stays as it is:", Role::Heading));
             self.list("○", &kept, Role::Dim, &mut lines);
         }
-        if !past.beginning.pods.is_empty() {
+        if !past.start.pods.is_empty() {
             lines.push(self.line("pods do not come back by it", Role::Dim));
         }
         lines

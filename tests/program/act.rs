@@ -19,7 +19,7 @@ use kordon::{
         world,
     },
     engine::{Origin, ServerVersion, Settings},
-    journal::{Journal, LineKind, undertakings},
+    journal::{Journal, LineKind, operations},
     time::Timestamp,
 };
 use kube::{
@@ -212,8 +212,8 @@ async fn guard_rails_hold_unless_they_are_overridden_by_name() {
     );
     let output = site.act(&[&line[..], &["--override", "max-nodes"]].concat()).await;
     assert_eq!(output.code, DONE, "{}", output.err);
-    let pasts = undertakings(&site.journal().lines().expect("read"));
-    assert_eq!(pasts[0].beginning.overrides, ["max-nodes"], "the override is in the journal");
+    let pasts = operations(&site.journal().lines().expect("read"));
+    assert_eq!(pasts[0].start.overrides, ["max-nodes"], "the override is in the journal");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +246,7 @@ async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
     site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     let journal = site.run(&["journal", "-o", "json"]).await.done();
     let journal: Value = serde_json::from_str(&journal).expect("JSON");
-    assert_eq!(journal["undertakings"][0]["end"], json!("done"));
+    assert_eq!(journal["operations"][0]["end"], json!("done"));
 }
 
 /// Scenario 30: A pod that is bound to the node during the drain is found by listing again, and evicted (kubectl
@@ -499,8 +499,8 @@ impl Site {
             killed += 1;
             amid += usize::from(self.server.evictions().len() > evicted_before);
             self.check_cordons(&told).await;
-            let pasts = undertakings(&self.journal().lines().expect("read"));
-            match pasts.iter().rfind(|past| past.beginning.action == "drain" && past.began >= begun) {
+            let pasts = operations(&self.journal().lines().expect("read"));
+            match pasts.iter().rfind(|past| past.start.action == "drain" && past.started >= begun) {
                 // Killed before it began: it begins anew.
                 None => {}
                 Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
@@ -522,8 +522,8 @@ impl Site {
             );
         }
         self.check_cordons(&told).await;
-        let pasts = undertakings(&self.journal().lines().expect("read"));
-        let last = pasts.iter().rfind(|past| past.beginning.action == "drain").expect("a drain");
+        let pasts = operations(&self.journal().lines().expect("read"));
+        let last = pasts.iter().rfind(|past| past.start.action == "drain").expect("a drain");
         self.enforced(&["undo", &last.id]).await;
         for node in nodes {
             assert!(!cordoned(&self.server.node(node).await), "{told}: {node} is still cordoned after undo");
@@ -537,7 +537,7 @@ impl Site {
         if chance.u8(..4) > 0 {
             let has_begun = || {
                 let lines = self.journal().lines().expect("read");
-                lines.iter().any(|line| line.at >= begun && matches!(line.what, LineKind::Began(_)))
+                lines.iter().any(|line| line.at >= begun && matches!(line.kind, LineKind::Started(_)))
             };
             while !has_begun() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -548,7 +548,7 @@ impl Site {
 
     /// No node is cordoned that the journal does not tell of.
     async fn check_cordons(&self, told: &str) {
-        let pasts = undertakings(&self.journal().lines().expect("read"));
+        let pasts = operations(&self.journal().lines().expect("read"));
         let known: BTreeSet<String> =
             pasts.iter().flat_map(|past| past.cordoned().map(ToString::to_string)).collect();
         for node in self.nodes().await.iter().filter(|node| cordoned(node)) {

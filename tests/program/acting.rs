@@ -16,7 +16,7 @@ use kordon::{
     },
     engine::{ServerVersion, Settings},
     executor::{effects::EffectExecutor, write_context},
-    journal::{Journal, JournaledOperation, undertakings},
+    journal::{Journal, JournaledOperation, operations},
     k8s::connect::{ConnectOptions, connect},
     model::{ConnectionInfo, ControllerRole, ModelOptions},
     run::{self, Dashboard, RunError, Session},
@@ -133,7 +133,7 @@ async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
         assert!(!cordoned(&site.server.node(NODE).await));
         site.until(|site| site.pasts()[0].undone).await;
         let past = &site.pasts()[0];
-        assert_eq!((past.ended.as_deref(), past.beginning.why.as_str()), (Some("done"), "new kernel"));
+        assert_eq!((past.ended.as_deref(), past.start.why.as_str()), (Some("done"), "new kernel"));
         site.each_evicted_once();
     })
     .await;
@@ -423,7 +423,7 @@ impl Site {
     }
 
     fn pasts(&self) -> Vec<JournaledOperation> {
-        undertakings(&self.journal().lines().expect("read"))
+        operations(&self.journal().lines().expect("read"))
     }
 
     /// Waits until something holds, for three minutes at most: the machine may be busy.

@@ -8,7 +8,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
     app::{Mode, Pane, ThemeName, commands, preview::PreviewOutcome, update},
     cluster::{Change, Condition, ConditionStatus, Key, ObjectEvent, Phase, TaintEffect, WorkloadKind},
-    journal::{JournalLine, JournaledOperation, LineKind, OperationStart, undertakings},
+    journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     placement::Snapshot,
     plan::{
@@ -574,10 +574,10 @@ fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
 fn cut_off(story: &Story) -> JournaledOperation {
     let node = story.app.model.cluster.node(&"pool-a-01".into()).expect("there");
     let uid = node.uid.clone();
-    let line = |what| JournalLine {
+    let line = |kind| JournalLine {
         at: BEGIN - Span::from_secs(600),
         operation: "drain-20260102-025000-zx81c".into(),
-        what,
+        kind,
     };
     let options = DrainOptions {
         force: true,
@@ -585,25 +585,25 @@ fn cut_off(story: &Story) -> JournaledOperation {
         delete_emptydir_data: true,
         ..DrainOptions::default()
     };
-    let beginning = OperationStart {
+    let start = OperationStart {
         by: "sre@laptop".into(),
         action: "drain".into(),
         drain: Some(options),
         nodes: vec![("pool-a-01".into(), uid.clone())],
         ..OperationStart::default()
     };
-    let asked = LineKind::Asked {
+    let request = LineKind::Request {
         id: 1,
         object: "node/pool-a-01".into(),
-        task: "cordon".into(),
+        request: "cordon".into(),
         why: String::new(),
         method: "PATCH".into(),
         path: String::new(),
         body: serde_json::Value::Null,
         undo: Some(NodeUndo { node: "pool-a-01".into(), uid, steps: vec![UndoStep::Uncordon] }),
     };
-    let lines = [line(LineKind::Began(Box::new(beginning))), line(asked)];
-    undertakings(&lines).remove(0)
+    let lines = [line(LineKind::Started(Box::new(start))), line(request)];
+    operations(&lines).remove(0)
 }
 
 #[test]

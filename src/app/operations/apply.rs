@@ -255,7 +255,7 @@ impl App {
     fn on_plan_begun(&mut self, apply: ApplyRequest, begun: StartedOperation, now: Timestamp) {
         let Some(plan) = apply.plan else { return };
         let StartedOperation { id, by, past } = begun;
-        let past = past.map(|past| past.to_resume()).unwrap_or_default();
+        let past = past.map(|past| past.prior_run()).unwrap_or_default();
         let orders = OperationOptions { id, by, past, ..apply.orders };
         let title = title(&plan);
         let conduct = Operation::begin(&plan, orders, &self.model.cluster, now);

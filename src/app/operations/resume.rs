@@ -57,7 +57,7 @@ impl App {
             self.screen.remark = Some(why);
             return;
         }
-        let Some(options) = past.beginning.drain.clone() else { return };
+        let Some(options) = past.start.drain.clone() else { return };
         let nodes = self.still_there(&past, now);
         if nodes.is_empty() {
             self.screen.remark = Some("none of its nodes is there any more: X dismisses it".into());
@@ -65,8 +65,8 @@ impl App {
         }
         let action = Action::Drain { nodes, options };
         let orders = OperationOptions {
-            why: past.beginning.why.clone(),
-            until: past.beginning.until,
+            why: past.start.why.clone(),
+            until: past.start.until,
             total_timeout: self.acts.within,
             ..OperationOptions::default()
         };
@@ -88,7 +88,7 @@ impl App {
     /// The nodes of a drain that are the same as then.
     fn still_there(&mut self, past: &JournaledOperation, now: Timestamp) -> Vec<NodeName> {
         let mut nodes = Vec::new();
-        for (name, uid) in &past.beginning.nodes {
+        for (name, uid) in &past.start.nodes {
             let text = match self.model.cluster.node(name) {
                 Some(node) if node.uid == *uid => {
                     nodes.push(name.clone());
@@ -181,9 +181,9 @@ impl App {
 
 /// What an undertaking of the journal is of, as `drain general-1a-02`.
 pub fn title(past: &JournaledOperation) -> String {
-    let beginning = &past.beginning;
-    let nodes = beginning.nodes.iter().map(|(node, _)| node.to_string());
-    let pods = beginning.pods.iter().map(|(pod, _)| pod.to_string());
-    let names: Vec<String> = if beginning.nodes.is_empty() { pods.collect() } else { nodes.collect() };
-    format!("{} {}", beginning.action, short(&names))
+    let start = &past.start;
+    let nodes = start.nodes.iter().map(|(node, _)| node.to_string());
+    let pods = start.pods.iter().map(|(pod, _)| pod.to_string());
+    let names: Vec<String> = if start.nodes.is_empty() { pods.collect() } else { nodes.collect() };
+    format!("{} {}", start.action, short(&names))
 }

@@ -31,9 +31,11 @@ pub fn guards(plan: &Plan, cluster: &Cluster, how: &HowArgs) -> Result<(), CliEr
 }
 
 /// Asks whether everything that the plan takes may be done, and names what may not.
-pub async fn permissions(site: &WriteContext, plan: &Plan) -> Result<(), CliError> {
-    let missing =
-        site.missing(&confirmation::permissions(plan)).await.map_err(CliError::PermissionsUnknown)?;
+pub async fn permissions(context: &WriteContext, plan: &Plan) -> Result<(), CliError> {
+    let missing = context
+        .missing_permissions(&confirmation::permissions(plan))
+        .await
+        .map_err(CliError::PermissionsUnknown)?;
     let words: Vec<String> = missing.iter().map(Permission::to_string).collect();
     if words.is_empty() { Ok(()) } else { Err(CliError::NotAllowed(words.join(", "))) }
 }

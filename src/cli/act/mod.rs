@@ -130,7 +130,7 @@ pub async fn act(wish: PlanCommand, how: HowArgs, connection: ConnectionArgs) ->
     let place = Place::reach(print, connection).await?;
     place.tell_of_unfinished();
     let action = target.action(&place.asked.model.cluster, &place.asked.namespace);
-    let id = place.site.new_id(action.word());
+    let id = place.context.new_id(action.word());
     let orders = orders(&how, &place, id);
     carry_out(place, action, orders, &how, print, None).await
 }
@@ -138,7 +138,7 @@ pub async fn act(wish: PlanCommand, how: HowArgs, connection: ConnectionArgs) ->
 /// A cluster that is about to be written to, with all that is known of it.
 struct Place {
     asked: OneShot,
-    site: WriteContext,
+    context: WriteContext,
 }
 
 impl Place {
@@ -153,8 +153,8 @@ impl Place {
         };
         let mut asked = OneShot::answer(&question, connection).await?;
         asked.in_time()?;
-        let site = WriteContext::of(&asked.connection, asked.clock)?;
-        Ok(Self { asked, site })
+        let context = WriteContext::of(&asked.connection, asked.clock)?;
+        Ok(Self { asked, context })
     }
 
     fn clock(&self) -> Clock {
@@ -171,14 +171,14 @@ impl Place {
 
     /// Says so where a drain on this context was cut off.
     fn tell_of_unfinished(&self) {
-        let Ok(cut_off) = self.site.journal.cut_off() else { return };
-        for past in cut_off {
-            let nodes: Vec<String> = past.beginning.nodes.iter().map(|(node, _)| node.to_string()).collect();
+        let Ok(interrupted) = self.context.journal.interrupted() else { return };
+        for past in interrupted {
+            let nodes: Vec<String> = past.start.nodes.iter().map(|(node, _)| node.to_string()).collect();
             progress(&format!(
                 "a drain of {} that began at {} was cut off: `kordon drain --resume={} --enforce` goes on with it, \
                  `kordon undo {} --enforce` puts back what it changed",
                 nodes.join(", "),
-                past.began.to_time(),
+                past.started.to_time(),
                 past.id,
                 past.id,
             ));
@@ -199,8 +199,8 @@ async fn carry_out(
     loop {
         checks::prospect(&plan, how)?;
         checks::guards(&plan, &place.asked.model.cluster, how)?;
-        checks::permissions(&place.site, &plan).await?;
-        confirmation::ask(&plan, how, &place.site.context).await?;
+        checks::permissions(&place.context, &plan).await?;
+        confirmation::ask(&plan, how, &place.context.kube_context).await?;
         place.asked.catch_up();
         let newest = place.plan(action.clone())?;
         let drifts = drift::between(&plan, &newest);
@@ -214,12 +214,12 @@ async fn carry_out(
             break;
         }
     }
-    let held = match resumed {
-        None => place.site.begin(&plan, &orders, &how.waivers()).await?,
-        Some(hold) => place.site.resume(hold, &orders.id).await?,
+    let lock = match resumed {
+        None => place.context.start(&plan, &orders, &how.waivers()).await?,
+        Some(file) => place.context.resume(file, &orders.id).await?,
     };
     let conduct = Operation::begin(&plan, orders, &place.asked.model.cluster, place.clock().now());
-    let (report, end) = conduct_to_its_end(place, conduct, &held).await?;
+    let (report, end) = conduct_to_its_end(place, conduct, &lock).await?;
     print.output.print(&report, report::table)?;
     ended(end, &report)
 }
@@ -228,12 +228,12 @@ async fn carry_out(
 async fn conduct_to_its_end(
     place: Place,
     conduct: Operation,
-    held: &OperationLock,
+    lock: &OperationLock,
 ) -> Result<(report::OperationReport, OperationEnd), CliError> {
-    let Place { asked: OneShot { model, feeds, clock, .. }, site } = place;
+    let Place { asked: OneShot { model, feeds, clock, .. }, context } = place;
     let model = model.into_observer();
-    let link = site.hands(held);
-    let journal = Some(held.writer.clone());
+    let link = context.start_executor(lock);
+    let journal = Some(lock.writer.clone());
     let mut undertaking = OperationRun { conduct, model, feeds, link, journal, clock };
     let (mut wishes, gave_up) = listen()?;
     tokio::select! {
@@ -245,7 +245,7 @@ async fn conduct_to_its_end(
     let report = report::OperationReport::new(&facts, end, clock.now());
     // Cut short, it counts as unfinished: what is under way may still be done.
     if undertaking.conduct.ended().is_some() {
-        held.end(end, facts.in_short(), clock).await?;
+        lock.record_end(end, facts.in_short(), clock).await?;
     }
     Ok((report, end))
 }
@@ -278,7 +278,7 @@ fn listen() -> Result<(mpsc::Receiver<Meanwhile>, tokio::sync::oneshot::Receiver
 fn orders(how: &HowArgs, place: &Place, id: OperationId) -> OperationOptions {
     OperationOptions {
         id,
-        by: place.site.by.clone(),
+        by: place.context.by.clone(),
         why: how.reason.clone(),
         until: how.until.map(|span| place.clock().now() + span),
         take_over: how.take_over,

@@ -14,7 +14,7 @@ use crate::{
     },
     cluster::{NodeName, OperationId},
     executor::write_context::WriteContextError,
-    journal::{Journal, JournaledOperation, undertakings},
+    journal::{Journal, JournaledOperation, operations},
     k8s::{connect, validation},
     operation::{Operation, OperationEnd, OperationOptions},
     plan::{Action, EvictionRules, undo::NotUndone},
@@ -53,26 +53,26 @@ pub async fn resume(
     }
     confirmation::possible(&how)?;
     let place = Place::reach(print, connection).await?;
-    let id = choose(&place.site.journal, named)?;
-    let (hold, past) = place.site.take_up(&id)?;
-    let Some(options) = past.beginning.drain.clone().filter(|_| past.is_unfinished()) else {
-        return Err(WriteContextError::Over(id).into());
+    let id = choose(&place.context.journal, named)?;
+    let (file, past) = place.context.lock(&id)?;
+    let Some(options) = past.start.drain.clone().filter(|_| past.is_unfinished()) else {
+        return Err(WriteContextError::NotResumable(id).into());
     };
     let nodes = still_there(&past, &place);
     let action = Action::Drain { nodes, options };
     let orders = OperationOptions {
-        why: past.beginning.why.clone(),
-        until: past.beginning.until,
-        past: past.to_resume(),
+        why: past.start.why.clone(),
+        until: past.start.until,
+        past: past.prior_run(),
         ..orders(&how, &place, id)
     };
-    carry_out(place, action, orders, &how, print, Some(hold)).await
+    carry_out(place, action, orders, &how, print, Some(file)).await
 }
 
 /// The nodes of a drain that are the same as then.
 fn still_there(past: &JournaledOperation, place: &Place) -> Vec<NodeName> {
     let mut nodes = Vec::new();
-    for (name, uid) in &past.beginning.nodes {
+    for (name, uid) in &past.start.nodes {
         match place.asked.model.cluster.node(name) {
             Some(node) if node.uid == *uid => nodes.push(name.clone()),
             Some(_) => progress(&format!("node {name} is another one by now: it is left alone")),
@@ -87,7 +87,7 @@ fn choose(journal: &Journal, named: Option<OperationId>) -> Result<OperationId, 
     if let Some(name) = named {
         return Ok(name);
     }
-    let pasts = undertakings(&journal.lines()?);
+    let pasts = operations(&journal.lines()?);
     let unfinished: Vec<&str> =
         pasts.iter().filter(|past| past.is_unfinished()).map(|past| &*past.id).collect();
     match unfinished[..] {
@@ -107,7 +107,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
         confirmation::possible(&how)?;
     }
     let place = Place::reach(&print, connection).await?;
-    let (hold, past) = place.site.take_up(&operation)?;
+    let (file, past) = place.context.lock(&operation)?;
     let undo = past.undo();
     let cluster = &place.asked.model.cluster;
     let (steps, kept) = undo.steps(cluster);
@@ -133,17 +133,17 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
         return Ok(());
     }
     if !steps.is_empty() {
-        confirmation::ask_plainly(&how, &place.site.context).await?;
+        confirmation::ask_plainly(&how, &place.context.kube_context).await?;
     }
     let clock = place.clock();
-    let id = place.site.new_id("undo");
-    let held = place.site.open(hold, &id)?;
+    let id = place.context.new_id("undo");
+    let lock = place.context.open(file, &id)?;
     let orders = OperationOptions { undoes: Some(operation), ..orders(&how, &place, id) };
     let rules = EvictionRules::of(place.asked.model.settings.version);
     let conduct = Operation::undo(&undo, orders, rules, cluster, clock.now());
-    let (report, end) = conduct_to_its_end(place, conduct, &held).await?;
+    let (report, end) = conduct_to_its_end(place, conduct, &lock).await?;
     if end == OperationEnd::Done {
-        held.undid(&past, clock).await?;
+        lock.record_undone(&past, clock).await?;
     }
     print.output.print(&report, report::table)?;
     ended(end, &report)
@@ -153,11 +153,11 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
 pub async fn journal(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let connection = connect::connect(&connection.options()).await?;
     let journal = Journal::of(&connection.context)?;
-    let rows: Vec<PastReport> = undertakings(&journal.lines()?).iter().map(PastReport::new).collect();
+    let rows: Vec<PastReport> = operations(&journal.lines()?).iter().map(PastReport::new).collect();
     let report = JournalReport {
         schema: "kordon.journal/v1",
         file: journal.path().display().to_string(),
-        undertakings: rows,
+        operations: rows,
     };
     args.output.print(&report, table)
 }
@@ -167,14 +167,14 @@ pub async fn journal(args: JournalArgs, connection: ConnectionArgs) -> Result<()
 struct JournalReport {
     schema: &'static str,
     file: String,
-    undertakings: Vec<PastReport>,
+    operations: Vec<PastReport>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PastReport {
     operation: OperationId,
-    began: Timestamp,
+    started: Timestamp,
     last: Timestamp,
     by: String,
     why: String,
@@ -192,18 +192,18 @@ struct PastReport {
 
 impl PastReport {
     fn new(past: &JournaledOperation) -> Self {
-        let beginning = &past.beginning;
+        let start = &past.start;
         Self {
             operation: past.id.clone(),
-            began: past.began,
+            started: past.started,
             last: past.last,
-            by: beginning.by.clone(),
-            why: beginning.why.clone(),
-            action: beginning.action.clone(),
-            command: beginning.command.clone(),
-            nodes: beginning.nodes.iter().map(|(node, _)| node.clone()).collect(),
-            pods: beginning.pods.len(),
-            overrides: beginning.overrides.clone(),
+            by: start.by.clone(),
+            why: start.why.clone(),
+            action: start.action.clone(),
+            command: start.command.clone(),
+            nodes: start.nodes.iter().map(|(node, _)| node.clone()).collect(),
+            pods: start.pods.len(),
+            overrides: start.overrides.clone(),
             end: past.ended.clone(),
             undone: past.undone,
             cordoned: past.cordoned().cloned().collect(),
@@ -218,14 +218,14 @@ fn table(report: &JournalReport) -> String {
         let end = past.end.clone().unwrap_or_else(|| "not over".into());
         [
             past.operation.to_string(),
-            past.began.to_time(),
+            past.started.to_time(),
             past.by.clone(),
             if nodes.is_empty() { none() } else { nodes.join(",") },
             past.pods.to_string(),
             if past.undone { format!("{end}, undone") } else { end },
         ]
     };
-    let rows = report.undertakings.iter().map(row).collect();
-    section(&mut out, ["OPERATION", "BEGAN", "BY", "NODES", "PODS", "ENDED"], rows);
+    let rows = report.operations.iter().map(row).collect();
+    section(&mut out, ["OPERATION", "STARTED", "BY", "NODES", "PODS", "ENDED"], rows);
     out
 }

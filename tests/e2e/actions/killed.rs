@@ -227,8 +227,8 @@ impl Lane<'_> {
     /// The drain of these nodes that began since.
     fn past(&self, nodes: [&str; 2], begun: Timestamp) -> Result<Option<JournaledOperation>> {
         let is_it = |past: &JournaledOperation| {
-            let of: Vec<&str> = past.beginning.nodes.iter().map(|(node, _)| &**node).collect();
-            past.beginning.action == "drain" && past.began >= begun && of == nodes
+            let of: Vec<&str> = past.start.nodes.iter().map(|(node, _)| &**node).collect();
+            past.start.action == "drain" && past.started >= begun && of == nodes
         };
         Ok(self.site.pasts()?.into_iter().rfind(is_it))
     }

@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 };
 use kordon::{
     cluster::Key,
-    journal::{Journal, JournaledOperation, undertakings},
+    journal::{Journal, JournaledOperation, operations},
     time::Span,
 };
 use kube::{
@@ -53,7 +53,7 @@ impl Site {
     /// What [`OPERATOR`]'s journal tells of.
     pub fn pasts(&self) -> Result<Vec<JournaledOperation>> {
         let folder = self.shell.home.path().join(".local/state/kordon/journal");
-        Ok(undertakings(&Journal::within(&folder, OPERATOR).lines()?))
+        Ok(operations(&Journal::within(&folder, OPERATOR).lines()?))
     }
 }
 

@@ -63,11 +63,11 @@ impl Watcher {
         let mut facts = Facts { began, ended, ..self.seen.lock().expect("no panic").clone() };
         let mut asked: BTreeMap<u64, &str> = BTreeMap::new();
         for line in lines {
-            match &line.what {
-                LineKind::Asked { id, object, task, .. } if task == "evict" => {
+            match &line.kind {
+                LineKind::Request { id, object, request, .. } if request == "evict" => {
                     asked.insert(*id, object.strip_prefix("pod/").unwrap_or(object));
                 }
-                LineKind::Came { id, outcome, text } => {
+                LineKind::Outcome { id, outcome, text } => {
                     let Some(pod) = asked.get(id) else { continue };
                     match outcome.as_str() {
                         "done" => _ = facts.granted.insert((*pod).to_owned()),
