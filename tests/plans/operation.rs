@@ -386,7 +386,7 @@ fn a_dry_run_takes_everything_down_and_ends() {
 
 /// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
 #[test]
-fn a_finished_undertaking_that_is_resumed_does_nothing_twice() {
+fn a_finished_operation_that_is_resumed_does_nothing_twice() {
     let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     bench.linger = Span::from_secs(10);
     let mut conduct = bench.drain(&["n1"], DrainOptions::default());
