@@ -7,9 +7,8 @@ use tui_input::InputRequest;
 
 use super::{
     listing::Movement,
-    pane::{InputTarget, Pane},
+    pane::{InputTarget, KeyFocus, Pane},
     preview::{PlanKind, PlanOption},
-    screen::Screen,
 };
 
 /// Something that the user can ask for.
@@ -37,39 +36,36 @@ pub enum UserAction {
     MarkAll,
     /// Open a plan for what is marked or selected.
     Plan(PlanKind),
-    /// Turn an option of the open plan.
-    Turn(PlanOption),
+    /// Change an option of the open plan.
+    Toggle(PlanOption),
     Redraw,
     Suspend,
     Quit,
     /// While something is typed.
     Edit(InputRequest),
-    KeepFilter,
-    DropFilter,
-    /// While taints or labels are typed.
+    /// Complete the typed text as proposed.
     Complete,
-    NextCandidate,
-    KeepWords,
-    DropWords,
+    /// Choose the next proposal, command or answer.
+    ChooseNext,
+    ChoosePrevious,
+    KeepFilter,
+    /// While taints or labels are typed.
+    KeepEdits,
     /// Open the line in which commands are typed.
     Palette,
-    RunPalette,
-    DropPalette,
-    PreviousCandidate,
-    /// What can only be typed, for it takes an argument or must not happen by a slip.
+    RunCommand,
+    /// A command that can only be typed: it takes an argument or must not run by accident.
     Typed(TypedCommand),
-    /// Carry the open plan out.
-    CarryOut,
-    /// While a question stands over everything.
-    Consent,
-    Decline,
-    NextChoice,
-    /// Show what is being carried out, or the next one of it.
+    /// Apply the open plan.
+    Apply,
+    /// Answer the open question.
+    Answer,
+    /// Show the running operation, or the one before the shown one.
     Progress,
-    /// Pause what is shown there, or let it go on.
+    /// Pause the shown operation, or resume it.
     Pause,
     Cancel,
-    /// Put back what the last undertaking changed, or the one that was cut off.
+    /// Undo the last operation, or the one that was interrupted.
     Undo,
     Resume,
     Dismiss,
@@ -97,7 +93,7 @@ pub struct Command {
     pub keys: &'static [Chord],
     /// What may be typed behind it, as `[LIFETIME]`; none where it is no typed command.
     pub takes: Option<&'static str>,
-    pub place: KeyContext,
+    pub context: KeyContext,
     pub danger: Danger,
     pub action: UserAction,
 }
@@ -154,8 +150,8 @@ const fn view(
     keys: &'static [Chord],
     action: UserAction,
 ) -> Command {
-    let (place, danger) = (KeyContext::Everywhere, Danger::Harmless);
-    Command { name, doc, hint, keys, takes: None, place, danger, action }
+    let (context, danger) = (KeyContext::Everywhere, Danger::Harmless);
+    Command { name, doc, hint, keys, takes: None, context, danger, action }
 }
 
 const fn typing(
@@ -165,7 +161,7 @@ const fn typing(
     keys: &'static [Chord],
     action: UserAction,
 ) -> Command {
-    Command { place: KeyContext::Typing, ..view(name, doc, hint, keys, action) }
+    Command { context: KeyContext::Typing, ..view(name, doc, hint, keys, action) }
 }
 
 /// A command that opens a plan; its name is its hint.
@@ -176,7 +172,7 @@ const fn plan(
     keys: &'static [Chord],
     verb: PlanKind,
 ) -> Command {
-    Command { place: KeyContext::In(panes), ..view(name, doc, name, keys, UserAction::Plan(verb)) }
+    Command { context: KeyContext::In(panes), ..view(name, doc, name, keys, UserAction::Plan(verb)) }
 }
 
 /// A command that turns an option of a plan.
@@ -186,7 +182,10 @@ const fn option(
     keys: &'static [Chord],
     switch: PlanOption,
 ) -> Command {
-    Command { place: KeyContext::In(&[Pane::Plan]), ..view(name, doc, "", keys, UserAction::Turn(switch)) }
+    Command {
+        context: KeyContext::In(&[Pane::Plan]),
+        ..view(name, doc, "", keys, UserAction::Toggle(switch))
+    }
 }
 
 const fn words(
@@ -196,7 +195,7 @@ const fn words(
     keys: &'static [Chord],
     action: UserAction,
 ) -> Command {
-    Command { place: KeyContext::TypingOf(InputTarget::Words), ..typing(name, doc, hint, keys, action) }
+    Command { context: KeyContext::TypingOf(InputTarget::Edits), ..typing(name, doc, hint, keys, action) }
 }
 
 const fn palette(
@@ -206,7 +205,7 @@ const fn palette(
     keys: &'static [Chord],
     action: UserAction,
 ) -> Command {
-    Command { place: KeyContext::TypingOf(InputTarget::Palette), ..typing(name, doc, hint, keys, action) }
+    Command { context: KeyContext::TypingOf(InputTarget::Command), ..typing(name, doc, hint, keys, action) }
 }
 
 const fn consent(
@@ -216,7 +215,7 @@ const fn consent(
     keys: &'static [Chord],
     action: UserAction,
 ) -> Command {
-    Command { place: KeyContext::TypingOf(InputTarget::Consent), ..typing(name, doc, hint, keys, action) }
+    Command { context: KeyContext::TypingOf(InputTarget::Answer), ..typing(name, doc, hint, keys, action) }
 }
 
 /// A command that has no key.
@@ -263,7 +262,7 @@ pub const COMMANDS: &[Command] = &[
     view("journal", "Focus the journal.", "", &[char('4')], UserAction::Focus(4)),
     view("forecast", "Focus the forecast.", "", &[char('5')], UserAction::Focus(5)),
     Command {
-        place: KeyContext::In(&[Pane::Zones]),
+        context: KeyContext::In(&[Pane::Zones]),
         ..view(
             "filter-zone",
             "Show only the nodes of the selected zone.",
@@ -273,11 +272,11 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        place: KeyContext::In(&[Pane::Nodes]),
+        context: KeyContext::In(&[Pane::Nodes]),
         ..view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter)
     },
     Command {
-        place: KeyContext::In(&[Pane::Forecast]),
+        context: KeyContext::In(&[Pane::Forecast]),
         ..view(
             "node-foreseen",
             "Show the node of the selected row and its pods.",
@@ -287,7 +286,7 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        place: KeyContext::In(&[Pane::Evictions]),
+        context: KeyContext::In(&[Pane::Evictions]),
         ..view(
             "node-of-pod",
             "Show the node of the selected pod and its pods.",
@@ -297,16 +296,16 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        place: KeyContext::In(&[Pane::Pods]),
+        context: KeyContext::In(&[Pane::Pods]),
         ..view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail)
     },
     Command {
-        place: KeyContext::In(&[Pane::Plan]),
+        context: KeyContext::In(&[Pane::Plan]),
         ..view("edit-words", "Go back to typing the taints or labels.", "", ENTER, UserAction::Enter)
     },
-    Command { place: KeyContext::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], UserAction::Mark) },
+    Command { context: KeyContext::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], UserAction::Mark) },
     Command {
-        place: KeyContext::In(MARKED),
+        context: KeyContext::In(MARKED),
         ..view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll)
     },
     plan(
@@ -359,7 +358,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], PlanKind::Evict),
     Command {
-        place: KeyContext::In(PODS),
+        context: KeyContext::In(PODS),
         ..view(
             "delete",
             "Plan to delete the marked pods, or the selected one.",
@@ -407,18 +406,18 @@ pub const COMMANDS: &[Command] = &[
         PlanOption::WholeZones,
     ),
     Command {
-        place: KeyContext::In(&[Pane::Plan]),
+        context: KeyContext::In(&[Pane::Plan]),
         danger: Danger::Writes,
         ..view(
             "carry-out",
             "Carry the plan out, after a confirmation; in enforce only.",
             "carry out",
             &[char('A')],
-            UserAction::CarryOut,
+            UserAction::Apply,
         )
     },
     Command {
-        place: KeyContext::In(&[Pane::Progress]),
+        context: KeyContext::In(&[Pane::Progress]),
         ..view(
             "pause",
             "Pause what is carried out, or let it go on.",
@@ -428,7 +427,7 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        place: KeyContext::In(&[Pane::Progress]),
+        context: KeyContext::In(&[Pane::Progress]),
         ..view(
             "cancel",
             "Begin nothing more of it, after a confirmation.",
@@ -533,7 +532,7 @@ pub const COMMANDS: &[Command] = &[
         ..view("quit", "Leave.", "quit", &[char('q'), ctrl('c')], UserAction::Quit)
     },
     Command {
-        place: KeyContext::TypingOf(InputTarget::Filter),
+        context: KeyContext::TypingOf(InputTarget::Filter),
         ..typing(
             "keep-filter",
             "Keep the filter and go back to the list.",
@@ -543,14 +542,8 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        place: KeyContext::TypingOf(InputTarget::Filter),
-        ..typing(
-            "drop-filter",
-            "Clear the filter and go back to the list.",
-            "clear",
-            ESC,
-            UserAction::DropFilter,
-        )
+        context: KeyContext::TypingOf(InputTarget::Filter),
+        ..typing("drop-filter", "Clear the filter and go back to the list.", "clear", ESC, UserAction::Back)
     },
     words(
         "complete",
@@ -564,42 +557,42 @@ pub const COMMANDS: &[Command] = &[
         "Go on to the next proposal.",
         "next",
         &[key(KeyCode::Down)],
-        UserAction::NextCandidate,
+        UserAction::ChooseNext,
     ),
     words(
         "keep-words",
         "Keep what was typed and go to the plan.",
         "to the plan",
         ENTER,
-        UserAction::KeepWords,
+        UserAction::KeepEdits,
     ),
-    words("drop-words", "Go back to where the plan was opened.", "back", ESC, UserAction::DropWords),
-    palette("run", "Run the chosen command.", "run", ENTER, UserAction::RunPalette),
+    words("drop-words", "Go back to where the plan was opened.", "back", ESC, UserAction::Back),
+    palette("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand),
     palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
     palette(
         "next-command",
         "Choose the next command.",
         "next",
         &[key(KeyCode::Down)],
-        UserAction::NextCandidate,
+        UserAction::ChooseNext,
     ),
     palette(
         "previous-command",
         "Choose the command before.",
         "",
         &[key(KeyCode::Up)],
-        UserAction::PreviousCandidate,
+        UserAction::ChoosePrevious,
     ),
-    palette("close", "Close the line.", "close", ESC, UserAction::DropPalette),
+    palette("close", "Close the line.", "close", ESC, UserAction::Back),
     consent(
         "answer",
         "Give the chosen answer, or the one that was typed.",
         "answer",
         ENTER,
-        UserAction::Consent,
+        UserAction::Answer,
     ),
-    consent("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::NextChoice),
-    consent("decline", "Leave it.", "leave it", ESC, UserAction::Decline),
+    consent("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::ChooseNext),
+    consent("decline", "Leave it.", "leave it", ESC, UserAction::Back),
     typing(
         "delete-word",
         "Delete the word before the cursor.",
@@ -672,29 +665,29 @@ impl Command {
     }
 }
 
-/// What a key asks for, in the place where the user is.
-pub fn action(key: KeyEvent, screen: &Screen) -> Option<UserAction> {
-    asked(key, screen.focus, screen.typing())
-}
-
-fn asked(key: KeyEvent, focus: Pane, typing: Option<InputTarget>) -> Option<UserAction> {
+/// The action of a key.
+pub fn action(key: KeyEvent, focus: KeyFocus) -> Option<UserAction> {
     let chord = Chord::from(key);
     let applies = |command: &&Command| {
         command.keys.contains(&chord)
-            && (command.place.is_here(focus, typing) || command.place == KeyContext::Everywhere && chord.ctrl)
+            && (command.context.applies(focus) || command.context == KeyContext::Everywhere && chord.ctrl)
     };
     let command = COMMANDS.iter().find(applies);
-    command.map(|command| command.action).or_else(|| typing.and_then(|_| typed(chord)))
+    match focus {
+        KeyFocus::Pane(_) => command.map(|command| command.action),
+        KeyFocus::Input(_) => command.map(|command| command.action).or_else(|| typed(chord)),
+    }
 }
 
 impl KeyContext {
-    /// Whether the user is there; while something is typed, there is no other place.
-    pub fn is_here(self, focus: Pane, typing: Option<InputTarget>) -> bool {
-        match self {
-            Self::Everywhere => typing.is_none(),
-            Self::In(panes) => typing.is_none() && panes.contains(&focus),
-            Self::Typing => typing.is_some(),
-            Self::TypingOf(what) => typing == Some(what),
+    /// Whether a command of this context can be run by a key.
+    pub fn applies(self, focus: KeyFocus) -> bool {
+        match (self, focus) {
+            (Self::Everywhere, KeyFocus::Pane(_)) | (Self::Typing, KeyFocus::Input(_)) => true,
+            (Self::In(panes), KeyFocus::Pane(pane)) => panes.contains(&pane),
+            (Self::TypingOf(own), KeyFocus::Input(target)) => own == target,
+            (Self::Everywhere | Self::In(_), KeyFocus::Input(_))
+            | (Self::Typing | Self::TypingOf(_), KeyFocus::Pane(_)) => false,
         }
     }
 }
@@ -718,8 +711,8 @@ pub fn markdown() -> String {
     );
     for command in COMMANDS {
         let keys: Vec<String> = command.spoken().iter().map(|key| format!("`{key}`")).collect();
-        let (name, doc, place) = (command.name, command.doc, command.place);
-        text += &format!("| {} | {name} | {doc} | {place} |\n", keys.join(" "));
+        let (name, doc, context) = (command.name, command.doc, command.context);
+        text += &format!("| {} | {name} | {doc} | {context} |\n", keys.join(" "));
     }
     text
 }
@@ -769,9 +762,9 @@ impl fmt::Display for KeyContext {
             }
             Self::Typing => f.write_str("while anything is typed"),
             Self::TypingOf(InputTarget::Filter) => f.write_str("while a filter is typed"),
-            Self::TypingOf(InputTarget::Words) => f.write_str("while taints or labels are typed"),
-            Self::TypingOf(InputTarget::Palette) => f.write_str("while a command is typed"),
-            Self::TypingOf(InputTarget::Consent) => f.write_str("while a question is asked"),
+            Self::TypingOf(InputTarget::Edits) => f.write_str("while taints or labels are typed"),
+            Self::TypingOf(InputTarget::Command) => f.write_str("while a command is typed"),
+            Self::TypingOf(InputTarget::Answer) => f.write_str("while a question is asked"),
         }
     }
 }
@@ -782,7 +775,7 @@ mod tests {
 
     /// Whether one key could mean both there.
     fn meet(a: &Command, b: &Command, chord: &Chord) -> bool {
-        match (a.place, b.place) {
+        match (a.context, b.context) {
             (KeyContext::TypingOf(a), KeyContext::TypingOf(b)) => a == b,
             (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::Typing | KeyContext::TypingOf(_)) => {
                 true
@@ -811,18 +804,18 @@ mod tests {
     #[test]
     fn every_key_of_the_table_reaches_its_action() {
         for command in COMMANDS {
-            let places: Vec<(Pane, Option<InputTarget>)> = match command.place {
-                KeyContext::Everywhere => vec![(Pane::Journal, None)],
-                KeyContext::In(panes) => panes.iter().map(|pane| (*pane, None)).collect(),
-                KeyContext::Typing => InputTarget::ALL.map(|what| (Pane::Plan, Some(what))).into(),
-                KeyContext::TypingOf(what) => vec![(Pane::Plan, Some(what))],
+            let focuses: Vec<KeyFocus> = match command.context {
+                KeyContext::Everywhere => vec![KeyFocus::Pane(Pane::Journal)],
+                KeyContext::In(panes) => panes.iter().copied().map(KeyFocus::Pane).collect(),
+                KeyContext::Typing => InputTarget::ALL.map(KeyFocus::Input).into(),
+                KeyContext::TypingOf(target) => vec![KeyFocus::Input(target)],
             };
             assert!(command.keys.is_empty() == command.takes.is_some(), "{}", command.name);
             assert!(command.doc.ends_with('.'), "{}", command.name);
             for chord in command.keys {
                 let modifiers = if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
-                for (focus, typing) in &places {
-                    let found = asked(KeyEvent::new(chord.code, modifiers), *focus, *typing);
+                for focus in &focuses {
+                    let found = action(KeyEvent::new(chord.code, modifiers), *focus);
                     assert_eq!(found, Some(command.action), "{chord} for {}", command.name);
                 }
             }
@@ -832,7 +825,7 @@ mod tests {
     #[test]
     fn letters_are_typed_into_the_filter_and_not_obeyed() {
         let pressed =
-            |code, modifiers| asked(KeyEvent::new(code, modifiers), Pane::Nodes, Some(InputTarget::Filter));
+            |code, modifiers| action(KeyEvent::new(code, modifiers), KeyFocus::Input(InputTarget::Filter));
         let insert = |letter| Some(UserAction::Edit(InputRequest::InsertChar(letter)));
         assert_eq!(pressed(KeyCode::Char('q'), KeyModifiers::NONE), insert('q'));
         assert_eq!(pressed(KeyCode::Char('Q'), KeyModifiers::SHIFT), insert('Q'));
@@ -846,7 +839,7 @@ mod tests {
             [(KeyCode::BackTab, KeyModifiers::SHIFT), (KeyCode::Tab, KeyModifiers::SHIFT)]
         {
             assert_eq!(
-                asked(KeyEvent::new(code, modifiers), Pane::Nodes, None),
+                action(KeyEvent::new(code, modifiers), KeyFocus::Pane(Pane::Nodes)),
                 Some(UserAction::PreviousPane)
             );
         }

@@ -1,4 +1,4 @@
-//! A question that stands over everything until it is answered, and how far what it is about has come.
+//! A question that lies over everything until it is answered, and how far its subject has come.
 
 use tui_input::{Input, InputRequest};
 
@@ -119,7 +119,8 @@ impl Dialog {
         self.stage != DialogStage::Waits(DialogWait::Beginning)
     }
 
-    pub fn next_choice(&mut self, by: isize) {
+    /// Chooses another answer, so many places on.
+    pub fn choose(&mut self, by: isize) {
         if let DialogStage::Asks(Prompt::Choice(choices)) = &self.stage {
             self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(choices.len()) % choices.len();
         }
@@ -132,8 +133,8 @@ impl Dialog {
                 self.input.handle(request);
                 self.fault = None;
             }
-            (_, InputRequest::GoToPrevChar) => self.next_choice(-1),
-            (_, InputRequest::GoToNextChar) => self.next_choice(1),
+            (_, InputRequest::GoToPrevChar) => self.choose(-1),
+            (_, InputRequest::GoToNextChar) => self.choose(1),
             (DialogStage::Asks(Prompt::Choice(choices)), InputRequest::InsertChar(letter)) => {
                 let begins = |choice: &&str| choice.to_lowercase().starts_with(letter.to_ascii_lowercase());
                 self.chosen = choices.iter().position(begins).unwrap_or(self.chosen);

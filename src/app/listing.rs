@@ -67,7 +67,7 @@ impl<K: PartialEq> Listing<K> {
             self.selected = place.unwrap_or(self.selected);
         }
         self.keys = keys;
-        self.settle();
+        self.clamp();
     }
 
     pub fn step(&mut self, step: Movement) {
@@ -79,11 +79,11 @@ impl<K: PartialEq> Listing<K> {
             Movement::First => 0,
             Movement::Last => self.keys.len(),
         };
-        self.settle();
+        self.clamp();
     }
 
-    /// Begins below the row on top, which stays in sight.
-    pub fn begin_below(&mut self) {
+    /// Selects the second row, with the first still shown.
+    pub fn select_second(&mut self) {
         self.selected = 1;
         self.offset = 0;
     }
@@ -92,17 +92,17 @@ impl<K: PartialEq> Listing<K> {
     pub fn select(&mut self, key: &K) {
         if let Some(place) = self.keys.iter().position(|own| own == key) {
             self.selected = place;
-            self.settle();
+            self.clamp();
         }
     }
 
-    /// Takes in how many rows the pane has room for.
-    pub fn shown(&mut self, rows: usize) {
+    /// Sets how many rows the pane has room for.
+    pub fn set_page(&mut self, rows: usize) {
         self.page = rows.max(1);
-        self.settle();
+        self.clamp();
     }
 
-    fn settle(&mut self) {
+    fn clamp(&mut self) {
         self.selected = self.selected.min(self.keys.len().saturating_sub(1));
         self.offset = self.first_shown(self.page);
     }
@@ -115,7 +115,7 @@ mod tests {
     fn listing(rows: usize, page: usize) -> Listing<usize> {
         let mut listing = Listing::default();
         listing.replace((0..rows).collect());
-        listing.shown(page);
+        listing.set_page(page);
         listing
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn a_page_larger_than_the_list_shows_it_from_the_top() {
         let mut list = listing(10, 4);
         list.step(Movement::Last);
-        list.shown(20);
+        list.set_page(20);
         assert_eq!(list.first_shown(20), 0);
         assert_eq!(list.first_shown(0), 9, "no room at all is no panic");
     }

@@ -14,10 +14,13 @@ pub mod listing;
 pub mod operations;
 pub mod options;
 pub mod order;
+pub mod overlays;
 pub mod palette;
 pub mod pane;
+mod planning;
 pub mod preview;
 pub mod progress;
+pub mod reaction;
 pub mod screen;
 pub mod snapshot_cache;
 pub mod update;
@@ -31,9 +34,10 @@ pub use operations::Operations;
 pub use options::{AppOptions, Mode, ThemeName};
 pub use pane::Pane;
 pub use preview::Preview;
+pub use reaction::Reaction;
 pub use screen::Screen;
 pub use snapshot_cache::SnapshotCache;
-pub use update::{Reaction, update};
+pub use update::update;
 
 use crate::{
     engine::{EffectId, Outcome},
@@ -110,7 +114,7 @@ impl App {
     /// Brings views, reports and lists up to date.
     pub fn refresh(&mut self, now: Timestamp) {
         self.model.refresh(now);
-        self.screen.forget_marks_of_the_gone(&self.model.cluster);
+        self.screen.drop_stale_marks(&self.model.cluster);
         self.report_acts();
         if self.frozen.is_none() {
             self.arrange(now);
@@ -120,7 +124,7 @@ impl App {
     /// The snapshot kept for plans, where no plan is open any more or it is too far behind. It is large: dropping it
     /// takes a while.
     pub fn take_unneeded_snapshots(&mut self) -> Option<SnapshotCache> {
-        let unneeded = self.screen.preview.is_none() && self.snapshots.is_kept();
+        let unneeded = self.screen.overlays.plan().is_none() && self.snapshots.is_kept();
         (unneeded || self.snapshots.is_outdated()).then(|| std::mem::take(&mut self.snapshots))
     }
 

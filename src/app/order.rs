@@ -4,7 +4,10 @@ use super::{
     App,
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     filter::{Filter, Filterable},
+    operations::Operations,
+    overlays::Overlay,
     pane::Pane,
+    screen::Screen,
 };
 use crate::{
     cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
@@ -55,7 +58,6 @@ impl App {
     pub fn arrange(&mut self, now: Timestamp) {
         let now = self.shown_at(now);
         let shown = self.frozen.as_ref().map_or(&self.model, |(_, knowledge)| knowledge);
-        let teller = shown.explainer(now);
         let screen = &mut self.screen;
         let basis = node_basis(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
         if screen.nodes.arranged.as_ref() != Some(&basis) {
@@ -70,22 +72,9 @@ impl App {
             screen.evictions.arranged = Some(basis);
         }
         let filter = screen.filter(Pane::Pods).clone();
-        let pods = screen.inside.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
+        let pods = screen.pods_of.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
         screen.pods.list.replace(pods.unwrap_or_default());
-        let filter_of_detail = screen.filter(Pane::Detail).clone();
-        if let Some(detail) = &mut screen.detail {
-            detail.fill(&shown.cluster, teller, &filter_of_detail);
-        }
-        let filter_of_plan = screen.filter(Pane::Plan).clone();
-        if let Some(preview) = &mut screen.preview {
-            preview.arrange(&filter_of_plan);
-        }
-        let filter_of_progress = screen.filter(Pane::Progress).clone();
-        if let Some(progress) = &mut screen.progress
-            && let Some(undertaking) = self.acts.undertaking(&progress.operation)
-        {
-            progress.arrange(undertaking, &filter_of_progress);
-        }
+        arrange_views(screen, shown, &self.acts, now);
         let made = shown.forecast.as_ref().map(|forecast| forecast.made);
         let basis = (made, shown.views.taken, screen.filter(Pane::Forecast).clone());
         if screen.forecast.arranged.as_ref() != Some(&basis) {
@@ -95,6 +84,26 @@ impl App {
         let filter = screen.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         screen.journal.replace(entries.map(|(number, _)| number).collect());
+    }
+}
+
+/// Lists the rows of the views that pass their filters.
+fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, now: Timestamp) {
+    let Screen { overlays, filters, .. } = screen;
+    let filter = |pane| filters.get(&pane).cloned().unwrap_or_default();
+    for overlay in overlays.iter_mut() {
+        match overlay {
+            Overlay::Detail(detail) => {
+                detail.fill(&shown.cluster, shown.explainer(now), &filter(Pane::Detail))
+            }
+            Overlay::Plan(preview) => preview.arrange(&filter(Pane::Plan)),
+            Overlay::Progress(progress) => {
+                if let Some(operation) = operations.undertaking(&progress.operation) {
+                    progress.arrange(operation, &filter(Pane::Progress));
+                }
+            }
+            Overlay::Filter(_) | Overlay::Palette(_) | Overlay::Question(_) | Overlay::Help(_) => {}
+        }
     }
 }
 

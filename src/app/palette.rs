@@ -4,7 +4,7 @@ use tui_input::{Input, InputRequest};
 
 use super::{
     commands::{COMMANDS, Command, Danger, KeyContext},
-    pane::Pane,
+    pane::{KeyFocus, Pane},
 };
 
 /// A command that is being typed.
@@ -35,8 +35,8 @@ impl Palette {
         }
     }
 
-    /// Goes on by so many commands, round and round.
-    pub fn turn(&mut self, by: isize) {
+    /// Chooses another command, so many places on.
+    pub fn choose(&mut self, by: isize) {
         let count = self.found.len().max(1);
         self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
     }
@@ -63,7 +63,7 @@ impl Palette {
             return Err(format!("no command has these words: {text}"));
         };
         if !self.applies(command) {
-            return Err(format!("{} applies {}", command.name, command.place));
+            return Err(format!("{} applies {}", command.name, command.context));
         }
         let (head, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         if is_guarded(command) && head != command.name {
@@ -76,7 +76,7 @@ impl Palette {
 
     /// Whether it can be run where the focus is.
     pub fn applies(&self, command: &Command) -> bool {
-        command.place.is_here(self.focus, None)
+        command.context.applies(KeyFocus::Pane(self.focus))
     }
 
     fn look(&mut self) {
@@ -108,7 +108,7 @@ fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found: Vec<(u8, &'static Command)> = COMMANDS
         .iter()
-        .filter(|command| !matches!(command.place, KeyContext::Typing | KeyContext::TypingOf(_)))
+        .filter(|command| !matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_)))
         .filter(|command| command.name != "palette")
         .filter_map(|command| Some((rank(command, &text, &words, focus)?, command)))
         .collect();
@@ -127,7 +127,7 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8
         _ => 3,
     };
     // What is not for here comes last, unless it is named.
-    let elsewhere = if command.place.is_here(focus, None) || of_name == 0 { 0 } else { 4 };
+    let elsewhere = if command.context.applies(KeyFocus::Pane(focus)) || of_name == 0 { 0 } else { 4 };
     fits.then_some(of_name + elsewhere)
 }
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn every_command_that_is_not_part_of_typing_is_found_by_its_name() {
         for command in COMMANDS {
-            let is_typing = matches!(command.place, KeyContext::Typing | KeyContext::TypingOf(_));
+            let is_typing = matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_));
             let expected = if is_typing || command.name == "palette" { None } else { Some(command.name) };
             let found = typed(command.name).found.first().map(|found| found.name);
             assert_eq!(found.filter(|found| *found == command.name), expected, "{}", command.name);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!((completed("unt"), completed("dry")), ("until ".into(), "dry-run".into()));
         assert_eq!(completed("enf"), "enf", "what unlocks writing is typed whole");
         let mut palette = typed("");
-        palette.turn(-1);
+        palette.choose(-1);
         assert_eq!(palette.chosen, palette.found.len() - 1);
     }
 }

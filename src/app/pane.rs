@@ -1,4 +1,4 @@
-//! The panes, and what is typed into the screen.
+//! The panes of the screen, and what keys go to.
 
 /// A part of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub enum Pane {
     Detail,
     /// What an action would do, in the same place.
     Plan,
-    /// What is being carried out, in the same place.
+    /// How far an operation is, in the same place.
     Progress,
     Evictions,
     Journal,
@@ -49,18 +49,26 @@ impl Pane {
     }
 }
 
-/// What is being typed.
+/// What is typed while keys are not commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputTarget {
     Filter,
     /// The taints or labels of a plan.
-    Words,
-    /// A command.
-    Palette,
+    Edits,
+    Command,
     /// The answer to a question.
-    Consent,
+    Answer,
 }
 
 impl InputTarget {
-    pub const ALL: [Self; 4] = [Self::Filter, Self::Words, Self::Palette, Self::Consent];
+    pub const ALL: [Self; 4] = [Self::Filter, Self::Edits, Self::Command, Self::Answer];
+}
+
+/// What the next key goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFocus {
+    /// Keys are commands, of this pane or of the whole screen.
+    Pane(Pane),
+    /// Keys are typed into this.
+    Input(InputTarget),
 }

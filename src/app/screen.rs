@@ -1,23 +1,20 @@
-//! What the user chose to see: focus, order, filters, places in lists.
+//! What the user chose to see: focus, order, filters, positions in lists, and what lies over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tui_input::Input;
+use tui_input::InputRequest;
 
 use super::{
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
-    detail::Detail,
-    dialog::Dialog,
     filter::Filter,
     listing::{Listing, Movement},
     options::ThemeName,
-    palette::Palette,
-    pane::{InputTarget, Pane},
-    preview::Preview,
+    overlays::{Overlay, Overlays},
+    pane::{KeyFocus, Pane},
     progress::Progress,
 };
 use crate::{
-    cluster::{Cluster, Key, NodeName, ZoneKey},
+    cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast,
     plan::DrainOptions,
     time::Timestamp,
@@ -32,30 +29,17 @@ pub struct Screen {
     /// Whether tables show the columns of lesser importance too.
     pub wide: bool,
     /// The node whose pods are shown in the place of the nodes.
-    pub inside: Option<NodeName>,
-    /// The node or pod whose detail is shown in that place.
-    pub detail: Option<Detail>,
-    /// The plan that is shown there.
-    pub preview: Option<Preview>,
-    /// The undertaking that is shown there.
-    pub progress: Option<Progress>,
-    /// The command that is being typed.
-    pub palette: Option<Palette>,
-    /// The question that stands over everything.
-    pub dialog: Option<Dialog>,
-    /// What was said to the last key, where there is something to say.
-    pub remark: Option<String>,
+    pub pods_of: Option<NodeName>,
+    pub overlays: Overlays,
+    /// The answer to the last key, in the footer.
+    pub message: Option<String>,
     /// The nodes, and the pods of the node whose pods are shown, that the next plan is for.
     pub marked_nodes: BTreeSet<NodeName>,
     pub marked_pods: BTreeSet<Key>,
-    /// With which options the last drain was looked at.
+    /// The options of the last drain that was planned.
     pub drain: DrainOptions,
-    /// How far the help is scrolled; none while it is closed.
-    pub help: Option<usize>,
     /// The panes of [`Pane::LOWER`], those last focused first: where there is no room for all, the first are shown.
     pub lower: Vec<Pane>,
-    /// The filter that is being typed.
-    pub input: Option<Input>,
     pub filters: BTreeMap<Pane, Filter>,
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeName, NodeColumn>,
@@ -68,13 +52,13 @@ pub struct Screen {
     theme: usize,
 }
 
-/// What is coming, as rows.
+/// The forecast as rows.
 #[derive(Clone, Debug, Default)]
 pub struct ForecastRows {
     pub rows: Vec<forecast::ForecastRow>,
     /// Places in `rows`.
     pub list: Listing<usize>,
-    /// When the forecast was made, up to when it has come true, and the filter, as the rows were made.
+    /// When the forecast was made, the time up to which its rows were left out, and the filter, of the present rows.
     pub arranged: Option<(Option<Timestamp>, Timestamp, Filter)>,
 }
 
@@ -96,7 +80,7 @@ impl ForecastRows {
 pub struct SortedList<K, C> {
     pub list: Listing<K>,
     pub sort: Sort<C>,
-    /// What the list was last put in order by.
+    /// What the present order was made from.
     pub(super) arranged: Option<SortBasis<C>>,
 }
 
@@ -130,61 +114,106 @@ impl Screen {
 
     /// The panes that can have the focus now, in the order of their digits.
     pub fn panes(&self) -> [Pane; 5] {
-        let nodes = if self.progress.is_some() && !self.is_detail_over() {
-            Pane::Progress
-        } else if self.preview.is_some() && !self.is_detail_over() {
-            Pane::Plan
-        } else if self.detail.is_some() {
-            Pane::Detail
-        } else if self.inside.is_some() {
-            Pane::Pods
-        } else {
-            Pane::Nodes
+        let nodes = if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes };
+        let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(nodes);
+        [Pane::Zones, middle, Pane::Evictions, Pane::Journal, Pane::Forecast]
+    }
+
+    /// What the next key goes to.
+    pub fn key_focus(&self) -> KeyFocus {
+        let input = self.focused_overlay().and_then(Overlay::input);
+        input.map_or(KeyFocus::Pane(self.focus), KeyFocus::Input)
+    }
+
+    /// The overlay that keys go to: the topmost one, unless it is a view and another pane has the focus.
+    fn focused_overlay(&self) -> Option<&Overlay> {
+        let focus = self.focus;
+        self.overlays.top().filter(|overlay| overlay.pane().is_none_or(|pane| pane == focus))
+    }
+
+    pub(super) fn focused_overlay_mut(&mut self) -> Option<&mut Overlay> {
+        let focus = self.focus;
+        self.overlays.top_mut().filter(|overlay| overlay.pane().is_none_or(|pane| pane == focus))
+    }
+
+    /// Opens a view in the place of the nodes, and gives it the focus.
+    pub(super) fn open_view(&mut self, view: Overlay) {
+        let Some(pane) = view.pane() else { return };
+        self.overlays.open(view);
+        self.filters.remove(&pane);
+        self.focus = pane;
+    }
+
+    /// Opens the progress of an operation.
+    pub(super) fn open_progress(&mut self, operation: OperationId) {
+        let from = match self.focus {
+            Pane::Plan | Pane::Progress | Pane::Detail => Pane::Nodes,
+            pane => pane,
         };
-        [Pane::Zones, nodes, Pane::Evictions, Pane::Journal, Pane::Forecast]
+        self.open_view(Overlay::Progress(Progress::of(operation, from)));
     }
 
-    /// Whether the detail was opened from a plan or a progress, and so lies over it.
-    pub fn is_detail_over(&self) -> bool {
-        self.detail.as_ref().is_some_and(|detail| matches!(detail.from, Pane::Plan | Pane::Progress))
-    }
-
-    /// Puts away what lies over the nodes.
-    pub(super) fn uncover(&mut self) {
-        (self.detail, self.preview, self.progress) = (None, None, None);
-    }
-
-    /// Where keys are typed as text; none where they are commands.
-    pub fn typing(&self) -> Option<InputTarget> {
-        if self.dialog.is_some() {
-            return Some(InputTarget::Consent);
+    /// One step back, for Esc: closes what lies over all panes; else undoes one thing about the focused pane.
+    pub(super) fn back(&mut self) {
+        let focus = self.focus;
+        let overlay = self.focused_overlay();
+        if overlay.is_some_and(|overlay| overlay.pane().is_none()) {
+            self.close_overlay();
+        } else if !self.filter(focus).is_empty() {
+            self.filters.remove(&focus);
+        } else if overlay.is_some() {
+            self.close_overlay();
+        } else if focus == Pane::Nodes && !self.marked_nodes.is_empty() {
+            self.marked_nodes.clear();
+        } else if focus == Pane::Pods && !self.marked_pods.is_empty() {
+            self.marked_pods.clear();
+        } else if focus == Pane::Pods {
+            self.leave_node();
+            self.focus = Pane::Nodes;
+        } else if self.zoomed {
+            self.zoomed = false;
         }
-        if self.palette.is_some() {
-            return Some(InputTarget::Palette);
-        }
-        if self.input.is_some() {
-            return Some(InputTarget::Filter);
-        }
-        let types = self.focus == Pane::Plan && self.preview.as_ref().is_some_and(Preview::is_typing);
-        (types && self.help.is_none()).then_some(InputTarget::Words)
     }
 
-    /// Goes back from the pods of a node to the nodes.
+    /// Closes the topmost overlay, where it can be closed. A filter that is typed is dropped with it.
+    fn close_overlay(&mut self) {
+        if !self.overlays.top().is_some_and(Overlay::can_be_closed) {
+            return;
+        }
+        let closed = self.overlays.close_top();
+        if let Some(from) = closed.as_ref().and_then(Overlay::opened_from) {
+            self.focus = from;
+        }
+        if matches!(closed, Some(Overlay::Filter(_))) {
+            self.filters.remove(&self.focus);
+        }
+    }
+
+    /// Edits what is typed. The list follows its filter with every key.
+    pub(super) fn edit(&mut self, request: InputRequest) {
+        let Some(overlay) = self.focused_overlay_mut() else { return };
+        overlay.edit(request);
+        let Overlay::Filter(input) = overlay else { return };
+        let filter = Filter::parse(input.value());
+        self.filters.insert(self.focus, filter);
+    }
+
+    /// Shows the nodes again in place of the pods of one.
     pub(super) fn leave_node(&mut self) {
-        self.inside = None;
+        self.pods_of = None;
         self.marked_pods.clear();
     }
 
-    /// The pane that had the focus may have gone with what it showed.
-    pub(super) fn settle_focus(&mut self) {
+    /// Moves the focus off a pane that was closed.
+    pub(super) fn leave_closed_pane(&mut self) {
         let panes = self.panes();
         if !panes.contains(&self.focus) {
             self.focus = panes[1];
         }
     }
 
-    /// Marks go with what they were put on.
-    pub(super) fn forget_marks_of_the_gone(&mut self, cluster: &Cluster) {
+    /// Drops the marks of nodes and pods that are gone.
+    pub(super) fn drop_stale_marks(&mut self, cluster: &Cluster) {
         self.marked_nodes.retain(|node| cluster.node(node).is_some());
         self.marked_pods.retain(|pod| cluster.pod(pod).is_some());
     }
@@ -194,29 +223,19 @@ impl Screen {
         self.filters.get(&pane).unwrap_or(NONE)
     }
 
+    /// Moves among the rows of the overlay or pane that keys go to.
     pub fn step(&mut self, step: Movement) {
+        if let Some(overlay) = self.focused_overlay_mut() {
+            return overlay.step(step);
+        }
         match self.focus {
             Pane::Zones => self.zones.list.step(step),
             Pane::Nodes => self.nodes.list.step(step),
             Pane::Pods => self.pods.list.step(step),
-            Pane::Detail => {
-                if let Some(detail) = &mut self.detail {
-                    detail.list.step(step);
-                }
-            }
-            Pane::Plan => {
-                if let Some(preview) = &mut self.preview {
-                    preview.list.step(step);
-                }
-            }
-            Pane::Progress => {
-                if let Some(progress) = &mut self.progress {
-                    progress.list.step(step);
-                }
-            }
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
+            Pane::Detail | Pane::Plan | Pane::Progress => {}
         }
     }
 
@@ -240,31 +259,21 @@ impl Screen {
         }
     }
 
-    /// Takes in how many rows each drawn pane had room for.
+    /// Records how many rows each drawn pane had room for.
     pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
         for (pane, rows) in rows {
             match pane {
-                Pane::Zones => self.zones.list.shown(*rows),
-                Pane::Nodes => self.nodes.list.shown(*rows),
-                Pane::Pods => self.pods.list.shown(*rows),
-                Pane::Detail => {
-                    if let Some(detail) = &mut self.detail {
-                        detail.list.shown(*rows);
+                Pane::Zones => self.zones.list.set_page(*rows),
+                Pane::Nodes => self.nodes.list.set_page(*rows),
+                Pane::Pods => self.pods.list.set_page(*rows),
+                Pane::Evictions => self.evictions.list.set_page(*rows),
+                Pane::Journal => self.journal.set_page(*rows),
+                Pane::Forecast => self.forecast.list.set_page(*rows),
+                Pane::Detail | Pane::Plan | Pane::Progress => {
+                    if let Some(view) = self.overlays.view_mut() {
+                        view.drawn(*rows);
                     }
                 }
-                Pane::Plan => {
-                    if let Some(preview) = &mut self.preview {
-                        preview.list.shown(*rows);
-                    }
-                }
-                Pane::Progress => {
-                    if let Some(progress) = &mut self.progress {
-                        progress.list.shown(*rows);
-                    }
-                }
-                Pane::Evictions => self.evictions.list.shown(*rows),
-                Pane::Journal => self.journal.shown(*rows),
-                Pane::Forecast => self.forecast.list.shown(*rows),
             }
         }
     }

@@ -1,66 +1,52 @@
-//! What the user's actions do to the screen.
+//! What each action of the user does.
 
 use std::collections::BTreeSet;
 
-use tui_input::{Input, InputRequest};
+use tui_input::Input;
 
 use super::{
-    App, Model,
+    App,
     commands::UserAction,
     detail::{Detail, DetailSubject},
     filter::Filter,
     listing::Movement,
     order::zone_word,
+    overlays::Overlay,
     palette::Palette,
-    pane::{InputTarget, Pane},
+    pane::Pane,
     preview::{PlanKind, PlanOption, PlanRequest, Preview, Targets},
+    reaction::Reaction,
 };
 use crate::{
     cluster::{Key, NodeName},
+    model::Model,
     time::Timestamp,
 };
 
-/// What an action asks of the loop.
-#[derive(Debug)]
-pub enum Reaction {
-    /// Draw.
-    Draw,
-    /// Draw, and let go of what was frozen where nobody has to wait for it: that may be another 150,000 pods.
-    Thaw(Box<Model>),
-    /// Draw everything anew, whatever the terminal seems to show.
-    Repaint,
-    Suspend,
-    Quit,
-}
-
 /// Does what the user asked for.
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
-    app.screen.remark = None;
-    obey(app, action, now)
+    app.screen.message = None;
+    run(app, action, now)
 }
 
-fn obey(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
+fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     match action {
         UserAction::Quit => return app.quit(),
         UserAction::Suspend if app.acts.running().next().is_some() => {
-            app.screen.remark = Some("not while something is carried out: it would stand still".into());
+            app.screen.message = Some("not while an operation runs: it would stop".into());
         }
         UserAction::Suspend => return Reaction::Suspend,
         UserAction::Redraw => return Reaction::Repaint,
-        UserAction::Move(step) => move_by(app, step),
+        UserAction::Move(step) => app.screen.step(step),
         UserAction::Focus(digit) => focus(app, digit),
         UserAction::NextPane => turn(app, 1),
         UserAction::PreviousPane => turn(app, -1),
         UserAction::Zoom => app.screen.zoomed = !app.screen.zoomed,
         UserAction::NextSort => app.screen.next_sort(),
         UserAction::FlipSort => app.screen.flip_sort(),
-        UserAction::Filter => begin_filter(app),
-        UserAction::Edit(request) => edit(app, request),
-        UserAction::KeepFilter => app.screen.input = None,
-        UserAction::DropFilter => drop_filter(app),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
-        UserAction::Back => back(app),
+        UserAction::Back => app.screen.back(),
         UserAction::Wide => app.screen.wide = !app.screen.wide,
         UserAction::Freeze => {
             let before = freeze(app, now);
@@ -70,63 +56,63 @@ fn obey(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::Theme => app.screen.next_theme(),
         UserAction::Mark => mark(app),
         UserAction::MarkAll => mark_all(app),
-        UserAction::Plan(verb) => open_plan(app, verb),
-        UserAction::Turn(switch) => turn_option(app, switch),
-        UserAction::Complete => match &mut app.screen.palette {
-            Some(palette) => palette.complete(),
-            None => with_preview(app, Preview::complete),
-        },
-        UserAction::NextCandidate => match &mut app.screen.palette {
-            Some(palette) => palette.turn(1),
-            None => with_preview(app, Preview::next_candidate),
-        },
-        UserAction::PreviousCandidate => app.screen.palette.iter_mut().for_each(|palette| palette.turn(-1)),
+        UserAction::Plan(kind) => open_plan(app, kind),
+        UserAction::Toggle(option) => toggle_option(app, option),
+        UserAction::Filter => open_filter(app),
         UserAction::Palette => {
-            app.screen.help = None;
-            app.screen.palette = Some(Palette::new(app.screen.focus));
+            let palette = Palette::new(app.screen.focus);
+            app.screen.overlays.open(Overlay::Palette(palette));
         }
-        UserAction::RunPalette => return run_palette(app, now),
-        UserAction::DropPalette => app.screen.palette = None,
+        UserAction::Help => toggle_help(app),
+        UserAction::Edit(request) => app.screen.edit(request),
+        UserAction::Complete => with_overlay(app, Overlay::complete),
+        UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
+        UserAction::ChoosePrevious => with_overlay(app, |overlay| overlay.choose(-1)),
+        UserAction::KeepFilter => drop(app.screen.overlays.close_top()),
+        UserAction::KeepEdits => edit_plan(app, false),
+        UserAction::RunCommand => return run_command(app, now),
         UserAction::Typed(typed) => {
             if let Err(fault) = app.heed(typed, "", now) {
-                app.screen.remark = Some(fault);
+                app.screen.message = Some(fault);
             }
         }
-        UserAction::CarryOut => app.carry_out(now),
-        UserAction::Consent => {
+        UserAction::Apply => app.carry_out(now),
+        UserAction::Answer => {
             let request = app.consent(now);
             if !matches!(request, Reaction::Draw) {
                 return request;
             }
         }
-        UserAction::Decline => app.decline(),
-        UserAction::NextChoice => app.screen.dialog.iter_mut().for_each(|dialog| dialog.next_choice(1)),
         UserAction::Progress => app.open_progress(),
         UserAction::Pause => app.pause(now),
         UserAction::Cancel => app.ask_to_cancel(),
         UserAction::Undo => app.undo(),
         UserAction::Resume => app.resume(now),
         UserAction::Dismiss => app.dismiss(),
-        UserAction::KeepWords => with_preview(app, |preview| set_typing(preview, false)),
-        UserAction::DropWords => back(app),
-        UserAction::Help => app.screen.help = if app.screen.help.is_some() { None } else { Some(0) },
     }
-    app.screen.settle_focus();
+    app.screen.leave_closed_pane();
     app.arrange(now);
     Reaction::Draw
 }
 
-fn move_by(app: &mut App, step: Movement) {
-    let Some(scrolled) = &mut app.screen.help else { return app.screen.step(step) };
-    *scrolled = match step {
-        Movement::Up => scrolled.saturating_sub(1),
-        Movement::Down => *scrolled + 1,
-        Movement::PageUp => scrolled.saturating_sub(10),
-        Movement::PageDown => *scrolled + 10,
-        Movement::First => 0,
-        Movement::Last => super::commands::COMMANDS.len(),
+fn with_overlay(app: &mut App, change: impl FnOnce(&mut Overlay)) {
+    if let Some(overlay) = app.screen.focused_overlay_mut() {
+        change(overlay);
     }
-    .min(super::commands::COMMANDS.len());
+}
+
+fn toggle_help(app: &mut App) {
+    let overlays = &mut app.screen.overlays;
+    if overlays.is_help_open() {
+        overlays.close_top();
+    } else {
+        overlays.open(Overlay::Help(0));
+    }
+}
+
+fn open_filter(app: &mut App) {
+    let filter = app.screen.filter(app.screen.focus).text().to_owned();
+    app.screen.overlays.open(Overlay::Filter(Input::new(filter)));
 }
 
 fn focus(app: &mut App, digit: usize) {
@@ -135,39 +121,12 @@ fn focus(app: &mut App, digit: usize) {
     }
 }
 
-/// Goes on by so many panes.
+/// Focuses the pane so many places on.
 fn turn(app: &mut App, by: isize) {
     let panes = app.screen.panes();
     let place = panes.iter().position(|pane| *pane == app.screen.focus).unwrap_or(0);
     let next = place.wrapping_add_signed(by).wrapping_add(panes.len()) % panes.len();
     app.screen.focus_on(panes[next]);
-}
-
-fn begin_filter(app: &mut App) {
-    app.screen.help = None;
-    app.screen.input = Some(Input::new(app.screen.filter(app.screen.focus).text().into()));
-}
-
-fn edit(app: &mut App, request: InputRequest) {
-    match app.screen.typing() {
-        Some(InputTarget::Filter) => edit_filter(app, request),
-        Some(InputTarget::Words) => with_preview(app, |preview| preview.edit(request)),
-        Some(InputTarget::Palette) => app.screen.palette.iter_mut().for_each(|palette| palette.edit(request)),
-        Some(InputTarget::Consent) => app.screen.dialog.iter_mut().for_each(|dialog| dialog.edit(request)),
-        None => {}
-    }
-}
-
-fn edit_filter(app: &mut App, request: InputRequest) {
-    let Some(input) = &mut app.screen.input else { return };
-    input.handle(request);
-    let filter = Filter::parse(input.value());
-    app.screen.filters.insert(app.screen.focus, filter);
-}
-
-fn drop_filter(app: &mut App) {
-    app.screen.input = None;
-    app.screen.filters.remove(&app.screen.focus);
 }
 
 fn enter(app: &mut App) {
@@ -176,13 +135,13 @@ fn enter(app: &mut App) {
             let Some(zone) = app.screen.zones.list.selected() else { return };
             let filter = format!("zone:{}", zone_word(zone));
             app.screen.leave_node();
-            app.screen.uncover();
+            app.screen.overlays.close_views();
             app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
             app.screen.focus = Pane::Nodes;
         }
         Pane::Nodes => {
             if let Some(node) = app.screen.nodes.list.selected().cloned() {
-                go_inside(app, node);
+                show_pods(app, node);
             }
         }
         Pane::Evictions => {
@@ -192,7 +151,7 @@ fn enter(app: &mut App) {
                 return;
             };
             app.screen.nodes.list.select(&node);
-            go_inside(app, node);
+            show_pods(app, node);
             let now = app.shown().views.taken;
             app.arrange(now);
             app.screen.pods.list.select(&pod);
@@ -201,16 +160,16 @@ fn enter(app: &mut App) {
             let row = app.screen.forecast.row(app.screen.forecast.list.place());
             let Some(node) = row.map(|row| row.node.clone()) else { return };
             app.screen.nodes.list.select(&node);
-            go_inside(app, node);
+            show_pods(app, node);
         }
-        Pane::Plan => with_preview(app, |preview| set_typing(preview, true)),
+        Pane::Plan => edit_plan(app, true),
         Pane::Pods | Pane::Detail | Pane::Progress | Pane::Journal => {}
     }
 }
 
-/// Runs what was typed; where that cannot be, the line stays with what is wrong about it.
-fn run_palette(app: &mut App, now: Timestamp) -> Reaction {
-    let Some(palette) = &mut app.screen.palette else { return Reaction::Draw };
+/// Runs the typed command. One that cannot be run stays in its line, with the reason beside it.
+fn run_command(app: &mut App, now: Timestamp) -> Reaction {
+    let Some(palette) = app.screen.overlays.palette_mut() else { return Reaction::Draw };
     let (command, argument) = match palette.entered() {
         Ok(entered) => entered,
         Err(fault) => {
@@ -219,18 +178,20 @@ fn run_palette(app: &mut App, now: Timestamp) -> Reaction {
         }
     };
     let UserAction::Typed(typed) = command.action else {
-        app.screen.palette = None;
-        return obey(app, command.action, now);
+        app.screen.overlays.close_top();
+        return run(app, command.action, now);
     };
-    match (app.heed(typed, &argument, now), &mut app.screen.palette) {
+    let ran = app.heed(typed, &argument, now);
+    let overlays = &mut app.screen.overlays;
+    match (ran, overlays.palette_mut()) {
         (Err(fault), Some(palette)) => palette.fault = Some(fault),
-        (Ok(()) | Err(_), _) => app.screen.palette = None,
+        (Ok(()) | Err(_), _) => drop(overlays.close_top()),
     }
     Reaction::Draw
 }
 
 fn open_detail(app: &mut App) {
-    let screen = &mut app.screen;
+    let screen = &app.screen;
     let subject = match screen.focus {
         Pane::Nodes => screen.nodes.list.selected().cloned().map(DetailSubject::Node),
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
@@ -240,69 +201,34 @@ fn open_detail(app: &mut App) {
             row.map(|row| DetailSubject::Node(row.node.clone()))
         }
         Pane::Plan => {
-            let pod = screen.preview.as_ref().and_then(Preview::selected_pod);
+            let pod = screen.overlays.plan().and_then(Preview::selected_pod);
             pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Progress => {
-            let undertaking =
-                screen.progress.as_ref().and_then(|shown| app.acts.undertaking(&shown.operation));
-            let shown = screen.progress.as_ref().zip(undertaking);
+            let shown = screen.overlays.progress().zip(app.shown_undertaking());
             let pod = shown.and_then(|(shown, undertaking)| shown.selected_pod(&undertaking.report));
             pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Zones | Pane::Detail | Pane::Journal => None,
     };
     if let Some(subject) = subject {
-        if screen.focus != Pane::Plan {
-            screen.preview = None;
-        }
-        if screen.focus != Pane::Progress {
-            screen.progress = None;
-        }
-        screen.detail = Some(Detail::new(subject, screen.focus));
-        screen.filters.remove(&Pane::Detail);
-        screen.focus = Pane::Detail;
+        let detail = Detail::new(subject, app.screen.focus);
+        app.screen.open_view(Overlay::Detail(detail));
     }
 }
 
-fn go_inside(app: &mut App, node: NodeName) {
+/// Shows the pods of a node in the place of the nodes.
+fn show_pods(app: &mut App, node: NodeName) {
     let screen = &mut app.screen;
     screen.leave_node();
-    screen.inside = Some(node);
-    screen.uncover();
+    screen.pods_of = Some(node);
+    screen.overlays.close_views();
     screen.focus = Pane::Pods;
     screen.filters.remove(&Pane::Pods);
     screen.pods.list.step(Movement::First);
 }
 
-/// One step back. Of several things that lie over each other, the one on top goes.
-fn back(app: &mut App) {
-    let screen = &mut app.screen;
-    if screen.help.is_some() {
-        screen.help = None;
-    } else if !screen.filter(screen.focus).is_empty() {
-        screen.filters.remove(&screen.focus);
-    } else if let (Pane::Detail, Some(detail)) = (screen.focus, &screen.detail) {
-        screen.focus = detail.from;
-        screen.detail = None;
-    } else if let (Pane::Plan, Some(preview)) = (screen.focus, &screen.preview) {
-        screen.focus = preview.from;
-        screen.preview = None;
-    } else if let (Pane::Progress, Some(progress)) = (screen.focus, &screen.progress) {
-        screen.focus = progress.from;
-        screen.progress = None;
-    } else if screen.focus == Pane::Nodes && !screen.marked_nodes.is_empty() {
-        screen.marked_nodes.clear();
-    } else if screen.focus == Pane::Pods && !screen.marked_pods.is_empty() {
-        screen.marked_pods.clear();
-    } else if screen.focus == Pane::Pods {
-        screen.leave_node();
-        screen.focus = Pane::Nodes;
-    } else if screen.zoomed {
-        screen.zoomed = false;
-    }
-}
-
+/// Marks the selected row, or takes its mark away, and selects the next one.
 fn mark(app: &mut App) {
     let screen = &mut app.screen;
     match screen.focus {
@@ -310,11 +236,13 @@ fn mark(app: &mut App) {
             if let Some(node) = screen.nodes.list.selected() {
                 toggle(&mut screen.marked_nodes, node);
             }
+            screen.nodes.list.step(Movement::Down);
         }
         Pane::Pods => {
             if let Some(pod) = screen.pods.list.selected() {
                 toggle(&mut screen.marked_pods, pod);
             }
+            screen.pods.list.step(Movement::Down);
         }
         Pane::Zones
         | Pane::Detail
@@ -322,9 +250,8 @@ fn mark(app: &mut App) {
         | Pane::Progress
         | Pane::Evictions
         | Pane::Journal
-        | Pane::Forecast => return,
+        | Pane::Forecast => {}
     }
-    screen.step(Movement::Down);
 }
 
 fn mark_all(app: &mut App) {
@@ -358,46 +285,39 @@ fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {
     }
 }
 
-/// Opens a plan for what is meant; does nothing where nothing is.
-fn open_plan(app: &mut App, verb: PlanKind) {
-    let subjects = match verb {
-        PlanKind::Evict | PlanKind::Delete => Targets::Pods(pods_meant(app)),
+/// Opens a plan for the marked or selected nodes or pods; does nothing where there are none.
+fn open_plan(app: &mut App, kind: PlanKind) {
+    let targets = match kind {
+        PlanKind::Evict | PlanKind::Delete => Targets::Pods(target_pods(app)),
         PlanKind::Cordon
         | PlanKind::Uncordon
         | PlanKind::Drain
         | PlanKind::Taint
         | PlanKind::Label
-        | PlanKind::Failure => Targets::Nodes(nodes_meant(app)),
+        | PlanKind::Failure => Targets::Nodes(target_nodes(app)),
     };
-    let nobody = match &subjects {
+    let is_empty = match &targets {
         Targets::Nodes(nodes) => nodes.is_empty(),
         Targets::Pods(pods) => pods.is_empty(),
     };
-    if nobody {
+    if is_empty {
         return;
     }
-    let mut wish = PlanRequest::new(verb, subjects);
-    wish.drain = app.screen.drain.clone();
-    wish.whole_zones = app.screen.focus == Pane::Zones;
-    let preview = Preview::new(wish, app.screen.focus, &app.shown().cluster);
-    let screen = &mut app.screen;
-    if screen.is_detail_over() {
-        screen.detail = None;
-    }
-    screen.progress = None;
-    screen.preview = Some(preview);
-    screen.filters.remove(&Pane::Plan);
-    screen.focus = Pane::Plan;
+    let mut request = PlanRequest::new(kind, targets);
+    request.drain = app.screen.drain.clone();
+    request.whole_zones = app.screen.focus == Pane::Zones;
+    let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);
+    app.screen.open_view(Overlay::Plan(Box::new(preview)));
 }
 
-/// The nodes that a key means where the focus is: those that are marked, or else the selected one.
-fn nodes_meant(app: &App) -> Vec<NodeName> {
+/// The nodes that a plan opened from the focused pane is for: the marked ones, or else the selected one.
+fn target_nodes(app: &App) -> Vec<NodeName> {
     let screen = &app.screen;
     match screen.focus {
         Pane::Nodes if !screen.marked_nodes.is_empty() => screen.marked_nodes.iter().cloned().collect(),
         Pane::Nodes => screen.nodes.list.selected().cloned().into_iter().collect(),
-        Pane::Pods => screen.inside.clone().into_iter().collect(),
-        Pane::Detail => match screen.detail.as_ref().map(|detail| &detail.subject) {
+        Pane::Pods => screen.pods_of.clone().into_iter().collect(),
+        Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
             Some(DetailSubject::Node(node)) => vec![node.clone()],
             Some(DetailSubject::Pod(_)) | None => Vec::new(),
         },
@@ -414,14 +334,14 @@ fn nodes_meant(app: &App) -> Vec<NodeName> {
     }
 }
 
-/// The pods that a key means there.
-fn pods_meant(app: &App) -> Vec<Key> {
+/// The pods that a plan opened from the focused pane is for.
+fn target_pods(app: &App) -> Vec<Key> {
     let screen = &app.screen;
     match screen.focus {
         Pane::Pods if !screen.marked_pods.is_empty() => screen.marked_pods.iter().cloned().collect(),
         Pane::Pods => screen.pods.list.selected().cloned().into_iter().collect(),
         Pane::Evictions => screen.evictions.list.selected().cloned().into_iter().collect(),
-        Pane::Detail => match screen.detail.as_ref().map(|detail| &detail.subject) {
+        Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
             Some(DetailSubject::Pod(pod)) => vec![pod.clone()],
             Some(DetailSubject::Node(_)) | None => Vec::new(),
         },
@@ -431,27 +351,22 @@ fn pods_meant(app: &App) -> Vec<Key> {
     }
 }
 
-fn turn_option(app: &mut App, switch: PlanOption) {
-    let Some(preview) = &mut app.screen.preview else { return };
-    preview.turn(switch);
-    if preview.wish.verb == PlanKind::Drain {
-        app.screen.drain = preview.wish.drain.clone();
+fn toggle_option(app: &mut App, option: PlanOption) {
+    let Some(preview) = app.screen.overlays.plan_mut() else { return };
+    preview.toggle(option);
+    if preview.request.kind == PlanKind::Drain {
+        app.screen.drain = preview.request.drain.clone();
     }
 }
 
-fn with_preview(app: &mut App, change: impl FnOnce(&mut Preview)) {
-    if let Some(preview) = &mut app.screen.preview {
-        change(preview);
+/// Starts or ends typing the taints or labels of the open plan.
+fn edit_plan(app: &mut App, is_open: bool) {
+    if let Some(line) = app.screen.overlays.plan_mut().and_then(|preview| preview.line.as_mut()) {
+        line.is_open = is_open;
     }
 }
 
-fn set_typing(preview: &mut Preview, open: bool) {
-    if let Some(line) = &mut preview.line {
-        line.open = open;
-    }
-}
-
-/// Freezes the screen, or lets it go on; tells what it was frozen at.
+/// Freezes the screen, or resumes it; returns what was frozen.
 fn freeze(app: &mut App, now: Timestamp) -> Option<Box<Model>> {
     let before = app.frozen.take();
     if before.is_none() {

@@ -62,7 +62,7 @@ pub use step::{Call, PlanStep};
 pub use taint_edits::TaintEdits;
 pub use targets::PlanError;
 pub use timeline::{PlanEvent, PlanMoment};
-pub use totals::{COUNTED, PlanTotals};
+pub use totals::{PlanTotals, PodCount};
 pub use undo::Undo;
 pub use verdict::{BlockPattern, LeaveReason, Verdict};
 pub use warning::Warning;

@@ -2,20 +2,21 @@
 
 use super::pod_plan::Window;
 
-/// What the numbers of [`PlanTotals::counted`] are of.
-pub const COUNTED: [&str; 11] = [
-    "leave now",
-    "leave later",
-    "leaving already",
-    "stay",
-    "wait",
-    "blocked",
-    "refused",
-    "lost for good",
-    "lose data",
-    "replacements stay Pending",
-    "displaced",
-];
+/// What becomes of a pod, or of its replacement, where that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodCount {
+    LeaveNow,
+    LeaveLater,
+    LeavingAlready,
+    Stay,
+    Wait,
+    Blocked,
+    Refused,
+    Lost,
+    DataLost,
+    Pending,
+    Displaced,
+}
 
 /// Counts over a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,21 +47,40 @@ pub struct PlanTotals {
     pub ends: Window,
 }
 
+impl PodCount {
+    /// The words behind the number.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::LeaveNow => "leave now",
+            Self::LeaveLater => "leave later",
+            Self::LeavingAlready => "leaving already",
+            Self::Stay => "stay",
+            Self::Wait => "wait",
+            Self::Blocked => "blocked",
+            Self::Refused => "refused",
+            Self::Lost => "lost for good",
+            Self::DataLost => "lose data",
+            Self::Pending => "replacements stay Pending",
+            Self::Displaced => "displaced",
+        }
+    }
+}
+
 impl PlanTotals {
-    /// The pods by what becomes of them, in the order of [`COUNTED`].
-    pub const fn counted(&self) -> [usize; 11] {
+    /// The pods by what becomes of them, in the order in which they are shown.
+    pub const fn counts(&self) -> [(PodCount, usize); 11] {
         [
-            self.leave_now,
-            self.leave_later,
-            self.leaving_already,
-            self.stay,
-            self.wait,
-            self.blocked,
-            self.refused_pods,
-            self.lost,
-            self.data_lost,
-            self.pending,
-            self.displaced,
+            (PodCount::LeaveNow, self.leave_now),
+            (PodCount::LeaveLater, self.leave_later),
+            (PodCount::LeavingAlready, self.leaving_already),
+            (PodCount::Stay, self.stay),
+            (PodCount::Wait, self.wait),
+            (PodCount::Blocked, self.blocked),
+            (PodCount::Refused, self.refused_pods),
+            (PodCount::Lost, self.lost),
+            (PodCount::DataLost, self.data_lost),
+            (PodCount::Pending, self.pending),
+            (PodCount::Displaced, self.displaced),
         ]
     }
 }

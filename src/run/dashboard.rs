@@ -258,8 +258,7 @@ impl Loop {
                 return Ok(Next::GoOn);
             }
         };
-        let screen = &self.app.screen;
-        let Some(action) = commands::action(key, screen) else {
+        let Some(action) = commands::action(key, self.app.screen.key_focus()) else {
             return Ok(Next::GoOn);
         };
         match update(&mut self.app, action, self.clock.now()) {

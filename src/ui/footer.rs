@@ -1,6 +1,7 @@
 //! The footer: what the keys do here, or the filter that is being typed.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
+use tui_input::Input;
 
 use super::{
     Scene, text,
@@ -10,7 +11,7 @@ use super::{
         segments::{Runs, Segments},
     },
 };
-use crate::app::{Command, commands::COMMANDS};
+use crate::app::{Command, commands::COMMANDS, overlays::Overlay};
 
 /// ```text
 ///  Tab pane  Enter pods  / filter  s sort  z zoom  w wide  f freeze  T theme  ? help  q quit
@@ -19,10 +20,11 @@ use crate::app::{Command, commands::COMMANDS};
 /// ```
 /// Tells where the cursor belongs while a filter or command is typed.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
-    let typing = scene.screen.input.is_some() || scene.screen.palette.is_some();
+    let typed = typed_line(scene);
+    let typing = typed.is_some();
     let mut line = Segments::default();
-    let fault = scene.screen.palette.as_ref().and_then(|palette| palette.fault.as_ref());
-    if let Some(said) = fault.or(scene.screen.remark.as_ref()) {
+    let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.as_ref());
+    if let Some(said) = fault.or(scene.screen.message.as_ref()) {
         let runs = Runs::new(said, scene.style(Role::LevelWarning));
         line = if typing { line.right(1, runs) } else { line.left(0, runs) };
     }
@@ -34,7 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         // Help and quit stay longest: they lead to all others.
         let least = matches!(command.name, "help" | "quit");
         let priority = if least { 1 } else { 2 + u8::try_from(place).unwrap_or(200) };
-        line = match (typing, &scene.screen.remark) {
+        line = match (typing, &scene.screen.message) {
             (true, _) if fault.is_some() => line,
             (false, None) => line.left(priority, runs),
             (true, _) | (false, Some(_)) => line.right(priority, runs),
@@ -46,13 +48,29 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     }
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     line.render(inner, &Span::styled("  ", scene.style(Role::Dim)), buf);
-    draw_input(scene, inner, buf)
+    draw_input(scene, typed?, inner, buf)
+}
+
+/// The filter or command that is typed, with the sign before it.
+fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
+    scene.screen.overlays.iter().rev().find_map(|overlay| match overlay {
+        Overlay::Palette(palette) => Some((":", &palette.input)),
+        Overlay::Filter(input) => Some(("/", input)),
+        Overlay::Detail(_)
+        | Overlay::Plan(_)
+        | Overlay::Progress(_)
+        | Overlay::Question(_)
+        | Overlay::Help(_) => None,
+    })
 }
 
 /// Draws the filter or command over the left half.
-fn draw_input(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
-    let palette = scene.screen.palette.as_ref().map(|palette| (":", &palette.input));
-    let (lead, input) = palette.or_else(|| Some(("/", scene.screen.input.as_ref()?)))?;
+fn draw_input(
+    scene: &Scene,
+    (lead, input): (&str, &Input),
+    area: Rect,
+    buf: &mut Buffer,
+) -> Option<(u16, u16)> {
     let width = area.width / 2;
     let style = scene.style(Role::Input);
     buf.set_style(Rect { width, ..area }, style);
@@ -63,5 +81,5 @@ fn draw_input(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)>
 }
 
 fn applies(scene: &Scene, command: &Command) -> bool {
-    command.place.is_here(scene.screen.focus, scene.screen.typing())
+    command.context.applies(scene.screen.key_focus())
 }

@@ -45,12 +45,15 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     table.render_bare(inner, buf, |row| {
         let command = &COMMANDS[row];
         let keys = command.spoken();
-        let place =
-            if command.place == KeyContext::Everywhere { String::new() } else { command.place.to_string() };
+        let context = if command.context == KeyContext::Everywhere {
+            String::new()
+        } else {
+            command.context.to_string()
+        };
         vec![
             Cell::new(&keys.join(" "), scene.style(Role::Key)),
             Cell::new(&text::clean(command.doc).replace('`', ""), scene.style(Role::Base)),
-            Cell::new(&place, scene.style(Role::Dim)),
+            Cell::new(&context, scene.style(Role::Dim)),
         ]
     });
 }

@@ -22,7 +22,7 @@ pub use scene::Scene;
 pub use theme::{Role, Theme, ThemeError};
 
 use crate::{
-    app::{App, Pane},
+    app::{App, Pane, overlays::Overlay},
     time::Timestamp,
 };
 use layout::ScreenLayout;
@@ -60,14 +60,14 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
         drawn.insert(*pane, panes::draw(&scene, *pane, *area, buf));
     }
     let mut cursor = footer::draw(&scene, plan.footer, buf);
-    if let Some(scrolled) = app.screen.help {
-        help::draw(&scene, scrolled, area, buf);
-    }
-    if let Some(palette) = &app.screen.palette {
-        palette::draw(&scene, palette, plan.footer, area, buf);
-    }
-    if let Some(dialog) = &app.screen.dialog {
-        cursor = dialog::draw(&scene, dialog, area, buf);
+    for overlay in app.screen.overlays.iter() {
+        match overlay {
+            Overlay::Help(scrolled) => help::draw(&scene, *scrolled, area, buf),
+            Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
+            Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),
+            // Views are panes, and the filter is a part of the footer.
+            Overlay::Detail(_) | Overlay::Plan(_) | Overlay::Progress(_) | Overlay::Filter(_) => {}
+        }
     }
     (drawn, cursor)
 }

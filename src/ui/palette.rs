@@ -60,7 +60,7 @@ fn cells(scene: &Scene, palette: &Palette, command: &Command) -> Vec<Cell> {
     let (name, doc) = if applies { (Role::Key, Role::Base) } else { (Role::Dim, Role::Dim) };
     let takes = command.takes.unwrap_or_default();
     let keys = if command.keys.is_empty() { String::new() } else { command.spoken().join(" ") };
-    let place = if applies { String::new() } else { format!("{}: ", command.place) };
+    let place = if applies { String::new() } else { format!("{}: ", command.context) };
     vec![
         Cell::new(command.name, scene.style(name)).and(&format!(" {takes}"), scene.style(Role::Dim)),
         Cell::new(&place, scene.style(Role::Dim))

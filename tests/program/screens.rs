@@ -6,7 +6,12 @@ use std::{fs, path::Path};
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
-    app::{Mode, Pane, ThemeName, commands, preview::PreviewOutcome, update},
+    app::{
+        Mode, Pane, ThemeName, commands,
+        pane::{InputTarget, KeyFocus},
+        preview::Preview,
+        update,
+    },
     cluster::{Change, Condition, ConditionStatus, Key, ObjectEvent, Phase, TaintEffect, WorkloadKind},
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
@@ -67,7 +72,7 @@ fn the_pods_of_a_node_take_the_place_of_the_nodes() {
     assert_eq!(story.app.screen.focus, Pane::Pods);
     expect(&mut story, "pods", (120, 40));
     story.press("<Esc>");
-    assert_eq!((story.app.screen.focus, story.app.screen.inside.clone()), (Pane::Nodes, None));
+    assert_eq!((story.app.screen.focus, story.app.screen.pods_of.clone()), (Pane::Nodes, None));
 }
 
 #[test]
@@ -81,7 +86,10 @@ fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came
     story.press("<Esc>");
     assert_eq!(story.app.screen.focus, Pane::Pods);
     story.press("3d<Esc>");
-    assert_eq!((story.app.screen.focus, story.app.screen.detail.is_none()), (Pane::Evictions, true));
+    assert_eq!(
+        (story.app.screen.focus, story.app.screen.overlays.detail().is_none()),
+        (Pane::Evictions, true)
+    );
 }
 
 #[test]
@@ -119,9 +127,9 @@ fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate
     story.press("BPPPz<Down><Down><Down>");
     expect(&mut story, "plan-drain-whole", (220, 60));
     story.press("<Esc>");
-    assert_eq!((story.app.screen.focus, story.app.screen.preview.is_none()), (Pane::Nodes, true));
+    assert_eq!((story.app.screen.focus, story.app.screen.overlays.plan().is_none()), (Pane::Nodes, true));
     story.press("<Esc>z<Down>r");
-    let drain = &story.app.screen.preview.as_ref().expect("another plan").wish.drain;
+    let drain = &story.app.screen.overlays.plan().expect("another plan").request.drain;
     assert!(drain.force && drain.ignore_daemonsets, "the options of the last drain are kept");
 }
 
@@ -129,7 +137,7 @@ fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate
 fn a_plan_is_filtered_and_the_detail_of_a_pod_lies_over_it() {
     let mut story = at_work();
     story.press("r/verdict:refused<Enter><Down>");
-    let list = &story.app.screen.preview.as_ref().expect("a plan").list;
+    let list = &story.app.screen.overlays.plan().expect("a plan").list;
     assert_eq!(list.len(), 4, "a title and three pods");
     story.press("d");
     assert_eq!(story.app.screen.focus, Pane::Detail);
@@ -156,6 +164,48 @@ fn marked_rows_are_planned_over_together() {
 }
 
 #[test]
+fn keys_and_esc_go_to_the_topmost_overlay_and_esc_goes_back_one_by_one() {
+    let mut story = at_work();
+    let at = |story: &Story| story.app.screen.key_focus();
+    story.press("d");
+    assert_eq!(at(&story), KeyFocus::Pane(Pane::Detail));
+    story.press("t");
+    assert_eq!(at(&story), KeyFocus::Input(InputTarget::Edits), "a plan over the detail");
+    story.press("dedicated:NoExecute<Enter>/postgres<Enter>d");
+    assert_eq!(at(&story), KeyFocus::Pane(Pane::Detail), "the detail of a pod of the plan");
+    story.press("?");
+    assert!(story.app.screen.overlays.is_help_open());
+    story.press(":");
+    assert_eq!(at(&story), KeyFocus::Input(InputTarget::Command));
+    assert!(!story.app.screen.overlays.is_help_open(), "what is opened closes the help");
+    let focuses = [
+        KeyFocus::Pane(Pane::Detail),
+        KeyFocus::Pane(Pane::Plan),
+        // Its filter goes first.
+        KeyFocus::Pane(Pane::Plan),
+        KeyFocus::Pane(Pane::Detail),
+        KeyFocus::Pane(Pane::Nodes),
+    ];
+    for focus in focuses {
+        story.press("<Esc>");
+        assert_eq!(at(&story), focus);
+    }
+    assert!(story.app.screen.overlays.top().is_none());
+}
+
+#[test]
+fn a_view_without_the_focus_leaves_the_keys_to_the_pane_that_has_it() {
+    let mut story = at_work();
+    story.press("t");
+    story.press("dedicated:NoExecute<Enter>3");
+    assert_eq!(story.app.screen.key_focus(), KeyFocus::Pane(Pane::Evictions));
+    story.press("<Esc>");
+    assert!(story.app.screen.overlays.plan().is_some(), "Esc is of the evictions");
+    story.press("2<Enter>");
+    assert_eq!(story.app.screen.key_focus(), KeyFocus::Input(InputTarget::Edits));
+}
+
+#[test]
 fn taints_are_typed_with_proposals_and_their_victims_follow() {
     let mut story = at_work();
     story.press("t");
@@ -165,7 +215,7 @@ fn taints_are_typed_with_proposals_and_their_victims_follow() {
     story.press("<Ctrl-u>dedicated=gpu:NoE<Tab>");
     expect(&mut story, "plan-taint", (120, 40));
     story.press("<Enter>");
-    assert_eq!(story.app.screen.typing(), None);
+    assert_eq!(story.app.screen.key_focus(), KeyFocus::Pane(Pane::Plan));
     story.press("O<Enter><Esc>");
     assert_eq!(story.app.screen.focus, Pane::Nodes);
 }
@@ -204,20 +254,7 @@ fn what_if_tells_what_the_controller_would_do_about_a_node_and_about_a_zone() {
 fn a_plan_follows_the_cluster_while_it_is_open() {
     let mut story = at_work();
     story.press("rDEF");
-    let blocked = |story: &Story| match &story
-        .app
-        .screen
-        .preview
-        .as_ref()
-        .expect("open")
-        .done
-        .as_ref()
-        .expect("done")
-        .what
-    {
-        PreviewOutcome::Plan(plan) => plan.totals.blocked,
-        PreviewOutcome::Failure(_) | PreviewOutcome::Nothing(_) => panic!("a plan"),
-    };
+    let blocked = |story: &Story| planned(story).totals.blocked;
     assert_eq!(blocked(&story), 1);
     story.run(5);
     let before = story.app.next_plan(story.now);
@@ -225,6 +262,10 @@ fn a_plan_follows_the_cluster_while_it_is_open() {
     story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
     story.run(1);
     assert_eq!(blocked(&story), 0);
+}
+
+fn planned(story: &Story) -> &Plan {
+    story.app.screen.overlays.plan().and_then(Preview::plan).expect("a plan")
 }
 
 #[test]
@@ -240,13 +281,12 @@ fn a_plan_over_a_snapshot_that_has_followed_the_cluster_is_the_one_over_a_new_sn
         }
         story.run(15);
         story.press("EE");
-        let done = story.app.screen.preview.as_ref().and_then(|preview| preview.done.as_ref());
-        let Some(PreviewOutcome::Plan(plan)) = done.map(|done| &done.what) else { panic!("a plan") };
+        let plan = planned(&story);
         let (cluster, version) = (&story.app.model.cluster, story.app.model.settings.version);
         let placing = PlacingEnvironment::new(cluster, Snapshot::new(cluster, version), plan.made);
         let anew =
             Plan::new(plan.action.clone(), cluster, &placing, version, plan.made).expect("nodes are there");
-        assert!(**plan == anew, "after round {round}");
+        assert!(*plan == anew, "after round {round}");
     }
 }
 
@@ -267,7 +307,7 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
         let mut story = if seed % 2 == 0 { Story::maintenance() } else { Story::incident() };
         for step in 0..600 {
             let key = keys[chance.usize(..keys.len())];
-            if let Some(action) = commands::action(key, &story.app.screen) {
+            if let Some(action) = commands::action(key, story.app.screen.key_focus()) {
                 update(&mut story.app, action, story.now);
             }
             // Plans come when they come.
@@ -482,7 +522,7 @@ fn a_command_is_found_by_words_and_its_mistakes_are_told_beside_it() {
     expect(&mut story, "palette-fault", (160, 48));
     assert_eq!(story.app.mode, Mode::DryRun);
     story.press("<Ctrl-u>more columns<Enter>");
-    assert!(story.app.screen.wide && story.app.screen.palette.is_none());
+    assert!(story.app.screen.wide && story.app.screen.overlays.palette().is_none());
 }
 
 #[test]
@@ -546,7 +586,7 @@ fn the_report_stands_where_the_progress_was_and_the_mode_ends_by_itself() {
     story.press("<Esc>c");
     story.press("A");
     expect(&mut story, "acting-locked", (120, 40));
-    assert!(story.app.screen.dialog.is_none() && story.app.next_chore().is_none());
+    assert!(story.app.screen.overlays.question().is_none() && story.app.next_chore().is_none());
 }
 
 #[test]
@@ -559,7 +599,7 @@ fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
     expect(&mut story, "acting-unfinished", (160, 48));
     expect(&mut story, "acting-unfinished", (80, 24));
     story.press("R");
-    assert!(story.app.screen.dialog.is_none(), "in dry-run nothing is resumed");
+    assert!(story.app.screen.overlays.question().is_none(), "in dry-run nothing is resumed");
     story.press("U");
     story.serve();
     expect(&mut story, "acting-undo-locked", (120, 40));

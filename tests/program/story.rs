@@ -482,7 +482,7 @@ impl Story {
 
     /// Gives the answer that is asked for.
     pub fn agree(&mut self) {
-        let asked = self.app.screen.dialog.as_ref().map(|dialog| dialog.stage.clone());
+        let asked = self.app.screen.overlays.question().map(|dialog| dialog.stage.clone());
         match asked {
             Some(DialogStage::Asks(Prompt::Words(words))) => self.press(&format!("{words}<Enter>")),
             Some(DialogStage::Asks(Prompt::Choice(_))) => self.press("<Tab><Enter>"),
@@ -655,8 +655,7 @@ impl Story {
     /// Types keys: letters, and names like `<Enter>`.
     pub fn press(&mut self, keys: &str) {
         for key in typed(keys) {
-            let screen = &self.app.screen;
-            let action = kordon::app::commands::action(key, screen);
+            let action = kordon::app::commands::action(key, self.app.screen.key_focus());
             update(&mut self.app, action.expect("a key of the table"), self.now);
             self.plan();
         }

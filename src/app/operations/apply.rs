@@ -4,7 +4,7 @@
 use super::{
     super::{
         dialog::{ApplyRequest, DialogStage, DialogSubject, DialogWait, Prompt},
-        preview::{PlanKind, PreviewOutcome},
+        preview::PlanKind,
     },
     App, Job, PermissionCheck, PlanJob, StartedOperation,
 };
@@ -39,24 +39,23 @@ impl App {
                     .ask(DialogSubject::Apply(Box::new(apply)), DialogStage::Waits(DialogWait::Permissions));
                 self.check(number);
             }
-            Err(why) => self.screen.remark = Some(why),
+            Err(why) => self.screen.message = Some(why),
         }
     }
 
     /// The plan that is shown, where it is one that may be carried out now.
     fn ready_plan(&self) -> Result<Box<Plan>, String> {
-        let preview = self.screen.preview.as_ref().ok_or("there is no plan")?;
-        if preview.wish.verb == PlanKind::Failure {
+        let preview = self.screen.overlays.plan().ok_or("there is no plan")?;
+        if preview.request.kind == PlanKind::Failure {
             return Err("nobody carries a failure out: this only tells what would follow from one".into());
         }
         if preview.is_behind() {
             return Err("the plan is still being worked out".into());
         }
-        let plan = match preview.done.as_ref().map(|done| &done.what) {
-            Some(PreviewOutcome::Plan(plan)) => plan,
-            Some(PreviewOutcome::Nothing(why)) => return Err(why.clone()),
-            Some(PreviewOutcome::Failure(_)) | None => return Err("there is no plan".into()),
-        };
+        if let Some(why) = preview.fault() {
+            return Err(why.to_owned());
+        }
+        let plan = preview.plan().ok_or("there is no plan")?;
         if let Some(why) = self.why_not_now().or_else(|| self.unseen(&plan.action)) {
             return Err(why);
         }
@@ -66,7 +65,7 @@ impl App {
         if Confirmation::to(plan) == Confirmation::Needless {
             return Err("it changes nothing".into());
         }
-        Ok(plan.clone())
+        Ok(Box::new(plan.clone()))
     }
 
     /// What is not seen well enough to act on; none where all of it is.
@@ -137,7 +136,9 @@ impl App {
     fn ask_about_plan(&mut self, number: u64, guards: Guards, now: Timestamp) {
         let context = self.word_of_context();
         let (screen, cluster) = (&mut self.screen, &self.model.cluster);
-        let Some(dialog) = screen.dialog.as_mut().filter(|dialog| dialog.number == number) else { return };
+        let Some(dialog) = screen.overlays.question_mut().filter(|dialog| dialog.number == number) else {
+            return;
+        };
         let Some(apply) = dialog.apply() else { return };
         let Some(plan) = &apply.plan else { return };
         let at_work = |node: &NodeName| {
@@ -179,7 +180,7 @@ impl App {
     /// It was agreed to: the plan is made again, for what was agreed to may be old.
     pub(super) fn agreed(&mut self, now: Timestamp) {
         let why_not = self.why_not_now();
-        let Some(dialog) = &mut self.screen.dialog else { return };
+        let Some(dialog) = self.screen.overlays.question_mut() else { return };
         let number = dialog.number;
         if let Some(why) = why_not {
             return self.refuse(number, vec![why]);
@@ -204,7 +205,9 @@ impl App {
         }
         let why_not = self.why_not_now().or_else(|| self.unseen(&newest.action));
         let (screen, cluster) = (&mut self.screen, &self.model.cluster);
-        let Some(dialog) = screen.dialog.as_mut().filter(|dialog| dialog.number == number) else { return };
+        let Some(dialog) = screen.overlays.question_mut().filter(|dialog| dialog.number == number) else {
+            return;
+        };
         let again = dialog.stage == DialogStage::Waits(DialogWait::PlanAgain);
         let Some(apply) = dialog.apply() else { return };
         let agreed = apply.plan.replace(newest.clone());
@@ -240,7 +243,7 @@ impl App {
             Ok(begun) => begun,
             Err(why) => return self.refuse(number, vec![why]),
         };
-        let Some(dialog) = self.screen.dialog.take_if(|dialog| dialog.number == number) else {
+        let Some(dialog) = self.close_question(number) else {
             let text = "nobody waits for it any more".into();
             let chore = Job::End { id: begun.id, end: OperationEnd::Cancelled, text, undid: None };
             return self.acts.chores.push_back(chore);

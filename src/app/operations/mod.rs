@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogStage, DialogSubject, DialogWait, Prompt},
+    overlays::Overlay,
     pane::Pane,
-    progress::Progress,
-    update::Reaction,
+    reaction::Reaction,
 };
 use crate::{
     cluster::{Cluster, OperationId},
@@ -333,7 +333,7 @@ impl App {
             JobResult::Begun { number, begun } => self.on_begun(number, begun, now),
             JobResult::Written { id, trouble, closed } => self.on_written(&id, trouble, closed, now),
         }
-        self.screen.settle_focus();
+        self.screen.leave_closed_pane();
         if self.frozen.is_none() {
             self.arrange(now);
         }
@@ -423,31 +423,18 @@ impl App {
             OperationEntry { title, conduct, plan, undoes, report, notices, gone, stale, state };
         self.acts.undertakings.push(undertaking);
         self.acts.unfinished.retain(|past| past.id != name);
-        self.show_progress(&name);
+        self.screen.open_progress(name);
         self.collect(now);
-    }
-
-    /// Opens the progress of an undertaking, over what was looked at.
-    fn show_progress(&mut self, id: &OperationId) {
-        let from = match self.screen.focus {
-            Pane::Plan | Pane::Progress | Pane::Detail => Pane::Nodes,
-            pane => pane,
-        };
-        self.screen.uncover();
-        self.screen.help = None;
-        self.screen.progress = Some(Progress::of(id.clone(), from));
-        self.screen.filters.remove(&Pane::Progress);
-        self.screen.focus = Pane::Progress;
     }
 
     /// Shows what is carried out, or where that is shown, what began before it.
     pub(super) fn open_progress(&mut self) {
         let names: Vec<&OperationId> = self.acts.undertakings.iter().map(OperationEntry::id).collect();
         let Some(last) = names.len().checked_sub(1) else {
-            self.screen.remark = Some("nothing has been carried out from here".into());
+            self.screen.message = Some("nothing has been carried out from here".into());
             return;
         };
-        let shown = self.screen.progress.as_ref().filter(|_| self.screen.focus == Pane::Progress);
+        let shown = self.screen.overlays.progress().filter(|_| self.screen.focus == Pane::Progress);
         let place = shown.and_then(|shown| names.iter().position(|name| **name == shown.operation));
         let running = self.acts.undertakings.iter().rposition(OperationEntry::runs);
         let next = match place {
@@ -455,18 +442,18 @@ impl App {
             None => running.unwrap_or(last),
         };
         let name = names[next].clone();
-        self.show_progress(&name);
+        self.screen.open_progress(name);
     }
 
     /// The undertaking whose progress is shown.
     pub fn shown_undertaking(&self) -> Option<&OperationEntry> {
-        self.acts.undertaking(&self.screen.progress.as_ref()?.operation)
+        self.acts.undertaking(&self.screen.overlays.progress()?.operation)
     }
 
     pub(super) fn pause(&mut self, now: Timestamp) {
         let Some(undertaking) = self.shown_undertaking() else { return };
         if !undertaking.runs() {
-            self.screen.remark = Some("it is over".into());
+            self.screen.message = Some("it is over".into());
             return;
         }
         let name = undertaking.id().clone();
@@ -478,7 +465,7 @@ impl App {
     pub(super) fn ask_to_cancel(&mut self) {
         let Some(undertaking) = self.shown_undertaking() else { return };
         if !undertaking.runs() {
-            self.screen.remark = Some("it is over".into());
+            self.screen.message = Some("it is over".into());
             return;
         }
         let about = DialogSubject::Cancel(undertaking.id().clone());
@@ -487,7 +474,8 @@ impl App {
 
     /// Leaves, unless something is carried out: then that is asked about first. Asked once more, it leaves.
     pub(super) fn quit(&mut self) -> Reaction {
-        let asked = matches!(&self.screen.dialog, Some(Dialog { about: DialogSubject::Quit, .. }));
+        let asked =
+            matches!(self.screen.overlays.question(), Some(Dialog { about: DialogSubject::Quit, .. }));
         if asked || self.acts.leaving || self.acts.running().next().is_none() {
             return Reaction::Quit;
         }
@@ -499,28 +487,29 @@ impl App {
     /// Puts a question over everything; tells its number.
     fn ask(&mut self, about: DialogSubject, stage: DialogStage) -> u64 {
         let number = self.acts.next_number();
-        self.screen.help = None;
-        self.screen.dialog = Some(Dialog::new(number, about, stage));
+        self.screen.overlays.open(Overlay::Question(Box::new(Dialog::new(number, about, stage))));
         number
     }
 
     /// Takes in the answer to the question that stands.
     pub(super) fn consent(&mut self, now: Timestamp) -> Reaction {
-        let Some(reply) = self.screen.dialog.as_mut().and_then(Dialog::reply) else { return Reaction::Draw };
-        let DialogReply::Yes(choice) = reply else {
-            self.screen.dialog = None;
+        let Some(reply) = self.screen.overlays.question_mut().and_then(Dialog::reply) else {
             return Reaction::Draw;
         };
-        match self.screen.dialog.as_ref().map(|dialog| &dialog.about) {
+        let DialogReply::Yes(choice) = reply else {
+            self.screen.overlays.close_question();
+            return Reaction::Draw;
+        };
+        match self.screen.overlays.question().map(|dialog| &dialog.about) {
             Some(DialogSubject::Apply(_)) => self.agreed(now),
             Some(DialogSubject::Undo(_)) => self.agreed_to_undo(),
             Some(DialogSubject::Cancel(id)) => {
                 let id = id.clone();
-                self.screen.dialog = None;
+                self.screen.overlays.close_question();
                 self.conduct_one(&id, now, |conduct, cluster, now| conduct.cancel(cluster, now));
             }
             Some(DialogSubject::Quit) => {
-                self.screen.dialog = None;
+                self.screen.overlays.close_question();
                 if choice == 1 {
                     return Reaction::Quit;
                 }
@@ -532,15 +521,15 @@ impl App {
         Reaction::Draw
     }
 
-    pub(super) fn decline(&mut self) {
-        if self.screen.dialog.as_ref().is_some_and(Dialog::can_be_left) {
-            self.screen.dialog = None;
-        }
-    }
-
     /// The question with this number, if it still stands.
     fn question(&mut self, number: u64) -> Option<&mut Dialog> {
-        self.screen.dialog.as_mut().filter(|dialog| dialog.number == number)
+        self.screen.overlays.question_mut().filter(|dialog| dialog.number == number)
+    }
+
+    /// Closes the question with this number, if it is still open.
+    fn close_question(&mut self, number: u64) -> Option<Dialog> {
+        self.question(number)?;
+        self.screen.overlays.close_question()
     }
 
     /// Says in the question that stands what keeps it from being done.

@@ -36,7 +36,7 @@ impl App {
             TypedCommand::DryRun => self.stop_enforcing(now)?,
             TypedCommand::Reason => {
                 self.acts.reason = argument.into();
-                self.screen.remark = Some(if argument.is_empty() {
+                self.screen.message = Some(if argument.is_empty() {
                     "no reason is given any more".into()
                 } else {
                     format!("the reason for what is carried out next: {argument}")
@@ -44,14 +44,14 @@ impl App {
             }
             TypedCommand::Until => {
                 self.acts.until = span(argument)?;
-                self.screen.remark = Some(self.acts.until.map_or_else(
+                self.screen.message = Some(self.acts.until.map_or_else(
                     || "nothing is said any more about how long cordons are meant to stand".into(),
                     |span| format!("the next cordons are meant to stand for {span}"),
                 ));
             }
             TypedCommand::Within => {
                 self.acts.within = span(argument)?;
-                self.screen.remark = Some(self.acts.within.map_or_else(
+                self.screen.message = Some(self.acts.within.map_or_else(
                     || "the next plans may take as long as they take".into(),
                     |span| format!("the next plan may take {span} in all"),
                 ));
@@ -78,14 +78,14 @@ impl App {
         self.acts.enforced_until = Some(now + lifetime);
         let text = format!("plans can be carried out for {lifetime}: A in a plan");
         self.model.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
-        self.screen.remark = Some(text);
+        self.screen.message = Some(text);
         Ok(())
     }
 
     fn stop_enforcing(&mut self, now: Timestamp) -> Result<(), String> {
         match self.mode {
             Mode::ReadOnly => return Err("this session is read-only: less than dry-run there is not".into()),
-            Mode::DryRun => self.screen.remark = Some("it is dry-run already".into()),
+            Mode::DryRun => self.screen.message = Some("it is dry-run already".into()),
             Mode::Enforce => self.lock(now, "enforce was ended"),
         }
         Ok(())
@@ -111,8 +111,8 @@ impl App {
         };
         let text = format!("{why}: dry-run, nothing is begun any more that writes{running}");
         self.model.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
-        self.screen.remark = Some(text);
-        if let Some(dialog) = &mut self.screen.dialog
+        self.screen.message = Some(text);
+        if let Some(dialog) = self.screen.overlays.question_mut()
             && dialog.can_be_left()
             && matches!(dialog.about, DialogSubject::Apply(_) | DialogSubject::Undo(_))
         {

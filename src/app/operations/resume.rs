@@ -41,7 +41,7 @@ impl App {
 
     /// Leaves the drain that is offered as it is; it is offered again at the next start.
     pub(in crate::app) fn dismiss(&mut self) {
-        self.screen.remark = Some(match self.acts.unfinished.pop_front() {
+        self.screen.message = Some(match self.acts.unfinished.pop_front() {
             Some(past) => format!("{} stays as it is; `kordon journal` lists it", past.id),
             None => "no drain was cut off".into(),
         });
@@ -50,17 +50,17 @@ impl App {
     /// Goes on with the drain that was cut off: a plan of what is left of it, and a confirmation.
     pub(in crate::app) fn resume(&mut self, now: Timestamp) {
         let Some(past) = self.acts.unfinished.front().cloned() else {
-            self.screen.remark = Some("no drain was cut off".into());
+            self.screen.message = Some("no drain was cut off".into());
             return;
         };
         if let Some(why) = self.why_not_now() {
-            self.screen.remark = Some(why);
+            self.screen.message = Some(why);
             return;
         }
         let Some(options) = past.start.drain.clone() else { return };
         let nodes = self.still_there(&past, now);
         if nodes.is_empty() {
-            self.screen.remark = Some("none of its nodes is there any more: X dismisses it".into());
+            self.screen.message = Some("none of its nodes is there any more: X dismisses it".into());
             return;
         }
         let action = Action::Drain { nodes, options };
@@ -108,7 +108,7 @@ impl App {
         let shown = self.shown_undertaking().filter(|_| self.screen.focus == Pane::Progress);
         let shown = shown.filter(|shown| !shown.is_undo());
         if shown.is_some_and(super::OperationEntry::runs) {
-            self.screen.remark = Some("it goes on: C cancels it, then it can be undone".into());
+            self.screen.message = Some("it goes on: C cancels it, then it can be undone".into());
             return;
         }
         let named = shown.map(|shown| shown.id().clone());
@@ -156,7 +156,7 @@ impl App {
 
     pub(super) fn agreed_to_undo(&mut self) {
         let why_not = self.why_not_now();
-        let Some(dialog) = &self.screen.dialog else { return };
+        let Some(dialog) = self.screen.overlays.question() else { return };
         let number = dialog.number;
         let DialogSubject::Undo(put_back) = &dialog.about else { return };
         let Some(id) = put_back.past.as_ref().map(|past| past.id.clone()) else { return };

@@ -10,7 +10,7 @@ use super::{
     report::{ArrivalReport, BudgetReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
 use crate::{
-    plan::{COUNTED, words},
+    plan::{PodCount, words},
     time::Span,
 };
 
@@ -59,23 +59,22 @@ fn summary(out: &mut String, report: &PlanReport) {
         let _ = writeln!(out, "requires: {}", report.required_flags.join(" "));
     }
     let counts = [
-        totals.leave_now,
-        totals.leave_later,
-        totals.already_terminating,
-        totals.stay,
-        totals.wait,
-        totals.blocked,
-        totals.refused_pods,
-        totals.lost,
-        totals.data_lost,
-        totals.pending,
-        totals.preempted,
+        (PodCount::LeaveNow, totals.leave_now),
+        (PodCount::LeaveLater, totals.leave_later),
+        (PodCount::LeavingAlready, totals.already_terminating),
+        (PodCount::Stay, totals.stay),
+        (PodCount::Wait, totals.wait),
+        (PodCount::Blocked, totals.blocked),
+        (PodCount::Refused, totals.refused_pods),
+        (PodCount::Lost, totals.lost),
+        (PodCount::DataLost, totals.data_lost),
+        (PodCount::Pending, totals.pending),
+        (PodCount::Displaced, totals.preempted),
     ];
     let counted: Vec<String> = counts
         .iter()
-        .zip(COUNTED)
-        .filter(|(count, _)| **count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .filter(|(_, number)| *number > 0)
+        .map(|(pods, number)| format!("{number} {}", pods.words()))
         .collect();
     if totals.pods > 0 {
         let _ = writeln!(out, "{} pods: {}", totals.pods, counted.join(", "));

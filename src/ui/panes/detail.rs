@@ -27,7 +27,7 @@ use crate::{
 /// ```
 /// Draws the detail that is open; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let Some(detail) = &scene.screen.detail else { return 0 };
+    let Some(detail) = scene.screen.overlays.detail() else { return 0 };
     let inner = open(scene, Pane::Detail, area, title(scene, detail), buf);
     let row = |place: usize| detail.list.keys().get(place).and_then(|row| detail.rows.get(*row));
     let selected = row(detail.list.place()).and_then(whole);

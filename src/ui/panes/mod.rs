@@ -1,6 +1,7 @@
 //! The panes, one file each.
 
 pub mod detail;
+mod event_row;
 pub mod evictions;
 pub mod forecast;
 pub mod header;
@@ -28,7 +29,7 @@ use super::{
     },
 };
 use crate::{
-    app::{EvictionColumn, NodeColumn, Pane, PodColumn, Sort, ZoneColumn},
+    app::{EvictionColumn, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
     cluster::ZoneKey,
     k8s::feed::{FeedKind, FeedState},
 };
@@ -122,9 +123,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Zones => screen.zones.list.len(),
         Pane::Nodes => screen.nodes.list.len(),
         Pane::Pods => screen.pods.list.len(),
-        Pane::Detail => screen.detail.as_ref().map_or(0, |detail| detail.list.len()),
-        Pane::Plan => screen.preview.as_ref().map_or(0, |preview| preview.list.len()),
-        Pane::Progress => screen.progress.as_ref().map_or(0, |progress| progress.list.len()),
+        Pane::Detail | Pane::Plan | Pane::Progress => screen.overlays.view().map_or(0, Overlay::rows),
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
         Pane::Forecast => screen.forecast.list.len(),

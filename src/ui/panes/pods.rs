@@ -27,7 +27,7 @@ use crate::{
 /// Draws the pods of the node that the user went into; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.pods.list;
-    let Some(node) = &scene.screen.inside else { return 0 };
+    let Some(node) = &scene.screen.pods_of else { return 0 };
     let inner = open(scene, Pane::Pods, area, facts(scene, node), buf);
     if list.is_empty() {
         draw_nothing(scene, FeedKind::Pods, Pane::Pods, "no pods on this node", inner, buf);

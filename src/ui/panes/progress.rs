@@ -3,7 +3,10 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{explain, open, plain, say};
+use super::{
+    event_row::{EventRow, when},
+    explain, open, say,
+};
 use crate::{
     app::{Pane, operations::OperationEntry, progress::ProgressRow},
     engine::Severity,
@@ -14,7 +17,7 @@ use crate::{
         Scene, text,
         theme::Role,
         widgets::{
-            Cell, TableWidget, Width, bar,
+            Cell, TableWidget, bar,
             segments::{Runs, cut_line},
         },
     },
@@ -22,6 +25,9 @@ use crate::{
 
 /// Cells of the bar.
 const BAR: usize = 24;
+
+/// The widest word about a subject.
+const STATE: u16 = 11;
 
 /// ```text
 /// ─ 2 Progress  drain n-3 · for 1m12s ─────────────────────────── p pause  C cancel ─
@@ -33,7 +39,7 @@ const BAR: usize = 24;
 /// ```
 /// Draws the undertaking that is shown; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let Some(shown) = &scene.screen.progress else { return 0 };
+    let Some(shown) = scene.screen.overlays.progress() else { return 0 };
     let Some(undertaking) = scene.app.acts.undertaking(&shown.operation) else {
         let inner = open(scene, Pane::Progress, area, Runs::default(), buf);
         say(scene, "○", "nothing is carried out", Role::Dim, inner, buf);
@@ -49,12 +55,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return page;
     }
     let table = TableWidget {
-        columns: vec![
-            plain("", Width::Fixed(9)),
-            plain("", Width::Fit(14, 44)),
-            plain("", Width::Fit(7, 11)),
-            plain("", Width::Grow(20, 1)),
-        ],
+        columns: EventRow::columns(STATE),
         rows: shown.list.len(),
         first: shown.list.first_shown(page),
         selected: Some(shown.list.place()),
@@ -209,10 +210,6 @@ fn cells(scene: &Scene, undertaking: &OperationEntry, row: ProgressRow) -> Vec<C
     }
 }
 
-fn when(scene: &Scene, words: &str, role: Role) -> Cell {
-    Cell::new(&format!("{words:>9}"), scene.style(role))
-}
-
 fn node(scene: &Scene, undertaking: &OperationEntry, row: &NodeProgress) -> Vec<Cell> {
     let (since, word, role) = match &row.stage {
         NodeProgressStage::Waits => (None, "waits", Role::Dim),
@@ -247,12 +244,13 @@ fn node(scene: &Scene, undertaking: &OperationEntry, row: &NodeProgress) -> Vec<
     if row.cordoned {
         parts.push("cordoned by this".into());
     }
-    vec![
-        when(scene, &since, Role::CountdownFar),
-        Cell::new(&row.node, scene.style(Role::Strong)),
-        Cell::new(word, scene.style(role)),
-        Cell::new(&text::brief(&parts.join(" · ")), scene.style(Role::Base)),
-    ]
+    EventRow {
+        when: when(&since, scene.style(Role::CountdownFar)),
+        subject: Cell::new(&row.node, scene.style(Role::Strong)),
+        state: Cell::new(word, scene.style(role)),
+        text: Cell::new(&text::brief(&parts.join(" · ")), scene.style(Role::Base)),
+    }
+    .cells()
 }
 
 fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
@@ -274,8 +272,13 @@ fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
     let name = Cell::new(&row.pod.namespace, scene.style(Role::Dim))
         .and("/", scene.style(Role::Faint))
         .and(&row.pod.name, scene.style(Role::Base));
-    let why = Cell::new(&text::brief(&why(scene, row)), scene.style(Role::Base));
-    vec![when(scene, &at, role), name, Cell::new(word, scene.style(role_of_word)), why]
+    EventRow {
+        when: when(&at, scene.style(role)),
+        subject: name,
+        state: Cell::new(word, scene.style(role_of_word)),
+        text: Cell::new(&text::brief(&why(scene, row)), scene.style(Role::Base)),
+    }
+    .cells()
 }
 
 /// What is waited for, or what came of it.
@@ -352,7 +355,7 @@ fn said(scene: &Scene, notice: &OperationNotice) -> Vec<Cell> {
         what = what.and(&notice.subject, scene.style(Role::Accent)).and(" ", scene.style(Role::Dim));
     }
     let what = what.and(&text::brief(&notice.text), scene.style(Role::Base));
-    vec![when(scene, &text::clock(notice.at), Role::Dim), what]
+    vec![when(&text::clock(notice.at), scene.style(Role::Dim)), what]
 }
 
 /// The selected row in full.

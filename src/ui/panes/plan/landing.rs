@@ -9,43 +9,43 @@
 //!      ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)
 //! ```
 
-use super::{ahead, pod_name, when};
+use super::{in_time, pod_name, since_made};
 use crate::{
     cluster::Key,
     forecast::{Successor, SuccessorState},
     plan::{Arrival, Landing, PlanMoment, Receiver},
     time::Timestamp,
-    ui::{Scene, text, theme::Role, widgets::Cell},
+    ui::{Scene, panes::event_row::EventRow, text, theme::Role, widgets::Cell},
 };
 
 /// `           shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`
-pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> Vec<Cell> {
+pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow {
     let words = help.get(place).cloned().unwrap_or_default();
-    // The name stands once.
-    let name = if place == 0 { pod_name(scene, pod) } else { Cell::default() };
-    vec![
-        Cell::default(),
-        name,
-        Cell::new("help", scene.style(Role::CountdownSoon)),
-        Cell::new(&text::brief(&words), scene.style(Role::Base)),
-    ]
+    // The pod is named once.
+    let subject = if place == 0 { pod_name(scene, pod) } else { Cell::default() };
+    EventRow {
+        subject,
+        state: Cell::new("help", scene.style(Role::CountdownSoon)),
+        text: Cell::new(&text::brief(&words), scene.style(Role::Base)),
+        ..EventRow::default()
+    }
 }
 
 /// `           shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`
-pub fn arrival(scene: &Scene, arrival: &Arrival) -> Vec<Cell> {
+pub fn arrival(scene: &Scene, arrival: &Arrival) -> EventRow {
     let dim = scene.style(Role::Dim);
-    vec![
-        Cell::default(),
-        pod_name(scene, &arrival.pod),
-        Cell::new("lands", scene.style(Role::NodeReady)),
-        Cell::new("→ ", dim)
+    EventRow {
+        subject: pod_name(scene, &arrival.pod),
+        state: Cell::new("lands", scene.style(Role::NodeReady)),
+        text: Cell::new("→ ", dim)
             .and(&arrival.node, scene.style(Role::Base))
             .and(&format!(" ({})", arrival.why), dim),
-    ]
+        ..EventRow::default()
+    }
 }
 
 /// `in 5m54s  shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`
-pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Vec<Cell> {
+pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> EventRow {
     let dim = scene.style(Role::Dim);
     let why = successor.state.why().unwrap_or_default();
     let (at, word, role) = match &successor.state {
@@ -56,18 +56,23 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Vec<C
         SuccessorState::Waits => (None, "waits", Role::CountdownSoon),
         SuccessorState::Lost => (None, "lost", Role::LevelError),
     };
-    let told = match (&successor.state, successor.state.node()) {
+    let text = match (&successor.state, successor.state.node()) {
         (_, Some(node)) => Cell::new("→ ", dim)
             .and(node, scene.style(Role::Base))
             .and(&format!(" ({})", text::brief(why)), dim),
         (SuccessorState::Replaced { landing: Landing::Somewhere, .. }, None) => Cell::new("somewhere", dim),
         (_, None) => Cell::new(&text::brief(why), scene.style(Role::Base)),
     };
-    vec![ahead(scene, at, made), pod_name(scene, &successor.of), Cell::new(word, scene.style(role)), told]
+    EventRow {
+        when: in_time(scene, at, made),
+        subject: pod_name(scene, &successor.of),
+        state: Cell::new(word, scene.style(role)),
+        text,
+    }
 }
 
 /// `           n-4   +2   pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %) · memory …`
-pub fn receiver(scene: &Scene, receiver: &Receiver) -> Vec<Cell> {
+pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
     let more = receiver.after.pods.requested - receiver.before.pods.requested;
     let mut shares = Cell::default();
     for (place, (resource, share)) in receiver.shares().into_iter().enumerate() {
@@ -77,25 +82,25 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> Vec<Cell> {
             .and(resource, scene.style(Role::Dim))
             .and(&format!(" {share}"), scene.style(Role::Base));
     }
-    vec![
-        Cell::default(),
-        Cell::new(&receiver.node, scene.style(Role::Strong)),
-        Cell::new(&format!("{more:+}"), scene.style(Role::Base)),
-        shares,
-    ]
+    EventRow {
+        subject: Cell::new(&receiver.node, scene.style(Role::Strong)),
+        state: Cell::new(&format!("{more:+}"), scene.style(Role::Base)),
+        text: shares,
+        ..EventRow::default()
+    }
 }
 
 /// `     ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)`
-pub fn moment(scene: &Scene, moment: &PlanMoment, made: Timestamp) -> Vec<Cell> {
+pub fn moment(scene: &Scene, moment: &PlanMoment, made: Timestamp) -> EventRow {
     let (subject, word, rest) = moment.what.told();
     let subject = match moment.what.pod() {
         Some(pod) => pod_name(scene, pod),
         None => Cell::new(&subject, scene.style(Role::Strong)),
     };
-    vec![
-        when(scene, Some(moment.at), made, ""),
+    EventRow {
+        when: since_made(scene, Some(moment.at), made, ""),
         subject,
-        Cell::new(word, scene.style(Role::Base)),
-        Cell::new(&text::brief(&rest), scene.style(Role::Dim)),
-    ]
+        state: Cell::new(word, scene.style(Role::Base)),
+        text: Cell::new(&text::brief(&rest), scene.style(Role::Dim)),
+    }
 }

@@ -1,0 +1,266 @@
+//! What lies over the panes: a stack.
+//!
+//! The topmost overlay decides what the next key does ([`Screen::key_focus`](super::Screen::key_focus)) and is what Esc
+//! closes ([`Screen::back`](super::Screen::back)). Overlays are drawn from the bottom to the top. Three of them are
+//! views: they take the place of the nodes, and keys go to them only while that pane has the focus.
+
+use tui_input::{Input, InputRequest};
+
+use super::{
+    commands::COMMANDS,
+    detail::Detail,
+    dialog::Dialog,
+    listing::Movement,
+    palette::Palette,
+    pane::{InputTarget, Pane},
+    preview::Preview,
+    progress::Progress,
+};
+
+/// One thing that lies over the panes.
+#[derive(Clone, Debug)]
+pub enum Overlay {
+    /// A view: everything about one node or pod.
+    Detail(Detail),
+    /// A view: what an action would do.
+    Plan(Box<Preview>),
+    /// A view: how far an operation is.
+    Progress(Progress),
+    /// The filter of the focused pane, while it is typed.
+    Filter(Input),
+    /// The command that is typed.
+    Palette(Palette),
+    /// A question that has to be answered first.
+    Question(Box<Dialog>),
+    /// Every command with its keys, scrolled by so many rows. Whatever is opened next closes it.
+    Help(usize),
+}
+
+/// The overlays that are open, the topmost last. Views are always below the others.
+#[derive(Clone, Debug, Default)]
+pub struct Overlays(Vec<Overlay>);
+
+impl Overlay {
+    /// The pane of a view; none of what lies over all panes.
+    pub const fn pane(&self) -> Option<Pane> {
+        match self {
+            Self::Detail(_) => Some(Pane::Detail),
+            Self::Plan(_) => Some(Pane::Plan),
+            Self::Progress(_) => Some(Pane::Progress),
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => None,
+        }
+    }
+
+    /// The pane that gets the focus when a view is closed.
+    pub const fn opened_from(&self) -> Option<Pane> {
+        match self {
+            Self::Detail(detail) => Some(detail.from),
+            Self::Plan(preview) => Some(preview.from),
+            Self::Progress(progress) => Some(progress.from),
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => None,
+        }
+    }
+
+    /// What is typed into it; none where keys are commands.
+    pub fn input(&self) -> Option<InputTarget> {
+        match self {
+            Self::Plan(preview) => preview.is_typing().then_some(InputTarget::Edits),
+            Self::Filter(_) => Some(InputTarget::Filter),
+            Self::Palette(_) => Some(InputTarget::Command),
+            Self::Question(_) => Some(InputTarget::Answer),
+            Self::Detail(_) | Self::Progress(_) | Self::Help(_) => None,
+        }
+    }
+
+    /// Whether Esc closes it: a question may have gone too far for that.
+    pub fn can_be_closed(&self) -> bool {
+        match self {
+            Self::Question(dialog) => dialog.can_be_left(),
+            Self::Detail(_)
+            | Self::Plan(_)
+            | Self::Progress(_)
+            | Self::Filter(_)
+            | Self::Palette(_)
+            | Self::Help(_) => true,
+        }
+    }
+
+    /// Edits the text that is typed into it.
+    pub(super) fn edit(&mut self, request: InputRequest) {
+        match self {
+            Self::Plan(preview) => preview.edit(request),
+            Self::Filter(input) => {
+                input.handle(request);
+            }
+            Self::Palette(palette) => palette.edit(request),
+            Self::Question(dialog) => dialog.edit(request),
+            Self::Detail(_) | Self::Progress(_) | Self::Help(_) => {}
+        }
+    }
+
+    /// Completes the typed text as proposed.
+    pub(super) fn complete(&mut self) {
+        match self {
+            Self::Plan(preview) => preview.complete(),
+            Self::Palette(palette) => palette.complete(),
+            Self::Detail(_) | Self::Progress(_) | Self::Filter(_) | Self::Question(_) | Self::Help(_) => {}
+        }
+    }
+
+    /// Chooses another one of its proposals or answers, so many places on.
+    pub(super) fn choose(&mut self, by: isize) {
+        match self {
+            Self::Plan(preview) => preview.choose(by),
+            Self::Palette(palette) => palette.choose(by),
+            Self::Question(dialog) => dialog.choose(by),
+            Self::Detail(_) | Self::Progress(_) | Self::Filter(_) | Self::Help(_) => {}
+        }
+    }
+
+    /// Moves among its rows.
+    pub(super) fn step(&mut self, step: Movement) {
+        match self {
+            Self::Detail(detail) => detail.list.step(step),
+            Self::Plan(preview) => preview.list.step(step),
+            Self::Progress(progress) => progress.list.step(step),
+            Self::Help(scrolled) => *scrolled = scroll(*scrolled, step),
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) => {}
+        }
+    }
+
+    /// How many rows a view has.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Detail(detail) => detail.list.len(),
+            Self::Plan(preview) => preview.list.len(),
+            Self::Progress(progress) => progress.list.len(),
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => 0,
+        }
+    }
+
+    /// Records how many rows a view had room for when it was drawn.
+    pub(super) fn drawn(&mut self, rows: usize) {
+        match self {
+            Self::Detail(detail) => detail.list.set_page(rows),
+            Self::Plan(preview) => preview.list.set_page(rows),
+            Self::Progress(progress) => progress.list.set_page(rows),
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => {}
+        }
+    }
+}
+
+/// The first row of the help after a move.
+fn scroll(scrolled: usize, step: Movement) -> usize {
+    const PAGE: usize = 10;
+    let last = COMMANDS.len();
+    let scrolled = match step {
+        Movement::Up => scrolled.saturating_sub(1),
+        Movement::Down => scrolled + 1,
+        Movement::PageUp => scrolled.saturating_sub(PAGE),
+        Movement::PageDown => scrolled + PAGE,
+        Movement::First => 0,
+        Movement::Last => last,
+    };
+    scrolled.min(last)
+}
+
+/// Declares how the topmost overlay of one kind is found.
+macro_rules! of_kind {
+    ($variant:ident: $kind:ty, $name:ident, $name_mut:ident) => {
+        pub fn $name(&self) -> Option<&$kind> {
+            self.0.iter().rev().find_map(|overlay| -> Option<&$kind> {
+                if let Overlay::$variant(found) = overlay { Some(found) } else { None }
+            })
+        }
+
+        pub fn $name_mut(&mut self) -> Option<&mut $kind> {
+            self.0.iter_mut().rev().find_map(|overlay| -> Option<&mut $kind> {
+                if let Overlay::$variant(found) = overlay { Some(found) } else { None }
+            })
+        }
+    };
+}
+
+impl Overlays {
+    of_kind!(Detail: Detail, detail, detail_mut);
+    of_kind!(Plan: Preview, plan, plan_mut);
+    of_kind!(Progress: Progress, progress, progress_mut);
+    of_kind!(Palette: Palette, palette, palette_mut);
+    of_kind!(Question: Dialog, question, question_mut);
+
+    /// From the bottom to the top.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Overlay> {
+        self.0.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Overlay> {
+        self.0.iter_mut()
+    }
+
+    pub fn top(&self) -> Option<&Overlay> {
+        self.0.last()
+    }
+
+    pub(super) fn top_mut(&mut self) -> Option<&mut Overlay> {
+        self.0.last_mut()
+    }
+
+    /// The view that takes the place of the nodes.
+    pub fn view(&self) -> Option<&Overlay> {
+        self.iter().rfind(|overlay| overlay.pane().is_some())
+    }
+
+    pub(super) fn view_mut(&mut self) -> Option<&mut Overlay> {
+        self.iter_mut().rfind(|overlay| overlay.pane().is_some())
+    }
+
+    pub fn is_help_open(&self) -> bool {
+        matches!(self.top(), Some(Overlay::Help(_)))
+    }
+
+    /// Opens an overlay, and closes those that cannot be open beside it: one plan or operation is looked at at a time,
+    /// one question is asked, and a detail lies over a plan only if it was opened from there.
+    pub(super) fn open(&mut self, overlay: Overlay) {
+        self.0.retain(|other| !matches!(other, Overlay::Help(_)));
+        match &overlay {
+            Overlay::Detail(detail) if matches!(detail.from, Pane::Plan | Pane::Progress) => {}
+            Overlay::Detail(_) | Overlay::Progress(_) => self.close_views(),
+            Overlay::Plan(_) => self.close_plan(),
+            Overlay::Question(_) => drop(self.close_question()),
+            Overlay::Filter(_) | Overlay::Palette(_) | Overlay::Help(_) => {}
+        }
+        let place = if overlay.pane().is_some() { self.views() } else { self.0.len() };
+        self.0.insert(place, overlay);
+    }
+
+    pub(super) fn close_top(&mut self) -> Option<Overlay> {
+        self.0.pop()
+    }
+
+    /// Closes every view, so that the nodes or the pods of one are shown again.
+    pub(super) fn close_views(&mut self) {
+        self.0.retain(|overlay| overlay.pane().is_none());
+    }
+
+    pub(super) fn close_question(&mut self) -> Option<Dialog> {
+        let place = self.iter().position(|overlay| matches!(overlay, Overlay::Question(_)))?;
+        match self.0.remove(place) {
+            Overlay::Question(dialog) => Some(*dialog),
+            _ => None,
+        }
+    }
+
+    /// Closes the plan or progress with the details that were opened from it.
+    fn close_plan(&mut self) {
+        let is_plan = |overlay: &Overlay| matches!(overlay, Overlay::Plan(_) | Overlay::Progress(_));
+        let (first, views) = (self.iter().position(is_plan), self.views());
+        if let Some(first) = first {
+            self.0.drain(first..views);
+        }
+    }
+
+    /// How many views there are: they are at the bottom.
+    fn views(&self) -> usize {
+        self.iter().take_while(|overlay| overlay.pane().is_some()).count()
+    }
+}

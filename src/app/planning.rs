@@ -1,0 +1,70 @@
+//! How the open plan stays up to date: the job that works it out, and its result.
+
+use super::{
+    App,
+    preview::{PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult},
+    snapshot_cache::SnapshotLease,
+};
+use crate::time::Timestamp;
+
+impl App {
+    /// The job that brings the open plan up to date; none where it is of the present request and cluster.
+    pub fn next_plan(&mut self, now: Timestamp) -> Option<PreviewJob> {
+        let (request, basis) = self.plan_to_make()?;
+        let request = request.clone();
+        // The cached snapshot follows the present: it is of no use to a frozen screen.
+        let is_cached = request.kind.places_pods() && self.frozen.is_none();
+        let snapshot = if is_cached { self.snapshots.lend() } else { SnapshotLease::default() };
+        let shown = self.shown();
+        Some(PreviewJob {
+            cluster: shown.cluster.clone(),
+            engine: shown.engine.clone().filter(|_| request.kind == PlanKind::Failure),
+            ahead: shown.feeds.ahead(),
+            version: self.model.settings.version,
+            basis,
+            snapshot,
+            now: self.shown_at(now),
+            request,
+        })
+    }
+
+    /// The request whose result is missing or old, and the state that a new one would be of.
+    fn plan_to_make(&self) -> Option<(&PlanRequest, PreviewBasis)> {
+        let preview = self.screen.overlays.plan()?;
+        let shown = self.shown();
+        let is_failure = preview.request.kind == PlanKind::Failure;
+        let basis =
+            PreviewBasis { changes: shown.plan_changes(), taken: is_failure.then_some(shown.views.taken) };
+        let is_known =
+            !preview.is_behind() && preview.result.as_ref().is_some_and(|last| last.basis == basis);
+        (!is_known).then_some((&preview.request, basis))
+    }
+
+    /// Whether the user waits for the plan: the result is of another request than the present one.
+    pub fn awaits_plan(&self) -> bool {
+        self.screen.overlays.plan().is_some_and(Preview::is_behind)
+    }
+
+    /// Shows the result of a job, unless the request has changed since. Returns the result that nobody needs any
+    /// more, which may be large.
+    pub fn planned(&mut self, mut result: PreviewResult, now: Timestamp) -> Option<PreviewResult> {
+        if let Some(snapshot) = result.snapshot.take() {
+            result.snapshot = self.snapshots.put_back(snapshot);
+        }
+        let preview = self.screen.overlays.plan_mut().filter(|preview| preview.request == result.request);
+        let Some(preview) = preview else { return Some(result) };
+        let before = preview.set_result(result);
+        self.arrange(now);
+        before
+    }
+
+    /// Shows that a job failed, which is a bug of kordon; it is not tried again until something has changed.
+    pub fn plan_failed(&mut self) {
+        let Some((request, basis)) = self.plan_to_make() else { return };
+        let request = request.clone();
+        let outcome = PreviewOutcome::Fault("working out the plan failed: this is a bug of kordon".into());
+        if let Some(preview) = self.screen.overlays.plan_mut() {
+            preview.set_result(PreviewResult { request, outcome, basis, snapshot: None });
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What the failure of nodes leads to, and its rows.
+
+use std::collections::BTreeSet;
+
+use super::rows::{Row, Rows};
+use crate::{
+    app::filter::Filterable,
+    cluster::{Key, NodeName, ZoneKey},
+    forecast::{self, Forecast, ForecastKind, Successor},
+    plan::{Receiver, RunTrace},
+};
+
+/// What the failure of nodes leads to, beyond what happens without it.
+#[derive(Clone, Debug)]
+pub struct FailureImpact {
+    pub nodes: BTreeSet<NodeName>,
+    /// The zones that fail as a whole.
+    pub zones: BTreeSet<ZoneKey>,
+    pub forecast: Forecast,
+    pub totals: forecast::ForecastTotals,
+    /// Running pods of the nodes that are not evicted.
+    pub staying: Vec<(Key, NodeName)>,
+    /// What follows the evicted pods, and how that was decided; none where there are too many to work it out with
+    /// every change.
+    pub succession: Option<(Vec<Successor>, RunTrace)>,
+}
+
+/// The impact of a failure with its rows.
+#[derive(Clone, Debug)]
+pub struct FailureView {
+    pub impact: Box<FailureImpact>,
+    pub rows: Vec<Row<FailureRow>>,
+}
+
+/// A row of the impact: an index into one of its lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureRow {
+    /// A step of the forecast.
+    Step(usize),
+    /// An uncertain taint of the forecast.
+    Chance(usize),
+    /// A pod that is not evicted.
+    Staying(usize),
+    /// What follows an evicted pod.
+    Successor(usize),
+    /// There are too many pods to say what follows them.
+    TooMany,
+    /// What would let a successor be placed: the successor, and the number of the proposal.
+    Help(usize, usize),
+    /// A node that receives pods.
+    Receiver(usize),
+    Kordon,
+}
+
+impl FailureImpact {
+    pub fn successor(&self, place: usize) -> Option<&Successor> {
+        self.succession.as_ref()?.0.get(place)
+    }
+
+    /// What would let a successor be placed that stays Pending.
+    pub fn help(&self, place: usize) -> Vec<String> {
+        let Some((successors, trace)) = &self.succession else { return Vec::new() };
+        successors.get(place).map(|successor| successor.help(trace)).unwrap_or_default()
+    }
+
+    /// The nodes that receive pods.
+    pub fn receivers(&self) -> &[Receiver] {
+        self.succession.as_ref().map_or(&[], |(_, trace)| &trace.receivers)
+    }
+
+    /// The command line that prints the same.
+    pub fn kordon(&self) -> String {
+        // To the controller, nodes without a zone are one zone, but it has no name.
+        if self.zones.is_empty() || self.zones.contains(&ZoneKey::default()) {
+            let nodes: Vec<&str> = self.nodes.iter().map(|node| &**node).collect();
+            return format!("kordon plan node-failure {}", nodes.join(" "));
+        }
+        let zones: Vec<String> = self.zones.iter().map(ToString::to_string).collect();
+        format!("kordon plan zone-failure {}", zones.join(" "))
+    }
+}
+
+impl FailureView {
+    pub fn new(impact: Box<FailureImpact>) -> Self {
+        Self { rows: rows(&impact), impact }
+    }
+
+    /// The pod that a row is about.
+    pub(super) fn pod_of(&self, row: FailureRow) -> Option<&Key> {
+        match row {
+            FailureRow::Staying(place) => self.impact.staying.get(place).map(|(pod, _)| pod),
+            FailureRow::Successor(place) | FailureRow::Help(place, _) => {
+                self.impact.successor(place).map(|successor| &successor.of)
+            }
+            FailureRow::Step(_)
+            | FailureRow::Chance(_)
+            | FailureRow::TooMany
+            | FailureRow::Receiver(_)
+            | FailureRow::Kordon => None,
+        }
+    }
+
+    /// A row for a filter.
+    pub(super) fn filterable(&self, row: FailureRow) -> impl Filterable + '_ {
+        FilterableRow { impact: &self.impact, row }
+    }
+}
+
+/// The pod that something happens to.
+pub const fn pod_of(what: &ForecastKind) -> Option<&Key> {
+    match what {
+        ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. } => Some(pod),
+        ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => None,
+    }
+}
+
+fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
+    let mut rows = Rows::new();
+    rows.section("what comes", (0..impact.forecast.steps.len()).map(FailureRow::Step));
+    rows.section("by chance", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
+    rows.section("stay", (0..impact.staying.len()).map(FailureRow::Staying));
+    match &impact.succession {
+        Some((successors, trace)) => {
+            rows.section("what comes after them", (0..successors.len()).map(FailureRow::Successor));
+            let helps = successors.iter().enumerate().flat_map(|(place, successor)| {
+                (0..successor.help(trace).len()).map(move |help| FailureRow::Help(place, help))
+            });
+            rows.section("what would help who stays Pending", helps);
+            rows.section("nodes that receive pods", (0..trace.receivers.len()).map(FailureRow::Receiver));
+        }
+        None => rows.section("what comes after them", [FailureRow::TooMany]),
+    }
+    rows.section("commands", [FailureRow::Kordon]);
+    rows.into_vec()
+}
+
+struct FilterableRow<'a> {
+    impact: &'a FailureImpact,
+    row: FailureRow,
+}
+
+impl Filterable for FilterableRow<'_> {
+    fn field(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        let impact = self.impact;
+        match self.row {
+            FailureRow::Step(place) => {
+                let step = &impact.forecast.steps[place];
+                found(step.what.node());
+                if let Some(pod) = pod_of(&step.what) {
+                    found(&pod.to_string());
+                }
+                found(&step.why.to_string());
+            }
+            FailureRow::Staying(place) => {
+                let (pod, node) = &impact.staying[place];
+                found(&pod.to_string());
+                found(node);
+            }
+            FailureRow::Successor(place) => {
+                if let Some(successor) = impact.successor(place) {
+                    found(&successor.of.to_string());
+                    found(&successor.from);
+                    successor.state.node().into_iter().for_each(|node| found(node));
+                    successor.state.why().into_iter().for_each(&mut *found);
+                }
+            }
+            FailureRow::Help(place, help) => {
+                impact.successor(place).into_iter().for_each(|successor| found(&successor.of.to_string()));
+                impact.help(place).get(help).into_iter().for_each(|help| found(help));
+            }
+            FailureRow::Receiver(place) => {
+                impact.receivers().get(place).into_iter().for_each(|receiver| found(&receiver.node));
+            }
+            FailureRow::Kordon => found(&impact.kordon()),
+            FailureRow::Chance(_) | FailureRow::TooMany => {}
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The work behind a preview. It runs beside the loop: a plan over many nodes takes a while.
+
+use std::collections::BTreeSet;
+
+use super::{
+    failure_rows::{FailureImpact, FailureView},
+    plan_rows::PlanView,
+    request::{PlanRequest, Targets},
+};
+use crate::{
+    app::snapshot_cache::SnapshotLease,
+    cluster::{Cluster, NodeName, ZoneKey},
+    engine::{Confidence, Engine, ServerVersion},
+    forecast::{Assumptions, Forecast, ForecastTotals},
+    placement::Snapshot,
+    plan::{Action, PlacingEnvironment, Plan},
+    time::{Span, Timestamp},
+};
+
+/// How far ahead the consequences of a failure are predicted.
+pub const HORIZON: Span = Span::from_secs(1800);
+
+/// Up to so many nodes are looked at, over all evicted pods, to say where the pods of a failure land each time that
+/// it is worked out: a tenth of a second's work.
+const MAX_LOOKS: usize = 1_000_000;
+
+/// How far the state that a result depends on had come when it was worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreviewBasis {
+    /// [`Model::plan_changes`](crate::model::Model::plan_changes)
+    pub changes: u64,
+    /// Of a failure, which depends on every heartbeat: when the engine was last asked.
+    pub taken: Option<Timestamp>,
+}
+
+/// A plan to be worked out, with copies of everything that it takes.
+#[derive(Debug)]
+pub struct PreviewJob {
+    pub(in crate::app) request: PlanRequest,
+    pub(in crate::app) cluster: Cluster,
+    /// For a failure, once the engine has started.
+    pub(in crate::app) engine: Option<Engine>,
+    /// How far the API server's clock is ahead of ours.
+    pub(in crate::app) ahead: Span,
+    pub(in crate::app) version: ServerVersion,
+    pub(in crate::app) basis: PreviewBasis,
+    pub(in crate::app) snapshot: SnapshotLease,
+    pub(in crate::app) now: Timestamp,
+}
+
+/// The result of a job.
+#[derive(Clone, Debug)]
+pub struct PreviewResult {
+    pub request: PlanRequest,
+    pub outcome: PreviewOutcome,
+    pub(in crate::app) basis: PreviewBasis,
+    /// The snapshot that the job was lent, on its way back to the cache.
+    pub(in crate::app) snapshot: Option<Snapshot>,
+}
+
+/// A plan, the impact of a failure, or why there is neither.
+#[derive(Clone, Debug)]
+pub enum PreviewOutcome {
+    Plan(PlanView),
+    Failure(FailureView),
+    Fault(String),
+}
+
+impl PreviewJob {
+    pub fn work(mut self) -> PreviewResult {
+        let lease = std::mem::take(&mut self.snapshot);
+        let snapshot = self.request.kind.places_pods().then(|| lease.of(&self.cluster, self.version));
+        let outcome = match self.request.action() {
+            Err(text) => Err(text),
+            Ok(Some(action)) => self.plan(action, snapshot.as_ref()).map(PreviewOutcome::Plan),
+            Ok(None) => self.failure(snapshot.as_ref()).map(PreviewOutcome::Failure),
+        };
+        let outcome = outcome.unwrap_or_else(PreviewOutcome::Fault);
+        PreviewResult { request: self.request, outcome, basis: self.basis, snapshot }
+    }
+
+    fn plan(&self, action: Action, snapshot: Option<&Snapshot>) -> Result<PlanView, String> {
+        let plan = Plan::over(action, &self.cluster, snapshot.cloned(), self.version, self.now);
+        plan.map(|plan| PlanView::new(Box::new(plan))).map_err(|error| error.to_string())
+    }
+
+    fn failure(&self, snapshot: Option<&Snapshot>) -> Result<FailureView, String> {
+        let (cluster, now) = (&self.cluster, self.now);
+        let engine = self.engine_to_predict_with()?;
+        let (nodes, zones) = self.failing();
+        let under = |assumptions: &Assumptions| {
+            Forecast::under(assumptions, engine, cluster, self.ahead, now, HORIZON)
+        };
+        let assumptions = Assumptions::failing(nodes.clone(), now);
+        let mut forecast = under(&assumptions);
+        let staying = forecast.staying(cluster, &nodes);
+        forecast.leave_out(&under(&Assumptions::default()), &nodes);
+        let mut totals = ForecastTotals::default();
+        forecast.steps.iter().for_each(|step| totals.add(&step.what));
+        let looks = totals.deleted.saturating_mul(cluster.nodes().len());
+        let succession = snapshot.filter(|_| looks <= MAX_LOOKS).map(|snapshot| {
+            let environment = PlacingEnvironment::new(cluster, snapshot.clone(), now);
+            forecast.successors(&assumptions, cluster, environment)
+        });
+        let impact = FailureImpact { nodes, zones, forecast, totals, staying, succession };
+        Ok(FailureView::new(Box::new(impact)))
+    }
+
+    fn engine_to_predict_with(&self) -> Result<&Engine, String> {
+        let Some(engine) = &self.engine else {
+            return Err("nothing can be foretold before nodes and leases have been listed".into());
+        };
+        match engine.confidence(self.now) {
+            Confidence::Live | Confidence::Assumed => Ok(engine),
+            Confidence::Disconnected { .. } => {
+                Err("nodes and leases are not seen: nothing can be foretold".into())
+            }
+            Confidence::NoController { .. } => {
+                Err("no controller manager leads: nothing would happen until one does".into())
+            }
+        }
+    }
+
+    /// The nodes that fail, and the zones that fail as a whole.
+    fn failing(&self) -> (BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
+        let Targets::Nodes(named) = &self.request.targets else { return Default::default() };
+        let there = named.iter().filter_map(|name| self.cluster.node(name));
+        if !self.request.whole_zones {
+            return (there.map(|node| node.name.clone()).collect(), BTreeSet::new());
+        }
+        let zones: BTreeSet<ZoneKey> = there.map(|node| node.zone()).collect();
+        let failing = self.cluster.nodes().iter().filter(|node| zones.contains(&node.zone()));
+        (failing.map(|node| node.name.clone()).collect(), zones)
+    }
+}

@@ -1,0 +1,199 @@
+//! The plan that is open: its request, and the result as far as it has been worked out. It writes nothing.
+//!
+//! The result is worked out beside the loop ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
+//! [`App::planned`](super::App::planned)); until a new one is there, the last one stays.
+
+mod failure_rows;
+mod job;
+mod plan_rows;
+mod request;
+mod rows;
+
+use tui_input::{Input, InputRequest};
+
+use super::{
+    completion::{Vocabulary, completed},
+    filter::Filter,
+    listing::Listing,
+    pane::Pane,
+};
+use crate::{
+    cluster::{Cluster, Key},
+    plan::Plan,
+};
+
+pub use failure_rows::{FailureImpact, FailureRow, FailureView, pod_of};
+pub use job::{HORIZON, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult};
+pub use plan_rows::{PlanRow, PlanView, call};
+pub use request::{PlanKind, PlanOption, PlanRequest, Targets};
+pub use rows::Row;
+
+/// The plan that is open.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    pub request: PlanRequest,
+    /// The pane from which it was opened.
+    pub from: Pane,
+    /// None until the first result is there.
+    pub result: Option<PreviewResult>,
+    /// Indices of the rows of the result.
+    pub list: Listing<usize>,
+    /// The line in which taints or labels are typed; none where nothing is.
+    pub line: Option<EditLine>,
+    /// The filter that the list was made with; none after the rows have changed.
+    arranged: Option<Filter>,
+}
+
+/// The line in which taints or labels are typed.
+#[derive(Clone, Debug)]
+pub struct EditLine {
+    pub input: Input,
+    /// Whether keys go into it.
+    pub is_open: bool,
+    /// Proposals for the last word.
+    pub candidates: Vec<String>,
+    /// The candidate that Tab takes.
+    pub chosen: usize,
+    vocabulary: Vocabulary,
+}
+
+impl Preview {
+    pub fn new(request: PlanRequest, from: Pane, cluster: &Cluster) -> Self {
+        let vocabulary = match (&request.targets, request.kind) {
+            (Targets::Nodes(nodes), PlanKind::Taint) => Some(Vocabulary::of_taints(cluster, nodes)),
+            (Targets::Nodes(nodes), PlanKind::Label) => Some(Vocabulary::of_labels(cluster, nodes)),
+            _ => None,
+        };
+        let line = vocabulary.map(EditLine::new);
+        Self { request, from, result: None, list: Listing::default(), line, arranged: None }
+    }
+
+    /// Whether the result is of another request than the present one.
+    pub fn is_behind(&self) -> bool {
+        self.result.as_ref().is_none_or(|result| result.request != self.request)
+    }
+
+    /// Whether keys are typed into its line.
+    pub fn is_typing(&self) -> bool {
+        self.line.as_ref().is_some_and(|line| line.is_open)
+    }
+
+    pub fn outcome(&self) -> Option<&PreviewOutcome> {
+        self.result.as_ref().map(|result| &result.outcome)
+    }
+
+    /// The plan; none while it is worked out, of a failure, and where there is a fault.
+    pub fn plan(&self) -> Option<&Plan> {
+        match self.outcome()? {
+            PreviewOutcome::Plan(view) => Some(&view.plan),
+            PreviewOutcome::Failure(_) | PreviewOutcome::Fault(_) => None,
+        }
+    }
+
+    /// Why there is no plan.
+    pub fn fault(&self) -> Option<&str> {
+        match self.outcome()? {
+            PreviewOutcome::Fault(text) => Some(text),
+            PreviewOutcome::Plan(_) | PreviewOutcome::Failure(_) => None,
+        }
+    }
+
+    /// The index of the selected row.
+    pub fn selected_row(&self) -> Option<usize> {
+        self.list.selected().copied()
+    }
+
+    /// The pod that the selected row is about.
+    pub fn selected_pod(&self) -> Option<&Key> {
+        let row = self.selected_row()?;
+        match self.outcome()? {
+            PreviewOutcome::Plan(view) => match view.rows.get(row)? {
+                Row::Item(item) => view.pod_of(*item),
+                Row::Section(_) => None,
+            },
+            PreviewOutcome::Failure(view) => match view.rows.get(row)? {
+                Row::Item(item) => view.pod_of(*item),
+                Row::Section(_) => None,
+            },
+            PreviewOutcome::Fault(_) => None,
+        }
+    }
+
+    /// Changes an option, if the plan has it.
+    pub fn toggle(&mut self, option: PlanOption) {
+        self.request.toggle(option);
+    }
+
+    /// Replaces the result; returns the one before.
+    pub(super) fn set_result(&mut self, result: PreviewResult) -> Option<PreviewResult> {
+        self.arranged = None;
+        self.result.replace(result)
+    }
+
+    /// Edits its line.
+    pub(super) fn edit(&mut self, request: InputRequest) {
+        self.with_line(|line| {
+            line.input.handle(request);
+        });
+    }
+
+    /// Takes the chosen candidate for the last word.
+    pub(super) fn complete(&mut self) {
+        self.with_line(EditLine::complete);
+    }
+
+    /// Chooses another candidate, so many places on.
+    pub(super) fn choose(&mut self, by: isize) {
+        if let Some(line) = &mut self.line {
+            let count = line.candidates.len().max(1);
+            line.chosen = line.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
+        }
+    }
+
+    fn with_line(&mut self, change: impl FnOnce(&mut EditLine)) {
+        let Some(line) = &mut self.line else { return };
+        change(line);
+        line.propose();
+        self.request.edits = line.input.value().into();
+    }
+
+    /// Lists the rows that pass the filter, where the rows or the filter have changed.
+    pub(super) fn arrange(&mut self, filter: &Filter) {
+        if self.arranged.as_ref() == Some(filter) {
+            return;
+        }
+        let everything = filter.is_empty();
+        let rows = match self.outcome() {
+            Some(PreviewOutcome::Plan(view)) => {
+                rows::passing(&view.rows, |row| everything || filter.matches(&view.filterable(*row)))
+            }
+            Some(PreviewOutcome::Failure(view)) => {
+                rows::passing(&view.rows, |row| everything || filter.matches(&view.filterable(*row)))
+            }
+            Some(PreviewOutcome::Fault(_)) | None => Vec::new(),
+        };
+        self.list.replace(rows);
+        // The first row is a title, which is not worth selecting; it always has a row under it.
+        if self.list.place() == 0 && !self.list.is_empty() {
+            self.list.select_second();
+        }
+        self.arranged = Some(filter.clone());
+    }
+}
+
+impl EditLine {
+    fn new(vocabulary: Vocabulary) -> Self {
+        let candidates = vocabulary.candidates("");
+        Self { input: Input::default(), is_open: true, candidates, chosen: 0, vocabulary }
+    }
+
+    fn complete(&mut self) {
+        if let Some(word) = self.candidates.get(self.chosen) {
+            self.input = Input::new(completed(self.input.value(), word));
+        }
+    }
+
+    fn propose(&mut self) {
+        (self.candidates, self.chosen) = (self.vocabulary.candidates(self.input.value()), 0);
+    }
+}

@@ -1,0 +1,169 @@
+//! The rows of a plan.
+
+use super::rows::{Row, Rows};
+use crate::{
+    app::filter::Filterable,
+    cluster::Key,
+    plan::{Action, NodeChange, Plan, PlanStep, PodPlan, Verdict},
+    time::Timestamp,
+};
+
+/// A plan with its rows.
+#[derive(Clone, Debug)]
+pub struct PlanView {
+    pub plan: Box<Plan>,
+    pub rows: Vec<Row<PlanRow>>,
+}
+
+/// A row of a plan: an index into one of its lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanRow {
+    Warning(usize),
+    Node(usize),
+    Pod(usize),
+    /// What would let the replacement of a pod be placed: the pod, and the number of the proposal.
+    Help(usize, usize),
+    /// A Pending pod that finds a node.
+    Arrival(usize),
+    /// A node that receives pods.
+    Receiver(usize),
+    Budget(usize),
+    Moment(usize),
+    Kubectl,
+    Kordon,
+    Call(usize),
+    Assumption(usize),
+}
+
+impl PlanView {
+    pub fn new(plan: Box<Plan>) -> Self {
+        Self { rows: rows(&plan), plan }
+    }
+
+    /// The pod that a row is about.
+    pub(super) fn pod_of(&self, row: PlanRow) -> Option<&Key> {
+        match row {
+            PlanRow::Pod(place) | PlanRow::Help(place, _) => self.plan.pods.get(place).map(|pod| &pod.pod),
+            PlanRow::Arrival(place) => self.plan.arrivals.get(place).map(|pod| &pod.pod),
+            PlanRow::Moment(place) => self.plan.timeline.get(place)?.what.pod(),
+            PlanRow::Warning(_)
+            | PlanRow::Node(_)
+            | PlanRow::Receiver(_)
+            | PlanRow::Budget(_)
+            | PlanRow::Kubectl
+            | PlanRow::Kordon
+            | PlanRow::Call(_)
+            | PlanRow::Assumption(_) => None,
+        }
+    }
+
+    /// A row for a filter.
+    pub(super) fn filterable(&self, row: PlanRow) -> impl Filterable + '_ {
+        FilterableRow { plan: &self.plan, row }
+    }
+}
+
+/// An API call in one line.
+pub fn call(step: &PlanStep) -> String {
+    let call = step.call();
+    format!("{} {} {}", call.method, call.path, call.body)
+}
+
+fn rows(plan: &Plan) -> Vec<Row<PlanRow>> {
+    let mut rows = Rows::new();
+    rows.section("warnings", (0..plan.warnings.len()).map(PlanRow::Warning));
+    // A drain cordons its nodes: with one node, that row adds nothing.
+    let drains_one = matches!(plan.action, Action::Drain { .. }) && plan.nodes.len() == 1;
+    rows.section("nodes", (0..plan.nodes.len()).filter(|_| !drains_one).map(PlanRow::Node));
+    let mut pods: Vec<usize> = (0..plan.pods.len()).collect();
+    pods.sort_by_key(|place| urgency(&plan.pods[*place]));
+    rows.section("pods", pods.iter().copied().map(PlanRow::Pod));
+    let helps = |pod: &usize| {
+        let pod = *pod;
+        (0..plan.pods[pod].help().len()).map(move |help| PlanRow::Help(pod, help))
+    };
+    rows.section("what would help who stays Pending", pods.iter().flat_map(helps));
+    rows.section("land here from Pending", (0..plan.arrivals.len()).map(PlanRow::Arrival));
+    rows.section("nodes that receive pods", (0..plan.receivers.len()).map(PlanRow::Receiver));
+    rows.section("budgets", (0..plan.budgets.len()).map(PlanRow::Budget));
+    let kubectl = plan.command.as_ref().map(|_| PlanRow::Kubectl);
+    rows.section("commands", kubectl.into_iter().chain([PlanRow::Kordon]));
+    rows.section("timeline", (0..plan.timeline.len()).map(PlanRow::Moment));
+    rows.section("API calls", (0..plan.steps.len()).map(PlanRow::Call));
+    rows.section("taken for granted", (0..plan.assumptions.len()).map(PlanRow::Assumption));
+    rows.into_vec()
+}
+
+/// Pods that need a decision first, then by time; pods that stay last.
+fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
+    let class = match &pod.verdict {
+        Verdict::Refused { .. } => 0,
+        Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => 1,
+        Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => 2,
+        Verdict::LeavesAfter { .. } => 3,
+        Verdict::Leaves(_) | Verdict::Deleted { .. } => 4,
+        Verdict::Leaving => 5,
+        Verdict::Spared => 6,
+        Verdict::Skipped(_) | Verdict::Tolerates => 7,
+    };
+    (class, pod.leaves.likely.unwrap_or(Timestamp::MAX))
+}
+
+struct FilterableRow<'a> {
+    plan: &'a Plan,
+    row: PlanRow,
+}
+
+impl Filterable for FilterableRow<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        let (PlanRow::Pod(place) | PlanRow::Help(place, _)) = self.row else { return None };
+        let pod = self.plan.pods.get(place)?;
+        match key {
+            "pod" | "name" => Some(pod.pod.name.to_string()),
+            "ns" | "namespace" => Some(pod.pod.namespace.to_string()),
+            "node" => pod.node.as_ref().map(ToString::to_string),
+            "verdict" => Some(pod.verdict.told().into()),
+            "budget" => pod.verdict.budget().map(ToString::to_string),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        let plan = self.plan;
+        match self.row {
+            PlanRow::Warning(place) => found(&plan.warnings[place].to_string()),
+            PlanRow::Node(place) => {
+                found(&plan.nodes[place].node);
+                if let NodeChange::Refused { text } = &plan.nodes[place].change {
+                    found(text);
+                }
+            }
+            PlanRow::Pod(place) => {
+                let pod = &plan.pods[place];
+                found(&pod.pod.to_string());
+                pod.node.iter().for_each(|node| found(node));
+                found(pod.verdict.told());
+                found(&pod.verdict.because());
+                pod.minds().iter().for_each(|mind| found(mind));
+            }
+            PlanRow::Help(pod, help) => {
+                found(&plan.pods[pod].pod.to_string());
+                plan.pods[pod].help().get(help).into_iter().for_each(|help| found(help));
+            }
+            PlanRow::Arrival(place) => {
+                found(&plan.arrivals[place].pod.to_string());
+                found(&plan.arrivals[place].node);
+            }
+            PlanRow::Receiver(place) => found(&plan.receivers[place].node),
+            PlanRow::Moment(place) => {
+                let (subject, word, rest) = plan.timeline[place].what.told();
+                [&*subject, word, &*rest].into_iter().for_each(found);
+            }
+            PlanRow::Budget(place) => found(&plan.budgets[place].budget.to_string()),
+            PlanRow::Kubectl => plan.command.iter().for_each(|command| found(command)),
+            PlanRow::Kordon => plan.action.kordon().iter().for_each(|command| found(command)),
+            PlanRow::Call(place) => found(&call(&plan.steps[place])),
+            PlanRow::Assumption(place) => found(plan.assumptions[place]),
+        }
+    }
+}

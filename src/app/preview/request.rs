@@ -1,0 +1,200 @@
+//! What a plan is asked for: kind, targets, options.
+
+use crate::{
+    cluster::{Key, NodeName},
+    plan::{Action, DrainFlag, DrainOptions, RemovalOptions, Retry, TaintEdits, label_edits::LabelEdits},
+    time::Span,
+};
+
+/// The kinds of plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanKind {
+    Cordon,
+    Uncordon,
+    Drain,
+    Taint,
+    Label,
+    Evict,
+    Delete,
+    /// What follows if nodes, or whole zones, stop renewing their Leases.
+    Failure,
+}
+
+/// An option of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanOption {
+    Force,
+    IgnoreDaemonsets,
+    DeleteEmptydirData,
+    DisableEviction,
+    /// Cycles through a few grace periods.
+    Grace,
+    /// Cycles through a few numbers of nodes at a time.
+    Parallel,
+    Overwrite,
+    WholeZones,
+}
+
+/// The nodes or pods that a plan is for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Targets {
+    Nodes(Vec<NodeName>),
+    Pods(Vec<Key>),
+}
+
+/// Everything that a plan is made from, besides the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanRequest {
+    pub kind: PlanKind,
+    pub targets: Targets,
+    /// Of a drain.
+    pub drain: DrainOptions,
+    /// Of an eviction or a deletion.
+    pub removal: RemovalOptions,
+    /// Of taints and labels: the typed text, and whether existing ones may be changed.
+    pub edits: String,
+    pub overwrite: bool,
+    /// Of a failure: whether all other nodes of their zones fail too.
+    pub whole_zones: bool,
+}
+
+impl PlanKind {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cordon => "cordon",
+            Self::Uncordon => "uncordon",
+            Self::Drain => "drain",
+            Self::Taint => "taint",
+            Self::Label => "label",
+            Self::Evict => "evict",
+            Self::Delete => "delete",
+            Self::Failure => "failure of",
+        }
+    }
+
+    /// Whether the plan says where pods land.
+    pub const fn places_pods(self) -> bool {
+        match self {
+            Self::Cordon | Self::Label => false,
+            Self::Uncordon | Self::Taint | Self::Drain | Self::Evict | Self::Delete | Self::Failure => true,
+        }
+    }
+
+    pub const fn options(self) -> &'static [PlanOption] {
+        match self {
+            Self::Cordon | Self::Uncordon => &[],
+            Self::Drain => &[
+                PlanOption::IgnoreDaemonsets,
+                PlanOption::DeleteEmptydirData,
+                PlanOption::Force,
+                PlanOption::DisableEviction,
+                PlanOption::Grace,
+                PlanOption::Parallel,
+            ],
+            Self::Taint | Self::Label => &[PlanOption::Overwrite],
+            Self::Evict | Self::Delete => &[PlanOption::Grace],
+            Self::Failure => &[PlanOption::WholeZones],
+        }
+    }
+}
+
+impl PlanOption {
+    /// The flag of kubectl drain that it is; none of the options that no plan asks for.
+    pub const fn flag(self) -> Option<DrainFlag> {
+        match self {
+            Self::Force => Some(DrainFlag::Force),
+            Self::IgnoreDaemonsets => Some(DrainFlag::IgnoreDaemonsets),
+            Self::DeleteEmptydirData => Some(DrainFlag::DeleteEmptydirData),
+            Self::DisableEviction | Self::Grace | Self::Parallel | Self::Overwrite | Self::WholeZones => None,
+        }
+    }
+}
+
+impl Targets {
+    fn nodes(&self) -> Vec<NodeName> {
+        match self {
+            Self::Nodes(nodes) => nodes.clone(),
+            Self::Pods(_) => Vec::new(),
+        }
+    }
+
+    fn pods(&self) -> Vec<Key> {
+        match self {
+            Self::Pods(pods) => pods.clone(),
+            Self::Nodes(_) => Vec::new(),
+        }
+    }
+}
+
+impl PlanRequest {
+    pub fn new(kind: PlanKind, targets: Targets) -> Self {
+        Self {
+            kind,
+            targets,
+            // The dashboard applies plans with this retry.
+            drain: DrainOptions { retry: Retry::OnRecovery, ..DrainOptions::default() },
+            removal: RemovalOptions { retry: Retry::OnRecovery, ..RemovalOptions::default() },
+            edits: String::new(),
+            overwrite: false,
+            whole_zones: false,
+        }
+    }
+
+    /// Changes an option, if plans of this kind have it.
+    pub(super) fn toggle(&mut self, option: PlanOption) {
+        if !self.kind.options().contains(&option) {
+            return;
+        }
+        let Self { drain, removal, overwrite, whole_zones, .. } = self;
+        match option {
+            PlanOption::Force => drain.force = !drain.force,
+            PlanOption::IgnoreDaemonsets => drain.ignore_daemonsets = !drain.ignore_daemonsets,
+            PlanOption::DeleteEmptydirData => drain.delete_emptydir_data = !drain.delete_emptydir_data,
+            PlanOption::DisableEviction => drain.disable_eviction = !drain.disable_eviction,
+            PlanOption::Grace => {
+                drain.grace = next_grace(drain.grace);
+                removal.grace = next_grace(removal.grace);
+            }
+            PlanOption::Parallel => {
+                drain.parallel = match drain.parallel {
+                    0 | 1 => 2,
+                    2 => 5,
+                    3..10 => 10,
+                    _ => 1,
+                }
+            }
+            PlanOption::Overwrite => *overwrite = !*overwrite,
+            PlanOption::WholeZones => *whole_zones = !*whole_zones,
+        }
+    }
+
+    /// The action that is asked for; none for a failure, which nobody can apply.
+    pub(super) fn action(&self) -> Result<Option<Action>, String> {
+        let edits = || self.edits.split_whitespace();
+        Ok(Some(match self.kind {
+            PlanKind::Cordon => Action::Cordon { nodes: self.targets.nodes() },
+            PlanKind::Uncordon => Action::Uncordon { nodes: self.targets.nodes() },
+            PlanKind::Drain => Action::Drain { nodes: self.targets.nodes(), options: self.drain.clone() },
+            PlanKind::Taint => {
+                let edits = TaintEdits::parse(edits(), self.overwrite).map_err(|error| error.to_string())?;
+                Action::Taint { nodes: self.targets.nodes(), edits }
+            }
+            PlanKind::Label => {
+                let edits = LabelEdits::parse(edits(), self.overwrite).map_err(|error| error.to_string())?;
+                Action::Label { nodes: self.targets.nodes(), edits }
+            }
+            PlanKind::Evict => Action::Evict { pods: self.targets.pods(), options: self.removal },
+            PlanKind::Delete => Action::Delete { pods: self.targets.pods(), options: self.removal },
+            PlanKind::Failure => return Ok(None),
+        }))
+    }
+}
+
+fn next_grace(grace: Option<Span>) -> Option<Span> {
+    match grace.map(Span::as_secs) {
+        None => Some(Span::from_secs(30)),
+        Some(30) => Some(Span::from_secs(5)),
+        Some(5) => Some(Span::ZERO),
+        Some(_) => None,
+    }
+}

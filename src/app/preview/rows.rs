@@ -1,0 +1,45 @@
+//! Rows under section titles.
+
+/// A line of a result: the title of a section, or an item of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Row<R> {
+    Section(&'static str),
+    Item(R),
+}
+
+/// The rows of a result, section by section; a section without rows has no title either.
+#[derive(Clone, Debug)]
+pub(super) struct Rows<R>(Vec<Row<R>>);
+
+impl<R> Rows<R> {
+    pub fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub fn section(&mut self, title: &'static str, items: impl IntoIterator<Item = R>) {
+        let mut items = items.into_iter().map(Row::Item).peekable();
+        if items.peek().is_some() {
+            self.0.push(Row::Section(title));
+            self.0.extend(items);
+        }
+    }
+
+    pub fn into_vec(self) -> Vec<Row<R>> {
+        self.0
+    }
+}
+
+/// The places of the rows whose items pass, with the title of each section that has one.
+pub(super) fn passing<R>(rows: &[Row<R>], passes: impl Fn(&R) -> bool) -> Vec<usize> {
+    let mut kept = Vec::new();
+    // The title waits for the first row under it that passes.
+    let mut title = None;
+    for (place, row) in rows.iter().enumerate() {
+        match row {
+            Row::Section(_) => title = Some(place),
+            Row::Item(item) if passes(item) => kept.extend(title.take().into_iter().chain([place])),
+            Row::Item(_) => {}
+        }
+    }
+    kept
+}

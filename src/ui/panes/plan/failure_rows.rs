@@ -1,0 +1,109 @@
+//! The rows of what a failure leads to.
+//!
+//! ```text
+//! ── what comes ──────────────────────────────────────────────────────────────
+//!    in 50s  n-3               Unknown  lease renewed 03:12:05 → …
+//!  in 5m54s  shop/web-7d4b9    evicted  …
+//! ```
+
+use super::{after, in_time, landing, pod_name};
+use crate::{
+    app::preview::{FailureImpact, FailureRow, pod_of},
+    forecast::{ForecastKind, ForecastStep},
+    time::Timestamp,
+    ui::{
+        Scene,
+        panes::event_row::{self, EventRow},
+        text,
+        theme::Role,
+        widgets::Cell,
+    },
+};
+
+/// The cells of a row; where they are fewer than the columns, the last one takes the room of the rest.
+pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell> {
+    let made = impact.forecast.made;
+    let line = |text: &str, role| vec![Cell::new("  ", scene.style(Role::Dim)).and(text, scene.style(role))];
+    match row {
+        FailureRow::Step(place) => step(scene, &impact.forecast.steps[place], made).cells(),
+        FailureRow::Chance(place) => {
+            let chance = &impact.forecast.uncertain_taints[place];
+            let words = format!(
+                "up to {} of {} nodes that wait in zone {} may be tainted in {}",
+                chance.at_most,
+                chance.among.len(),
+                chance.zone,
+                after(chance.at, made)
+            );
+            line(&words, Role::CountdownSoon)
+        }
+        FailureRow::Staying(place) => staying(scene, impact, place).cells(),
+        FailureRow::Successor(place) => impact
+            .successor(place)
+            .map(|successor| landing::successor(scene, successor, made).cells())
+            .unwrap_or_default(),
+        FailureRow::Help(place, help) => impact
+            .successor(place)
+            .map(|successor| landing::help(scene, &successor.of, &impact.help(place), help).cells())
+            .unwrap_or_default(),
+        FailureRow::Receiver(place) => impact
+            .receivers()
+            .get(place)
+            .map(|node| landing::receiver(scene, node).cells())
+            .unwrap_or_default(),
+        FailureRow::TooMany => {
+            line("so many that it is worked out only if it is asked for, by the command below", Role::Dim)
+        }
+        FailureRow::Kordon => line(&impact.kordon(), Role::Base),
+    }
+}
+
+fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
+    let (word, role) = match &step.what {
+        ForecastKind::Unknown { .. } => ("Unknown", Role::NodeUnknown),
+        ForecastKind::NoExecute { .. } => ("tainted", Role::TaintNoExecute),
+        ForecastKind::Deleted { .. } => ("evicted", Role::EvictionForeseen),
+        ForecastKind::Removed { .. } => ("removed", Role::EvictionTerminating),
+    };
+    let subject = match pod_of(&step.what) {
+        Some(pod) => pod_name(scene, pod),
+        None => Cell::new(step.what.node(), scene.style(Role::Strong)),
+    };
+    EventRow {
+        when: in_time(scene, Some(step.at), made),
+        subject,
+        state: Cell::new(word, scene.style(role)),
+        text: Cell::new(&text::brief(&step.why.to_string()), scene.style(Role::Dim)),
+    }
+}
+
+fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
+    let (pod, node) = &impact.staying[place];
+    let dim = scene.style(Role::Dim);
+    EventRow {
+        when: event_row::when("–", dim),
+        subject: pod_name(scene, pod),
+        state: Cell::new("stays", dim),
+        text: Cell::new(&format!("on {node}: not evicted within the time that is looked at"), dim),
+    }
+}
+
+/// The full text of a selected row; none where the row says everything.
+pub fn full_text(impact: &FailureImpact, row: FailureRow) -> Option<String> {
+    match row {
+        FailureRow::Step(place) => impact.forecast.steps.get(place).map(|step| step.why.to_string()),
+        FailureRow::Successor(place) => {
+            let successor = impact.successor(place)?;
+            let why = successor.state.why().unwrap_or_default();
+            Some(match successor.state.node() {
+                Some(node) => format!("{} lands on {node} ({why})", successor.of),
+                None => format!("{}: {why}", successor.of),
+            })
+        }
+        FailureRow::Help(place, help) => impact.help(place).get(help).cloned(),
+        FailureRow::Kordon => Some(impact.kordon()),
+        FailureRow::Chance(_) | FailureRow::Staying(_) | FailureRow::TooMany | FailureRow::Receiver(_) => {
+            None
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The plan: what an action would do, or what a failure would lead to. It writes nothing.
+
+mod failure_rows;
+mod landing;
+mod options;
+mod plan_rows;
+mod summary;
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{event_row, event_row::EventRow, explain, open, say};
+use crate::{
+    app::{
+        Mode, Pane,
+        preview::{PlanKind, PlanRow, Preview, PreviewOutcome, Row, Targets},
+    },
+    cluster::Key,
+    time::{Span, Timestamp},
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{
+            Cell, TableWidget,
+            segments::{Runs, cut_line},
+        },
+    },
+};
+
+pub use summary::{prospect, totals};
+
+/// The widest word about a subject.
+const STATE: u16 = 9;
+
+/// ```text
+/// ─ 2 Plan  drain n-3 · refused: 2 pods are refused without --ignore-daemonsets ── dry-run: nothing is written ─
+/// D ! ignore-daemonsets   E ○ delete-emptydir-data   F ● force   B ○ disable-eviction   P own grace   N 1 at a time
+/// 12 pods · 9 leave now · 1 leave later · 2 refused
+/// warnings
+///   kubelet of n-3 is silent …
+/// pods
+///       –  shop/proxy-k9x     refused  of a DaemonSet (--ignore-daemonsets)
+/// ```
+/// Draws the plan that is open; returns how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let Some(preview) = scene.screen.overlays.plan() else { return 0 };
+    let inner = open(scene, Pane::Plan, area, title(scene, preview), buf);
+    let inner = options::draw_edit_line(scene, preview, inner, buf);
+    let inner = options::draw_options(scene, preview, inner, buf);
+    let inner = draw_totals(scene, preview, inner, buf);
+    let inner = explain(scene, Pane::Plan, full_text(preview, inner.width), inner, buf);
+    let page = usize::from(inner.height);
+    if preview.list.is_empty() {
+        let (glyph, words, role) = nothing(preview);
+        say(scene, glyph, &words, role, inner, buf);
+        return page;
+    }
+    let table = TableWidget {
+        columns: EventRow::columns(STATE),
+        rows: preview.list.len(),
+        first: preview.list.first_shown(page),
+        selected: Some(preview.list.place()),
+        looks: scene.looks(Pane::Plan),
+    };
+    table.render_bare(inner, buf, |place| {
+        preview.list.keys().get(place).and_then(|row| cells(scene, preview, *row)).unwrap_or_default()
+    });
+    page
+}
+
+/// What is special about the view: that nothing is written, and whether it is still being worked out.
+pub(super) fn note(scene: &Scene) -> Runs {
+    let Some(preview) = scene.screen.overlays.plan() else { return Runs::default() };
+    let (words, role) = match scene.app.mode {
+        _ if preview.is_behind() => ("working it out", Role::FeedBusy),
+        Mode::DryRun => ("dry-run: nothing is written", Role::Dim),
+        Mode::Enforce if preview.request.kind == PlanKind::Failure => {
+            ("nobody carries a failure out", Role::Dim)
+        }
+        Mode::Enforce => ("a preview; A carries it out", Role::Strong),
+        Mode::ReadOnly => ("read-only: nothing is written", Role::Dim),
+    };
+    Runs::new(words, scene.style(role))
+}
+
+/// `drain n-3 · completes in ~35s (at the latest 1m4s)`
+fn title(scene: &Scene, preview: &Preview) -> Runs {
+    let runs = Runs::new(preview.request.kind.word(), scene.style(Role::Accent))
+        .and(" ", scene.style(Role::Dim))
+        .and(&targets(preview), scene.style(Role::Strong));
+    let Some(plan) = preview.plan() else { return runs };
+    let (words, role) = prospect(plan);
+    runs.and(" · ", scene.style(Role::Faint)).and(&words, scene.style(role))
+}
+
+fn targets(preview: &Preview) -> String {
+    match (preview.outcome(), &preview.request.targets) {
+        (Some(PreviewOutcome::Failure(view)), _)
+            if preview.request.whole_zones && !view.impact.zones.is_empty() =>
+        {
+            format!("zone {}", names(&view.impact.zones, "zones"))
+        }
+        (_, Targets::Nodes(nodes)) => names(nodes, "nodes"),
+        (_, Targets::Pods(pods)) => names(pods, "pods"),
+    }
+}
+
+/// The one name, or how many there are and the first of them.
+fn names<T: std::fmt::Display>(
+    all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    what: &str,
+) -> String {
+    const SHOWN: usize = 2;
+    let all = all.into_iter();
+    let count = all.len();
+    let shown: Vec<String> = all.take(SHOWN).map(|name| name.to_string()).collect();
+    if count <= SHOWN {
+        shown.join(", ")
+    } else {
+        format!("{} {what} ({}, …)", text::count(count), shown.join(", "))
+    }
+}
+
+fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
+    let runs = match preview.outcome() {
+        Some(PreviewOutcome::Plan(view)) => totals(scene, &view.plan),
+        Some(PreviewOutcome::Failure(view)) => summary::failure_totals(scene, &view.impact),
+        Some(PreviewOutcome::Fault(_)) | None => return area,
+    };
+    if runs.is_empty() || area.height < 3 {
+        return area;
+    }
+    let line = cut_line(runs.line(), usize::from(area.width));
+    buf.set_line(area.x, area.y, &line, area.width);
+    Rect { y: area.y + 1, height: area.height - 1, ..area }
+}
+
+/// What is said where there are no rows.
+fn nothing(preview: &Preview) -> (&'static str, String, Role) {
+    if preview.is_behind() {
+        return ("◌", "working it out".into(), Role::FeedBusy);
+    }
+    let Some(fault) = preview.fault() else {
+        return ("○", "nothing passes the filter (Esc clears it)".into(), Role::Dim);
+    };
+    let is_blank = preview.request.edits.trim().is_empty();
+    match preview.request.kind {
+        PlanKind::Taint if is_blank => (
+            "○",
+            "key=value:Effect or key:Effect puts a taint on, key:Effect- or key- takes it off; several words are one plan"
+                .into(),
+            Role::Dim,
+        ),
+        PlanKind::Label if is_blank => {
+            ("○", "key=value sets a label, key- takes it off; several words are one plan".into(), Role::Dim)
+        }
+        _ => ("✗", fault.to_owned(), Role::LevelError),
+    }
+}
+
+/// The cells of the row with this index.
+fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
+    let section = |title: &str| vec![Cell::new(title, scene.style(Role::Heading))];
+    match preview.outcome()? {
+        PreviewOutcome::Plan(view) => Some(match view.rows.get(row)? {
+            Row::Section(title) => section(title),
+            Row::Item(item) => plan_rows::cells(scene, &view.plan, *item),
+        }),
+        PreviewOutcome::Failure(view) => Some(match view.rows.get(row)? {
+            Row::Section(title) => section(title),
+            Row::Item(item) => failure_rows::cells(scene, &view.impact, *item),
+        }),
+        PreviewOutcome::Fault(_) => None,
+    }
+}
+
+/// The full text of the selected row; none where the row itself says everything.
+fn full_text(preview: &Preview, width: u16) -> Option<String> {
+    let row = preview.selected_row()?;
+    match preview.outcome()? {
+        PreviewOutcome::Plan(view) => {
+            let Row::Item(item) = *view.rows.get(row)? else { return None };
+            // A warning that fits into its row is not repeated.
+            let is_cut = |text: &String| text::width(text) + 4 > usize::from(width);
+            let full = plan_rows::full_text(&view.plan, item);
+            full.filter(|text| !matches!(item, PlanRow::Warning(_)) || is_cut(text))
+        }
+        PreviewOutcome::Failure(view) => {
+            let Row::Item(item) = *view.rows.get(row)? else { return None };
+            failure_rows::full_text(&view.impact, item)
+        }
+        PreviewOutcome::Fault(_) => None,
+    }
+}
+
+/// When something happens, from the time the plan was made: `now`, `~9s`, or `otherwise` where it does not.
+fn since_made(scene: &Scene, at: Option<Timestamp>, made: Timestamp, otherwise: &str) -> Cell {
+    match at {
+        None => event_row::when(otherwise, scene.style(Role::Dim)),
+        Some(at) if at <= made => event_row::when("now", scene.style(Role::Base)),
+        Some(at) => event_row::when(&format!("~{}", after(at, made)), scene.style(Role::CountdownFar)),
+    }
+}
+
+/// `in 5m54s`, or a dash where it does not happen.
+fn in_time(scene: &Scene, at: Option<Timestamp>, made: Timestamp) -> Cell {
+    let words = at.map_or("–".into(), |at| format!("in {}", after(at, made)));
+    event_row::when(&words, scene.style(Role::CountdownFar))
+}
+
+/// The time from when the plan was made, in whole seconds.
+fn after(at: Timestamp, made: Timestamp) -> Span {
+    Span::from_secs(at.since(made).as_secs())
+}
+
+fn pod_name(scene: &Scene, key: &Key) -> Cell {
+    Cell::new(&key.namespace, scene.style(Role::Dim))
+        .and("/", scene.style(Role::Faint))
+        .and(&key.name, scene.style(Role::Base))
+}

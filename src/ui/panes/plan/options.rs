@@ -1,0 +1,133 @@
+//! What can be changed about a plan: its options, and the line in which taints or labels are typed.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use crate::{
+    app::{
+        Command,
+        commands::{COMMANDS, UserAction},
+        preview::{EditLine, PlanKind, PlanOption, PlanRequest, Preview},
+    },
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{
+            field::field,
+            segments::{Runs, cut_line},
+        },
+    },
+};
+
+/// ```text
+/// ──────────────────────────────────────────
+/// taints › dedicated=gpu:NoSch▏
+///          dedicated=gpu:NoSchedule   …
+/// ```
+/// Draws the line in which taints or labels are typed, and under it the proposals for the last word, or the fault;
+/// returns the area that is left.
+pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
+    let Some(line) = &preview.line else { return area };
+    if area.height < 4 || area.width < 24 {
+        return area;
+    }
+    let label = if preview.request.kind == PlanKind::Taint { "taints › " } else { "labels › " };
+    let indent = u16::try_from(text::width(label)).unwrap_or(0);
+    buf.set_string(area.x, area.y, label, scene.style(Role::Key));
+    let input = Rect { x: area.x + indent, width: area.width - indent, height: 1, ..area };
+    let style = scene.style(if line.is_open { Role::Input } else { Role::Strong });
+    field(&line.input, style, line.is_open, input, buf);
+    let below = Rect { y: area.y + 1, ..input };
+    let runs = if line.is_open { proposals(scene, line) } else { Runs::default() };
+    let runs = match preview.fault() {
+        Some(fault) if !preview.request.edits.is_empty() && !preview.is_behind() && runs.is_empty() => {
+            Runs::new(fault, scene.style(Role::LevelError))
+        }
+        Some(_) | None => runs,
+    };
+    let shown = cut_line(runs.line(), usize::from(below.width));
+    buf.set_line(below.x, below.y, &shown, below.width);
+    Rect { y: area.y + 2, height: area.height - 2, ..area }
+}
+
+/// The candidates, from the chosen one round to the one before it: so the chosen one is always in sight.
+fn proposals(scene: &Scene, line: &EditLine) -> Runs {
+    let (before, chosen) = line.candidates.split_at(line.chosen.min(line.candidates.len()));
+    let mut runs = Runs::default();
+    for candidate in chosen.iter().chain(before) {
+        runs = if runs.is_empty() {
+            Runs::new(candidate, scene.style(Role::Accent))
+        } else {
+            runs.and("  ", scene.style(Role::Dim)).and(candidate, scene.style(Role::Dim))
+        };
+    }
+    runs
+}
+
+/// ```text
+/// ───────────────────────────────────────────────────────────────────────────────────────
+/// D ! ignore-daemonsets   E ○ delete-emptydir-data   F ● force   B ○ disable-eviction
+/// ```
+/// Draws the options with their keys, over as many lines as they take; returns the area that is left.
+pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
+    let (mut x, mut y) = (area.x, area.y);
+    let options = preview.request.kind.options();
+    if options.is_empty() || area.height < 4 {
+        return area;
+    }
+    for option in options {
+        let line = option_with_key(scene, preview, *option).line();
+        let width = u16::try_from(line.width()).unwrap_or(u16::MAX);
+        if x > area.x && x.saturating_add(width) > area.right() {
+            (x, y) = (area.x, y + 1);
+        }
+        if y + 2 >= area.bottom() {
+            break;
+        }
+        buf.set_line(x, y, &line, area.right().saturating_sub(x));
+        x = x.saturating_add(width + 3);
+    }
+    let used = y + 1 - area.y;
+    Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area }
+}
+
+/// `D ● ignore-daemonsets`, with `!` where the plan is refused without it.
+fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs {
+    let toggles = |command: &&Command| command.action == UserAction::Toggle(option);
+    let key = COMMANDS.iter().find(toggles).and_then(|command| command.keys.first());
+    let key = key.map(ToString::to_string).unwrap_or_default();
+    let is_needed = preview.plan().zip(option.flag()).is_some_and(|(plan, flag)| plan.needs.contains(&flag));
+    let (value, words) = value_of(&preview.request, option);
+    let (sign, role) = match value {
+        _ if is_needed => ("! ", Role::NodeNotReady),
+        Value::On => ("● ", Role::Strong),
+        Value::Off => ("○ ", Role::Dim),
+        Value::OneOfMany => ("", Role::Base),
+    };
+    let style = scene.style(role);
+    Runs::new(&key, scene.style(Role::Key)).and(" ", style).and(sign, style).and(&words, style)
+}
+
+enum Value {
+    On,
+    Off,
+    /// The words say which.
+    OneOfMany,
+}
+
+fn value_of(request: &PlanRequest, option: PlanOption) -> (Value, String) {
+    let drain = &request.drain;
+    let grace = if request.kind == PlanKind::Drain { drain.grace } else { request.removal.grace };
+    let on_or_off = |is_on: bool, words: &str| (if is_on { Value::On } else { Value::Off }, words.to_owned());
+    match option {
+        PlanOption::Force => on_or_off(drain.force, "force"),
+        PlanOption::IgnoreDaemonsets => on_or_off(drain.ignore_daemonsets, "ignore-daemonsets"),
+        PlanOption::DeleteEmptydirData => on_or_off(drain.delete_emptydir_data, "delete-emptydir-data"),
+        PlanOption::DisableEviction => on_or_off(drain.disable_eviction, "disable-eviction"),
+        PlanOption::Overwrite => on_or_off(request.overwrite, "overwrite"),
+        PlanOption::WholeZones => on_or_off(request.whole_zones, "whole zones"),
+        PlanOption::Grace => {
+            (Value::OneOfMany, grace.map_or("own grace".into(), |grace| format!("grace {grace}")))
+        }
+        PlanOption::Parallel => (Value::OneOfMany, format!("{} at a time", drain.parallel.max(1))),
+    }
+}

@@ -1,0 +1,189 @@
+//! The rows of a plan.
+//!
+//! ```text
+//! ── pods ──────────────────────────────────────────────────────────────────────
+//!       –  shop/proxy-k9x     refused  of a DaemonSet (--ignore-daemonsets)
+//!     now  shop/web-7d4b9     leaves   shop/web allows 1
+//!     ~9s  shop/web-x2x       later    leaves after 1 recovery of shop/web, behind shop/web-7d4b9
+//! ```
+
+use super::{after, landing, pod_name, since_made};
+use crate::{
+    app::preview::{PlanRow, call},
+    plan::{BudgetPlan, Landing, NodeChange, NodePlan, Plan, PodPlan, Verdict, words},
+    time::Timestamp,
+    ui::{
+        Scene,
+        panes::event_row::{self, EventRow},
+        text,
+        theme::Role,
+        widgets::Cell,
+    },
+};
+
+/// The cells of a row; where they are fewer than the columns, the last one takes the room of the rest.
+pub fn cells(scene: &Scene, plan: &Plan, row: PlanRow) -> Vec<Cell> {
+    let base = scene.style(Role::Base);
+    let line = |text: &str, role| {
+        vec![Cell::new("  ", scene.style(role)).and(&text::brief(text), scene.style(role))]
+    };
+    match row {
+        PlanRow::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
+        PlanRow::Node(place) => node(scene, &plan.nodes[place], plan.made).cells(),
+        PlanRow::Pod(place) => pod(scene, &plan.pods[place], plan.made).cells(),
+        PlanRow::Help(pod, place) => {
+            let pod = &plan.pods[pod];
+            landing::help(scene, &pod.pod, &pod.help(), place).cells()
+        }
+        PlanRow::Arrival(place) => landing::arrival(scene, &plan.arrivals[place]).cells(),
+        PlanRow::Receiver(place) => landing::receiver(scene, &plan.receivers[place]).cells(),
+        PlanRow::Budget(place) => budget(scene, &plan.budgets[place]).cells(),
+        PlanRow::Moment(place) => landing::moment(scene, &plan.timeline[place], plan.made).cells(),
+        PlanRow::Kubectl => {
+            vec![Cell::new("  ", base).and(plan.command.as_deref().unwrap_or_default(), base)]
+        }
+        PlanRow::Kordon => {
+            let command = Cell::new("  ", base).and(&plan.action.kordon().unwrap_or_default(), base);
+            vec![command.and("  prints this plan; with --enforce it is carried out", scene.style(Role::Dim))]
+        }
+        PlanRow::Call(place) => {
+            let call = plan.steps[place].call();
+            let (dim, body) = (scene.style(Role::Dim), format!(" {}", call.body));
+            vec![Cell::new(&format!("  {}", call.method), dim), Cell::new(&call.path, base).and(&body, dim)]
+        }
+        PlanRow::Assumption(place) => line(plan.assumptions[place], Role::Dim),
+    }
+}
+
+fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
+    let subject = Cell::new(&node.node, scene.style(Role::Strong));
+    let Some(drain) = &node.drain else {
+        let (word, role) = match &node.change {
+            NodeChange::Refused { .. } => ("refused", Role::NodeNotReady),
+            NodeChange::None => ("stays", Role::Dim),
+            NodeChange::Cordon
+            | NodeChange::Uncordon
+            | NodeChange::Taints { .. }
+            | NodeChange::Labels { .. } => ("changes", Role::Base),
+        };
+        let words = node.change.told();
+        let words = words.strip_prefix("refused: ").unwrap_or(&words);
+        let (state, text) =
+            (Cell::new(word, scene.style(role)), Cell::new(&text::brief(words), scene.style(Role::Base)));
+        return EventRow { subject, state, text, ..EventRow::default() };
+    };
+    let (word, role) = match (drain.refused, drain.ends.likely) {
+        (true, _) => ("refused", Role::NodeNotReady),
+        (false, Some(_)) => ("empties", Role::NodeReady),
+        (false, None) => ("blocked", Role::LevelError),
+    };
+    let ends = drain.ends.likely.map_or("never".into(), |at| format!("~{}", after(at, made)));
+    let mut words = if drain.refused {
+        drain.refusals.first().cloned().unwrap_or_default()
+    } else {
+        format!("empty: {ends}; {}", words::several(drain.remaining, "pod stays", "pods stay"))
+    };
+    if let Some(budget) = &drain.dominated_by {
+        words += &format!("; held up by {budget}");
+    }
+    EventRow {
+        when: since_made(scene, Some(drain.starts), made, ""),
+        subject,
+        state: Cell::new(word, scene.style(role)),
+        text: Cell::new(&words, scene.style(Role::Base)),
+    }
+}
+
+fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
+    let stays =
+        matches!(pod.verdict, Verdict::Skipped(_) | Verdict::Tolerates | Verdict::Spared | Verdict::Leaving);
+    let dim = scene.style(Role::Dim);
+    let when = if stays || matches!(pod.verdict, Verdict::Refused { .. }) {
+        event_row::when("–", dim)
+    } else {
+        since_made(scene, pod.leaves.likely, made, "never")
+    };
+    let because = pod.verdict.because();
+    let mut text = Cell::new(&text::brief(&because), if stays { dim } else { scene.style(Role::Base) });
+    if let Some(Landing::Node { node, .. }) = &pod.landing {
+        text = text.and(" → ", dim).and(node, dim);
+    }
+    for note in pod.minds() {
+        text = text.and(" · ", scene.style(Role::Faint)).and(&note, scene.style(Role::NodeCondition));
+    }
+    let state = Cell::new(pod.verdict.told(), scene.style(verdict_role(&pod.verdict)));
+    EventRow { when, subject: pod_name(scene, &pod.pod), state, text }
+}
+
+const fn verdict_role(verdict: &Verdict) -> Role {
+    match verdict {
+        Verdict::Skipped(_) | Verdict::Tolerates | Verdict::Spared => Role::Dim,
+        Verdict::Refused { .. } => Role::NodeNotReady,
+        Verdict::Leaving => Role::EvictionTerminating,
+        Verdict::Leaves(_) => Role::NodeReady,
+        Verdict::LeavesAfter { .. }
+        | Verdict::Waits { .. }
+        | Verdict::WaitsForController { .. }
+        | Verdict::WaitsForNamespace => Role::CountdownSoon,
+        Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } => Role::LevelError,
+        Verdict::Unknown { .. } => Role::NodeUnknown,
+        Verdict::Deleted { .. } => Role::TaintNoExecute,
+    }
+}
+
+fn budget(scene: &Scene, budget: &BudgetPlan) -> EventRow {
+    let (before, after) = (budget.before.numbers, budget.after.numbers);
+    let role = if before.allowed > 0 { Role::NodeReady } else { Role::LevelError };
+    let words = format!(
+        "{before}; its pods here: {}; in the end: has {}, allows {}",
+        budget.pods, after.healthy, after.allowed
+    );
+    EventRow {
+        subject: pod_name(scene, &budget.budget),
+        state: Cell::new(&format!("allows {}", before.allowed), scene.style(role)),
+        text: Cell::new(&words, scene.style(Role::Base)),
+        ..EventRow::default()
+    }
+}
+
+/// The full text of a selected row, and of a pod what else is known; none where the row says everything.
+pub fn full_text(plan: &Plan, row: PlanRow) -> Option<String> {
+    match row {
+        PlanRow::Pod(place) => Some(full_pod(plan.pods.get(place)?, plan.made)),
+        PlanRow::Help(pod, place) => plan.pods.get(pod)?.help().get(place).cloned(),
+        PlanRow::Moment(place) => {
+            let (subject, word, rest) = plan.timeline.get(place)?.what.told();
+            Some(format!("{subject} {word} {rest}"))
+        }
+        PlanRow::Warning(place) => plan.warnings.get(place).map(ToString::to_string),
+        PlanRow::Node(place) => {
+            let node = plan.nodes.get(place)?;
+            let refusals = node.drain.as_ref().map_or(String::new(), |drain| drain.refusals.join("; "));
+            Some(format!("{} {} {refusals}", node.node, node.change.told()))
+        }
+        PlanRow::Call(place) => plan.steps.get(place).map(call),
+        PlanRow::Kubectl => plan.command.clone(),
+        PlanRow::Kordon => plan.action.kordon(),
+        PlanRow::Arrival(_) | PlanRow::Receiver(_) | PlanRow::Budget(_) | PlanRow::Assumption(_) => None,
+    }
+}
+
+fn full_pod(pod: &PodPlan, made: Timestamp) -> String {
+    let mut parts = vec![pod.verdict.to_string()];
+    if let Some(gone) = pod.gone.likely.filter(|_| pod.leaves.likely.is_some()) {
+        let latest =
+            pod.gone.latest.map_or(String::new(), |at| format!(" (at the latest {})", after(at, made)));
+        parts.push(format!("gone ~{}{latest}", after(gone, made)));
+    }
+    if let Some(Landing::Node { node, why }) = &pod.landing {
+        parts.push(format!("its replacement goes to {node} ({why})"));
+    }
+    if let Some(ready) = pod.ready_again {
+        parts.push(format!("Ready again ~{}", after(ready, made)));
+    }
+    parts.extend(pod.minds());
+    if let Some(node) = &pod.node {
+        parts.push(format!("on {node}"));
+    }
+    parts.join(" · ")
+}
