@@ -18,7 +18,7 @@ use crate::{
 };
 
 fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
-    let Revision { nodes, dues, .. } = shown.views.revision;
+    let Revision { nodes, next, .. } = shown.views.revision;
     let restless = match sort.column {
         NodeColumn::Heartbeat
         | NodeColumn::Stage
@@ -42,7 +42,7 @@ fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBas
     SortBasis {
         sort,
         filter: filter.clone(),
-        revision: Revision { nodes, dues, evictions: 0 },
+        revision: Revision { nodes, next, evictions: 0 },
         taken: restless.then_some(shown.views.taken),
     }
 }
@@ -133,7 +133,7 @@ fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName
 
 fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
     let health = || shown.health(node);
-    let due = shown.views.dues.get(&node.name);
+    let due = shown.views.next.get(&node.name);
     let load = || shown.cluster.load(&node.name);
     match column {
         NodeColumn::Trouble => {
@@ -179,7 +179,7 @@ fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
 
 /// How urgently a node asks for a look; 0 most.
 fn trouble(shown: &Model, node: &Node) -> i64 {
-    if shown.views.dues.contains_key(&node.name) {
+    if shown.views.next.contains_key(&node.name) {
         0
     } else if !node.is_ready() {
         1
@@ -289,7 +289,7 @@ impl Filterable for NodeRow<'_> {
             }
             "version" => node.kubelet_version.to_string(),
             "type" => instance_type(node)?.to_string(),
-            "due" => if self.shown.views.dues.contains_key(&node.name) { "yes" } else { "no" }.into(),
+            "due" => if self.shown.views.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
             label => node.label(label)?.to_string(),
         })
     }
@@ -358,9 +358,9 @@ impl Filterable for EvictionOf<'_> {
             "node" => Some(self.row.node.to_string()),
             "state" => Some(
                 match self.row.state {
-                    EvictionState::Due { certainty: Certainty::Observed, .. } => "due",
-                    EvictionState::Due { .. } => "due estimated",
-                    EvictionState::Foreseen { .. } => "foreseen",
+                    EvictionState::Scheduled { certainty: Certainty::Observed, .. } => "due",
+                    EvictionState::Scheduled { .. } => "due estimated",
+                    EvictionState::Predicted { .. } => "foreseen",
                     EvictionState::Never => "never",
                     EvictionState::Terminating { .. } => "terminating",
                     EvictionState::Cancelled { .. } => "cancelled",

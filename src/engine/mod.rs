@@ -350,6 +350,25 @@ impl Engine {
         })
     }
 
+    /// When a node that renews nothing more has missed its heartbeats; none where no pass has seen it.
+    ///
+    /// Kubelets renew at a quarter of the Lease's duration; a renewal may be late by half of that and a second. A node
+    /// without a Lease is silent after half of its grace period. `ahead` is the server's clock minus ours.
+    pub fn silent_from(&self, cluster: &Cluster, node: &Node, ahead: Span) -> Option<Timestamp> {
+        let lease = cluster.lease(&node.name);
+        if let Some((renewed, duration)) = lease.and_then(|lease| Some((lease.renewed?, lease.duration?))) {
+            let interval = duration.as_secs_f64() / 4.0;
+            return Some(renewed - ahead + Span::from_secs_f64(interval * 1.5 + 1.0));
+        }
+        let view = self.node_view(node)?;
+        Some(view.probe + Span::from_secs_f64(view.grace.as_secs_f64() / 2.0))
+    }
+
+    /// Whether a node has missed its heartbeats ([`Engine::silent_from`]).
+    pub fn is_silent(&self, cluster: &Cluster, node: &Node, ahead: Span, now: Timestamp) -> bool {
+        self.silent_from(cluster, node, ahead).is_some_and(|from| from < now)
+    }
+
     /// Why the node is, or will be, found silent.
     pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
         self.records.get(node).map(|record| record.why(&self.settings))

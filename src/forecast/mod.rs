@@ -14,7 +14,7 @@ pub use successors::{Successor, SuccessorState};
 use std::collections::BTreeMap;
 
 use crate::{
-    cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
+    cluster::{Applied, Cluster, Key, Name, NodeName, TaintEffect},
     engine::{Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
@@ -107,26 +107,6 @@ impl Forecast {
     }
 }
 
-/// After when a node that says nothing more has missed its heartbeats, so that it is taken for silent; none where no
-/// pass has seen it.
-///
-/// Kubelets renew at a quarter of the Lease's duration; half as much again and a second is allowed them. A node
-/// without a Lease is taken for silent when half its grace is over.
-pub fn silent_from(engine: &Engine, cluster: &Cluster, node: &Node, ahead: Span) -> Option<Timestamp> {
-    let lease = cluster.lease(&node.name);
-    if let Some((renewed, duration)) = lease.and_then(|lease| Some((lease.renewed?, lease.duration?))) {
-        let interval = duration.as_secs_f64() / 4.0;
-        return Some(renewed - ahead + Span::from_secs_f64(interval * 1.5 + 1.0));
-    }
-    let health = engine.node_view(node)?;
-    Some(health.probe + Span::from_secs_f64(health.grace.as_secs_f64() / 2.0))
-}
-
-/// Whether a node has missed its heartbeats, so that it is taken for silent.
-pub fn is_silent(engine: &Engine, cluster: &Cluster, node: &Node, ahead: Span, now: Timestamp) -> bool {
-    silent_from(engine, cluster, node, ahead).is_some_and(|from| from < now)
-}
-
 /// Copies of engine and cluster on their own clock.
 struct Run {
     engine: Engine,
@@ -139,7 +119,7 @@ impl Run {
     fn new(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
         let (ahead_of_us, in_flight) = engine.forecast_copy();
         let mut run = Self { engine: ahead_of_us, cluster: cluster.clone(), now, applied: Vec::new() };
-        run.engine.assume_alive(cluster, |node| !is_silent(engine, cluster, node, ahead, now));
+        run.engine.assume_alive(cluster, |node| !engine.is_silent(cluster, node, ahead, now));
         for write in in_flight {
             run.carry_out(&write);
         }

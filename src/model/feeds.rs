@@ -1,4 +1,4 @@
-//! How the watches fare, and whether the engine can see by them.
+//! The state of the watches, and whether the engine can rely on them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// The last word of every watch.
+/// The last reported state of every watch.
 #[derive(Clone, Debug, Default)]
 pub struct Feeds {
     by_kind: BTreeMap<FeedKind, FeedHealth>,
@@ -53,7 +53,7 @@ impl Feeds {
         self.by_kind.values().fold(0, |sum, health| sum.saturating_add(health.relists))
     }
 
-    /// Whether the watch has said all that can be waited for: it has gone live once, failed, or is not to be.
+    /// Whether there is nothing to wait for any more: the watch was live once, failed, or is not wanted.
     pub fn has_answered(&self, kind: FeedKind) -> bool {
         match self.state(kind) {
             None | Some(FeedState::Connecting | FeedState::Listing { .. }) => false,
@@ -63,7 +63,7 @@ impl Feeds {
         }
     }
 
-    /// Since when this watch tells nothing new; none while it is live or still on its first list.
+    /// Since when this watch is broken; none while it is live or on its first list.
     pub fn stale_since(&self, kind: FeedKind) -> Option<Timestamp> {
         match &self.health(kind)?.state {
             FeedState::Broken { since, .. } => Some(*since),
@@ -75,30 +75,30 @@ impl Feeds {
         }
     }
 
-    /// Whether nodes and leases are seen as they are now; `before` is the last answer, which holds while a
-    /// watch begins anew. What may not be listed has never been seen, since `begun`.
-    pub fn watch_health(&self, before: WatchHealth, begun: Timestamp) -> WatchHealth {
-        let mut unsettled = false;
-        let mut blind = None;
+    /// Whether nodes and leases are known as they are now. `before` is the last answer, which holds while a watch starts
+    /// again. What may not be listed counts as missing since `started_at`.
+    pub fn watch_health(&self, before: WatchHealth, started_at: Timestamp) -> WatchHealth {
+        let mut pending = false;
+        let mut missing = None;
         for kind in [FeedKind::Nodes, FeedKind::Leases] {
             let since = match self.state(kind) {
                 Some(FeedState::Broken { since, .. }) => Some(*since),
-                Some(FeedState::Forbidden { .. } | FeedState::Off) => Some(begun),
+                Some(FeedState::Forbidden { .. } | FeedState::Off) => Some(started_at),
                 Some(FeedState::Live) => None,
                 None | Some(FeedState::Connecting | FeedState::Listing { .. }) => {
-                    unsettled = true;
+                    pending = true;
                     None
                 }
             };
-            blind = [blind, since].into_iter().flatten().min();
+            missing = [missing, since].into_iter().flatten().min();
         }
-        match (blind, before) {
-            // The first word about a gap holds until the gap is over: a second failure does not shorten it.
+        match (missing, before) {
+            // A gap lasts from its first failure until all is live again: a second failure does not shorten it.
             (Some(since), WatchHealth::Disconnected { since: first }) => {
                 WatchHealth::Disconnected { since: since.min(first) }
             }
             (Some(since), WatchHealth::Live) => WatchHealth::Disconnected { since },
-            (None, before) if unsettled => before,
+            (None, before) if pending => before,
             (None, _) => WatchHealth::Live,
         }
     }

@@ -24,7 +24,7 @@ struct Gaps {
 }
 
 impl Heartbeats {
-    /// Takes in what happened to a lease.
+    /// Follows a change of a lease.
     pub fn on_lease(&mut self, delta: &Delta<Lease>) {
         let Some(new) = &delta.new else {
             if let Some(old) = &delta.old {

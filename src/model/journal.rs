@@ -1,4 +1,4 @@
-//! The journal: what was decided, done and went wrong, newest last.
+//! The journal of the session: what was decided, what was done and what went wrong, newest last.
 
 use std::collections::VecDeque;
 
@@ -10,17 +10,17 @@ use crate::{
 /// Entries kept; the oldest go first.
 pub const CAPACITY: usize = 2000;
 
-/// Within this time, the same words about other objects join the entry that says them.
+/// Within this time, the same text about another object joins the entry that has it.
 const JOINS: Span = Span::from_secs(2);
 
-/// How many of the newest entries a repeat is looked for in: interleaved repeats fold too.
+/// How many of the newest entries may fold a repeat, so that interleaved repeats fold too.
 const NEIGHBOURS: usize = 6;
 
 /// The entries, newest last.
 #[derive(Clone, Debug, Default)]
 pub struct SessionJournal {
     entries: VecDeque<JournalEntry>,
-    /// How many entries have gone: the number of the oldest one kept.
+    /// How many entries were dropped: the number of the oldest one kept.
     gone: usize,
 }
 
@@ -37,7 +37,7 @@ pub struct JournalEntry {
     pub others: usize,
     pub text: String,
     pub why: Why,
-    /// How often the very same was said.
+    /// How often the same was said of the same object.
     pub times: usize,
 }
 
@@ -65,7 +65,7 @@ impl SessionJournal {
         self.entries.iter().enumerate().map(|(place, entry)| (self.gone + place, entry))
     }
 
-    /// The entry with this number; none where it has gone.
+    /// The entry with this number; none where it was dropped.
     pub fn entry(&self, number: usize) -> Option<&JournalEntry> {
         self.entries.get(number.checked_sub(self.gone)?)
     }
@@ -94,12 +94,12 @@ impl SessionJournal {
         self.add(JournalEntry::new(notice.at, notice.level, &subject, &text, notice.why));
     }
 
-    /// Something that went wrong outside of the engine, with a thing of ours (`watch/pods`) or with none.
+    /// Something that went wrong outside of the engine; `subject` may name a part of kordon (`watch/pods`).
     pub fn trouble(&mut self, now: Timestamp, subject: &str, text: &str) {
         self.add(JournalEntry::new(now, Severity::Warning, subject, text, Why::default()));
     }
 
-    /// What came of an effect. A recorded event is left out: it only repeats in words what another effect does.
+    /// The outcome of an effect. Events are left out: they only repeat in words what another effect does.
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, now: Timestamp) {
         let summary = match (&effect.write, outcome) {
             (Write::RecordEvent(_), Outcome::Recorded | Outcome::Done) => return,
@@ -117,8 +117,7 @@ impl SessionJournal {
     }
 }
 
-/// The object that a notice speaks of, where it names it in one of the engine's ways, and the rest of the text: the
-/// same said of many objects is one entry.
+/// The object that a notice names, and the rest of the text: the same notice about many objects becomes one entry.
 fn subject_of(text: &str) -> (String, String) {
     let named = |kind: &str, before: &str, text: &str| {
         let (name, rest) = text.strip_prefix(before)?.split_once(' ')?;

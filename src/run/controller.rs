@@ -1,4 +1,4 @@
-//! kordon as the controller: takes the lead, watches, decides and enforces, until told to stop.
+//! kordon as the controller: acquires the lease, watches, decides and writes, until it is stopped.
 
 use tokio_util::sync::CancellationToken;
 
@@ -16,19 +16,19 @@ pub struct Controller {
     pub connection: Connection,
     pub settings: Settings,
     pub clock: Clock,
-    /// What stands in the Lease while it acts.
+    /// The holder in the Lease while it acts.
     pub identity: String,
 }
 
 impl Controller {
-    /// Acts whenever the Lease is its own, each time from the beginning, until `cancel`.
+    /// Acts while it holds the Lease, each time from the start, until `cancel`.
     pub async fn run(self, cancel: CancellationToken) {
         let mut leadership =
             LeaderElector::new(self.connection.writer.clone(), self.identity.clone(), self.clock);
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
-                () = leadership.acquire() => tracing::info!(identity = self.identity, "leads"),
+                () = leadership.acquire() => tracing::info!(identity = self.identity, "acquired the lease"),
             }
             let watches = cancel.child_token();
             let mut session = self.session(watches.clone());
@@ -38,18 +38,18 @@ impl Controller {
                 ended = session.run_until(|_| false) => {
                     // At the end of the program everything ends at once.
                     if !cancel.is_cancelled() {
-                        tracing::error!(?ended, "the controller has lost its watches");
+                        tracing::error!(?ended, "the watches of the controller ended");
                     }
                     false
                 }
             };
             watches.cancel();
             if lost {
-                tracing::warn!(identity = self.identity, "does not lead any more");
+                tracing::warn!(identity = self.identity, "lost the lease");
                 continue;
             }
             if let Err(error) = leadership.release().await {
-                tracing::warn!(%error, "the lease was not given back and will expire");
+                tracing::warn!(%error, "the lease was not released and will expire");
             }
             if cancel.is_cancelled() {
                 return;

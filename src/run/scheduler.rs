@@ -1,9 +1,9 @@
-//! kordon as the scheduler of the embedded cluster: watches it, places one pod after the other, and says why a pod has
-//! no place.
+//! kordon as the scheduler of the embedded cluster: watches it, places one pod after the other, and reports why a pod fits
+//! nowhere.
 //!
-//! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletions of who has to
-//! make room. Where a pod goes is the placement's to say, so that it lands where plans said it would; among equally
-//! good nodes it takes the first by name, as plans do.
+//! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletion of preempted pods.
+//! `placement` decides where a pod goes, so that pods land where plans predict; among equally good nodes it takes the
+//! first by name, as plans do.
 
 mod queue;
 
@@ -34,7 +34,7 @@ pub struct PlacementScheduler {
     pub clock: Clock,
 }
 
-/// What it reads: all that bears on where pods may be.
+/// The kinds it reads: everything that placement depends on.
 const READS: &[FeedKind] = &[
     FeedKind::Nodes,
     FeedKind::Pods,
@@ -62,17 +62,17 @@ impl PlacementScheduler {
             snapshot: None,
             queue: SchedulingQueue::default(),
             assumed: BTreeMap::new(),
-            in_vain: Vec::new(),
-            told: BTreeMap::new(),
+            unschedulable: Vec::new(),
+            reported: BTreeMap::new(),
         };
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = work.go_on(feeds) => tracing::error!("the scheduler has lost its watches"),
+            () = work.run(feeds) => tracing::error!("the watches of the scheduler ended"),
         }
     }
 }
 
-/// What it knows and has in hand.
+/// What the scheduler knows and works on.
 struct Work {
     connection: Connection,
     clock: Clock,
@@ -81,17 +81,17 @@ struct Work {
     /// None until everything has been listed.
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
-    /// Pods that were bound, until the watch tells of it: what it tells of them before is out of date.
+    /// Pods that were bound, until the watch reports it: older reports of them are out of date.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
-    /// What found no place since something last made room, and why: its like needs not look.
-    in_vain: Vec<(SchedulingRequest, String)>,
-    /// What has been said on pods without a place.
-    told: BTreeMap<Key, String>,
+    /// Requests that fitted nowhere since something last made room, and why: equal ones are not tried.
+    unschedulable: Vec<(SchedulingRequest, String)>,
+    /// The reasons that were written to pods that fit nowhere.
+    reported: BTreeMap<Key, String>,
 }
 
 impl Work {
-    /// Goes on until the watches end.
-    async fn go_on(mut self, mut feeds: mpsc::Receiver<FeedEvent>) {
+    /// Runs until the watches end.
+    async fn run(mut self, mut feeds: mpsc::Receiver<FeedEvent>) {
         loop {
             while let Ok(event) = feeds.try_recv() {
                 self.on_watch_event(event);
@@ -101,7 +101,7 @@ impl Work {
                 && let Some(pod) = self.queue.pop()
             {
                 self.schedule(&pod).await;
-                // One that looks at thousands of nodes for a pod lets others have their turn before the next.
+                // Looking at thousands of nodes takes a while: let other tasks run before the next pod.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -188,16 +188,16 @@ impl Work {
             }
         }
         if room {
-            self.in_vain.clear();
-            self.queue.hope(|_| true);
+            self.unschedulable.clear();
+            self.queue.retry(|_| true);
         } else if company {
             let cluster = &self.model.cluster;
             let cares = |pod: &Key| cluster.pod(pod).is_some_and(|pod| !pod.scheduling.ignores_other_pods());
-            self.queue.hope(cares);
+            self.queue.retry(cares);
         }
     }
 
-    /// Lets a pod wait for its turn, or no more.
+    /// Queues a pod that waits for a node, and removes one that does not.
     fn follow_pod(&mut self, delta: &Delta<Pod>) {
         match (&delta.old, &delta.new) {
             (_, Some(pod)) if waits(pod) => self.queue.offer(&pod.key, pod.priority, self.clock.now()),
@@ -208,10 +208,10 @@ impl Work {
 
     fn let_go(&mut self, pod: &Key) {
         self.queue.withdraw(pod);
-        self.told.remove(pod);
+        self.reported.remove(pod);
     }
 
-    /// Finds a place for a pod, or says on it why there is none.
+    /// Places a pod, or reports on it why it fits nowhere.
     async fn schedule(&mut self, pod: &Key) {
         let Some(pod) = self.model.cluster.pod(pod).filter(|pod| waits(pod)).cloned() else {
             return self.let_go(pod);
@@ -219,23 +219,23 @@ impl Work {
         let Some(snapshot) = &mut self.snapshot else { return };
         let request = SchedulingRequest::of(&pod, &self.model.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
-        if let Some((_, why)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
+        if let Some((_, why)) = self.unschedulable.iter().find(|(other, _)| *other == nameless) {
             let why = why.clone();
             return self.refuse(&pod, why, None).await;
         }
         match snapshot.place(&request) {
             placement::SchedulingOutcome::Placed(placement) => self.bind(&pod, placement.choice()).await,
             placement::SchedulingOutcome::Unschedulable(refused) => {
-                let why = told(&refused, snapshot.node_count());
+                let why = message(&refused, snapshot.node_count());
                 if let Preemption::Displaces(displacement) = &refused.preemption {
                     return self.displace(&pod, displacement, why).await;
                 }
                 if request.spec.ignores_other_pods() {
-                    self.in_vain.push((nameless, why.clone()));
+                    self.unschedulable.push((nameless, why.clone()));
                 }
                 self.refuse(&pod, why, None).await;
             }
-            // Another scheduler's, or gated: a change of it brings it back.
+            // Another scheduler's, or gated: its next change queues it again.
             placement::SchedulingOutcome::NotTried(_) => self.let_go(&pod.key),
         }
     }
@@ -243,17 +243,17 @@ impl Work {
     async fn bind(&mut self, pod: &Arc<Pod>, node: &NodeName) {
         let bound = schedule::bind(&self.connection.writer, &pod.key, &pod.uid, node).await;
         if self.is_done("bind", &pod.key, bound) {
-            // Known at once, so that the next pod sees it.
+            // Applied at once, so that the next pod sees it.
             self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
             let there = Pod { node: Some(node.clone()), nominated: None, ..(**pod).clone() };
             self.apply(Change::Pod(ObjectEvent::Applied(there)));
         } else {
             self.queue.park(&pod.key, self.clock.now());
-            self.queue.hope(|other| *other == pod.key);
+            self.queue.retry(|other| *other == pod.key);
         }
     }
 
-    /// Deletes who has to make room. The pod is placed once they are gone.
+    /// Deletes the pods to preempt. The pod is placed once they are gone.
     async fn displace(&mut self, pod: &Arc<Pod>, displacement: &Displacement, why: String) {
         let leaving: Vec<_> =
             displacement.victims.iter().filter(|victim| victim.termination.is_none()).collect();
@@ -267,20 +267,20 @@ impl Work {
         self.apply(Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() })));
     }
 
-    /// Says on a pod why it has no place, unless that stands there, and sets it aside.
+    /// Reports on a pod why it fits nowhere, unless it says so already, and sets it aside.
     async fn refuse(&mut self, pod: &Arc<Pod>, why: String, room_on: Option<&NodeName>) {
         let now = self.clock.now();
-        if room_on.is_some() || self.told.get(&pod.key) != Some(&why) {
+        if room_on.is_some() || self.reported.get(&pod.key) != Some(&why) {
             let writer = &self.connection.writer;
             let said = schedule::refuse(writer, &pod.key, &pod.uid, &why, room_on, now).await;
             if self.is_done("refuse", &pod.key, said) {
-                self.told.insert(pod.key.clone(), why);
+                self.reported.insert(pod.key.clone(), why);
             }
         }
         self.queue.park(&pod.key, now);
     }
 
-    /// Whether a write was done. What has gone or changed in the meantime, the watch tells.
+    /// Whether a write was done. The watch reports what is gone or has changed in the meantime.
     fn is_done(&self, what: &str, pod: &Key, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Done => return true,
@@ -291,31 +291,31 @@ impl Work {
     }
 }
 
-/// Whether a pod wants a node.
+/// Whether a pod waits for a node.
 fn waits(pod: &Pod) -> bool {
     pod.node.is_none() && pod.termination.is_none() && !pod.is_finished()
 }
 
-/// The node on which a pod takes room.
+/// The node whose resources a pod uses.
 fn takes_room_on(pod: &Option<Arc<Pod>>) -> Option<&NodeName> {
     pod.as_ref().filter(|pod| !pod.is_finished()).and_then(|pod| pod.node.as_ref())
 }
 
-/// Whether others may find a place by this change that did not before.
+/// Whether other pods may fit after this change that did not before.
 fn makes_room(delta: &Delta<Pod>) -> bool {
     let leaves = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.termination.is_some());
     let before = takes_room_on(&delta.old);
     before.is_some() && (before != takes_room_on(&delta.new) || leaves(&delta.old) != leaves(&delta.new))
 }
 
-/// Whether a pod is where it was not, or is another to those that look at its labels.
+/// Whether a pod is on another node, or looks different to pods that select it by labels.
 fn is_elsewhere(delta: &Delta<Pod>) -> bool {
     let labels = |pod: &Option<Arc<Pod>>| pod.as_ref().map(|pod| pod.labels.clone());
     takes_room_on(&delta.old) != takes_room_on(&delta.new) || labels(&delta.old) != labels(&delta.new)
 }
 
 /// `0/30 nodes are available: 12 not enough cpu, 1 cordoned. Preemption: 30 no pods of lower priority.`
-fn told(refused: &Unschedulable, nodes: usize) -> String {
+fn message(refused: &Unschedulable, nodes: usize) -> String {
     let preemption = match &refused.preemption {
         Preemption::Displaces(_) => String::new(),
         Preemption::NotAllowed => " Preemption: its preemptionPolicy forbids it.".into(),

@@ -10,7 +10,7 @@ use crate::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, HeartbeatSource, NodeStage, NodeView,
         UNREACHABLE, Why, ZoneState, ZoneView,
     },
-    forecast::{Forecast, ForecastKind, ForecastStep, is_silent},
+    forecast::{Forecast, ForecastKind, ForecastStep},
     time::{Span, Timestamp},
 };
 
@@ -185,7 +185,7 @@ impl Explainer<'_> {
     }
 
     fn is_silent(&self, node: &Node) -> bool {
-        is_silent(self.engine, self.cluster, node, self.ahead, self.now)
+        self.engine.is_silent(self.cluster, node, self.ahead, self.now)
     }
 
     fn tell_life(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {

@@ -279,7 +279,7 @@ fn controller(model: &Model) -> ControllerReport {
         Leadership::Released => ("released", None),
         Leadership::NoLease => ("none", None),
         Leadership::Forbidden => ("forbidden", None),
-        Leadership::NotHeard => ("unknown", None),
+        Leadership::Unknown => ("unknown", None),
     };
     ControllerReport {
         confidence: ConfidenceReport { state: confidence.map_or("disconnected", confidence::word), since },
@@ -346,7 +346,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         pods: load.pods,
         terminating_pods: load.terminating,
         eviction_status: health.as_ref().map(stage),
-        next: views.dues.get(&node.name).map(|due| NextReport {
+        next: views.next.get(&node.name).map(|due| NextReport {
             r#type: match due.what {
                 NextEventKind::Unknown => "unknown",
                 NextEventKind::Taint => "taint",
@@ -393,10 +393,10 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
     rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
     let report = |(pod, row): (&Key, &EvictionRow)| {
         let (state, certainty, finalizers) = match &row.state {
-            EvictionState::Due { certainty, .. } => {
+            EvictionState::Scheduled { certainty, .. } => {
                 ("scheduled", Some(self::certainty(*certainty)), Vec::new())
             }
-            EvictionState::Foreseen { .. } => ("predicted", None, Vec::new()),
+            EvictionState::Predicted { .. } => ("predicted", None, Vec::new()),
             EvictionState::Terminating { finalizers, .. } => {
                 ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
             }

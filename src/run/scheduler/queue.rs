@@ -1,4 +1,4 @@
-//! Which pod is tried next: the most important first, then who has waited longest; who found no place backs off.
+//! Which pod is tried next: the highest priority first, then the one that has waited longest; a pod that fits nowhere backs off.
 
 use std::{
     cmp::Reverse,
@@ -10,13 +10,13 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Pods that wait for a place (docs/upstream/placement-and-pressure.md#1.8).
+/// Pods that wait to be scheduled (docs/upstream/placement-and-pressure.md#1.8).
 #[derive(Debug, Default)]
 pub struct SchedulingQueue {
     pods: BTreeMap<Key, Waiting>,
-    /// Those that are to be tried.
+    /// Pods to try.
     active: BTreeSet<Turn>,
-    /// When those that found no place are tried again.
+    /// When pods that fit nowhere are tried again.
     parked: BTreeSet<(Timestamp, Key)>,
 }
 
@@ -26,7 +26,7 @@ type Turn = (Reverse<i32>, Timestamp, Key);
 #[derive(Debug)]
 struct Waiting {
     priority: i32,
-    /// How often it has found no place.
+    /// How often it fitted nowhere.
     tries: u32,
     state: State,
 }
@@ -37,23 +37,23 @@ enum State {
     Active(Timestamp),
     /// It is being tried.
     Out,
-    /// It found no place.
+    /// It fits nowhere for now.
     Parked {
-        /// Before that it is not tried, whatever happens.
+        /// It is not tried before that.
         earliest: Timestamp,
-        /// Then it is tried.
+        /// It is tried at that time.
         again: Timestamp,
     },
 }
 
-/// A pod that found no place is left alone for so long; twice as long each further time, up to the most.
+/// The first backoff of a pod that fits nowhere; it doubles each time, up to the maximum.
 const BACK_OFF: Span = Span::from_secs(1);
-const MOST: Span = Span::from_secs(10);
-/// Then it is tried even if nothing seems to have changed.
+const MAX_BACK_OFF: Span = Span::from_secs(10);
+/// After this it is tried even if nothing seems to have changed.
 const AT_LATEST: Span = Span::from_secs(300);
 
 impl SchedulingQueue {
-    /// Takes a pod in, unless it is there.
+    /// Adds a pod, unless it is queued already.
     pub fn offer(&mut self, pod: &Key, priority: i32, now: Timestamp) {
         if self.pods.contains_key(pod) {
             return;
@@ -63,7 +63,7 @@ impl SchedulingQueue {
         self.pods.insert(pod.clone(), waiting);
     }
 
-    /// Lets a pod go that waits no more.
+    /// Removes a pod that does not wait any more.
     pub fn withdraw(&mut self, pod: &Key) {
         let Some(waiting) = self.pods.remove(pod) else { return };
         match waiting.state {
@@ -73,7 +73,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// The pod whose turn it is; it is to be withdrawn or parked then.
+    /// The next pod to try; the caller withdraws or parks it.
     pub fn pop(&mut self) -> Option<Key> {
         let (_, _, pod) = self.active.pop_first()?;
         if let Some(waiting) = self.pods.get_mut(&pod) {
@@ -82,20 +82,20 @@ impl SchedulingQueue {
         Some(pod)
     }
 
-    /// Sets a pod aside that found no place.
+    /// Sets a pod aside that fits nowhere.
     pub fn park(&mut self, pod: &Key, now: Timestamp) {
         let Some(waiting) = self.pods.get_mut(pod).filter(|waiting| waiting.state == State::Out) else {
             return;
         };
         let factor = 1_i64 << waiting.tries.min(10);
-        let (earliest, again) = (now + (BACK_OFF * factor).min(MOST), now + AT_LATEST);
+        let (earliest, again) = (now + (BACK_OFF * factor).min(MAX_BACK_OFF), now + AT_LATEST);
         waiting.tries += 1;
         waiting.state = State::Parked { earliest, again };
         self.parked.insert((again, pod.clone()));
     }
 
-    /// Something has happened by which some pods may find a place now: they are tried as soon as they may be.
-    pub fn hope(&mut self, which: impl Fn(&Key) -> bool) {
+    /// After a change that may let some pods fit: they are tried as soon as their backoff allows.
+    pub fn retry(&mut self, which: impl Fn(&Key) -> bool) {
         for (pod, waiting) in self.pods.iter_mut().filter(|(pod, _)| which(pod)) {
             if let State::Parked { earliest, again } = &mut waiting.state
                 && earliest < again
@@ -107,7 +107,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// Takes back those whose time has come.
+    /// Moves pods whose time has come back to those to try.
     pub fn wake(&mut self, now: Timestamp) {
         while let Some((again, pod)) = self.parked.first().filter(|(again, _)| *again <= now).cloned() {
             self.parked.remove(&(again, pod.clone()));
@@ -118,7 +118,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// When [`SchedulingQueue::wake`] is to be called; none where nobody is set aside.
+    /// When [`SchedulingQueue::wake`] must be called; none where no pod is set aside.
     pub fn wakes_at(&self) -> Option<Timestamp> {
         self.parked.first().map(|(again, _)| *again)
     }
@@ -151,19 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn the_most_important_comes_first_then_who_has_waited_longest() {
+    fn the_highest_priority_comes_first_then_the_longest_wait() {
         let mut queue = queue(&[("young", 0, 2), ("old", 0, 1), ("great", 5, 3), ("little", -5, 0)]);
         queue.offer(&Key::new("d", "old"), 0, at(9));
         assert_eq!(popped(&mut queue), ["great", "old", "young", "little"]);
     }
 
     #[test]
-    fn who_found_no_place_is_tried_when_there_is_hope_but_not_before_its_back_off() {
+    fn a_pod_that_fits_nowhere_is_retried_after_a_change_but_not_before_its_backoff() {
         let mut queue = queue(&[("p", 0, 0)]);
         let pod = queue.pop().expect("active");
         queue.park(&pod, at(0));
         assert_eq!(queue.wakes_at(), Some(at(300)));
-        queue.hope(|_| true);
+        queue.retry(|_| true);
         assert_eq!(queue.wakes_at(), Some(at(1)));
         queue.wake(at(0));
         assert_eq!(queue.pop(), None);
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(popped(&mut queue), ["p"]);
         for (second, next) in [(1, 3), (3, 7), (7, 15), (15, 25), (25, 35)] {
             queue.park(&pod, at(second));
-            queue.hope(|_| true);
+            queue.retry(|_| true);
             assert_eq!(queue.wakes_at(), Some(at(next)));
             queue.wake(at(next));
             queue.pop();
@@ -179,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_hope_is_tried_after_a_while_all_the_same() {
+    fn a_parked_pod_is_retried_after_a_while_without_a_change() {
         let mut queue = queue(&[("p", 0, 0)]);
         let pod = queue.pop().expect("active");
         queue.park(&pod, at(0));
-        queue.hope(|_| false);
+        queue.retry(|_| false);
         queue.wake(at(299));
         assert_eq!(queue.pop(), None);
         queue.wake(at(300));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_withdrawn_does_not_come_again() {
+    fn a_withdrawn_pod_is_not_tried_again() {
         let mut queue = queue(&[("active", 0, 0), ("parked", 1, 0), ("out", 2, 0)]);
         queue.pop();
         let parked = queue.pop().expect("active");

@@ -71,8 +71,8 @@ fn facts(scene: &Scene) -> Runs {
     let [mut due, mut foreseen, mut terminating, mut cancelled, mut never] = [0; 5];
     for row in scene.shown.views.evictions.values() {
         match row.state {
-            EvictionState::Due { .. } => due += 1,
-            EvictionState::Foreseen { .. } => foreseen += 1,
+            EvictionState::Scheduled { .. } => due += 1,
+            EvictionState::Predicted { .. } => foreseen += 1,
             EvictionState::Terminating { .. } => terminating += 1,
             EvictionState::Cancelled { .. } => cancelled += 1,
             EvictionState::Never => never += 1,
@@ -138,8 +138,8 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
         (urgency.glyph(), role)
     };
     let (glyph, role) = match state {
-        EvictionState::Due { at, .. } => near(*at, Role::CountdownFar),
-        EvictionState::Foreseen { .. } => ("◇", Role::EvictionForeseen),
+        EvictionState::Scheduled { at, .. } => near(*at, Role::CountdownFar),
+        EvictionState::Predicted { .. } => ("◇", Role::EvictionForeseen),
         EvictionState::Terminating { .. } => ("⊗", Role::EvictionTerminating),
         EvictionState::Cancelled { .. } => ("↺", Role::EvictionCancelled),
         EvictionState::Never => ("∞", Role::EvictionNever),
@@ -150,11 +150,11 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
 /// The time left; `~` before an estimate.
 pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
-        EvictionState::Due { at, certainty } => {
+        EvictionState::Scheduled { at, certainty } => {
             let cell = Cell::new(mark(*certainty), scene.style(Role::Faint));
             cell.join(scene.countdown(*at, false))
         }
-        EvictionState::Foreseen { at } => Cell::new("~", scene.style(Role::Faint))
+        EvictionState::Predicted { at } => Cell::new("~", scene.style(Role::Faint))
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionForeseen)),
         EvictionState::Terminating { deadline, .. } if *deadline <= scene.now => {
             Cell::new("over", scene.style(Role::EvictionTerminating))
@@ -173,9 +173,9 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
 /// How an eviction stands, in a word, and how it looks.
 pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
     match state {
-        EvictionState::Due { certainty: Certainty::Observed, .. } => ("due", Role::Base),
-        EvictionState::Due { .. } => ("due, about", Role::Base),
-        EvictionState::Foreseen { .. } => ("foreseen", Role::EvictionForeseen),
+        EvictionState::Scheduled { certainty: Certainty::Observed, .. } => ("due", Role::Base),
+        EvictionState::Scheduled { .. } => ("due, about", Role::Base),
+        EvictionState::Predicted { .. } => ("foreseen", Role::EvictionForeseen),
         EvictionState::Terminating { .. } => ("terminating", Role::EvictionTerminating),
         EvictionState::Cancelled { .. } => ("cancelled", Role::EvictionCancelled),
         EvictionState::Never => ("stays", Role::EvictionNever),

@@ -152,7 +152,7 @@ fn who(scene: &Scene) -> Runs {
             return name.and("no lease seen: leader election may be off", scene.style(Role::FeedBusy));
         }
         Leadership::Forbidden => return name.and("its lease may not be read", scene.style(Role::FeedBroken)),
-        Leadership::NotHeard => return name.and("not known yet", dim),
+        Leadership::Unknown => return name.and("not known yet", dim),
     };
     // The holder's identity is host and uuid: the host says who it is.
     let host = leader.holder.split('_').next().unwrap_or_default();

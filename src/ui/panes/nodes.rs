@@ -54,7 +54,7 @@ fn facts(scene: &Scene) -> Runs {
     if nodes.is_empty() {
         return Runs::default();
     }
-    let ReadinessCounts { ready, not_ready, unknown, cordoned } = scene.shown.watchlist.census;
+    let ReadinessCounts { ready, not_ready, unknown, cordoned } = scene.shown.watchlist.counts;
     let mut runs = Runs::new(&text::count(nodes.len()), scene.style(Role::Dim));
     let parts = [
         (ready, "ready", Role::NodeReady),
@@ -224,7 +224,7 @@ fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
         return Cell::new("over", scene.style(Role::HeartbeatLost));
     }
     // A fresh heartbeat's grace is no countdown to anything yet: quiet.
-    let late = scene.shown.views.dues.get(&node.name).is_some_and(|due| due.what == NextEventKind::Unknown);
+    let late = scene.shown.views.next.get(&node.name).is_some_and(|due| due.what == NextEventKind::Unknown);
     if late {
         return scene.countdown(health.expires(), false);
     }
@@ -270,7 +270,7 @@ fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeView>) -
 
 /// `NoExecute ~1m10s`: what comes next to the node.
 fn next(scene: &Scene, node: &Node) -> Cell {
-    let Some(due) = scene.shown.views.dues.get(&node.name) else {
+    let Some(due) = scene.shown.views.next.get(&node.name) else {
         return Cell::new("–", scene.style(Role::Faint));
     };
     let (what, role) = due_words(due);
@@ -380,7 +380,7 @@ pub const fn mark(known: Certainty) -> &'static str {
 /// Why the selected node is as it is, or what comes next to it.
 fn why(scene: &Scene) -> Option<String> {
     let name = scene.screen.nodes.list.selected()?;
-    if let Some(due) = scene.shown.views.dues.get(name) {
+    if let Some(due) = scene.shown.views.next.get(name) {
         return Some(due.why.to_string());
     }
     let ready = scene.shown.cluster.node(name)?.ready()?;

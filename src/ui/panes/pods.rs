@@ -60,7 +60,7 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let (glyph, role) = sign(node);
     let reason = node.ready().map_or("no status posted", |ready| ready.reason.as_str());
     let mut runs = runs.and(&format!(" {glyph} {reason}"), scene.style(role));
-    if let Some(due) = scene.shown.views.dues.get(name) {
+    if let Some(due) = scene.shown.views.next.get(name) {
         let (what, role) = due_words(due);
         let time = due.at.map_or("waits".into(), |at| text::left(at, scene.now));
         runs = runs.and(" · ", scene.style(Role::Faint)).and(&format!("{what} {time}"), scene.style(role));
