@@ -1,6 +1,6 @@
 //! From kubectl's flags and files to a client that has reached its server.
 
-use std::{error::Error as _, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{error::Error as _, fmt, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderValue, Request, Uri, header::USER_AGENT};
@@ -8,34 +8,13 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+pub use super::{error::ConnectError, kubeconfig::ConnectOptions};
 use super::{
     error::{self, plain},
     exec::{Plugin, Token},
     kubeconfig::{self, ClusterTarget, KubeEnvironment},
 };
 use crate::engine::ServerVersion;
-
-/// How to reach a cluster: kubectl's flags of the same names.
-#[derive(Clone, Default)]
-pub struct ConnectOptions {
-    pub kubeconfig: Option<PathBuf>,
-    pub context: Option<String>,
-    pub cluster: Option<String>,
-    pub user: Option<String>,
-    pub namespace: Option<String>,
-    pub impersonate: Option<String>,
-    pub impersonate_groups: Vec<String>,
-    pub impersonate_uid: Option<String>,
-    pub server: Option<String>,
-    pub token: Option<String>,
-    pub insecure_skip_tls_verify: bool,
-    pub certificate_authority: Option<PathBuf>,
-    pub client_certificate: Option<PathBuf>,
-    pub client_key: Option<PathBuf>,
-    pub tls_server_name: Option<String>,
-    /// How long one request may take; watches are exempt. None: no limit of the user's.
-    pub request_timeout: Option<Duration>,
-}
 
 /// A cluster that has answered.
 #[derive(Clone)]
@@ -70,54 +49,6 @@ impl fmt::Display for Identity {
         f.write_str(&self.user)?;
         if self.impersonated { f.write_str(" (impersonated)") } else { Ok(()) }
     }
-}
-
-/// Why a cluster could not be reached.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    #[error(
-        "there is no kubeconfig (looked for {looked}); name one with --kubeconfig or KUBECONFIG, or try \
-         `kordon demo`, which needs no cluster"
-    )]
-    NoKubeconfig { looked: String },
-    #[error("--kubeconfig {}: there is no such file", path.display())]
-    MissingKubeconfig { path: PathBuf },
-    #[error("the kubeconfig {} cannot be read: {why}", path.display())]
-    BadKubeconfig { path: PathBuf, why: String },
-    #[error("this is a pod, but its service account cannot be used: {why}")]
-    InCluster { why: String },
-    #[error("the kubeconfig has no current context; choose one with --context; there are: {known}")]
-    NoCurrentContext { known: String },
-    #[error("there is no context {name:?} in the kubeconfig; there are: {known}")]
-    UnknownContext { name: String, known: String },
-    #[error("there is no cluster {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
-    UnknownCluster { name: String, context: String, known: String },
-    #[error("there is no user {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
-    UnknownUser { name: String, context: String, known: String },
-    #[error("the cluster of context {context:?} has no server; name one with --server")]
-    NoServer { context: String },
-    #[error("{server} is no address of a server: {why}")]
-    BadServer { server: String, why: String },
-    #[error("the proxy {proxy} ({origin}) cannot be used: {why}")]
-    BadProxy { origin: &'static str, proxy: String, why: String },
-    #[error("the credentials cannot be used: {why}")]
-    Credentials { why: String },
-    #[error("the credential plugin {command} failed: {why}")]
-    Plugin { command: String, why: String },
-    #[error("{server} cannot be reached: {why}; check the address, the network and the proxy")]
-    Unreachable { server: String, why: String },
-    #[error("no secure connection to {server}: {why}")]
-    Certificate { server: String, why: String },
-    #[error(
-        "{server} does not accept the credentials of {user} (HTTP 401); they may have expired: log in again"
-    )]
-    Unauthorized { server: String, user: String },
-    #[error("{server} forbids {user} to ask for its version: {why}; ask who administers it")]
-    Forbidden { server: String, user: String, why: String },
-    #[error("{server} did not answer within {seconds} s; --request-timeout gives it more time")]
-    Timeout { server: String, seconds: u64 },
-    #[error("{server} does not answer like a Kubernetes API server: {why}")]
-    NotKubernetes { server: String, why: String },
 }
 
 /// How long the first answer may take unless the user says otherwise.

@@ -1,11 +1,59 @@
 //! Errors of the client in words for operators: no debug dumps, nothing that a terminal would obey.
 
-use std::error::Error as _;
+use std::{error::Error as _, path::PathBuf};
 
 use kube::core::Status;
 
 /// The longest text of a server that is shown, in characters.
 const LONGEST: usize = 400;
+
+/// Why a cluster could not be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error(
+        "there is no kubeconfig (looked for {looked}); name one with --kubeconfig or KUBECONFIG, or try \
+         `kordon demo`, which needs no cluster"
+    )]
+    NoKubeconfig { looked: String },
+    #[error("--kubeconfig {}: there is no such file", path.display())]
+    MissingKubeconfig { path: PathBuf },
+    #[error("the kubeconfig {} cannot be read: {why}", path.display())]
+    BadKubeconfig { path: PathBuf, why: String },
+    #[error("this is a pod, but its service account cannot be used: {why}")]
+    InCluster { why: String },
+    #[error("the kubeconfig has no current context; choose one with --context; there are: {known}")]
+    NoCurrentContext { known: String },
+    #[error("there is no context {name:?} in the kubeconfig; there are: {known}")]
+    UnknownContext { name: String, known: String },
+    #[error("there is no cluster {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
+    UnknownCluster { name: String, context: String, known: String },
+    #[error("there is no user {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
+    UnknownUser { name: String, context: String, known: String },
+    #[error("the cluster of context {context:?} has no server; name one with --server")]
+    NoServer { context: String },
+    #[error("{server} is no address of a server: {why}")]
+    BadServer { server: String, why: String },
+    #[error("the proxy {proxy} ({origin}) cannot be used: {why}")]
+    BadProxy { origin: &'static str, proxy: String, why: String },
+    #[error("the credentials cannot be used: {why}")]
+    Credentials { why: String },
+    #[error("the credential plugin {command} failed: {why}")]
+    Plugin { command: String, why: String },
+    #[error("{server} cannot be reached: {why}; check the address, the network and the proxy")]
+    Unreachable { server: String, why: String },
+    #[error("no secure connection to {server}: {why}")]
+    Certificate { server: String, why: String },
+    #[error(
+        "{server} does not accept the credentials of {user} (HTTP 401); they may have expired: log in again"
+    )]
+    Unauthorized { server: String, user: String },
+    #[error("{server} forbids {user} to ask for its version: {why}; ask who administers it")]
+    Forbidden { server: String, user: String, why: String },
+    #[error("{server} did not answer within {seconds} s; --request-timeout gives it more time")]
+    Timeout { server: String, seconds: u64 },
+    #[error("{server} does not answer like a Kubernetes API server: {why}")]
+    NotKubernetes { server: String, why: String },
+}
 
 /// Text from outside, fit for a terminal: control characters are shown, not obeyed; long texts are cut.
 pub fn plain(text: &str) -> String {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{process::Command, sync::Mutex, time::timeout};
 
-use super::{connect::ConnectError, error::plain};
+use super::error::{ConnectError, plain};
 use crate::{
     clock,
     time::{Span, Timestamp},

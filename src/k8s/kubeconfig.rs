@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
@@ -12,10 +13,31 @@ use kube::{
 };
 
 use super::{
-    connect::{ConnectError, ConnectOptions},
-    error::plain,
+    error::{ConnectError, plain},
     proxy::Proxies,
 };
+
+/// How to reach a cluster: kubectl's flags of the same names.
+#[derive(Clone, Default)]
+pub struct ConnectOptions {
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    pub cluster: Option<String>,
+    pub user: Option<String>,
+    pub namespace: Option<String>,
+    pub impersonate: Option<String>,
+    pub impersonate_groups: Vec<String>,
+    pub impersonate_uid: Option<String>,
+    pub server: Option<String>,
+    pub token: Option<String>,
+    pub insecure_skip_tls_verify: bool,
+    pub certificate_authority: Option<PathBuf>,
+    pub client_certificate: Option<PathBuf>,
+    pub client_key: Option<PathBuf>,
+    pub tls_server_name: Option<String>,
+    /// How long one request may take; watches are exempt. None: no limit of the user's.
+    pub request_timeout: Option<Duration>,
+}
 
 /// What the process's environment says of clusters.
 #[derive(Clone, Debug, Default)]

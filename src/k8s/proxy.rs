@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 
-use super::{connect::ConnectError, error::plain};
+use super::error::{ConnectError, plain};
 
 /// The environment's proxy variables.
 #[derive(Clone, Debug, Default)]
