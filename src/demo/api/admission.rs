@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiOptions,
+    json::{metadata, text},
     kinds::{self, Kind},
-    object::{ObjectKey, metadata, text},
+    object::ObjectKey,
     refusal::Refusal,
     store::Store,
 };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::time::Timestamp;
 
-use super::object::text;
+use super::json::text;
 
 /// One column of a table.
 #[derive(Debug)]

@@ -4,27 +4,27 @@ use serde_json::{Value, json};
 
 use super::{
     Api,
+    json::{set_condition, text},
     kinds::{self, Kind},
-    object::{ObjectKey, text},
+    object::ObjectKey,
     refusal::{FieldCause, Refusal},
     reply::{self, Reply},
-    request::{ApiRequest, Resource},
-    resource::{body, dry_run, dry_run_in, key, set_condition, success},
+    request::{ApiRequest, Resource, dry_run_in},
     selector::label_selector_matches,
     transaction::{DeleteOptions, Part, Transaction, Way, refuse_in_terminating_namespace},
 };
 
 /// Answers `POST …/pods/NAME/eviction`.
 pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
-    let key = key(resource)?;
-    let eviction = body(request)?;
+    let key = resource.key()?;
+    let eviction = request.value()?;
     check_shape(&eviction, &key)?;
     let options = DeleteOptions::of(&eviction["deleteOptions"]);
     let dry_run = agreed_dry_run(request, &eviction["deleteOptions"])?;
     let mut state = api.state();
     let mut transaction = api.transaction(&mut state, dry_run);
     evict(&mut transaction, &key, options)?;
-    Ok(reply::json(201, &success(201)))
+    Ok(reply::success(201))
 }
 
 fn check_shape(eviction: &Value, key: &ObjectKey) -> Result<(), Refusal> {
@@ -48,7 +48,7 @@ fn check_shape(eviction: &Value, key: &ObjectKey) -> Result<(), Refusal> {
 
 /// A dry run may be asked for in the query, in the body, or in both with the same words.
 fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal> {
-    let query = dry_run(request.query.all("dryRun"))?;
+    let query = request.dry_run()?;
     let body = dry_run_in(options)?;
     let both_given = request.query.all("dryRun").next().is_some() && options["dryRun"].is_array();
     if both_given && query != body {

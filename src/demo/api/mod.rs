@@ -19,6 +19,7 @@ mod columns;
 mod discovery;
 mod events;
 mod eviction;
+mod json;
 mod list;
 mod openapi;
 mod patch;

@@ -4,9 +4,9 @@ use std::fmt;
 
 use bytes::Bytes;
 use compact_str::{CompactString, ToCompactString};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::kinds::Kind;
+use super::{json::metadata, kinds::Kind};
 
 /// Where an object stands within its kind. The namespace of a cluster-wide object is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,23 +77,6 @@ impl Stored {
     pub fn weight(&self) -> usize {
         self.body.len() + 256
     }
-}
-
-/// The metadata of an object, made where it is missing or not an object.
-pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
-    }
-    let metadata = &mut value["metadata"];
-    if !metadata.is_object() {
-        *metadata = Value::Object(Map::new());
-    }
-    metadata.as_object_mut().expect("made an object above")
-}
-
-/// The text at `pointer`; empty where nothing is there.
-pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn field(value: &Value, pointer: &str) -> CompactString {

@@ -42,6 +42,12 @@ impl Refusal {
         Self::new(404, "NotFound", "the server could not find the requested resource")
     }
 
+    /// The resource does not have this method.
+    pub fn no_such_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message)
+    }
+
     pub fn not_found(kind: &Kind, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{} \"{name}\" not found", kind.resource())).about(kind, name)
     }

@@ -7,7 +7,7 @@ use futures::{Stream, TryStreamExt};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::time::Timestamp;
 
@@ -31,6 +31,13 @@ pub fn bytes(code: u16, media: &'static str, body: Bytes) -> Reply {
 pub fn stream(body: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Reply {
     let body = StreamBody::new(body.map_ok(Frame::data));
     with_headers(Response::new(body.boxed_unsync()), 200, "application/json")
+}
+
+/// A `Status` object that reports success.
+pub fn success(code: u16) -> Reply {
+    let status =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code});
+    json(code, &status)
 }
 
 pub fn refusal(refusal: &Refusal) -> Reply {

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, header, request::Parts};
+use serde_json::{Value, json};
 
 use super::{
     Requester,
     kinds::{self, Kind, Scope, Subresource},
+    object::ObjectKey,
     protobuf,
-    refusal::Refusal,
+    refusal::{FieldCause, Refusal},
 };
 
 /// One request to the API.
@@ -113,6 +115,30 @@ impl ApiRequest {
     }
 }
 
+impl ApiRequest {
+    /// The body as a value.
+    pub fn value(&self) -> Result<Value, Refusal> {
+        if self.protobuf {
+            return protobuf::decode(&self.body);
+        }
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Refusal::bad_request(format!("the body of the request is not JSON: {error}")))
+    }
+
+    /// Whether the query asks for a dry run.
+    pub fn dry_run(&self) -> Result<bool, Refusal> {
+        dry_run(self.query.all("dryRun"))
+    }
+}
+
+impl Resource {
+    /// The key of the named object.
+    pub fn key(&self) -> Result<ObjectKey, Refusal> {
+        let name = self.name.as_deref().ok_or_else(Refusal::no_such_method)?;
+        Ok(ObjectKey::new(&self.namespace, name))
+    }
+}
+
 impl Verb {
     pub fn name(self) -> &'static str {
         match self {
@@ -169,6 +195,25 @@ impl<const N: usize> From<[(&str, &str); N]> for Query {
     fn from(pairs: [(&str, &str); N]) -> Self {
         Self(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
     }
+}
+
+/// The `dryRun` list of a `DeleteOptions` object.
+pub fn dry_run_in(options: &Value) -> Result<bool, Refusal> {
+    dry_run(options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str))
+}
+
+/// Whether nothing is to be written; a value other than `All` is refused.
+fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusal> {
+    let mut dry = false;
+    for value in values {
+        if value != "All" {
+            let cause = FieldCause::unsupported("dryRun", &json!(value), &["All"]);
+            let message = format!("dryRun: {}", cause.message);
+            return Err(Refusal::new(422, "Invalid", message).because(vec![cause]));
+        }
+        dry = true;
+    }
+    Ok(dry)
 }
 
 fn target(path: &str) -> RequestTarget {

@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::{
     Api, events, eviction,
+    json::{metadata, set_condition, text},
     kinds::{Kind, Scope, Subresource},
     list::List,
-    object::{ObjectKey, Stored, text},
-    patch, protobuf,
+    object::{ObjectKey, Stored},
+    patch,
     refusal::{FieldCause, Refusal},
     reply::{self, Reply},
-    request::{ApiRequest, PatchType, Resource, Verb, View},
+    request::{ApiRequest, PatchType, Resource, Verb, View, dry_run_in},
     scale,
     selector::Selection,
     table,
@@ -23,7 +24,7 @@ pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
     if resource.kind.scope == Scope::Review {
         return match request.verb {
             Verb::Create => review(api, request, resource),
-            _ => Err(no_such_method()),
+            _ => Err(Refusal::no_such_method()),
         };
     }
     match (request.verb, resource.subresource) {
@@ -40,12 +41,12 @@ pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
         (Verb::Patch, None | Some(Subresource::Status)) => patched(api, request, resource),
         (Verb::Delete, None) => delete(api, request, resource),
         (Verb::DeleteCollection, None) => delete_all(api, request, resource),
-        _ => Err(no_such_method()),
+        _ => Err(Refusal::no_such_method()),
     }
 }
 
 fn get(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
-    let key = key(resource)?;
+    let key = resource.key()?;
     let state = api.state();
     let object = state.store.object(resource.kind, &key);
     let object = object.ok_or_else(|| Refusal::not_found(resource.kind, &key.name))?.clone();
@@ -70,7 +71,7 @@ fn watched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply
 fn create(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let value = object_in(request, resource)?;
-    let dry_run = dry_run(request.query.all("dryRun"))?;
+    let dry_run = request.dry_run()?;
     let mut state = api.state();
     let object = api.transaction(&mut state, dry_run).create(kind, &resource.namespace, value)?;
     drop(state);
@@ -79,9 +80,9 @@ fn create(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply,
 
 fn update(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
-    let key = key(resource)?;
+    let key = resource.key()?;
     let value = object_in(request, resource)?;
-    let dry_run = dry_run(request.query.all("dryRun"))?;
+    let dry_run = request.dry_run()?;
     if kind.name == "Lease" && text(&value, "/metadata/resourceVersion").is_empty() {
         let cause =
             FieldCause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
@@ -96,7 +97,7 @@ fn update(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply,
 
 fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
-    let key = key(resource)?;
+    let key = resource.key()?;
     let Some(way) = request.patch else {
         return Err(Refusal::new(
             415,
@@ -106,14 +107,14 @@ fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply
              application/apply-patch+yaml",
         ));
     };
-    let body = body(request)?;
-    let dry_run = dry_run(request.query.all("dryRun"))?;
+    let body = request.value()?;
+    let dry_run = request.dry_run()?;
     let mut state = api.state();
     let is_new = state.store.object(kind, &key).is_none();
     let mut transaction = api.transaction(&mut state, dry_run);
     if way == PatchType::Apply && is_new && resource.subresource.is_none() {
         let mut value = to_stored(kind, body);
-        super::object::metadata(&mut value).insert("name".into(), key.name.as_str().into());
+        metadata(&mut value).insert("name".into(), key.name.as_str().into());
         let object = transaction.create(kind, &key.namespace, value)?;
         drop(state);
         return Ok(shown(api, 201, request, kind, &object));
@@ -130,7 +131,7 @@ fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply
 
 fn delete(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
-    let key = key(resource)?;
+    let key = resource.key()?;
     let (options, dry_run) = delete_options(request)?;
     let mut state = api.state();
     let deleted = api.transaction(&mut state, dry_run).delete(kind, &key, &options)?;
@@ -176,13 +177,13 @@ fn delete_all(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
 /// What the scheduler asks for: the pod's node, once and for all.
 fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
-    let key = key(resource)?;
-    let binding = body(request)?;
+    let key = resource.key()?;
+    let binding = request.value()?;
     let node = text(&binding, "/target/name").to_owned();
     if node.is_empty() {
         return Err(Refusal::invalid(kind, &key.name, vec![FieldCause::required("target.name")]));
     }
-    let dry_run = dry_run(request.query.all("dryRun"))?;
+    let dry_run = request.dry_run()?;
     let mut state = api.state();
     let mut transaction = api.transaction(&mut state, dry_run);
     let now = transaction.now.to_time();
@@ -208,7 +209,7 @@ fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, R
         );
         Ok(bound)
     })?;
-    Ok(reply::json(201, &success(201)))
+    Ok(reply::success(201))
 }
 
 /// Answers what the asking user may do: everything that no fault forbids.
@@ -248,65 +249,21 @@ fn is_allowed(api: &Api, request: &ApiRequest, wanted: &Value) -> bool {
         .all(|verb| !faults.forbids(&request.identity.user, verb, kind, sub))
 }
 
-/// Puts a condition into an object's status in the place of the one of its type.
-pub fn set_condition(object: &mut Value, condition: Value) {
-    if !object["status"]["conditions"].is_array() {
-        object["status"]["conditions"] = json!([]);
-    }
-    let conditions = object["status"]["conditions"].as_array_mut().expect("made a list above");
-    match conditions.iter_mut().find(|old| old["type"] == condition["type"]) {
-        Some(old) => *old = condition,
-        None => conditions.push(condition),
-    }
-}
-
-pub fn success(code: u16) -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
-}
-
 /// Reads the options of a delete. A body takes the place of the whole query (docs/upstream/operator-actions.md#4.1).
 fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal> {
     if request.body.is_empty() {
         let grace_seconds = request.query.number("gracePeriodSeconds")?;
         let options = DeleteOptions { grace_seconds, ..DeleteOptions::default() };
-        return Ok((options, dry_run(request.query.all("dryRun"))?));
+        return Ok((options, request.dry_run()?));
     }
-    let body = body(request)?;
+    let body = request.value()?;
     Ok((DeleteOptions::of(&body), dry_run_in(&body)?))
-}
-
-/// The `dryRun` list of a `DeleteOptions` object.
-pub fn dry_run_in(options: &Value) -> Result<bool, Refusal> {
-    dry_run(options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str))
-}
-
-/// Whether nothing is to be written; a value other than `All` is refused.
-pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusal> {
-    let mut dry = false;
-    for value in values {
-        if value != "All" {
-            let cause = FieldCause::unsupported("dryRun", &json!(value), &["All"]);
-            let message = format!("dryRun: {}", cause.message);
-            return Err(Refusal::new(422, "Invalid", message).because(vec![cause]));
-        }
-        dry = true;
-    }
-    Ok(dry)
-}
-
-/// The body of a request as a value.
-pub fn body(request: &ApiRequest) -> Result<Value, Refusal> {
-    if request.protobuf {
-        return protobuf::decode(&request.body);
-    }
-    serde_json::from_slice(&request.body)
-        .map_err(|error| Refusal::bad_request(format!("the body of the request is not JSON: {error}")))
 }
 
 /// The object in a request's body, checked against the URL, in the shape it is stored in.
 fn object_in(request: &ApiRequest, resource: &Resource) -> Result<Value, Refusal> {
     let kind = resource.kind;
-    let value = body(request)?;
+    let value = request.value()?;
     if !value.is_object() {
         return Err(Refusal::bad_request("the body of the request must be an object"));
     }
@@ -359,13 +316,4 @@ fn part(resource: &Resource) -> Part {
         Some(Subresource::Status) => Part::Status,
         _ => Part::Main,
     }
-}
-
-pub fn key(resource: &Resource) -> Result<ObjectKey, Refusal> {
-    let name = resource.name.as_deref().ok_or_else(no_such_method)?;
-    Ok(ObjectKey::new(&resource.namespace, name))
-}
-
-fn no_such_method() -> Refusal {
-    Refusal::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 }

@@ -4,27 +4,26 @@ use serde_json::{Value, json};
 
 use super::{
     Api,
+    json::text,
     kinds::Kind,
-    object::text,
     patch,
     refusal::Refusal,
     reply::{self, Reply},
     request::{ApiRequest, Resource, Verb},
-    resource::{body, dry_run, key},
     transaction::{Part, Way},
 };
 
 /// Answers GET, PUT and PATCH of `…/NAME/scale`.
 pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
-    let key = key(resource)?;
+    let key = resource.key()?;
     let mut state = api.state();
     let object = if request.verb == Verb::Get {
         let object = state.store.object(kind, &key).cloned();
         object.ok_or_else(|| Refusal::not_found(kind, &key.name))?
     } else {
-        let body = body(request)?;
-        let dry_run = dry_run(request.query.all("dryRun"))?;
+        let body = request.value()?;
+        let dry_run = request.dry_run()?;
         let mut transaction = api.transaction(&mut state, dry_run);
         transaction.update(kind, &key, (Part::Main, Way::Patch), |present| {
             let wanted = match (request.verb, request.patch) {

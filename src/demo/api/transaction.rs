@@ -9,8 +9,9 @@ use crate::time::{Span, Timestamp};
 
 use super::{
     ApiOptions, admission,
+    json::{metadata, text},
     kinds::{self, KINDS, Kind, Subresource},
-    object::{ObjectKey, Stored, metadata, text},
+    object::{ObjectKey, Stored},
     refusal::{FieldCause, Refusal},
     store::Store,
     validation,

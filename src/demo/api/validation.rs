@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
+    json::text,
     kinds::Kind,
-    object::text,
     refusal::{FieldCause, Refusal},
     selector::label_selector_matches,
 };

@@ -1,0 +1,32 @@
+//! Parts of an object as JSON: its metadata, the texts in it, its conditions.
+
+use serde_json::{Map, Value, json};
+
+/// The metadata of an object, made where it is missing or not an object.
+pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    let metadata = &mut value["metadata"];
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    metadata.as_object_mut().expect("made an object above")
+}
+
+/// The text at `pointer`; empty where nothing is there.
+pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Puts a condition into an object's status; it replaces the one of its type.
+pub fn set_condition(object: &mut Value, condition: Value) {
+    if !object["status"]["conditions"].is_array() {
+        object["status"]["conditions"] = json!([]);
+    }
+    let conditions = object["status"]["conditions"].as_array_mut().expect("made a list above");
+    match conditions.iter_mut().find(|old| old["type"] == condition["type"]) {
+        Some(old) => *old = condition,
+        None => conditions.push(condition),
+    }
+}
