@@ -79,9 +79,10 @@ const BANNED: [&str; 60] = [
 const ARCHAISMS: usize = 13;
 
 /// What has not been rewritten yet: sources, documents and commands whose paths begin so.
-const NOT_YET: [&str; 26] = [
+const NOT_YET: [&str; 23] = [
     "src/app/",
-    "src/cli/",
+    "src/cli/act/",
+    "src/cli/once.rs",
     "src/engine/",
     "src/executor/",
     "src/forecast/",
@@ -95,16 +96,12 @@ const NOT_YET: [&str; 26] = [
     "CONTRIBUTING.md",
     "README.md",
     "docs/acting.md",
-    "docs/cli.md",
     "docs/controller.md",
     "docs/forecast.md",
     "docs/keys.md",
     "docs/placement.md",
-    "docs/plan.md",
     "docs/report.md",
     "docs/safety.md",
-    "docs/status.md",
-    "docs/why.md",
     "kordon",
 ];
 
