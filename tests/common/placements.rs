@@ -252,7 +252,7 @@ fn default_host_ports(container: &mut Value) {
 
 impl Seen {
     /// A pod that was left without a node, and what upstream said of it.
-    pub fn in_vain(pod: &str, message: &str) -> Self {
+    pub fn unschedulable(pod: &str, message: &str) -> Self {
         let outcomes = [("unschedulable".to_owned(), 1)].into();
         Self { pod: pod.to_owned(), outcomes, message: Some(message.to_owned()) }
     }

@@ -1,14 +1,13 @@
-//! Actions on the real Kubernetes control plane: what the server answers to our requests, drains that are carried out,
-//! killed and resumed, and dry-runs that leave no trace in its audit log.
+//! Operations on the real Kubernetes control plane: how the server answers our requests, drains that are applied, killed
+//! and resumed, and dry-runs without a write in the audit log.
 //!
-//! Left out where `tests/control-plane/build` has not been run; with `KORDON_E2E=1` that is a failure.
-//! `KORDON_E2E_ONLY` picks scenarios, `KORDON_KILLS` says how often drains are killed, `KORDON_RUN` (as `1h`) how long
-//! commands and keys are tried in dry-run, `KORDON_SEED` which.
+//! `KORDON_KILLS` is how often drains are killed, `KORDON_RUN` (as in `1h`) for how long random commands and keys are
+//! tried in dry-run, `KORDON_SEED` selects others.
 
 mod dry_run;
 mod killed;
 mod scenarios;
-mod site;
+mod cluster;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -22,23 +21,23 @@ use kordon::{
 use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::json;
 
-use dry_run::dry_runs_leave_no_trace;
-use killed::killed_drains_are_resumed;
-use site::{
-    OPERATOR, PLANNER, Site, Size, budgets, create_budget, inhabited, is_granted_eviction, key, pods, reads,
-    rule, set_budget,
+use cluster::{
+    ClusterSize, OPERATOR, PLANNER, UserShell, budgets, create_budget, is_granted_eviction, key, pods, reads,
+    rule, set_budget, start_cluster,
 };
+use dry_run::dry_runs_write_nothing;
+use killed::killed_drains_are_resumed;
 
 use crate::harness::{
     eventually::eventually,
     plane::{self, Options, Plane},
 };
 
-/// The same, but for the right to cordon.
+/// A user that may evict but not cordon.
 const NO_CORDON: &str = "no-cordon";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn actions_hold_their_promises_on_the_real_control_plane() {
+async fn operations_behave_as_documented_on_the_real_control_plane() {
     let Some(binary) = plane::binary("e2e_actions").unwrap() else { return };
     let options = Options {
         audit: true,
@@ -47,46 +46,43 @@ async fn actions_hold_their_promises_on_the_real_control_plane() {
         ..Options::default()
     };
     let mut plane = Plane::start(&binary, options).await.unwrap();
-    plane.scenario("answers are told apart, and a dry-run evicts nobody", answers_are_told_apart).await;
+    plane.scenario("answers are distinguished, and a dry-run evicts no pod", answers_are_distinguished).await;
     plane.scenario("a drain without the right to cordon touches no pod", no_cordon_no_drain).await;
     plane
         .scenario(
             "a budget without its controller",
-            scenarios::without_its_controller_a_budget_lets_no_more_go_than_it_promised,
+            scenarios::without_its_controller_a_budget_allows_no_more_than_its_status,
         )
         .await;
     plane
         .scenario(
             "pending pods and their budget",
-            scenarios::a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is_asked_for,
+            scenarios::a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_not,
         )
+        .await;
+    plane.scenario("a wrong uid costs a disruption", scenarios::a_wrong_uid_uses_up_a_disruption).await;
+    plane
+        .scenario("a pod created during the drain", scenarios::a_pod_created_during_the_drain_is_evicted_too)
         .await;
     plane
         .scenario(
-            "a wrong uid costs a disruption",
-            scenarios::a_wrong_uid_costs_a_disruption_that_nobody_gets,
-        )
-        .await;
-    plane.scenario("a pod that is bound late", scenarios::a_pod_that_is_bound_late_goes_too).await;
-    plane
-        .scenario(
-            "a blocked pod is answered at once",
-            scenarios::a_blocked_pod_is_told_of_at_once_with_its_budget,
+            "a blocked pod is reported immediately",
+            scenarios::a_blocked_pod_is_reported_immediately_with_its_budget,
         )
         .await;
     plane
         .scenario(
             "a cordon that is not permitted",
-            scenarios::a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails,
+            scenarios::a_cordon_without_permission_or_of_a_missing_node_fails,
         )
         .await;
     plane
         .scenario(
-            "successors of evicted pods",
-            scenarios::successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone,
+            "replacements of evicted pods",
+            scenarios::replacements_are_created_immediately_but_a_statefulsets_when_the_old_pod_is_gone,
         )
         .await;
-    plane.scenario("dry-runs leave no trace but reviews", dry_runs_leave_no_trace).await;
+    plane.scenario("dry-runs write nothing but access reviews", dry_runs_write_nothing).await;
     plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
 }
 
@@ -96,8 +92,8 @@ async fn actions_hold_their_promises_on_the_real_control_plane() {
 /// eviction is an error.
 /// Scenario 60: A dry run of an eviction evicts nothing: its options reach the server (kube's own eviction loses
 /// them).
-async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+async fn answers_are_distinguished(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     let client = plane.client();
     let all = pods(&client).await?;
     let pod = all.iter().find(|pod| pod.name_any().starts_with("web")).context("a pod")?;
@@ -116,7 +112,7 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
         let now = Api::<Pod>::namespaced(client.clone(), "default").get(&named.name).await?;
         ensure!(
             now.uid() == pod.uid() && now.metadata.deletion_timestamp.is_none(),
-            "{task}: it was no dry-run"
+            "{task}: it was not a dry-run"
         );
     }
     // The pod has no budget: under one, the failed precondition would cost a disruption
@@ -153,14 +149,14 @@ async fn answers_are_told_apart(plane: &mut Plane) -> Result<()> {
 
 /// Scenario 7: A drain whose cordon is refused stops before the first eviction (kubectl evicts all the same).
 async fn no_cordon_no_drain(plane: &mut Plane) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     plane.grant(NO_CORDON, &[reads(), rule("", "pods/eviction", &["create"])]).await?;
     let before = pods(&plane.client()).await?.len();
-    let site = Site::new(plane.kubeconfig(NO_CORDON)?);
-    let output = site.run(&["drain", "a1", "--enforce", "--yes"]).await;
+    let shell = UserShell::new(plane.kubeconfig(NO_CORDON)?);
+    let output = shell.run(&["drain", "a1", "--enforce", "--yes"]).await;
     ensure!(output.code == 9, "exit code {}: {}", output.code, output.err);
     ensure!(output.err.contains("patch nodes"), "{}", output.err);
-    ensure!(!plane.audit_of(NO_CORDON)?.iter().any(is_granted_eviction), "a pod was touched");
+    ensure!(!plane.audit_of(NO_CORDON)?.iter().any(is_granted_eviction), "a pod was evicted");
     ensure!(pods(&plane.client()).await?.len() == before);
     Ok(())
 }

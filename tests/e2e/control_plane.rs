@@ -1,8 +1,4 @@
-//! End to end on the real Kubernetes control plane: real etcd, API server, controllers, scheduler and kubectl; only
-//! the kubelets are simulated.
-//!
-//! Left out where `tests/control-plane/build` has not been run; with `KORDON_E2E=1` that is a failure.
-//! `KORDON_CONTROL_PLANE` names another binary, or empty leaves the tests out; `KORDON_E2E_ONLY` picks scenarios.
+//! What the real controllers do, without kordon: the behaviour on which kordon's predictions are based.
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::{
@@ -20,32 +16,32 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     self,
+    effect_watcher::{EffectKind, EffectWatcher, PodName},
     eventually::eventually,
-    kubelets::{Beats, Kubelets, NodeSpec},
+    kubelets::{Heartbeats, Kubelets, NodeSpec},
     plane::{self, ControllerManager, Options, Plane},
-    witness::{Kind, PodName, Witness},
 };
 
-/// What admission gives pods here, in place of 300 s.
+/// The tolerationSeconds that admission adds, instead of 300.
 const TOLERATION: u32 = 4;
 
-/// A user that may do only what a scenario grants.
+/// A user without rights, except those that a scenario grants.
 const VIEWER: &str = "viewer";
 
-/// One plane serves all scenarios in turn: it takes about as long to start as one of them.
+/// One plane serves all scenarios in turn: starting it takes about as long as one scenario.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_real_control_plane_does_what_predictions_are_judged_by() {
+async fn the_real_control_plane_behaves_as_assumed() {
     let Some(binary) = plane::binary("e2e").unwrap() else { return };
     let options =
         Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER], ..Options::default() };
     let mut plane = Plane::start(&binary, options).await.unwrap();
 
     plane.scenario("silent node is marked, tainted and emptied", silent_node_is_emptied).await;
-    plane.scenario("node back before its pods are due keeps them", node_back_in_time_keeps_its_pods).await;
-    plane.scenario("kubelet saying not ready is believed at once", not_ready_is_believed_at_once).await;
-    plane.scenario("outage of the API server is survived by all", api_server_outage_is_survived).await;
+    plane.scenario("node back in time keeps its pods", node_back_in_time_keeps_its_pods).await;
+    plane.scenario("node that reports not ready is tainted immediately", not_ready_is_believed_at_once).await;
+    plane.scenario("all components survive an outage of the API server", api_server_outage_is_survived).await;
     plane.scenario("drained deployment moves within its budget", drained_deployment_moves).await;
-    plane.scenario("user without rights is refused, and audited", user_without_rights_is_refused).await;
+    plane.scenario("user without rights is rejected, and audited", user_without_rights_is_refused).await;
 }
 
 async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
@@ -56,52 +52,54 @@ async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
     create_running(&client, &[usual, patient]).await?;
     let manager = ControllerManager::default();
     start_controllers(plane, &manager).await?;
-    let mut witness = Witness::start(&client).await?;
+    let mut watcher = EffectWatcher::start(&client).await?;
 
     let last_beat = kubelets.silence("a1").await?;
-    let unknown = witness.saw(&Kind::unknown("a1"), Span::from_secs(15)).await?;
+    let unknown = watcher.wait_for_effect(&EffectKind::unknown("a1"), Span::from_secs(15)).await?;
     let silent = unknown.since(last_beat);
-    // A pass sees the last beat up to one period late, and the end of the grace up to one period late.
+    // A pass sees the last heartbeat up to one period late, and the end of the grace period up to one period late.
     let latest = manager.grace_period + manager.monitor_period * 2 + Span::from_secs(1);
     ensure!(manager.grace_period <= silent && silent <= latest, "Unknown after {silent:?}");
-    let tainted = witness.saw(&Kind::unreachable_taint("a1"), Span::from_secs(5)).await?;
-    let deleted = witness.saw(&Kind::PodDeleted(on("a1", "usual")), Span::from_secs(10)).await?;
+    let tainted = watcher.wait_for_effect(&EffectKind::unreachable_taint("a1"), Span::from_secs(5)).await?;
+    let deleted =
+        watcher.wait_for_effect(&EffectKind::PodDeleted(on("a1", "usual")), Span::from_secs(10)).await?;
     let tolerated = deleted.since(tainted);
-    let [least, most] = [-1, 1].map(|off| Span::from_secs(i64::from(TOLERATION) + off)); // taints have whole seconds
-    ensure!(least <= tolerated && tolerated <= most, "deleted {tolerated:?} after the taint\n{witness}");
-    ensure!(witness.time_of(&Kind::PodNotReady(on("a1", "patient"))).is_some(), "{witness}");
+    let [least, most] = [-1, 1].map(|off| Span::from_secs(i64::from(TOLERATION) + off)); // the timeAdded of a taint has whole seconds
+    ensure!(least <= tolerated && tolerated <= most, "deleted {tolerated:?} after the taint\n{watcher}");
+    ensure!(watcher.time_of(&EffectKind::PodNotReady(on("a1", "patient"))).is_some(), "{watcher}");
 
     kubelets.come_back("a1").await?;
-    witness.saw(&ready("a1"), Span::from_secs(5)).await?;
-    witness.saw(&unreachable_taint_removed("a1"), Span::from_secs(10)).await?;
-    witness.saw(&Kind::PodGone(on("a1", "usual")), Span::from_secs(5)).await?;
-    witness.saw(&Kind::PodReady(on("a1", "patient")), Span::from_secs(5)).await?;
-    let others = witness.effects().into_iter().find(|effect| effect.kind.node() != Some("a1"));
-    ensure!(others.is_none(), "something happened elsewhere: {others:?}\n{witness}");
-    ensure!(witness.time_of(&Kind::PodDeleted(on("a1", "patient"))).is_none(), "{witness}");
+    watcher.wait_for_effect(&ready("a1"), Span::from_secs(5)).await?;
+    watcher.wait_for_effect(&unreachable_taint_removed("a1"), Span::from_secs(10)).await?;
+    watcher.wait_for_effect(&EffectKind::PodGone(on("a1", "usual")), Span::from_secs(5)).await?;
+    watcher.wait_for_effect(&EffectKind::PodReady(on("a1", "patient")), Span::from_secs(5)).await?;
+    let others = watcher.effects().into_iter().find(|effect| effect.kind.node() != Some("a1"));
+    ensure!(others.is_none(), "something happened elsewhere: {others:?}\n{watcher}");
+    ensure!(watcher.time_of(&EffectKind::PodDeleted(on("a1", "patient"))).is_none(), "{watcher}");
     Ok(())
 }
 
-/// Two nodes fall silent together; by the time the pod of the one is deleted, the other's has been saved.
+/// Two nodes fall silent together. The pod of one is deleted; the other node is back before its pod is due.
 async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let kubelets = three_zones(&client, 3).await?;
     create_running(&client, &[pod("lost", "a1", None), pod("saved", "b1", None)]).await?;
     start_controllers(plane, &ControllerManager::default()).await?;
-    let mut witness = Witness::start(&client).await?;
+    let mut watcher = EffectWatcher::start(&client).await?;
 
     kubelets.silence("b1").await?;
     kubelets.silence("a1").await?;
-    witness.saw(&Kind::unreachable_taint("b1"), Span::from_secs(15)).await?;
+    watcher.wait_for_effect(&EffectKind::unreachable_taint("b1"), Span::from_secs(15)).await?;
     kubelets.come_back("b1").await?;
-    let saved = witness.saw(&unreachable_taint_removed("b1"), Span::from_secs(10)).await?;
-    let lost = witness.saw(&Kind::PodDeleted(on("a1", "lost")), Span::from_secs(20)).await?;
-    let due = witness.time_of(&Kind::unreachable_taint("b1")).context("tainted")?
+    let saved = watcher.wait_for_effect(&unreachable_taint_removed("b1"), Span::from_secs(10)).await?;
+    let lost =
+        watcher.wait_for_effect(&EffectKind::PodDeleted(on("a1", "lost")), Span::from_secs(20)).await?;
+    let due = watcher.time_of(&EffectKind::unreachable_taint("b1")).context("tainted")?
         + Span::from_secs(TOLERATION.into());
-    ensure!(saved < due, "the node was back too late to show anything\n{witness}");
+    ensure!(saved < due, "the node was back too late to show anything\n{watcher}");
     let after_both = lost.max(due) + Span::from_secs(1);
-    until(after_both).await;
-    ensure!(witness.time_of(&Kind::PodDeleted(on("b1", "saved"))).is_none(), "{witness}");
+    sleep_until(after_both).await;
+    ensure!(watcher.time_of(&EffectKind::PodDeleted(on("b1", "saved"))).is_none(), "{watcher}");
     Ok(())
 }
 
@@ -111,20 +109,20 @@ async fn not_ready_is_believed_at_once(plane: &mut Plane) -> Result<()> {
     create_running(&client, &[pod("usual", "c1", None)]).await?;
     let manager = ControllerManager { grace_period: Span::from_secs(30), ..ControllerManager::default() };
     start_controllers(plane, &manager).await?;
-    let mut witness = Witness::start(&client).await?;
+    let mut watcher = EffectWatcher::start(&client).await?;
 
     kubelets.post("c1", "Ready", "False").await?;
-    let not_ready = |effect: &str| Kind::TaintAdded {
+    let not_ready = |effect: &str| EffectKind::TaintAdded {
         node: "c1".into(),
         key: "node.kubernetes.io/not-ready".into(),
         effect: effect.into(),
     };
-    witness.saw(&not_ready("NoSchedule"), Span::from_secs(5)).await?;
-    witness.saw(&not_ready("NoExecute"), Span::from_secs(5)).await?;
-    // The kubelet lives: what is deleted is soon gone.
-    witness.saw(&Kind::PodDeleted(on("c1", "usual")), Span::from_secs(10)).await?;
-    witness.saw(&Kind::PodGone(on("c1", "usual")), Span::from_secs(5)).await?;
-    ensure!(witness.time_of(&Kind::unknown("c1")).is_none(), "{witness}");
+    watcher.wait_for_effect(&not_ready("NoSchedule"), Span::from_secs(5)).await?;
+    watcher.wait_for_effect(&not_ready("NoExecute"), Span::from_secs(5)).await?;
+    // The kubelet is running and finishes deleted pods.
+    watcher.wait_for_effect(&EffectKind::PodDeleted(on("c1", "usual")), Span::from_secs(10)).await?;
+    watcher.wait_for_effect(&EffectKind::PodGone(on("c1", "usual")), Span::from_secs(5)).await?;
+    ensure!(watcher.time_of(&EffectKind::unknown("c1")).is_none(), "{watcher}");
     Ok(())
 }
 
@@ -133,7 +131,7 @@ async fn api_server_outage_is_survived(plane: &mut Plane) -> Result<()> {
     let kubelets = three_zones(&client, 3).await?;
     let manager = ControllerManager { grace_period: Span::from_secs(12), ..ControllerManager::default() };
     start_controllers(plane, &manager).await?;
-    let mut witness = Witness::start(&client).await?;
+    let mut watcher = EffectWatcher::start(&client).await?;
 
     plane.kill_api_server()?;
     let nodes = Api::<Node>::all(client.clone());
@@ -141,10 +139,10 @@ async fn api_server_outage_is_survived(plane: &mut Plane) -> Result<()> {
     plane.start_api_server().await?;
 
     kubelets.silence("b2").await?;
-    witness.saw(&Kind::unknown("b2"), Span::from_secs(30)).await?;
+    watcher.wait_for_effect(&EffectKind::unknown("b2"), Span::from_secs(30)).await?;
     ensure!(
-        witness.time_of(&Kind::unknown("a1")).is_none(),
-        "the outage was longer than the grace period\n{witness}"
+        watcher.time_of(&EffectKind::unknown("a1")).is_none(),
+        "the outage was longer than the grace period\n{watcher}"
     );
     plane.check()?;
     Ok(())
@@ -166,18 +164,18 @@ async fn drained_deployment_moves(plane: &mut Plane) -> Result<()> {
         Ok((ready && allowed).then_some(()))
     })
     .await?;
-    let mut witness = Witness::start(&client).await?;
+    let mut watcher = EffectWatcher::start(&client).await?;
 
     let printed = plane.kubectl(&["drain", "a1", "--ignore-daemonsets", "--timeout=40s"]).await?;
     ensure!(printed.contains("node/a1 drained"), "{printed}");
-    witness
-        .wait("a replacement that is ready elsewhere", Span::from_secs(20), |effects| {
+    watcher
+        .wait_until("a replacement that is ready elsewhere", Span::from_secs(20), |effects| {
             let moved =
-                |kind: &Kind| matches!(kind, Kind::PodReady(pod) if pod.node.as_deref() != Some("a1"));
+                |kind: &EffectKind| matches!(kind, EffectKind::PodReady(pod) if pod.node.as_deref() != Some("a1"));
             effects.iter().find(|effect| moved(&effect.kind)).map(drop)
         })
         .await?;
-    ensure!(witness.time_of(&Kind::Cordoned { node: "a1".into() }).is_some(), "{witness}");
+    ensure!(watcher.time_of(&EffectKind::Cordoned { node: "a1".into() }).is_some(), "{watcher}");
     let left = Api::<Pod>::all(client).list(&ListParams::default().fields("spec.nodeName=a1")).await?;
     ensure!(
         left.items.is_empty(),
@@ -207,7 +205,7 @@ async fn user_without_rights_is_refused(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// What a user asked for and got, from a line of the audit log; None for other users.
+/// The path and the status code of a request, from a line of the audit log; None for other users.
 fn code_for(line: &Value, user: &str) -> Option<(String, i64)> {
     (line["user"]["username"] == user).then_some(())?;
     Some((line["requestURI"].as_str()?.to_string(), line["responseStatus"]["code"].as_i64()?))
@@ -217,10 +215,10 @@ fn code_for(line: &Value, user: &str) -> Option<(String, i64)> {
 async fn three_zones(client: &Client, in_each: usize) -> Result<Kubelets> {
     let names = ["a", "b", "c"].into_iter().flat_map(|zone| (1..=in_each).map(move |number| (zone, number)));
     let specs = names.map(|(zone, number)| NodeSpec::new(format!("{zone}{number}"), zone)).collect();
-    Kubelets::start(client, specs, Beats::default()).await
+    Kubelets::start(client, specs, Heartbeats::default()).await
 }
 
-/// Starts the controllers and waits until they have taken the taint from the nodes that new ones get.
+/// Starts the controllers and waits until they have removed the taint that new nodes get.
 async fn start_controllers(plane: &mut Plane, settings: &ControllerManager) -> Result<()> {
     plane.start_controller_manager(settings)?;
     let nodes = Api::<Node>::all(plane.client());
@@ -283,16 +281,16 @@ fn on(node: &str, name: &str) -> PodName {
     PodName { namespace: "default".into(), name: name.into(), node: Some(node.into()) }
 }
 
-fn ready(node: &str) -> Kind {
-    Kind::Condition { node: node.into(), condition: "Ready".into(), status: "True".into() }
+fn ready(node: &str) -> EffectKind {
+    EffectKind::Condition { node: node.into(), condition: "Ready".into(), status: "True".into() }
 }
 
-fn unreachable_taint_removed(node: &str) -> Kind {
+fn unreachable_taint_removed(node: &str) -> EffectKind {
     let (key, effect) = ("node.kubernetes.io/unreachable".into(), "NoExecute".into());
-    Kind::TaintRemoved { node: node.into(), key, effect }
+    EffectKind::TaintRemoved { node: node.into(), key, effect }
 }
 
-/// Lets real time pass: what must not happen has no event to wait for.
-async fn until(at: Timestamp) {
+/// Lets real time pass, to show that something does not happen.
+async fn sleep_until(at: Timestamp) {
     kordon::clock::Clock::system().sleep_until(at).await;
 }

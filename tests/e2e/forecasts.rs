@@ -1,11 +1,11 @@
-//! What kordon foretells against what the real controllers do, while nodes fail and recover at random: for each thing
-//! they did, the last forecast made five seconds before; and for each thing foretold, whether it came.
+//! Forecasts against the real controllers, while nodes fail and recover at random: each event is compared with the last
+//! forecast made five seconds before, and each prediction with what happened.
 //!
-//! Asserts that everything was foretold, for the right reasons, or that something explains why it could not be.
-//! Prints by how much the times were off. Left out as `tests/e2e/control_plane.rs` says.
+//! Asserts that every event was predicted with the right cause, or that there is an explanation. Prints by how much the
+//! times were off.
 //!
-//! Three minutes; `KORDON_RUN=1h` runs as long as it says, and then times that are off by more than a monitor period
-//! and a second fail too. `KORDON_SEED` is another script of incidents.
+//! Takes three minutes. `KORDON_RUN=1h` runs for the given time and also fails for times that are off by more than a
+//! monitor period and a second. `KORDON_SEED` selects another script of incidents.
 
 use std::time::Duration;
 
@@ -18,27 +18,27 @@ use kordon::{
 use kube::{Api, api::ListParams};
 
 use crate::harness::{
+    effect_watcher::EffectWatcher,
     eventually::eventually,
-    judge::{GROSS, Judge},
-    kubelets::{Beats, Kubelets, NodeSpec},
+    forecast_checker::{ForecastChecker, GROSS},
+    incident_player::IncidentPlayer,
+    kubelets::{Heartbeats, Kubelets, NodeSpec},
     observer::Observer,
     plane::{self, ControllerManager, Options, Plane},
-    player::Player,
     say,
-    script::{self, Due, Zone},
-    witness::Witness,
+    script::{self, ScheduledAction, Zone},
 };
 
 /// One zone is large for the controller's `--large-cluster-size-threshold`, two are small.
 const ZONES: [Zone; 3] =
     [Zone { name: "a", nodes: 26 }, Zone { name: "b", nodes: 20 }, Zone { name: "c", nodes: 14 }];
-/// What admission gives pods here, in place of 300 s.
+/// The tolerationSeconds that admission adds, instead of 300.
 const TOLERATION: u32 = 11;
-/// After the last incident, until everything that follows from it has been judged.
+/// The time after the last incident until all of its effects have been checked.
 const AFTERMATH: Span = Span::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_foretold_is_what_the_real_controllers_do() {
+async fn the_real_controllers_do_what_is_predicted() {
     let Some(binary) = plane::binary("e2e_forecasts").unwrap() else { return };
     let mut plane = Plane::start(&binary, Options { toleration_seconds: TOLERATION, ..Options::default() })
         .await
@@ -65,25 +65,27 @@ async fn failures_and_recoveries(plane: &mut Plane) -> Result<()> {
         large_cluster_threshold: 22,
         ..ControllerManager::default()
     };
-    say(&format!("e2e_forecasts: {length} of incidents, seed {seed}: {} deeds", incidents.len()));
+    say(&format!("e2e_forecasts: {length} of incidents, seed {seed}: {} actions", incidents.len()));
 
     let client = plane.client();
     let specs = ZONES.iter().flat_map(|zone| zone.names().map(|name| NodeSpec::new(name, zone.name)));
-    let player =
-        Player::new(client.clone(), Kubelets::start(&client, specs.collect(), Beats::default()).await?);
+    let player = IncidentPlayer::new(
+        client.clone(),
+        Kubelets::start(&client, specs.collect(), Heartbeats::default()).await?,
+    );
     player.fill().await?;
     plane.start_controller_manager(&manager)?;
-    settle(plane).await?;
-    let witness = Witness::start(&client).await?;
+    wait_until_untainted(plane).await?;
+    let watcher = EffectWatcher::start(&client).await?;
     let observer = Observer::start(client, manager.settings()?);
-    // Long enough for the observer to have seen every node renew its lease.
+    // Long enough for every node to renew its lease while the observer watches.
     tokio::time::sleep(Duration::from_secs(8)).await;
 
     let nodes = ZONES.iter().flat_map(|zone| zone.names());
-    let judge = Judge::new(nodes, &manager);
-    let judge = play(plane, &incidents, &player, &witness, observer, judge).await?;
-    say(&format!("e2e_forecasts: seed {seed}\n{judge}"));
-    for (sort, tally) in judge.tallies() {
+    let checker = ForecastChecker::new(nodes, &manager);
+    let checker = play(plane, &incidents, &player, &watcher, observer, checker).await?;
+    say(&format!("e2e_forecasts: seed {seed}\n{checker}"));
+    for (kind, tally) in checker.tallies() {
         let is_wrong = |off: &Option<Span>| off.is_none_or(|off| long.is_some() || off.max(-off) > GROSS);
         let wrong: Vec<&str> = tally
             .unexplained
@@ -91,56 +93,56 @@ async fn failures_and_recoveries(plane: &mut Plane) -> Result<()> {
             .filter(|miss| is_wrong(&miss.off))
             .map(|miss| miss.text.as_str())
             .collect();
-        ensure!(wrong.is_empty(), "{sort}, with seed {seed}: {}", wrong.join("\n"));
+        ensure!(wrong.is_empty(), "{kind}, with seed {seed}: {}", wrong.join("\n"));
     }
-    let absent = &judge.reverse().absent;
+    let absent = &checker.predictions().absent;
     ensure!(absent.is_empty(), "with seed {seed}: {}", absent.join("\n"));
     Ok(())
 }
 
-/// Plays the script to its end and judges as it goes.
+/// Plays the script to its end and checks the forecasts meanwhile.
 async fn play(
     plane: &mut Plane,
-    script: &[Due],
-    player: &Player,
-    witness: &Witness,
+    script: &[ScheduledAction],
+    player: &IncidentPlayer,
+    watcher: &EffectWatcher,
     mut observer: Observer,
-    mut judge: Judge,
-) -> Result<Judge> {
+    mut checker: ForecastChecker,
+) -> Result<ForecastChecker> {
     let clock = Clock::system();
-    let begun = clock.now();
-    let (mut played, mut heard, mut minutes) = (0, 0, 0);
-    let ends = begun + script.last().map_or(Span::ZERO, |due| due.at) + AFTERMATH;
+    let started = clock.now();
+    let (mut played, mut effects_checked, mut minutes) = (0, 0, 0);
+    let ends = started + script.last().map_or(Span::ZERO, |scheduled| scheduled.at) + AFTERMATH;
     while clock.now() < ends {
-        let due = |due: &&Due| begun + due.at <= clock.now();
-        let count = script[played..].iter().take_while(due).count();
-        judge.hear_deeds(player.play(&script[played..played + count]).await?);
+        let scheduled = |scheduled: &&ScheduledAction| started + scheduled.at <= clock.now();
+        let count = script[played..].iter().take_while(scheduled).count();
+        checker.add_actions(player.play(&script[played..played + count]).await?);
         played += count;
-        judge.hear_looks(observer.looks());
-        let effects = witness.beyond(heard);
-        heard += effects.len();
-        judge.hear_effects(effects);
-        for unexplained in judge.judge(clock.now()) {
-            say(&format!("e2e_forecasts: {:>7.1} s: {unexplained}", since(begun, clock)));
+        checker.add_samples(observer.samples());
+        let effects = watcher.after(effects_checked);
+        effects_checked += effects.len();
+        checker.add_effects(effects);
+        for unexplained in checker.check(clock.now()) {
+            say(&format!("e2e_forecasts: {:>7.1} s: {unexplained}", since(started, clock)));
         }
-        if clock.now().since(begun) > Span::from_secs(60) * (minutes + 1) {
+        if clock.now().since(started) > Span::from_secs(60) * (minutes + 1) {
             minutes += 1;
             plane.check()?;
-            say(&format!("e2e_forecasts: after {minutes} minutes\n{judge}"));
+            say(&format!("e2e_forecasts: after {minutes} minutes\n{checker}"));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let model = observer.finish().await?;
-    ensure!(model.engine.is_some(), "the observer never began: {:?}", model.feeds);
-    Ok(judge)
+    ensure!(model.engine.is_some(), "the observer never started: {:?}", model.feeds);
+    Ok(checker)
 }
 
-fn since(begun: Timestamp, clock: Clock) -> f64 {
-    clock.now().since(begun).as_secs_f64()
+fn since(started: Timestamp, clock: Clock) -> f64 {
+    clock.now().since(started).as_secs_f64()
 }
 
-/// Waits until the controllers have taken off the taint that new nodes get.
-async fn settle(plane: &mut Plane) -> Result<()> {
+/// Waits until the controllers have removed the taint that new nodes get.
+async fn wait_until_untainted(plane: &mut Plane) -> Result<()> {
     let nodes = Api::<Node>::all(plane.client());
     eventually("nodes without taints", Span::from_secs(30), async || {
         plane.check()?;

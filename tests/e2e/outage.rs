@@ -1,7 +1,7 @@
-//! What kordon says when it cannot see, and when nobody acts: the real API server goes away, the real controller
-//! manager goes away and another one leads.
+//! What kordon shows while it is disconnected and while no controller is active: the real API server stops, and the real
+//! controller manager stops and another one becomes the leader.
 //!
-//! Left out as `tests/e2e/control_plane.rs` says. `KORDON_OUTAGE` is how many seconds the API server stays away (20).
+//! `KORDON_OUTAGE` is for how many seconds the API server is down (20).
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use kordon::{
 };
 
 use crate::harness::{
-    kubelets::{Beats, Kubelets, NodeSpec},
-    observer::{Glance, Observer},
+    kubelets::{Heartbeats, Kubelets, NodeSpec},
+    observer::{Observer, ObserverState},
     plane::{self, ControllerManager, Options, Plane},
     say,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn blindness_and_absence_are_told_and_judge_nobody() {
+async fn outages_are_reported_and_no_node_is_marked() {
     let Some(binary) = plane::binary("e2e_outage").unwrap() else { return };
     let mut plane = Plane::start(&binary, Options::default()).await.unwrap();
     if let Err(error) = outages(&mut plane).await {
@@ -31,7 +31,7 @@ async fn outages(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let specs =
         (1..=6).map(|number| NodeSpec::new(format!("n{number}"), ["a", "b", "c"][number % 3])).collect();
-    let kubelets = Kubelets::start(&client, specs, Beats::default()).await?;
+    let kubelets = Kubelets::start(&client, specs, Heartbeats::default()).await?;
     let manager = ControllerManager {
         grace_period: Span::from_secs(50),
         leader_elect: true,
@@ -42,7 +42,7 @@ async fn outages(plane: &mut Plane) -> Result<()> {
     };
     plane.start_controller_manager(&manager)?;
     let mut observer = Observer::start(client, Settings::defaults(ServerVersion::new(1, 36)));
-    observer.thinks("a leader is seen", Duration::from_secs(40), is_firm).await?;
+    observer.wait_until("a leader", Duration::from_secs(40), is_live).await?;
 
     api_server_goes_away(plane, &manager, &mut observer).await?;
     controller_goes_away(plane, &manager, &mut observer, &kubelets).await?;
@@ -50,30 +50,34 @@ async fn outages(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Longer than any silence that the watches put up with; in the benchmark, longer than the grace period.
+/// The outage is longer than the watches' timeout.
 async fn api_server_goes_away(
     plane: &mut Plane,
     manager: &ControllerManager,
     observer: &mut Observer,
 ) -> Result<()> {
-    let away = std::env::var("KORDON_OUTAGE").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
-    let begun = tokio::time::Instant::now();
+    let seconds_down = std::env::var("KORDON_OUTAGE").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let started = tokio::time::Instant::now();
     plane.kill_api_server()?;
-    let blind = |glance: &Glance| matches!(glance.footing, Some(Confidence::Disconnected { .. }));
-    let glance = observer.thinks("the outage is noticed", Duration::from_secs(30), blind).await?;
-    say(&format!("e2e_outage: blind {:.1} s after the API server was killed", begun.elapsed().as_secs_f64()));
-    ensure!(glance.foretold == 0, "foretold while blind: {glance:#?}");
-    tokio::time::sleep_until(begun + Duration::from_secs(away)).await;
-    // A controller manager that cannot renew its lease ends; in a cluster its kubelet starts it again.
+    let disconnected =
+        |state: &ObserverState| matches!(state.confidence, Some(Confidence::Disconnected { .. }));
+    let state = observer.wait_until("disconnected", Duration::from_secs(30), disconnected).await?;
+    say(&format!(
+        "e2e_outage: disconnected {:.1} s after the API server was killed",
+        started.elapsed().as_secs_f64()
+    ));
+    ensure!(state.predicted == 0, "predicted while disconnected: {state:#?}");
+    tokio::time::sleep_until(started + Duration::from_secs(seconds_down)).await;
+    // A controller manager that cannot renew its lease exits; in a cluster its kubelet restarts it.
     plane.kill_controller_manager()?;
     plane.start_api_server().await?;
     let back = tokio::time::Instant::now();
     plane.start_controller_manager(manager)?;
-    let led = |glance: &Glance| is_firm(glance) && says(glance, "begins anew");
-    let glance =
-        observer.thinks("sight is back, and another one leads", Duration::from_secs(60), led).await?;
-    say(&format!("e2e_outage: firm {:.1} s after the API server was back", back.elapsed().as_secs_f64()));
-    ensure!(!judged(&glance), "a node was judged by a blind shadow: {glance:#?}");
+    let live_again = |state: &ObserverState| is_live(state) && says(state, "begins anew");
+    let state =
+        observer.wait_until("live again, with another leader", Duration::from_secs(60), live_again).await?;
+    say(&format!("e2e_outage: live {:.1} s after the API server was back", back.elapsed().as_secs_f64()));
+    ensure!(!marked_a_node(&state), "a node was marked Unknown while disconnected: {state:#?}");
     Ok(())
 }
 
@@ -84,33 +88,36 @@ async fn controller_goes_away(
     kubelets: &Kubelets,
 ) -> Result<()> {
     plane.stop_controller_manager().await?;
-    let nobody = |glance: &Glance| {
-        matches!(glance.footing, Some(Confidence::NoController { .. })) && says(glance, "nothing will happen")
+    let no_leader = |state: &ObserverState| {
+        matches!(state.confidence, Some(Confidence::NoController { .. }))
+            && says(state, "nothing will happen")
     };
-    observer.thinks("nobody leads", Duration::from_secs(40), nobody).await?;
+    observer.wait_until("no leader", Duration::from_secs(40), no_leader).await?;
     kubelets.silence("n1").await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let glance = observer.thinks("still nobody", Duration::from_secs(1), nobody).await?;
-    ensure!(glance.foretold == 0, "foretold though nobody acts: {glance:#?}");
+    let state = observer.wait_until("still no leader", Duration::from_secs(1), no_leader).await?;
+    ensure!(state.predicted == 0, "predicted without a controller: {state:#?}");
     plane.start_controller_manager(manager)?;
-    let glance = observer
-        .thinks("another one leads and the silent node is foretold", Duration::from_secs(40), |glance| {
-            is_firm(glance) && glance.foretold > 0
-        })
+    let state = observer
+        .wait_until(
+            "another leader, and a prediction for the silent node",
+            Duration::from_secs(40),
+            |state| is_live(state) && state.predicted > 0,
+        )
         .await?;
-    ensure!(says(&glance, "leads now"), "{glance:#?}");
+    ensure!(says(&state, "leads now"), "{state:#?}");
     Ok(())
 }
 
-fn is_firm(glance: &Glance) -> bool {
-    glance.footing == Some(Confidence::Live)
+fn is_live(state: &ObserverState) -> bool {
+    state.confidence == Some(Confidence::Live)
 }
 
-/// Whether the shadow would have marked any node.
-fn judged(glance: &Glance) -> bool {
-    glance.recorded.iter().any(|(_, what)| what.contains("Unknown"))
+/// Whether the shadow would have marked a node Unknown.
+fn marked_a_node(state: &ObserverState) -> bool {
+    state.recorded.iter().any(|(_, what)| what.contains("Unknown"))
 }
 
-fn says(glance: &Glance, what: &str) -> bool {
-    glance.journal.iter().any(|text| text.contains(what))
+fn says(state: &ObserverState, what: &str) -> bool {
+    state.journal.iter().any(|text| text.contains(what))
 }

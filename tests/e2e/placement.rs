@@ -1,10 +1,9 @@
-//! Placement on the real Kubernetes control plane: every decision of the real kube-scheduler, while a cluster fills and
-//! while nodes are drained for real, against what kordon says of the same cluster at the same moment.
+//! Placement against the real kube-scheduler: each of its decisions, while a cluster fills and while nodes are drained,
+//! is compared with what kordon predicts for the same cluster at the same moment.
 //!
-//! Left out where `tests/control-plane/build` has not been run; with `KORDON_E2E=1` that is a failure.
-//! `KORDON_PLACEMENT_SIZE` multiplies the pods, `KORDON_SEED` draws other requests and other nodes to drain.
+//! `KORDON_PLACEMENT_SIZE` multiplies the pods, `KORDON_SEED` selects other requests and other nodes to drain.
 
-mod diary;
+mod scheduler_log;
 mod history;
 mod population;
 mod replay;
@@ -20,56 +19,56 @@ use serde_json::Value;
 use crate::common::program::{self, Shell};
 use crate::harness::{
     eventually::eventually,
-    kubelets::{Beats, Kubelets},
+    kubelets::{Heartbeats, Kubelets},
     plane::{self, ADMIN, ControllerManager, Options, Plane},
     say,
 };
 use history::History;
-use replay::{Attempt, Real, replay};
+use replay::{ActualOutcome, Attempt, replay};
 
 const NODES: usize = 60;
 const DRAINED: usize = 10;
-/// Of all placements, in percent.
+/// The required share of right predictions, in percent.
 const AT_LEAST: usize = 95;
-/// Differences that are told in full.
+/// How many differences are printed in full.
 const SHOWN: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_real_scheduler_goes_where_kordon_says() {
+async fn the_real_scheduler_places_pods_as_predicted() {
     let Some(binary) = plane::binary("e2e_placement").unwrap() else { return };
     let mut plane = Plane::start(&binary, Options::default()).await.unwrap();
-    if let Err(error) = hold(&mut plane).await {
+    if let Err(error) = compare(&mut plane).await {
         panic!("{error:#}");
     }
 }
 
-async fn hold(plane: &mut Plane) -> Result<()> {
-    let begun = kordon::clock::wall();
+async fn compare(plane: &mut Plane) -> Result<()> {
+    let started = kordon::clock::wall();
     let (times, seed) = (number("KORDON_PLACEMENT_SIZE", 1), number("KORDON_SEED", 1));
-    let mut chance = fastrand::Rng::with_seed(seed as u64);
+    let mut rng = fastrand::Rng::with_seed(seed as u64);
     let client = plane.client();
     let history = History::start(&client);
-    // Heartbeats would be changes of nodes without meaning: the leases tell that they live.
-    let beats = Beats { every: Span::from_secs(8), status_each: u32::MAX };
-    let kubelets = Kubelets::start(&client, population::nodes(NODES), beats).await?;
+    // No status updates, which would be changes of nodes: the leases are the heartbeats.
+    let heartbeats = Heartbeats { every: Span::from_secs(8), status_each: u32::MAX };
+    let kubelets = Kubelets::start(&client, population::nodes(NODES), heartbeats).await?;
     plane.start_controller_manager(&ControllerManager {
         grace_period: Span::from_secs(40),
         startup_grace_period: Span::from_secs(60),
         controllers: vec!["*"],
         ..ControllerManager::default()
     })?;
-    until_schedulable(&client).await?;
-    plane.start_scheduler_with(&diary::FLAGS)?;
+    wait_until_schedulable(&client).await?;
+    plane.start_scheduler_with(&scheduler_log::FLAGS)?;
 
     for node in kubelets.names() {
         let (path, object) = population::csi_node(node);
         create(&client, path, &object).await?;
     }
-    let workloads = populate(&client, times, &mut chance).await?;
+    let workloads = populate(&client, times, &mut rng).await?;
     let pods: usize = workloads.iter().map(|workload| workload.pods).sum();
-    until_settled(&client, pods).await?;
+    wait_until_scheduled(&client, pods).await?;
 
-    let drained = to_drain(&kubelets, &mut chance);
+    let drained = to_drain(&kubelets, &mut rng);
     let shell = Shell::new();
     let kubeconfig = plane.kubeconfig(ADMIN)?;
     let connected = ["--kubeconfig", program::path(&kubeconfig)];
@@ -78,36 +77,33 @@ async fn hold(plane: &mut Plane) -> Result<()> {
     let plan = shell.run(&[&connected[..], &["plan", "drain"], &nodes, &how, &["-o", "json"]].concat()).await;
     let plan: Value = serde_json::from_str(&plan.out).with_context(|| format!("the plan: {}", plan.err))?;
     let before = pods_by_name(&client).await?;
-    let drain_begun = kordon::clock::wall();
+    let drain_started = kordon::clock::wall();
     let done = shell.run(&[&connected[..], &["drain"], &nodes, &how, &["--enforce", "--yes"]].concat()).await;
     ensure!(done.code == 0, "the drain ended with {}: {}{}", done.code, done.out, done.err);
-    until_settled(&client, pods).await?;
+    wait_until_scheduled(&client, pods).await?;
     let after = pods_by_name(&client).await?;
     plane.stop_scheduler().await?;
 
-    let diary = diary::read(&plane.scheduler_log()?, begun);
-    let told = history.told()?;
-    let attempts = replay(told.clone(), &diary, ServerVersion::new(1, 36))?;
+    let scheduler_log = scheduler_log::read(&plane.scheduler_log()?, started);
+    let changes = history.changes()?;
+    let attempts = replay(changes.clone(), &scheduler_log, ServerVersion::new(1, 36))?;
     let (filling, draining): (Vec<Attempt>, Vec<Attempt>) =
-        attempts.into_iter().partition(|attempt| attempt.at < drain_begun);
-    let filled = judge("while the cluster filled", &filling);
-    let replaced = judge(&format!("while {DRAINED} of {NODES} nodes were drained"), &draining);
+        attempts.into_iter().partition(|attempt| attempt.at < drain_started);
+    let filled = summarize("while the cluster filled", &filling);
+    let replaced = summarize(&format!("while {DRAINED} of {NODES} nodes were drained"), &draining);
     compare_plan(&plan, &before, &after);
-    // How much the agreement says: scores were given otherwise before 1.36.
-    let older = replay(told, &diary, ServerVersion::new(1, 35))?;
+    // A cross-check that the agreement is significant: 1.35 computes some scores differently.
+    let older = replay(changes, &scheduler_log, ServerVersion::new(1, 35))?;
     let older: Vec<&Attempt> =
-        older.iter().filter(|attempt| matches!(attempt.real, Real::Bound(_))).collect();
-    say(&format!("e2e_placement: by the rules of 1.35: {} of {}", foretold(&older), older.len()));
-    ensure!(filling.len() > 300 * times && draining.len() > 30 * times, "too few placements to judge by");
-    ensure!(
-        filled >= AT_LEAST && replaced >= AT_LEAST,
-        "too many placements were foretold wrongly (seed {seed})"
-    );
+        older.iter().filter(|attempt| matches!(attempt.real, ActualOutcome::Bound(_))).collect();
+    say(&format!("e2e_placement: by the rules of 1.35: {} of {}", predicted(&older), older.len()));
+    ensure!(filling.len() > 300 * times && draining.len() > 30 * times, "too few placements");
+    ensure!(filled >= AT_LEAST && replaced >= AT_LEAST, "too many wrong predictions (seed {seed})");
     Ok(())
 }
 
-/// New nodes are tainted until the controller has seen that they are ready.
-async fn until_schedulable(client: &Client) -> Result<()> {
+/// Waits until the controllers have removed the taint that new nodes get.
+async fn wait_until_schedulable(client: &Client) -> Result<()> {
     eventually("nodes without taints of the controller", Span::from_secs(60), async || {
         let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
         let tainted = |node: &Node| {
@@ -122,13 +118,13 @@ async fn until_schedulable(client: &Client) -> Result<()> {
 async fn populate(
     client: &Client,
     times: usize,
-    chance: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Result<Vec<population::Workload>> {
-    for (path, object) in population::surroundings() {
+    for (path, object) in population::prerequisites() {
         create(client, path, &object).await?;
     }
-    let mut workloads = population::workloads(times, chance);
-    chance.shuffle(&mut workloads);
+    let mut workloads = population::workloads(times, rng);
+    rng.shuffle(&mut workloads);
     for workload in &workloads {
         create(client, workload.path, &workload.object).await?;
     }
@@ -143,9 +139,9 @@ async fn create(client: &Client, path: &str, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Waits until all pods are there, none is leaving, and each has a node or has been refused by all.
-async fn until_settled(client: &Client, pods: usize) -> Result<()> {
-    eventually("pods that have found a node, or none", Span::from_secs(180), async || {
+/// Waits until all pods exist, none is terminating, and each has a node or is unschedulable.
+async fn wait_until_scheduled(client: &Client, pods: usize) -> Result<()> {
+    eventually("pods that are on a node or unschedulable", Span::from_secs(180), async || {
         let all = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?.items;
         let of_daemon_set = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
         let there = all.iter().filter(|pod| !of_daemon_set(pod)).count();
@@ -162,10 +158,10 @@ fn is_refused(pod: &Pod) -> bool {
     conditions.any(|condition| condition.reason.as_deref() == Some("Unschedulable"))
 }
 
-/// Nodes of all kinds, but for the one that is the only one of its zone.
-fn to_drain(kubelets: &Kubelets, chance: &mut fastrand::Rng) -> Vec<String> {
+/// Random nodes, except the only one of its zone.
+fn to_drain(kubelets: &Kubelets, rng: &mut fastrand::Rng) -> Vec<String> {
     let mut names: Vec<String> = kubelets.names().filter(|name| *name != "n13").map(str::to_owned).collect();
-    chance.shuffle(&mut names);
+    rng.shuffle(&mut names);
     names.truncate(DRAINED);
     names
 }
@@ -180,38 +176,43 @@ fn node_of(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// Tells how the attempts agree, and returns how many of the placements went where they were said to, in percent.
-fn judge(when: &str, attempts: &[Attempt]) -> usize {
-    let (placed, vain): (Vec<&Attempt>, Vec<&Attempt>) =
-        attempts.iter().partition(|attempt| matches!(attempt.real, Real::Bound(_)));
+/// Prints how far the attempts agree, and returns the share of placements as predicted, in percent.
+fn summarize(when: &str, attempts: &[Attempt]) -> usize {
+    let (placed, unschedulable): (Vec<&Attempt>, Vec<&Attempt>) =
+        attempts.iter().partition(|attempt| matches!(attempt.real, ActualOutcome::Bound(_)));
     let known = |of: fn(&Attempt) -> Option<bool>| {
         let known: Vec<bool> = placed.iter().filter_map(|attempt| of(attempt)).collect();
         format!("{} of {}", known.iter().filter(|agrees| **agrees).count(), known.len())
     };
     let best: usize = placed.iter().map(|attempt| attempt.best()).sum();
-    let for_the_same_reasons = vain.iter().filter(|attempt| attempt.wrong_reasons().is_empty()).count();
+    let for_the_same_reasons =
+        unschedulable.iter().filter(|attempt| attempt.wrong_reasons().is_empty()).count();
     say(&format!(
-        "e2e_placement: {when}: {} of {} placements as foretold ({best} best nodes for them all), the same nodes would do \
-         in {}, the same scores in {}; {} of {} attempts in vain as foretold, {for_the_same_reasons} for the same reasons",
-        foretold(&placed),
+        "e2e_placement: {when}: {} of {} placements as predicted ({best} best nodes for them all), the same feasible nodes \
+         in {}, the same scores in {}; {} of {} unschedulable as predicted, {for_the_same_reasons} for the same reasons",
+        predicted(&placed),
         placed.len(),
         known(Attempt::feasible_agrees),
         known(Attempt::scores_agree),
-        foretold(&vain),
-        vain.len(),
+        predicted(&unschedulable),
+        unschedulable.len(),
     ));
-    let differs = |attempt: &&&Attempt| !attempt.is_foretold() || attempt.scores_agree() == Some(false);
+    let differs = |attempt: &&&Attempt| !attempt.is_predicted() || attempt.scores_agree() == Some(false);
     placed.iter().filter(differs).take(SHOWN).for_each(|attempt| say(&attempt.tables()));
-    vain.iter().flat_map(|attempt| attempt.wrong_reasons()).take(SHOWN).for_each(|wrong| say(&wrong));
-    foretold(&placed) * 100 / placed.len().max(1)
+    unschedulable
+        .iter()
+        .flat_map(|attempt| attempt.wrong_reasons())
+        .take(SHOWN)
+        .for_each(|wrong| say(&wrong));
+    predicted(&placed) * 100 / placed.len().max(1)
 }
 
-fn foretold(attempts: &[&Attempt]) -> usize {
-    attempts.iter().filter(|attempt| attempt.is_foretold()).count()
+fn predicted(attempts: &[&Attempt]) -> usize {
+    attempts.iter().filter(|attempt| attempt.is_predicted()).count()
 }
 
-/// Tells how many replacements the plan made before the drain put on the nodes where they came to be, by owner: which
-/// pod replaces which is nobody's to say.
+/// Prints how many replacements are on the node that the plan predicted before the drain. They are compared by owner,
+/// because it is not known which pod replaces which.
 fn compare_plan(plan: &Value, before: &BTreeMap<String, Pod>, after: &BTreeMap<String, Pod>) {
     let mut landed: BTreeMap<(String, String), usize> = BTreeMap::new();
     let uid = |pod: &Pod| pod.uid().unwrap_or_default();
@@ -222,20 +223,20 @@ fn compare_plan(plan: &Value, before: &BTreeMap<String, Pod>, after: &BTreeMap<S
         }
     }
     let new: usize = landed.values().sum();
-    let (mut foretold, mut right) = (0, 0);
+    let (mut predicted, mut right) = (0, 0);
     for pod in plan["pods"].as_array().into_iter().flatten() {
         let (Some(owner), Some(node)) = (pod["ownerName"].as_str(), pod["landingNode"].as_str()) else {
             continue;
         };
-        foretold += 1;
+        predicted += 1;
         if let Some(left) = landed.get_mut(&(owner.to_owned(), node.to_owned())).filter(|left| **left > 0) {
             *left -= 1;
             right += 1;
         }
     }
     say(&format!(
-        "e2e_placement: the plan made before the drain: {foretold} replacements placed, {new} came, {right} on the node \
-         that was foretold for one of their owner's"
+        "e2e_placement: the plan made before the drain: {predicted} replacements predicted, {new} created, {right} on a node \
+         predicted for one of the same owner"
     ));
 }
 

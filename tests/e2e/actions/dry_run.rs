@@ -1,5 +1,5 @@
-//! In dry-run nothing is written: random commands, and random keys typed into the dashboard under a terminal, judged by
-//! the API server's audit log and by the objects themselves.
+//! A dry-run writes nothing: random commands, and random keys typed into the dashboard in a terminal, checked by the API
+//! server's audit log and by the objects.
 
 use std::{
     collections::BTreeMap,
@@ -20,59 +20,62 @@ use kordon::{
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::site::{PLANNER, Site, Size, inhabited, is_eviction, may_drain, nodes, number, pods, set_budget};
+use super::cluster::{
+    ClusterSize, PLANNER, UserShell, env_number, is_eviction, may_drain, nodes, pods, set_budget,
+    start_cluster,
+};
 use crate::{
     common::terminal::Terminal,
     harness::{plane::Plane, say},
 };
 
-/// Nobody may be taken for dead while builds and other tests want the machine too.
-const SIZE: Size = Size { grace: Span::from_secs(120), ..Size::SMALL };
+/// A long grace period, so that no node is marked Unknown while the machine is busy.
+const SIZE: ClusterSize = ClusterSize { grace: Span::from_secs(120), ..ClusterSize::SMALL };
 
-/// How long it goes on, unless `KORDON_RUN` says.
-const SHORT: Duration = Duration::from_secs(40);
+/// How long it runs without `KORDON_RUN`.
+const DEFAULT_DURATION: Duration = Duration::from_secs(40);
 
-/// How long one dashboard lives; then another is started.
-const SITTING: Duration = Duration::from_secs(60);
+/// How long one dashboard runs until another is started.
+const DASHBOARD_LIFETIME: Duration = Duration::from_secs(60);
 
-pub async fn dry_runs_leave_no_trace(plane: &mut Plane) -> Result<()> {
-    let _kubelets = inhabited(plane, &SIZE).await?;
+pub async fn dry_runs_write_nothing(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &SIZE).await?;
     plane.grant(PLANNER, &may_drain()).await?;
-    let site = Site::new(plane.kubeconfig(PLANNER)?);
-    let seed = number("KORDON_SEED", 1);
-    let lasts = match std::env::var("KORDON_RUN") {
+    let shell = UserShell::new(plane.kubeconfig(PLANNER)?);
+    let seed = env_number("KORDON_SEED", 1);
+    let duration = match std::env::var("KORDON_RUN") {
         Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN")?,
-        Err(_) => SHORT,
+        Err(_) => DEFAULT_DURATION,
     };
     let client = plane.client();
-    let before = Picture::of(&client).await?;
-    let over = AtomicBool::new(false);
-    let typist = Typist::new(&site, seed);
+    let before = ClusterState::of(&client).await?;
+    let done = AtomicBool::new(false);
+    let typer = RandomTyper::new(&shell, seed);
     let (commands, typed) = std::thread::scope(|scope| {
-        let typing = scope.spawn(|| typist.types_until(&over));
-        let giving = tokio::task::block_in_place(|| {
-            tokio::runtime::Handle::current().block_on(give_commands(&site, &client, seed, lasts))
+        let typing = scope.spawn(|| typer.type_until(&done));
+        let running = tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(run_commands(&shell, &client, seed, duration))
         });
-        over.store(true, Ordering::Relaxed);
-        (giving, typing.join().expect("the typist does not panic"))
+        done.store(true, Ordering::Relaxed);
+        (running, typing.join().expect("the typist does not panic"))
     });
     let (commands, typed) = (commands?, typed?);
 
     let lines = plane.audit_of(PLANNER)?;
-    ensure!(lines.len() > 20, "the audit log has only {} requests of ours", lines.len());
+    ensure!(lines.len() > 20, "the audit log has only {} of our requests", lines.len());
     let wrote: Vec<String> = lines.iter().filter(|line| is_mutation(line)).map(ToString::to_string).collect();
     ensure!(wrote.is_empty(), "seed {seed}: {wrote:#?}");
     let dry = |line: &&Value| is_write(line) && !is_review(line);
     let dry_runs = lines.iter().filter(dry).count();
-    ensure!(dry_runs > 0, "the server was asked about no write");
-    let after = Picture::of(&client).await?;
+    ensure!(dry_runs > 0, "no write was validated by the server");
+    let after = ClusterState::of(&client).await?;
     ensure!(before == after, "seed {seed}: was {before:#?}, is {after:#?}");
     say(&format!(
-        "e2e_actions: {lasts:?}: {} commands, {} keys in {} dashboards; {} requests of ours, {dry_runs} of them dry runs, \
+        "e2e_actions: {duration:?}: {} commands, {} keys in {} dashboards; {} requests of ours, {dry_runs} of them dry runs, \
          none of which writes",
         commands.values().sum::<usize>(),
         typed.keys,
-        typed.sittings,
+        typed.dashboards,
         lines.len(),
     ));
     let counted: Vec<String> = commands.iter().map(|(code, count)| format!("{count} with {code}")).collect();
@@ -80,39 +83,40 @@ pub async fn dry_runs_leave_no_trace(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Gives commands one after the other, under a budget that now has room and now has none; how many ended with which code.
-async fn give_commands(
-    site: &Site,
+/// Runs random commands one after the other, while the budget changes between allowing a disruption and not. Returns how
+/// many commands ended with which exit code.
+async fn run_commands(
+    shell: &UserShell,
     client: &Client,
     seed: u64,
-    lasts: Duration,
+    duration: Duration,
 ) -> Result<BTreeMap<i32, usize>> {
-    let mut chance = fastrand::Rng::with_seed(seed);
+    let mut rng = fastrand::Rng::with_seed(seed);
     let mut codes = BTreeMap::new();
-    let giving = async {
+    let running = async {
         loop {
-            if chance.u8(..8) == 0 {
-                let least = if chance.bool() { json!("100%") } else { json!(SIZE.web - 1) };
+            if rng.u8(..8) == 0 {
+                let least = if rng.bool() { json!("100%") } else { json!(SIZE.web - 1) };
                 set_budget(client, "web", least).await?;
             }
-            let line = random_command(&mut chance);
+            let line = random_command(&mut rng);
             let line: Vec<&str> = line.iter().map(String::as_str).collect();
-            let output = site.run(&line).await;
+            let output = shell.run(&line).await;
             ensure!([0, 5, 6, 7].contains(&output.code), "{line:?}: {} {}", output.code, output.err);
             *codes.entry(output.code).or_default() += 1;
         }
     };
-    // What is cut off at the end is killed; that writes nothing either.
-    match tokio::time::timeout(lasts, giving).await {
+    // The command that runs at the end is killed.
+    match tokio::time::timeout(duration, running).await {
         Ok(ended) => ended,
         Err(_) => Ok(codes),
     }
 }
 
-fn random_command(chance: &mut fastrand::Rng) -> Vec<String> {
+fn random_command(rng: &mut fastrand::Rng) -> Vec<String> {
     const NODES: [&str; 6] = ["a1", "a2", "b1", "b2", "c1", "c2"];
-    let node = NODES[chance.usize(..NODES.len())];
-    let line: &[&str] = match chance.usize(..12) {
+    let node = NODES[rng.usize(..NODES.len())];
+    let line: &[&str] = match rng.usize(..12) {
         0 => &["drain", node, "--force", "--timeout=30s"],
         1 => &["drain", "a1", "b1", "c2", "--parallel=2"],
         2 => &["drain", node, "--disable-eviction", "--grace-period=0"],
@@ -128,43 +132,43 @@ fn random_command(chance: &mut fastrand::Rng) -> Vec<String> {
     };
     let plans = !matches!(line[0], "status" | "why" | "forecast");
     let mut line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
-    if plans && chance.bool() {
+    if plans && rng.bool() {
         line.insert(0, "plan".into());
     }
-    if plans && chance.bool() {
+    if plans && rng.bool() {
         line.push("--validate".into());
     }
     line
 }
 
-/// Types into dashboards.
-struct Typist<'a> {
-    site: &'a Site,
+/// Types random keys into dashboards.
+struct RandomTyper<'a> {
+    user: &'a UserShell,
     seed: u64,
 }
 
 struct Typed {
     keys: usize,
-    sittings: usize,
+    dashboards: usize,
 }
 
-impl<'a> Typist<'a> {
-    fn new(site: &'a Site, seed: u64) -> Self {
-        Self { site, seed }
+impl<'a> RandomTyper<'a> {
+    fn new(shell: &'a UserShell, seed: u64) -> Self {
+        Self { user: shell, seed }
     }
 
-    /// Types keys of the command table, and words where some are asked for, until it is over.
-    fn types_until(&self, over: &AtomicBool) -> Result<Typed> {
-        let mut chance = fastrand::Rng::with_seed(self.seed);
-        let mut typed = Typed { keys: 0, sittings: 0 };
-        while !over.load(Ordering::Relaxed) {
-            let command = self.site.shell.under_terminal(&["--kubeconfig", &self.site.kubeconfig]);
+    /// Types keys of the command table, and words, until `done` is set.
+    fn type_until(&self, done: &AtomicBool) -> Result<Typed> {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let mut typed = Typed { keys: 0, dashboards: 0 };
+        while !done.load(Ordering::Relaxed) {
+            let command = self.user.shell.under_terminal(&["--kubeconfig", &self.user.kubeconfig]);
             let mut terminal = Terminal::with(command);
             terminal.resize(48, 160);
             terminal.wait("6 ready");
-            typed.sittings += 1;
-            let sitting = tokio::time::Instant::now();
-            while sitting.elapsed() < SITTING && !over.load(Ordering::Relaxed) {
+            typed.dashboards += 1;
+            let opened = tokio::time::Instant::now();
+            while opened.elapsed() < DASHBOARD_LIFETIME && !done.load(Ordering::Relaxed) {
                 if let Some(status) = terminal.child.try_wait()? {
                     ensure!(
                         status.success(),
@@ -173,12 +177,12 @@ impl<'a> Typist<'a> {
                     );
                     break;
                 }
-                terminal.type_in(&random_input(&mut chance));
+                terminal.type_in(&random_input(&mut rng));
                 typed.keys += 1;
-                #[expect(clippy::disallowed_methods, reason = "whoever types has a thread to himself")]
-                std::thread::sleep(Duration::from_millis(chance.u64(5..120)));
+                #[expect(clippy::disallowed_methods, reason = "it has its own thread")]
+                std::thread::sleep(Duration::from_millis(rng.u64(5..120)));
             }
-            // It may have ended by itself meanwhile.
+            // It may have ended by itself.
             let _ = terminal.child.kill();
             terminal.end();
             ensure!(!terminal.raw().contains("panicked at"), "{}", last(&terminal.raw()));
@@ -187,23 +191,23 @@ impl<'a> Typist<'a> {
     }
 }
 
-/// A key that means something, or words as they are typed into filters, taints and labels.
-fn random_input(chance: &mut fastrand::Rng) -> String {
+/// A key of the command table, or words as they are typed into filters, taints and labels.
+fn random_input(rng: &mut fastrand::Rng) -> String {
     const WORDS: [&str; 6] =
         ["k=v:NoExecute", "dedicated=x:NoSchedule", "team=blue", "team-", "zone:a", "web"];
-    if chance.u8(..8) == 0 {
-        return WORDS[chance.usize(..WORDS.len())].into();
+    if rng.u8(..8) == 0 {
+        return WORDS[rng.usize(..WORDS.len())].into();
     }
-    let command = &COMMANDS[chance.usize(..COMMANDS.len())];
-    // Leaving is tried too, but not every few seconds.
+    let command = &COMMANDS[rng.usize(..COMMANDS.len())];
+    // Quit and suspend are rare, so that a dashboard is not left every few seconds.
     let leaves = matches!(command.action, UserAction::Quit | UserAction::Suspend);
-    if command.keys.is_empty() || leaves && chance.u8(..10) > 0 {
+    if command.keys.is_empty() || leaves && rng.u8(..10) > 0 {
         return "\r".into();
     }
-    bytes(command.keys[chance.usize(..command.keys.len())])
+    bytes(command.keys[rng.usize(..command.keys.len())])
 }
 
-/// What a terminal sends for a key.
+/// The bytes that a terminal sends for a key.
 fn bytes(chord: Chord) -> String {
     match chord.code {
         KeyCode::Char(letter) if chord.ctrl => char::from(letter as u8 & 0x1f).to_string(),
@@ -226,20 +230,20 @@ fn bytes(chord: Chord) -> String {
     }
 }
 
-/// The end of what a program wrote to its terminal.
+/// The end of a program's output.
 fn last(raw: &str) -> String {
     let from = raw.char_indices().rev().nth(2000).map_or(0, |(at, _)| at);
     raw[from..].to_owned()
 }
 
-/// All that an operator's writes could change.
+/// Everything that writes of an operator could change.
 #[derive(Debug, PartialEq)]
-struct Picture {
+struct ClusterState {
     nodes: BTreeMap<String, Value>,
     pods: BTreeMap<String, Value>,
 }
 
-impl Picture {
+impl ClusterState {
     async fn of(client: &Client) -> Result<Self> {
         let node = |node: &k8s_openapi::api::core::v1::Node| {
             let spec = node.spec.clone().unwrap_or_default();
@@ -260,8 +264,8 @@ impl Picture {
     }
 }
 
-/// Whether a request was meant to change something: no read, no review of one's own rights, no dry run. Of deletions
-/// and evictions the body tells, of others the query.
+/// Whether a request changes something: not a read, an access review or a dry run. A deletion or eviction is a dry run by
+/// its body, another request by its query.
 fn is_mutation(line: &Value) -> bool {
     if !is_write(line) || is_review(line) {
         return false;

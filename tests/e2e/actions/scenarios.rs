@@ -16,9 +16,9 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::site::{
-    OPERATOR, Site, Size, budgets, cordoned, create_budget, inhabited, is_eviction, is_granted_eviction, key,
-    may_drain, nodes, pods, pods_on, set_budget,
+use super::cluster::{
+    ClusterSize, OPERATOR, UserShell, budgets, create_budget, is_cordoned, is_eviction, is_granted_eviction,
+    key, may_drain, nodes, pods, pods_on, set_budget, start_cluster,
 };
 use crate::harness::{
     eventually::eventually,
@@ -26,18 +26,16 @@ use crate::harness::{
     plane::{ControllerManager, Plane},
 };
 
-/// One pod more than the others' five.
-const FIVE: Size = Size { web: 5, ..Size::SMALL };
+/// Five pods of `web`, so that a quarter of them is two.
+const FIVE: ClusterSize = ClusterSize { web: 5, ..ClusterSize::SMALL };
 
 /// Scenario 34: Without the disruption controller a budget lets no more pods go than its status allowed.
-pub async fn without_its_controller_a_budget_lets_no_more_go_than_it_promised(
-    plane: &mut Plane,
-) -> Result<()> {
-    let _kubelets = inhabited(plane, &FIVE).await?;
+pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &FIVE).await?;
     let client = plane.client();
     let quarter = json!({"spec": {"minAvailable": null, "maxUnavailable": "25%"}});
     budgets(&client).patch("web", &PatchParams::default(), &Patch::Merge(quarter)).await?;
-    allows(&client, 2).await?;
+    wait_until_allowed(&client, 2).await?;
     let web = of_app(&client, "web").await?;
     plane.stop_controller_manager().await?;
     let mut answers = Vec::new();
@@ -45,7 +43,7 @@ pub async fn without_its_controller_a_budget_lets_no_more_go_than_it_promised(
         answers.push(evict(&client, pod, DryRun::Yes).await);
     }
     ensure!(answers[..2] == [RequestOutcome::Done, RequestOutcome::Done], "{answers:?}");
-    // More are healthy than are needed, by a status that nobody keeps: 1.36 gives no numbers then.
+    // By its stale status more pods are healthy than needed: 1.36 reports no numbers then.
     let text = "The disruption budget web does not allow evicting pods currently";
     ensure!(answers[2] == RequestOutcome::BudgetExhausted(text.into()), "{answers:?}");
     let promised = status(&client).await?.disrupted_pods.unwrap_or_default();
@@ -55,19 +53,18 @@ pub async fn without_its_controller_a_budget_lets_no_more_go_than_it_promised(
         controllers: vec!["*"],
         ..ControllerManager::default()
     })?;
-    allows(&client, 2).await
+    wait_until_allowed(&client, 2).await
 }
 
 /// Scenario 37: A Pending pod is evicted although its budget is exhausted.
 /// Scenario 38: A Pending pod that starts during its eviction is checked against its budget.
 ///
-/// A conflict at the very moment of the server's own deletion cannot be provoked from outside. Its result is that
-/// the pod is read again: so the eviction is asked for before and after the change, and with an old
-/// resourceVersion.
-pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is_asked_for(
+/// A conflict during the server's own deletion cannot be caused from outside. Its effect is that the server reads the pod
+/// again, so the test evicts before and after the change, and with an old resourceVersion.
+pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_not(
     plane: &mut Plane,
 ) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     let client = plane.client();
     create_budget(&client, "lone", "lone", json!(1)).await?;
     let nowhere = json!({"nodeSelector": {"no": "where"}});
@@ -79,11 +76,11 @@ pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is
     let note = Patch::Merge(json!({"metadata": {"annotations": {"changed": "since"}}}));
     let pods = Api::<Pod>::namespaced(client.clone(), "default");
     pods.patch("changed", &PatchParams::default(), &note).await?;
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let old = evict_as_read(&client, &changed).await?;
-    ensure!(old == 409, "with the version that the client had read: {old}");
-    ensure!(begun.elapsed().as_secs() < 2, "the server tried again");
-    // The scheduler writes to it as well: what was the newest version may be so no more.
+    ensure!(old == 409, "with the old version: {old}");
+    ensure!(started.elapsed().as_secs() < 2, "the server retried");
+    // The scheduler also writes to the pod, so the newest version may be old already.
     eventually("its eviction with the newest version", Span::from_secs(20), async || {
         let answer = evict_as_read(&client, &pods.get("changed").await?).await?;
         ensure!([201, 409].contains(&answer), "with the newest version: {answer}");
@@ -92,7 +89,7 @@ pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is
     .await?;
 
     let started = lone_pod(&client, "started", &json!({"nodeName": "a1"})).await?;
-    let started = eventually("a pod that runs", Span::from_secs(20), async || {
+    let started = eventually("a running pod", Span::from_secs(20), async || {
         let now = Api::<Pod>::namespaced(client.clone(), "default").get(&started.name_any()).await?;
         let counted = budgets(&client).get("lone").await?.status.is_some_and(|s| s.current_healthy == 1);
         Ok((is_ready(&now) && counted).then_some(now))
@@ -101,7 +98,7 @@ pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is
     let refused = evict(&client, &started, DryRun::Yes).await;
     ensure!(matches!(refused, RequestOutcome::BudgetExhausted(_)), "{refused:?}");
     set_budget(&client, "lone", json!(0)).await?;
-    eventually("a budget with room", Span::from_secs(20), async || {
+    eventually("a budget that allows a disruption", Span::from_secs(20), async || {
         let status = budgets(&client).get("lone").await?.status;
         Ok(status.is_some_and(|status| status.disruptions_allowed == 1).then_some(()))
     })
@@ -112,8 +109,8 @@ pub async fn a_pending_pod_goes_whatever_its_budget_says_and_one_that_started_is
 
 /// Scenario 52: A wrong uid under a budget is answered 409 and costs one allowed disruption for up to two
 /// minutes.
-pub async fn a_wrong_uid_costs_a_disruption_that_nobody_gets(plane: &mut Plane) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+pub async fn a_wrong_uid_uses_up_a_disruption(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     let client = plane.client();
     let web = of_app(&client, "web").await?;
     let step = PlanStep::Evict { pod: key(&web[0]), uid: "another".into(), grace: None };
@@ -123,28 +120,28 @@ pub async fn a_wrong_uid_costs_a_disruption_that_nobody_gets(plane: &mut Plane) 
     let promised = status.disrupted_pods.unwrap_or_default();
     ensure!(status.disruptions_allowed == 0 && promised.contains_key(&web[0].name_any()), "{promised:?}");
     let now = Api::<Pod>::namespaced(client.clone(), "default").get(&web[0].name_any()).await?;
-    ensure!(now.metadata.deletion_timestamp.is_none(), "the pod that was not meant is gone");
+    ensure!(now.metadata.deletion_timestamp.is_none(), "the wrong pod was deleted");
     Ok(())
 }
 
 /// Scenario 30: A pod that is bound to the node during the drain is found by listing again, and evicted (kubectl
 /// leaves it).
-pub async fn a_pod_that_is_bound_late_goes_too(plane: &mut Plane) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+pub async fn a_pod_created_during_the_drain_is_evicted_too(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     plane.grant(OPERATOR, &may_drain()).await?;
     let client = plane.client();
-    let site = Site::new(plane.kubeconfig(OPERATOR)?);
-    // A pod of `web` holds the drain up until the late one has come.
+    let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
+    // A pod of `web` blocks the drain until the late pod exists.
     let node =
         of_app(&client, "web").await?[0].spec.clone().and_then(|spec| spec.node_name).context("a node")?;
     set_budget(&client, "web", json!(6)).await?;
     let line = ["drain", &node, "--force", "--enforce", "--yes", "--try-blocked", "--total-timeout=60s"];
     let meanwhile = async {
-        let before = asked(plane)?;
-        eventually("evictions, of which one is refused", Span::from_secs(30), async || {
+        let before = evictions_requested(plane)?;
+        eventually("evictions, one of which is refused", Span::from_secs(30), async || {
             let holds =
                 of_app(&client, "web").await?.iter().all(|pod| pod.metadata.deletion_timestamp.is_none());
-            Ok((holds && asked(plane)? > before).then_some(()))
+            Ok((holds && evictions_requested(plane)? > before).then_some(()))
         })
         .await?;
         let late = lone_pod(&client, "late", &json!({"nodeName": &node})).await?;
@@ -156,7 +153,7 @@ pub async fn a_pod_that_is_bound_late_goes_too(plane: &mut Plane) -> Result<()> 
         set_budget(&client, "web", json!(3)).await?;
         anyhow::Ok(late)
     };
-    let (output, late) = tokio::join!(site.run(&line), meanwhile);
+    let (output, late) = tokio::join!(shell.run(&line), meanwhile);
     let late = late?;
     ensure!(output.code == 0, "exit code {}: {}", output.code, output.err);
     ensure!(pods_on(&client, &node).await?.is_empty(), "{}", output.err);
@@ -173,64 +170,62 @@ pub async fn a_pod_that_is_bound_late_goes_too(plane: &mut Plane) -> Result<()> 
 /// drained).
 /// Scenario 59: A server-side dry run of a blocked pod is answered at once (kubectl retries until its timeout).
 /// Scenario 61: The eviction of a blocked pod is answered in one round trip, without retries inside the client.
-pub async fn a_blocked_pod_is_told_of_at_once_with_its_budget(plane: &mut Plane) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+pub async fn a_blocked_pod_is_reported_immediately_with_its_budget(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     plane.grant(OPERATOR, &may_drain()).await?;
     let client = plane.client();
-    let site = Site::new(plane.kubeconfig(OPERATOR)?);
+    let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
     set_budget(&client, "web", json!(6)).await?;
     let web = of_app(&client, "web").await?;
-    // The log tells of the scenarios before this one too.
-    let before = asked(plane)?;
+    // The audit log also has the earlier scenarios.
+    let before = evictions_requested(plane)?;
     let answer = evict(&plane.client_of(OPERATOR).await?, &web[0], DryRun::Yes).await;
     ensure!(
         matches!(&answer, RequestOutcome::BudgetExhausted(text) if text.contains("web needs 6")),
         "{answer:?}"
     );
-    ensure!(asked(plane)? == before + 1, "it was asked {} times", asked(plane)? - before);
+    ensure!(evictions_requested(plane)? == before + 1, "{} evictions", evictions_requested(plane)? - before);
 
     let line = ["evict", "-l", "app=web", "-n", "default", "--validate", "--timeout=12s", "-o", "json"];
-    let output = site.run(&line).await;
+    let output = shell.run(&line).await;
     ensure!(output.code == 6, "exit code {}: {}", output.code, output.err);
     let plan: Value = serde_json::from_str(&output.out)?;
     let steps = plan["steps"].as_array().context("steps")?;
-    // A pod that can never go is no step of the plan; who may be asked about, is.
+    // A pod that can never be evicted is not a step of the plan.
     for step in steps {
-        let told = (&step["dryRunResult"], &step["asPlanned"]);
-        ensure!(told == (&json!("budgetExhausted"), &json!(true)), "{step}");
+        let answer = (&step["dryRunResult"], &step["asPlanned"]);
+        ensure!(answer == (&json!("budgetExhausted"), &json!(true)), "{step}");
         ensure!(step["dryRunMessage"].as_str().is_some_and(|text| text.contains("web needs 6")), "{step}");
     }
     ensure!(steps.len() == 6, "{} steps", steps.len());
-    ensure!(asked(plane)? == before + 1 + steps.len(), "each is asked about once");
+    ensure!(evictions_requested(plane)? == before + 1 + steps.len(), "each is validated once");
     let now = of_app(&client, "web").await?;
-    ensure!(now.iter().map(ResourceExt::uid).eq(web.iter().map(ResourceExt::uid)), "it was no dry run");
+    ensure!(now.iter().map(ResourceExt::uid).eq(web.iter().map(ResourceExt::uid)), "it was not a dry run");
     Ok(())
 }
 
 /// Scenario 4: One of two nodes to cordon does not exist: nothing is written, and the command fails.
 /// Scenario 6: A user who may not patch nodes cordons a node: the command fails (kubectl exits with 0).
-pub async fn a_cordon_that_is_not_permitted_or_names_what_is_not_there_fails(
-    plane: &mut Plane,
-) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
-    plane.grant(OPERATOR, &[super::site::reads()]).await?;
-    let site = Site::new(plane.kubeconfig(OPERATOR)?);
+pub async fn a_cordon_without_permission_or_of_a_missing_node_fails(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
+    plane.grant(OPERATOR, &[super::cluster::reads()]).await?;
+    let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
     for line in [&["cordon", "a1", "--enforce", "--yes"][..], &["cordon", "a1", "--validate"]] {
-        let output = site.run(line).await;
+        let output = shell.run(line).await;
         ensure!(output.code == 9, "{line:?}: exit code {}: {}", output.code, output.err);
         ensure!(output.err.contains("nodes"), "{}", output.err);
     }
-    let output = site.run(&["cordon", "a1", "gone", "--enforce", "--yes"]).await;
+    let output = shell.run(&["cordon", "a1", "gone", "--enforce", "--yes"]).await;
     ensure!(output.code == 1 && output.err.contains("gone"), "exit code {}: {}", output.code, output.err);
-    ensure!(!nodes(&plane.client()).await?.iter().any(cordoned));
+    ensure!(!nodes(&plane.client()).await?.iter().any(is_cordoned));
     Ok(())
 }
 
 /// Scenario 62: A ReplicaSet and a Job replace an evicted pod at once, a StatefulSet once the old pod is gone.
-pub async fn successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone(
+pub async fn replacements_are_created_immediately_but_a_statefulsets_when_the_old_pod_is_gone(
     plane: &mut Plane,
 ) -> Result<()> {
-    let _kubelets = inhabited(plane, &Size::SMALL).await?;
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     let client = plane.client();
     for (kind, version, plural, more) in [
         ("ReplicaSet", "apps/v1", "replicasets", json!({"replicas": 1})),
@@ -272,7 +267,7 @@ pub async fn successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone
         old.push(pod);
     }
     for app in ["replicaset", "job"] {
-        eventually("a successor beside the old pod", Span::from_secs(30), async || {
+        eventually("a replacement beside the old pod", Span::from_secs(30), async || {
             Ok((of_app(&client, app).await?.len() == 2).then_some(()))
         })
         .await?;
@@ -283,30 +278,30 @@ pub async fn successors_come_at_once_but_a_statefulsets_when_the_old_pod_is_gone
     Api::<Pod>::namespaced(client.clone(), "default")
         .patch(&old[1].name_any(), &PatchParams::default(), &release)
         .await?;
-    eventually("the successor of a StatefulSet's pod", Span::from_secs(30), async || {
+    eventually("the replacement of a StatefulSet's pod", Span::from_secs(30), async || {
         let now = of_app(&client, "statefulset").await?;
         Ok(now.first().is_some_and(|pod| pod.uid() != old[1].uid()).then_some(()))
     })
     .await
 }
 
-/// Evictions that the operator has asked for so far, dry runs included.
-fn asked(plane: &Plane) -> Result<usize> {
+/// The number of evictions that the operator has requested so far, dry runs included.
+fn evictions_requested(plane: &Plane) -> Result<usize> {
     Ok(plane.audit_of(OPERATOR)?.iter().filter(|line| is_eviction(line)).count())
 }
 
-async fn evict(client: &Client, pod: &Pod, earnest: DryRun) -> RequestOutcome {
+async fn evict(client: &Client, pod: &Pod, dry_run: DryRun) -> RequestOutcome {
     let uid = Uid::from(&*pod.uid().unwrap_or_default());
     let named = Key::new(&pod.namespace().unwrap_or_default(), &pod.name_any());
     carry_out(
         client,
         &RequestKind::Write(PlanStep::Evict { pod: named, uid, grace: Some(Span::from_secs(1)) }),
-        earnest,
+        dry_run,
     )
     .await
 }
 
-/// Evicts a pod only if it is as it was read; the status of the answer.
+/// Evicts a pod only if it has not changed since it was read. Returns the status code.
 async fn evict_as_read(client: &Client, pod: &Pod) -> Result<u16> {
     let name = pod.name_any();
     let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"},
@@ -341,9 +336,9 @@ async fn status(client: &Client) -> Result<PodDisruptionBudgetStatus> {
     budgets(client).get("web").await?.status.context("a status")
 }
 
-/// Waits until the budget `web` lets so many go.
-async fn allows(client: &Client, count: i32) -> Result<()> {
-    eventually(&format!("a budget that lets {count} go"), Span::from_secs(60), async || {
+/// Waits until the budget `web` allows this many disruptions.
+async fn wait_until_allowed(client: &Client, count: i32) -> Result<()> {
+    eventually(&format!("a budget that allows {count} disruptions"), Span::from_secs(60), async || {
         Ok((status(client).await?.disruptions_allowed == count).then_some(()))
     })
     .await

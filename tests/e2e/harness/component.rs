@@ -1,4 +1,4 @@
-//! One running component of the control plane: a process, its log, and how it ends.
+//! One component of the control plane: a process and its log.
 
 use std::{
     fs::{self, File},
@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal};
 
 use super::eventually::eventually;
 
-/// A process of ours. It ends with this value, and with this program however that ends: its standard input is
-/// a pipe that we hold, and it exits when the pipe closes.
+/// A child process. It ends when this value is dropped, and when this program ends in any way: its standard input is
+/// a pipe that we hold open, and it exits when the pipe closes.
 pub struct Component {
     name: &'static str,
     child: Child,
@@ -38,7 +38,7 @@ impl Component {
         Ok(Self { name, child, log })
     }
 
-    /// Fails with the last lines of the log where the process has ended by itself.
+    /// Fails with the last lines of the log if the process has ended by itself.
     pub fn check(&mut self) -> Result<()> {
         match self.ended()? {
             None => Ok(()),
@@ -46,38 +46,24 @@ impl Component {
         }
     }
 
-    /// Ends the process without warning, as a crash of its machine would.
+    /// Kills the process, as a crash of its machine would.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Asks the process to end (SIGTERM) and waits for that.
+    /// Sends SIGTERM and waits for the end of the process.
     pub async fn stop(&mut self) -> Result<()> {
-        self.signal(Signal::TERM)?;
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM)
+            .with_context(|| format!("signalling {}", self.name))?;
         let what = format!("the end of {}", self.name);
         eventually(&what, Span::from_secs(20), async || self.ended()).await?;
         Ok(())
     }
 
-    /// Halts the process where it stands: its connections stay open and nothing answers.
-    pub fn freeze(&self) -> Result<()> {
-        self.signal(Signal::STOP)
-    }
-
-    /// Lets a frozen process go on.
-    pub fn thaw(&self) -> Result<()> {
-        self.signal(Signal::CONT)
-    }
-
     fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
-    }
-
-    fn signal(&self, signal: Signal) -> Result<()> {
-        rustix::process::kill_process(Pid::from_child(&self.child), signal)
-            .with_context(|| format!("signalling {}", self.name))
     }
 
     fn last_lines(&self, count: usize) -> String {
@@ -89,7 +75,7 @@ impl Component {
 
 impl Drop for Component {
     fn drop(&mut self) {
-        // It may have ended already, which is what is wanted.
+        // It may have ended already.
         let _ = self.kill();
     }
 }

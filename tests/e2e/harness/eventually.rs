@@ -1,13 +1,13 @@
-//! Waiting for something to become true.
+//! Waiting for a condition.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kordon::time::Span;
 
-/// Looks again and again, twenty times a second, until `look` finds what is waited for.
+/// Calls `look` twenty times a second until it returns a value, and returns that value.
 ///
-/// Fails with `what` when it has not come within the given span, and at once when looking itself fails.
+/// Fails with `what` after the given time, and immediately when `look` fails.
 pub async fn eventually<T>(
     what: &str,
     within: Span,
@@ -23,6 +23,6 @@ pub async fn eventually<T>(
     };
     tokio::time::timeout(within.to_std(), looking)
         .await
-        .with_context(|| format!("waited {within} in vain: {what}"))?
+        .with_context(|| format!("not within {within}: {what}"))?
         .with_context(|| format!("while waiting: {what}"))
 }

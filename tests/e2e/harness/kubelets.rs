@@ -1,7 +1,7 @@
-//! Nodes without machines: simulated kubelets against any API server.
+//! Nodes without machines: simulated kubelets for any API server.
 //!
 //! Each registers its node, renews its lease, posts its status, runs the pods bound to it and ends those that
-//! are deleted, until it is told to fall silent.
+//! are deleted, until it is silenced.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -30,13 +30,13 @@ use tokio::{
     time::Instant,
 };
 
-/// A node to be.
+/// A node to register.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {
     pub name: String,
     pub zone: Option<String>,
     pub region: Option<String>,
-    /// Beside those of zone, region, hostname, system and architecture.
+    /// In addition to those of zone, region, hostname, system and architecture.
     pub labels: BTreeMap<String, String>,
     /// As in a Node's `spec.taints`.
     pub taints: Vec<Value>,
@@ -44,7 +44,7 @@ pub struct NodeSpec {
     pub cpu: String,
     pub memory: String,
     pub pods: u32,
-    /// Further resources, as quantities.
+    /// Extended resources, as quantities.
     pub extended: BTreeMap<String, String>,
     /// As in a Node's `status.images`.
     pub images: Vec<Value>,
@@ -68,71 +68,70 @@ impl NodeSpec {
     }
 }
 
-/// How often kubelets speak up.
+/// How often kubelets send heartbeats.
 #[derive(Clone, Copy, Debug)]
-pub struct Beats {
+pub struct Heartbeats {
     /// Between two renewals of a lease.
     pub every: Span,
     /// Every how many renewals the status is posted too.
     pub status_each: u32,
 }
 
-impl Default for Beats {
+impl Default for Heartbeats {
     /// Each second, the status every fifth time.
     fn default() -> Self {
         Self { every: Span::from_secs(1), status_each: 5 }
     }
 }
 
-/// Requests that all kubelets together have under way at most.
+/// How many requests all kubelets together have in flight at most.
 const AT_ONCE: usize = 16;
 
-/// Kubelets by node. They end with this value; the nodes stay.
+/// Kubelets by node. Dropping it ends them; the nodes stay.
 pub struct Kubelets {
     client: Client,
-    orders: BTreeMap<String, mpsc::Sender<Order>>,
+    commands: BTreeMap<String, mpsc::Sender<Command>>,
     _tasks: JoinSet<()>,
 }
 
 impl Kubelets {
-    /// Registers the nodes, ready and each with its lease, and then lets their kubelets live, their beats spread evenly.
-    pub async fn start(client: &Client, specs: Vec<NodeSpec>, beats: Beats) -> Result<Self> {
+    /// Registers the nodes, each Ready and with its lease, and starts their kubelets with heartbeats spread evenly.
+    pub async fn start(client: &Client, specs: Vec<NodeSpec>, heartbeats: Heartbeats) -> Result<Self> {
         let requests = Arc::new(Semaphore::new(AT_ONCE));
         let clock = Clock::system();
         let registered: Vec<Kubelet> = stream::iter(specs)
-            .map(|spec| Kubelet::register(client, spec, beats, clock, &requests))
+            .map(|spec| Kubelet::register(client, spec, heartbeats, clock, &requests))
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
-        let mut kubelets = Self { client: client.clone(), orders: BTreeMap::new(), _tasks: JoinSet::new() };
-        let apart = beats.every.to_std() / u32::try_from(registered.len().max(1)).unwrap_or(u32::MAX);
-        let mut first_beat = Instant::now();
+        let mut kubelets = Self { client: client.clone(), commands: BTreeMap::new(), _tasks: JoinSet::new() };
+        let apart = heartbeats.every.to_std() / u32::try_from(registered.len().max(1)).unwrap_or(u32::MAX);
+        let mut first_heartbeat = Instant::now();
         for kubelet in registered {
-            // Full only while its kubelet waits for an answer; then whoever orders waits too.
+            // Full only while its kubelet waits for an answer; then the sender waits too.
             let (send, receive) = mpsc::channel(64);
-            kubelets.orders.insert(kubelet.name.clone(), send);
-            kubelets._tasks.spawn(kubelet.live(beats, first_beat, receive));
-            first_beat += apart;
+            kubelets.commands.insert(kubelet.name.clone(), send);
+            kubelets._tasks.spawn(kubelet.serve(heartbeats, first_heartbeat, receive));
+            first_heartbeat += apart;
         }
-        kubelets._tasks.spawn(deliver_pods(client.clone(), kubelets.orders.clone()));
+        kubelets._tasks.spawn(deliver_pods(client.clone(), kubelets.commands.clone()));
         Ok(kubelets)
     }
 
-    /// No renewal, no status, nothing for pods from now on, as with the power cut. The answer is the time in the
-    /// last renewal that arrived.
+    /// Stops renewals, status and pods, as if the power were cut. Returns the time of the last successful renewal.
     pub async fn silence(&self, node: &str) -> Result<Timestamp> {
-        self.order(node, Order::Silence).await
+        self.command(node, Command::Silence).await
     }
 
-    /// The kubelet of a silent node is back: it posts its status, renews its lease, and tends to its pods.
+    /// Restarts the kubelet of a silent node: it posts its status, renews its lease and updates its pods.
     pub async fn come_back(&self, node: &str) -> Result<()> {
-        self.order(node, Order::ComeBack).await
+        self.command(node, Command::ComeBack).await
     }
 
-    /// Changes one condition of the node and posts it; the kubelet lives on, or again. While Ready is not `True` it
-    /// leaves the readiness of its pods alone.
+    /// Changes one condition of the node and posts it; a silent kubelet comes back. While Ready is not `True`, the
+    /// kubelet does not make pods ready.
     pub async fn post(&self, node: &str, condition: &'static str, status: &'static str) -> Result<()> {
-        self.order(node, |done| Order::Post { condition, status, done }).await
+        self.command(node, |done| Command::Post { condition, status, done }).await
     }
 
     /// Silences the kubelet and deletes its Node. The lease stays, as with a real node.
@@ -142,26 +141,25 @@ impl Kubelets {
         Ok(())
     }
 
-    /// The kubelet of a removed node registers it again, and lives.
+    /// The kubelet of a removed node registers it again.
     pub async fn rejoin(&self, node: &str) -> Result<()> {
-        self.order(node, Order::Rejoin).await
+        self.command(node, Command::Rejoin).await
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.orders.keys().map(String::as_str)
+        self.commands.keys().map(String::as_str)
     }
 
-    /// Gives an order and waits until it has been carried out.
-    async fn order<T>(&self, node: &str, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T> {
-        let orders = self.orders.get(node).with_context(|| format!("no kubelet for {node}"))?;
+    /// Sends a command and waits until it is done.
+    async fn command<T>(&self, node: &str, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T> {
+        let commands = self.commands.get(node).with_context(|| format!("no kubelet for {node}"))?;
         let (done, answer) = oneshot::channel();
-        orders.send(order(done)).await.context("the kubelet has ended")?;
-        answer.await.with_context(|| format!("the kubelet of {node} did not carry out an order"))
+        commands.send(command(done)).await.context("the kubelet has ended")?;
+        answer.await.with_context(|| format!("the kubelet of {node} dropped a command"))
     }
 }
 
-/// What a kubelet is told.
-enum Order {
+enum Command {
     Silence(oneshot::Sender<Timestamp>),
     ComeBack(oneshot::Sender<()>),
     Rejoin(oneshot::Sender<()>),
@@ -170,7 +168,7 @@ enum Order {
         status: &'static str,
         done: oneshot::Sender<()>,
     },
-    /// A pod bound to its node is there, or is different.
+    /// A pod on its node was created or changed.
     Pod(Box<Pod>),
     /// The pod of this uid is gone.
     PodGone(String),
@@ -179,16 +177,16 @@ enum Order {
 struct Kubelet {
     client: Client,
     clock: Clock,
-    /// Shared by all kubelets: one permit per request under way.
+    /// Shared by all kubelets: one permit per request in flight.
     requests: Arc<Semaphore>,
     name: String,
     spec: NodeSpec,
-    living: bool,
+    alive: bool,
     conditions: BTreeMap<&'static str, Condition>,
-    /// By uid, as last seen.
+    /// The last known version of each, by uid.
     pods: BTreeMap<String, Pod>,
     renewed: Timestamp,
-    /// Whether the last request failed: said once, not with each beat.
+    /// Whether the last request failed. Only the first failure in a row is printed.
     failing: bool,
 }
 
@@ -202,7 +200,7 @@ impl Kubelet {
     async fn register(
         client: &Client,
         spec: NodeSpec,
-        beats: Beats,
+        heartbeats: Heartbeats,
         clock: Clock,
         requests: &Arc<Semaphore>,
     ) -> Result<Self> {
@@ -219,7 +217,7 @@ impl Kubelet {
             requests: requests.clone(),
             name: spec.name.clone(),
             spec,
-            living: true,
+            alive: true,
             conditions: conditions.map(|(name, status)| (name, Condition { status, since: now })).into(),
             pods: BTreeMap::new(),
             renewed: now,
@@ -227,13 +225,13 @@ impl Kubelet {
         };
         let what = || format!("registering {}", kubelet.name);
         let uid = kubelet.create_node().await.with_context(what)?;
-        let lease = lease_object(&kubelet.name, &uid, beats, now);
+        let lease = lease_object(&kubelet.name, &uid, heartbeats, now);
         let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
         leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.with_context(what)?;
         Ok(kubelet)
     }
 
-    /// Creates the Node with its status and tells its uid.
+    /// Creates the Node with its status and returns its uid.
     async fn create_node(&self) -> Result<String> {
         let node: Node = serde_json::from_value(node_object(&self.spec))?;
         let node = Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &node).await?;
@@ -254,74 +252,79 @@ impl Kubelet {
         node.uid().context("a node without uid")
     }
 
-    /// Beats and carries out orders, one thing at a time, until nobody can give orders any more.
-    async fn live(mut self, beats: Beats, first_beat: Instant, mut orders: mpsc::Receiver<Order>) {
-        let mut ticks = tokio::time::interval_at(first_beat, beats.every.to_std());
+    /// Sends heartbeats and handles commands, one at a time, until the command channel closes.
+    async fn serve(
+        mut self,
+        heartbeats: Heartbeats,
+        first_heartbeat: Instant,
+        mut commands: mpsc::Receiver<Command>,
+    ) {
+        let mut ticks = tokio::time::interval_at(first_heartbeat, heartbeats.every.to_std());
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut count = 0;
         loop {
             tokio::select! {
-                order = orders.recv() => match order {
-                    Some(order) => self.obey(order).await,
+                command = commands.recv() => match command {
+                    Some(command) => self.handle_command(command).await,
                     None => return,
                 },
-                _ = ticks.tick(), if self.living => {
-                    count = (count + 1) % beats.status_each;
-                    self.beat(count == 0).await;
+                _ = ticks.tick(), if self.alive => {
+                    count = (count + 1) % heartbeats.status_each;
+                    self.send_heartbeat(count == 0).await;
                 }
             }
         }
     }
 
-    async fn obey(&mut self, order: Order) {
-        // Who gave the order may have stopped waiting: its answer is then of no use.
-        match order {
-            Order::Silence(done) => {
-                self.living = false;
+    async fn handle_command(&mut self, command: Command) {
+        // The sender may have stopped waiting for the answer.
+        match command {
+            Command::Silence(done) => {
+                self.alive = false;
                 let _ = done.send(self.renewed);
             }
-            Order::ComeBack(done) => {
+            Command::ComeBack(done) => {
                 self.come_back().await;
                 let _ = done.send(());
             }
-            Order::Rejoin(done) => {
+            Command::Rejoin(done) => {
                 self.conditions.values_mut().for_each(|condition| condition.since = self.clock.now());
                 let created = self.create_node().await;
-                self.note(created.map(drop));
+                self.record_failure(created.map(drop));
                 self.come_back().await;
                 let _ = done.send(());
             }
-            Order::Post { condition, status, done } => {
+            Command::Post { condition, status, done } => {
                 self.conditions.insert(condition, Condition { status, since: self.clock.now() });
-                if self.living {
+                if self.alive {
                     let posted = self.post_conditions().await;
-                    self.note(posted);
+                    self.record_failure(posted);
                 } else {
                     self.come_back().await;
                 }
                 let _ = done.send(());
             }
-            Order::Pod(pod) => {
+            Command::Pod(pod) => {
                 let uid = pod.uid().unwrap_or_default();
                 self.pods.insert(uid.clone(), *pod);
-                self.tend(&uid).await;
+                self.update_pod(&uid).await;
             }
-            Order::PodGone(uid) => drop(self.pods.remove(&uid)),
+            Command::PodGone(uid) => drop(self.pods.remove(&uid)),
         }
     }
 
     async fn come_back(&mut self) {
-        self.living = true;
-        self.beat(true).await;
+        self.alive = true;
+        self.send_heartbeat(true).await;
         for uid in self.pods.keys().cloned().collect::<Vec<_>>() {
-            self.tend(&uid).await;
+            self.update_pod(&uid).await;
         }
     }
 
-    async fn beat(&mut self, with_status: bool) {
+    async fn send_heartbeat(&mut self, with_status: bool) {
         if with_status {
             let posted = self.post_conditions().await;
-            self.note(posted);
+            self.record_failure(posted);
         }
         let now = self.clock.now();
         let leases = Api::<Lease>::namespaced(self.client.clone(), "kube-node-lease");
@@ -331,35 +334,35 @@ impl Kubelet {
         if renewed.is_ok() {
             self.renewed = now;
         }
-        self.note(renewed);
+        self.record_failure(renewed);
     }
 
-    /// Does for one pod what is to be done, if anything, and if the kubelet lives.
-    async fn tend(&mut self, uid: &str) {
-        let Some(pod) = self.pods.get(uid).filter(|_| self.living) else { return };
+    /// Starts or finishes a pod if that is due and the kubelet is not silent.
+    async fn update_pod(&mut self, uid: &str) {
+        let Some(pod) = self.pods.get(uid).filter(|_| self.alive) else { return };
         let done = if pod.metadata.deletion_timestamp.is_some() {
-            self.end(pod).await
+            self.finish_pod(pod).await
         } else if !is_ready(pod) && self.conditions["Ready"].status == "True" {
-            self.run(pod).await
+            self.start_pod(pod).await
         } else {
             Ok(())
         };
-        self.note(done);
+        self.record_failure(done);
     }
 
-    /// Removes the object of a pod whose containers have ended.
-    async fn end(&self, pod: &Pod) -> Result<()> {
+    /// Deletes the object of a terminating pod.
+    async fn finish_pod(&self, pod: &Pod) -> Result<()> {
         let this_pod = Preconditions { uid: pod.uid(), resource_version: None };
         let for_good = DeleteParams {
             grace_period_seconds: Some(0),
             preconditions: Some(this_pod),
             ..DeleteParams::default()
         };
-        unless_gone(self.request(self.pods_beside(pod).delete(&pod.name_any(), &for_good)).await)
+        unless_gone(self.request(self.namespace_of(pod).delete(&pod.name_any(), &for_good)).await)
     }
 
     /// Posts that a pod is running and ready.
-    async fn run(&self, pod: &Pod) -> Result<()> {
+    async fn start_pod(&self, pod: &Pod) -> Result<()> {
         let now = self.clock.now().to_time();
         let condition = |name: &str| json!({ "type": name, "status": "True", "lastTransitionTime": now });
         let status = json!({ "metadata": { "uid": pod.uid() }, "status": {
@@ -369,7 +372,7 @@ impl Kubelet {
         }});
         let patch = Patch::Strategic(&status);
         unless_gone(
-            self.request(self.pods_beside(pod).patch_status(
+            self.request(self.namespace_of(pod).patch_status(
                 &pod.name_any(),
                 &PatchParams::default(),
                 &patch,
@@ -378,7 +381,7 @@ impl Kubelet {
         )
     }
 
-    fn pods_beside(&self, pod: &Pod) -> Api<Pod> {
+    fn namespace_of(&self, pod: &Pod) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default())
     }
 
@@ -408,15 +411,15 @@ impl Kubelet {
         self.request(nodes.patch_status(&self.name, &PatchParams::default(), &patch)).await.map(drop)
     }
 
-    /// Makes a request when it is this kubelet's turn, and gives up on it after 5 s.
+    /// Sends a request when a permit is free, with a timeout of 5 s.
     async fn request<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T> {
         let _turn = self.requests.acquire().await.expect("the semaphore is never closed");
         let answer = tokio::time::timeout(Duration::from_secs(5), request).await;
         Ok(answer.context("no answer within 5 s")??)
     }
 
-    /// A kubelet whose API server is away goes on trying; the first failure in a row is worth a line.
-    fn note(&mut self, result: Result<()>) {
+    /// Prints the first failure in a row: a kubelet retries while its API server is down.
+    fn record_failure(&mut self, result: Result<()>) {
         if let (Err(error), false) = (&result, self.failing) {
             eprintln!("the kubelet of {}: {error:#}", self.name);
         }
@@ -424,8 +427,8 @@ impl Kubelet {
     }
 }
 
-/// Hands every bound pod, whenever it changes, to the kubelet of its node.
-async fn deliver_pods(client: Client, kubelets: BTreeMap<String, mpsc::Sender<Order>>) {
+/// Sends every change of a pod to the kubelet of its node.
+async fn deliver_pods(client: Client, kubelets: BTreeMap<String, mpsc::Sender<Command>>) {
     let bound = watcher::Config::default().fields("spec.nodeName!=");
     let mut events = watcher(Api::<Pod>::all(client), bound).default_backoff().boxed();
     while let Some(event) = events.next().await {
@@ -434,16 +437,16 @@ async fn deliver_pods(client: Client, kubelets: BTreeMap<String, mpsc::Sender<Or
             Ok(watcher::Event::Delete(pod)) => (pod, true),
             Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
             Err(error) => {
-                eprintln!("the kubelets' watch of pods: {error}"); // it goes on after its backoff
+                eprintln!("the kubelets' watch of pods: {error}"); // it reconnects after its backoff
                 continue;
             }
         };
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
         let Some(kubelet) = kubelets.get(node) else { continue };
-        let order =
-            if gone { Order::PodGone(pod.uid().unwrap_or_default()) } else { Order::Pod(Box::new(pod)) };
-        // An error means that this kubelet has ended, and its pods are left alone.
-        let _ = kubelet.send(order).await;
+        let command =
+            if gone { Command::PodGone(pod.uid().unwrap_or_default()) } else { Command::Pod(Box::new(pod)) };
+        // The kubelet has ended if this fails.
+        let _ = kubelet.send(command).await;
     }
 }
 
@@ -454,7 +457,7 @@ pub fn is_ready(pod: &Pod) -> bool {
     })
 }
 
-/// A pod that has vanished meanwhile needs nothing any more; nor does one that has been replaced under its name.
+/// Ignores that a pod has been deleted, or replaced under its name.
 fn unless_gone<T>(answer: Result<T>) -> Result<()> {
     match answer {
         Ok(_) => Ok(()),
@@ -481,9 +484,9 @@ fn node_object(spec: &NodeSpec) -> Value {
     })
 }
 
-fn lease_object(node: &str, node_uid: &str, beats: Beats, now: Timestamp) -> Value {
+fn lease_object(node: &str, node_uid: &str, heartbeats: Heartbeats, now: Timestamp) -> Value {
     // A kubelet renews at a quarter of the duration.
-    let seconds = (beats.every * 4).as_secs();
+    let seconds = (heartbeats.every * 4).as_secs();
     json!({
         "metadata": {
             "name": node,

@@ -1,21 +1,20 @@
-//! What the tests share that run against a real control plane.
-#![allow(dead_code, reason = "each test program uses its part")]
+//! The harness of the tests that run against a real control plane.
 
 pub mod component;
 pub mod eventually;
-pub mod judge;
+pub mod forecast_checker;
 pub mod kubelets;
 pub mod observer;
 pub mod plane;
-pub mod player;
+pub mod incident_player;
 pub mod script;
-mod wipe;
-pub mod witness;
+mod cleanup;
+pub mod effect_watcher;
 
 use std::io::Write;
 
-/// Says something even when the test passes: the test harness swallows what `println!` prints.
+/// Prints a line even when the test passes: the test harness captures what `println!` prints.
 pub fn say(text: &str) {
-    // Nobody to tell: then nobody misses it.
+    // Without a standard error there is nobody to read it.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! kordon without a screen: the watches, the store, the engine as a shadow, and a forecast twice a second.
+//! kordon without a screen: the watches, the cluster, the engine as a shadow, and a forecast every half second.
 
 use std::time::Duration;
 
@@ -22,38 +22,38 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Between two forecasts.
+/// The time between two forecasts.
 const EVERY: Duration = Duration::from_millis(500);
-/// Forecasts that wait to be taken. Where there are more, nobody asks for them, and the newest are dropped.
+/// How many forecasts are kept for [`Observer::samples`]. The newest are dropped if nobody takes them.
 const WAITING: usize = 1024;
-/// Until the last of many nodes that wait in one zone would have its taint, and its pods had left.
+/// Long enough for the last of many nodes of one zone to be tainted and its pods to be deleted.
 const HORIZON: Span = Span::from_secs(400);
 
-/// Watches a cluster until it is told to finish.
+/// Watches a cluster until [`Observer::finish`].
 pub struct Observer {
-    glance: watch::Receiver<Glance>,
-    looks: mpsc::Receiver<Look>,
+    state: watch::Receiver<ObserverState>,
+    samples: mpsc::Receiver<Sample>,
     cancel: CancellationToken,
     task: JoinHandle<Model>,
 }
 
-/// A forecast, and by how much it was made later than it should have been: where that is much, the machine was busy
-/// with something else, and the real controllers may have been late too.
+/// A forecast, and how late it was made. If it was late, the machine was busy, and the real controllers may have been
+/// late too.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Sample {
     pub forecast: Forecast,
     pub late: Span,
 }
 
-/// What the observer thinks, as of half a second ago at most.
+/// The observer's state, at most half a second old.
 #[derive(Clone, Debug, Default)]
-pub struct Glance {
-    /// None until the engine has begun.
-    pub footing: Option<Confidence>,
-    /// What the shadow would have done, by now: object and summary.
+pub struct ObserverState {
+    /// None until the engine has started.
+    pub confidence: Option<Confidence>,
+    /// What the shadow would have done so far: object and summary.
     pub recorded: Vec<(String, String)>,
-    /// Things that the last forecast names.
-    pub foretold: usize,
+    /// How many steps the last forecast has.
+    pub predicted: usize,
     pub journal: Vec<String>,
 }
 
@@ -71,33 +71,33 @@ impl Observer {
         k8s_watch::spawn(client, options, clock, send, cancel.clone());
         let (connection, role) = (ConnectionInfo::default(), ControllerRole::Shadow);
         let model = Model::new(ModelOptions { connection, settings, role }, clock.now());
-        let (show, glance) = watch::channel(Glance::default());
-        let (give, looks) = mpsc::channel(WAITING);
+        let (show, state) = watch::channel(ObserverState::default());
+        let (give, samples) = mpsc::channel(WAITING);
         let task = tokio::spawn(observe(model, feeds, clock, show, give, cancel.clone()));
-        Self { glance, looks, cancel, task }
+        Self { state, samples, cancel, task }
     }
 
-    /// Waits until what the observer thinks is as wanted.
-    pub async fn thinks(
+    /// Waits for a state.
+    pub async fn wait_until(
         &mut self,
         what: &str,
         within: Duration,
-        wanted: impl FnMut(&Glance) -> bool,
-    ) -> Result<Glance> {
+        wanted: impl FnMut(&ObserverState) -> bool,
+    ) -> Result<ObserverState> {
         let outcome =
-            timeout(within, self.glance.wait_for(wanted)).await.map(|seen| seen.map(|glance| glance.clone()));
+            timeout(within, self.state.wait_for(wanted)).await.map(|seen| seen.map(|state| state.clone()));
         match outcome {
-            Ok(glance) => glance.context("the observer ended"),
-            Err(_) => bail!("{what}: not within {within:?}; {:#?}", *self.glance.borrow()),
+            Ok(state) => state.context("the observer ended"),
+            Err(_) => bail!("not within {within:?}: {what}; {:#?}", *self.state.borrow()),
         }
     }
 
-    /// The forecasts made since they were last asked for, in order.
-    pub fn looks(&mut self) -> Vec<Look> {
-        std::iter::from_fn(|| self.looks.try_recv().ok()).collect()
+    /// The forecasts made since the last call, in order.
+    pub fn samples(&mut self) -> Vec<Sample> {
+        std::iter::from_fn(|| self.samples.try_recv().ok()).collect()
     }
 
-    /// Everything that is known now.
+    /// Stops watching and returns the final state.
     pub async fn finish(self) -> Result<Model> {
         self.cancel.cancel();
         self.task.await.context("the observer ended")
@@ -108,8 +108,8 @@ async fn observe(
     mut model: Model,
     mut feeds: mpsc::Receiver<FeedEvent>,
     clock: Clock,
-    show: watch::Sender<Glance>,
-    give: mpsc::Sender<Look>,
+    show: watch::Sender<ObserverState>,
+    give: mpsc::Sender<Sample>,
     cancel: CancellationToken,
 ) -> Model {
     let mut recorded = Vec::new();
@@ -126,20 +126,20 @@ async fn observe(
                 let late = Span::from(next.deadline().elapsed());
                 model.refresh(clock.now());
                 let forecast = forecast(&model, clock);
-                show.send_replace(Glance {
-                    footing: model.engine.as_ref().map(|engine| engine.confidence(clock.now())),
+                show.send_replace(ObserverState {
+                    confidence: model.engine.as_ref().map(|engine| engine.confidence(clock.now())),
                     recorded: recorded.clone(),
-                    foretold: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
+                    predicted: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
                     journal: model.journal.entries().map(|entry| entry.text.to_string()).collect(),
                 });
-                // Where there is no place: see WAITING.
+                // The newest are dropped if the channel is full: see WAITING.
                 if let (Some(forecast), Ok(place)) = (forecast, give.try_reserve()) {
-                    place.send(Look { forecast, late });
+                    place.send(Sample { forecast, late });
                 }
                 next = Box::pin(sleep(EVERY));
             }
         }
-        // Dry-run: what the shadow would do is written down, by nobody.
+        // Dry-run: the shadow's effects are recorded and not carried out.
         while let Some(effect) = model.next_effect() {
             recorded.push((effect.write.object(), effect.write.summary()));
             model.on_outcome(effect.id, Outcome::Recorded, clock.now());

@@ -1,4 +1,4 @@
-//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, as a test asks for them,
+//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, if a test starts them,
 //! kube-controller-manager, kube-scheduler and kubectl.
 //!
 //! All five are one program that `tests/control-plane/build` builds. No kubelets: see `kubelets.rs`.
@@ -34,22 +34,22 @@ use super::{component::Component, eventually::eventually};
 /// The control plane's administrator.
 pub const ADMIN: &str = "admin";
 
-/// Marks what `grant` made, for `wipe`.
+/// The label of what `grant` creates, for `wipe`.
 const GRANT_LABEL: &str = "kordon.test/grant";
 
 /// Locked by the plane that runs. The tests compare times, and two planes at once would slow each other down.
 static RUNNING: Mutex<()> = Mutex::const_new(());
 
-/// A running control plane in a fresh folder, on free ports. It ends with this value; one runs at a time.
+/// A running control plane in a new folder, on free ports. Dropping it ends it; only one runs at a time.
 ///
-/// A test that panics leaves the folder with all logs behind and says where.
+/// A test that panics keeps the folder with all logs, and prints its path.
 pub struct Plane {
     binary: PathBuf,
     options: Options,
     folder: TempDir,
     ports: Ports,
     client: Client,
-    // In this order they end.
+    // They end in this order.
     scheduler: Option<Component>,
     controller_manager: Option<Component>,
     api_server: Option<Component>,
@@ -60,37 +60,35 @@ pub struct Plane {
 /// How etcd and the API server are set up.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long admission lets pods tolerate a node that is not ready or unreachable, in seconds (Kubernetes: 300).
+    /// The tolerationSeconds that admission adds for nodes that are not ready or unreachable (Kubernetes: 300).
     pub toleration_seconds: u32,
     /// Whether every request is written to a file: see [`Plane::audit`].
     pub audit: bool,
-    /// Users other than the administrator. They may do nothing until [`Plane::grant`].
+    /// Users other than the administrator. They have no rights until [`Plane::grant`].
     pub users: Vec<&'static str>,
-    /// Whether etcd must hold more than its usual 2 GiB.
-    pub large: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { toleration_seconds: 300, audit: false, users: Vec::new(), large: false }
+        Self { toleration_seconds: 300, audit: false, users: Vec::new() }
     }
 }
 
-/// kube-controller-manager's flags. The default is quick enough for tests: a pass each second, 5 s of grace.
+/// The flags of kube-controller-manager. The default is quick enough for tests: a pass each second, 5 s of grace.
 #[derive(Clone, Debug)]
 pub struct ControllerManager {
     pub monitor_period: Span,
     pub grace_period: Span,
     pub startup_grace_period: Span,
-    /// Nodes a second; never exactly 1, nor the secondary rate: a limiter that was stopped counts as having that
-    /// rate, so nothing would ever be evicted after a disruption.
+    /// Nodes a second. Neither rate may be exactly 1: a stopped limiter counts as having that rate, so upstream would
+    /// evict nothing after a disruption.
     pub eviction_rate: f64,
     pub secondary_eviction_rate: f64,
     pub large_cluster_threshold: u32,
     pub unhealthy_zone_threshold: f64,
     /// Which controllers run; `*` for all.
     pub controllers: Vec<&'static str>,
-    /// Whether it takes the Lease kube-system/kube-controller-manager first.
+    /// Whether it waits for the Lease kube-system/kube-controller-manager.
     pub leader_elect: bool,
     /// Further flags, as on the command line.
     pub flags: Vec<String>,
@@ -114,7 +112,7 @@ impl Default for ControllerManager {
 }
 
 impl ControllerManager {
-    /// The same as kordon's settings.
+    /// The same flags as kordon's settings.
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = Settings::defaults(ServerVersion::new(1, 36));
         let flags = [
@@ -134,28 +132,28 @@ impl ControllerManager {
     }
 }
 
-/// Where the control plane's binary is, or None, having said that `test` is left out and why.
+/// The path of the control plane's binary, or None after printing that `test` is skipped and why.
 ///
-/// `KORDON_CONTROL_PLANE` names the binary (empty: leave the tests out); unset, it is where
-/// `tests/control-plane/build` puts it. With `KORDON_E2E=1` a missing binary is an error.
+/// `KORDON_CONTROL_PLANE` names the binary (empty: skip the tests); unset, it is where `tests/control-plane/build`
+/// puts it. With `KORDON_E2E=1` a missing binary is an error.
 pub fn binary(test: &str) -> Result<Option<PathBuf>> {
     let (found, why) = match std::env::var_os("KORDON_CONTROL_PLANE") {
         Some(path) if path.is_empty() => (None, "KORDON_CONTROL_PLANE is empty"),
         Some(path) => {
             let path = PathBuf::from(path);
-            ensure!(path.is_file(), "KORDON_CONTROL_PLANE names {}, which is no file", path.display());
+            ensure!(path.is_file(), "KORDON_CONTROL_PLANE names {}, which is not a file", path.display());
             (Some(path), "")
         }
         None => (built_binary(), "the real control plane is not built (run tests/control-plane/build)"),
     };
     if found.is_none() {
         ensure!(std::env::var("KORDON_E2E").as_deref() != Ok("1"), "{test}: {why}");
-        super::say(&format!("{test}: left out: {why}"));
+        super::say(&format!("{test}: skipped: {why}"));
     }
     Ok(found)
 }
 
-/// Asks the build script where it puts the binary. Without Go there can be none.
+/// The path at which the build script puts the binary, if it is there.
 fn built_binary() -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/build");
     let output = Command::new(script).arg("--path-only").output().ok()?;
@@ -173,8 +171,7 @@ impl Plane {
         fs::write(folder.path().join("tokens.csv"), token_lines(&options.users))?;
         fs::write(folder.path().join("audit-policy.yaml"), AUDIT_POLICY)?;
 
-        let mut etcd =
-            Component::start(binary, "etcd", &etcd_flags(folder.path(), &ports, &options), folder.path())?;
+        let mut etcd = Component::start(binary, "etcd", &etcd_flags(folder.path(), &ports), folder.path())?;
         let mut api_server = start_api_server(binary, folder.path(), &ports, &options)?;
         let client = eventually("a certificate of the API server", Span::from_secs(30), async || {
             etcd.check()?;
@@ -259,15 +256,15 @@ impl Plane {
         Ok(())
     }
 
-    /// The requests answered so far, as the API server's audit log tells them; needs [`Options::audit`].
+    /// The API server's audit log: the requests answered so far. Needs [`Options::audit`].
     ///
-    /// Deletions and evictions of pods and creations of pods carry their `requestObject`: whether a deletion is a
-    /// dry run is told by its body, and only without one by the URI.
+    /// Deletions, evictions and creations of pods have their `requestObject`: a deletion is a dry run if its body says
+    /// so; the URI counts only if there is no body.
     pub fn audit(&self) -> Result<Vec<Value>> {
         self.audited(|_| true)
     }
 
-    /// The requests of one user: after an hour the others' are too many to be looked into.
+    /// The requests of one user. After an hour there are too many of the others to parse.
     pub fn audit_of(&self, user: &str) -> Result<Vec<Value>> {
         let named = format!("\"username\":\"{user}\"");
         let mut lines = self.audited(|line| line.contains(&named))?;
@@ -282,32 +279,32 @@ impl Plane {
         whole.lines().filter(|line| wanted(line)).map(|line| Ok(serde_json::from_str(line)?)).collect()
     }
 
-    /// Runs a scenario and removes what it made. `KORDON_E2E_ONLY` picks scenarios by a part of their names.
+    /// Runs a scenario and deletes what it created. `KORDON_E2E_ONLY` selects scenarios by a part of their names.
     ///
     /// # Panics
-    /// The scenario failed, or what it made cannot be removed.
+    /// The scenario failed, or what it created cannot be deleted.
     pub async fn scenario(&mut self, name: &str, run: impl AsyncFnOnce(&mut Self) -> Result<()>) {
         if std::env::var("KORDON_E2E_ONLY").is_ok_and(|only| !name.contains(&only)) {
             return;
         }
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         if let Err(error) = run(self).await {
             panic!("{name}: {error:#}");
         }
         self.stop_controller_manager().await.unwrap();
         self.stop_scheduler().await.unwrap();
         self.wipe().await.unwrap();
-        super::say(&format!("{name}: {:.1} s", begun.elapsed().as_secs_f64()));
+        super::say(&format!("{name}: {:.1} s", started.elapsed().as_secs_f64()));
     }
 
-    /// Deletes all workloads, budgets, pods, nodes, their leases, namespaces and grants that tests have made, and
-    /// the leases that leaders held.
+    /// Deletes all workloads, budgets, pods, nodes, their leases, namespaces and grants that tests have created, and
+    /// the leases of leaders.
     pub async fn wipe(&self) -> Result<()> {
-        super::wipe::wipe(&self.client, GRANT_LABEL).await
+        super::cleanup::delete_all(&self.client, GRANT_LABEL).await
     }
 }
 
-/// The components a test starts and ends.
+/// The components that a test starts and stops.
 impl Plane {
     pub fn start_controller_manager(&mut self, settings: &ControllerManager) -> Result<()> {
         ensure!(self.controller_manager.is_none(), "kube-controller-manager runs already");
@@ -325,7 +322,7 @@ impl Plane {
         self.start_scheduler_with(&[])
     }
 
-    /// The same with further flags, as on the command line.
+    /// Starts kube-scheduler with additional flags.
     pub fn start_scheduler_with(&mut self, flags: &[&str]) -> Result<()> {
         ensure!(self.scheduler.is_none(), "kube-scheduler runs already");
         let mut all = vec![
@@ -347,7 +344,7 @@ impl Plane {
         self.until_ready().await
     }
 
-    /// Asks kube-controller-manager to end; does nothing where none runs.
+    /// Stops kube-controller-manager if it runs.
     pub async fn stop_controller_manager(&mut self) -> Result<()> {
         match self.controller_manager.take() {
             Some(mut running) => running.stop().await,
@@ -359,7 +356,7 @@ impl Plane {
         self.controller_manager.take().context("kube-controller-manager does not run")?.kill()
     }
 
-    /// Asks kube-scheduler to end; does nothing where none runs.
+    /// Stops kube-scheduler if it runs.
     pub async fn stop_scheduler(&mut self) -> Result<()> {
         match self.scheduler.take() {
             Some(mut running) => running.stop().await,
@@ -371,13 +368,9 @@ impl Plane {
         self.api_server.take().context("kube-apiserver does not run")?.kill()
     }
 
-    /// The API server's process, to freeze and thaw it.
-    pub fn api_server(&self) -> Result<&Component> {
-        self.api_server.as_ref().context("kube-apiserver does not run")
-    }
-
-    /// Fails where a component has ended that was not asked to.
+    /// Fails if a component has ended by itself.
     pub fn check(&mut self) -> Result<()> {
+        self.etcd.check()?;
         for component in
             [&mut self.api_server, &mut self.controller_manager, &mut self.scheduler].into_iter().flatten()
         {
@@ -386,7 +379,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Waits for `/readyz`, not for the port: rights are loaded only after that is open.
+    /// Waits for `/readyz`, not for the port: the API server loads RBAC rules after it has opened the port.
     async fn until_ready(&mut self) -> Result<()> {
         let client = self.client();
         eventually("a ready API server", Span::from_secs(60), async || {
@@ -408,7 +401,7 @@ impl Drop for Plane {
     }
 }
 
-/// Ports that were free a moment ago.
+/// Three free ports.
 struct Ports {
     etcd_clients: u16,
     etcd_peers: u16,
@@ -425,9 +418,9 @@ impl Ports {
     }
 }
 
-fn etcd_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<String> {
+fn etcd_flags(folder: &Path, ports: &Ports) -> Vec<String> {
     let (clients, peers) = (local(ports.etcd_clients), local(ports.etcd_peers));
-    let mut flags = vec![
+    vec![
         format!("--data-dir={}", folder.join("etcd").display()),
         format!("--listen-client-urls={clients}"),
         format!("--advertise-client-urls={clients}"),
@@ -435,11 +428,7 @@ fn etcd_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<String> {
         format!("--initial-advertise-peer-urls={peers}"),
         format!("--initial-cluster=default={peers}"),
         "--unsafe-no-fsync".into(),
-    ];
-    if options.large {
-        flags.push("--quota-backend-bytes=8589934592".into());
-    }
-    flags
+    ]
 }
 
 fn local(port: u16) -> String {
@@ -453,7 +442,7 @@ fn start_api_server(binary: &Path, folder: &Path, ports: &Ports, options: &Optio
 
 fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<String> {
     let path = |name: &str| folder.join(name).display().to_string();
-    let key = path("certificates/apiserver.key"); // the server makes it; it signs service account tokens as well
+    let key = path("certificates/apiserver.key"); // the server creates it; it also signs service account tokens
     let mut flags = vec![
         format!("--etcd-servers={}", local(ports.etcd_clients)),
         "--bind-address=127.0.0.1".into(),
@@ -466,7 +455,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
         format!("--service-account-signing-key-file={key}"),
         format!("--token-auth-file={}", path("tokens.csv")),
         "--authorization-mode=RBAC".into(),
-        "--disable-admission-plugins=ServiceAccount".into(), // pods would need an account that a controller makes
+        "--disable-admission-plugins=ServiceAccount".into(), // pods would need an account that a controller creates
         "--max-requests-inflight=4000".into(),
         "--max-mutating-requests-inflight=2000".into(),
         format!("--default-not-ready-toleration-seconds={}", options.toleration_seconds),
@@ -482,7 +471,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
     flags
 }
 
-/// Bodies only where they decide whether a request is a dry run.
+/// Logs bodies only where they decide whether a request is a dry run.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -526,7 +515,7 @@ fn token(user: &str) -> String {
     format!("token-of-{user}")
 }
 
-/// A client for a user; None while the API server has not made its certificate yet.
+/// A client for a user; None until the API server has created its certificate.
 async fn connect(folder: &Path, ports: &Ports, user: &str) -> Result<Option<Client>> {
     let whole = |text: String| text.contains("-----END CERTIFICATE-----");
     if !fs::read_to_string(folder.join(CERTIFICATE)).is_ok_and(whole) {
@@ -558,7 +547,7 @@ fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf>
     Ok(path)
 }
 
-/// One question per right that the rules give: may the user do this?
+/// One access review per right that the rules grant.
 fn access_reviews(user: &str, rules: &[PolicyRule]) -> Result<Vec<SubjectAccessReview>> {
     let mut reviews = Vec::new();
     for rule in rules {

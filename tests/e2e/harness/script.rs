@@ -1,4 +1,4 @@
-//! What befalls the nodes of a test cluster: a random script of incidents, the same for the same seed.
+//! A random script of incidents on the nodes of a test cluster, the same for the same seed.
 //!
 //! Times are scaled down: a node is silent for half a minute, not for hours.
 
@@ -9,34 +9,34 @@ use kordon::time::Span;
 
 /// Something the test does to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Deed {
-    /// The kubelet falls silent.
+pub enum NodeAction {
+    /// The kubelet stops renewing its lease and posting its status.
     Silence,
-    /// The kubelet is back and posts what it last thought of itself.
+    /// The kubelet is back and posts its last status.
     ComeBack,
-    /// The kubelet posts Ready with this status; a silent one is back by that.
+    /// The kubelet posts Ready with this status; a silent one is back with that.
     Post(&'static str),
-    /// The kubelet falls silent and the Node object is deleted; its pods stay.
+    /// The kubelet stops and the Node object is deleted; its pods stay.
     Remove,
     /// The Node object is created again, ready.
     Rejoin,
-    /// A pod is bound to the node that bears NoExecute taints for so many seconds: none for ever.
+    /// A pod is created on the node that tolerates NoExecute taints for so many seconds; None: forever.
     AddPod {
-        bears: Option<i64>,
+        tolerates: Option<i64>,
     },
-    /// The pods that every node has are created again where they are gone.
+    /// The pods that every node has are created again if they are gone.
     Refill,
-    /// Somebody puts a NoExecute taint of their own on the node, or takes it off.
+    /// A third party adds a NoExecute taint to the node, or removes it.
     Taint,
     Untaint,
 }
 
-/// A deed and its time since the beginning.
+/// An action and its time since the start of the script.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Due {
+pub struct ScheduledAction {
     pub at: Span,
     pub node: String,
-    pub deed: Deed,
+    pub action: NodeAction,
 }
 
 /// A zone of so many nodes, named by the zone and a number.
@@ -57,10 +57,10 @@ pub fn zone_of(node: &str) -> &str {
     node.trim_end_matches(|letter: char| letter.is_ascii_digit())
 }
 
-/// Writes a script in which no incident begins so late that it would not end within `length`.
-pub fn write(zones: &[Zone], seed: u64, length: Span) -> Vec<Due> {
+/// Generates a script in which every incident ends within `length`.
+pub fn write(zones: &[Zone], seed: u64, length: Span) -> Vec<ScheduledAction> {
     let nodes = zones.iter().flat_map(|zone| zone.names());
-    let mut writer = Writer {
+    let mut generator = Generator {
         chance: Rng::with_seed(seed),
         zones: zones.to_vec(),
         free_from: nodes.map(|node| (node, secs(0.0))).collect(),
@@ -72,28 +72,30 @@ pub fn write(zones: &[Zone], seed: u64, length: Span) -> Vec<Due> {
             deck = DECK.to_vec();
             deck.reverse();
         }
-        let Some(begun) = deck.pop().and_then(|incident| writer.play(incident, now, length)) else { break };
-        now = begun + writer.between(1.0, 4.0);
+        let Some(started) = deck.pop().and_then(|incident| generator.play(incident, now, length)) else {
+            break;
+        };
+        now = started + generator.between(1.0, 4.0);
     }
-    writer.script.sort();
-    writer.script
+    generator.script.sort();
+    generator.script
 }
 
-/// What no incident outlasts, once it has begun.
+/// The longest that an incident takes.
 const LONGEST: Span = Span::from_secs(60);
-/// After an incident its nodes are left alone for so long.
+/// How long the nodes of an incident are left alone after it.
 const REST: Span = Span::from_secs(6);
 
-/// What befalls one or more nodes together.
+/// What happens to one node, or to several together.
 #[derive(Clone, Copy, Debug)]
 enum Incident {
-    /// One node falls silent, for one of the [`STAYS`].
+    /// One node is silent, for one of the [`STAYS`].
     Single,
     /// A kubelet posts that it is not ready.
     NotReady,
-    /// Some nodes of a zone, too few to disrupt it.
+    /// Some nodes of a zone are silent, too few to disrupt it.
     Several,
-    /// So many of a zone's nodes that it is partially disrupted.
+    /// So many nodes of a zone are silent that it is partially disrupted.
     Most,
     /// A whole zone.
     Zone,
@@ -101,17 +103,17 @@ enum Incident {
     Everything,
     /// A silent node's kubelet is back, and not ready at first.
     BackNotReady,
-    /// A kubelet that said that it is not ready falls silent.
+    /// A kubelet that posted that it is not ready falls silent.
     NotReadyThenSilent,
     /// Silent, back for a moment, silent again.
     Flapping,
-    /// The Node object of a silent node goes, and comes back.
+    /// The Node object of a silent node is deleted, and created again.
     Removed,
-    /// Somebody else's NoExecute taint.
+    /// A third party's NoExecute taint.
     Tainted,
 }
 
-/// The order of incidents, again and again: those that need everybody first, for later they would have to wait.
+/// The order of incidents, repeated. Those that need all nodes come first, because later they would have to wait.
 const DECK: [Incident; 19] = [
     Incident::Everything,
     Incident::Zone,
@@ -134,21 +136,21 @@ const DECK: [Incident; 19] = [
     Incident::Single,
 ];
 
-/// How long a node stays silent, in seconds, where the grace period is 16: until before it is found Unknown, before
-/// its taint where others wait, before its pods are due, or after some of them are.
+/// How long a node stays silent, in seconds, with a grace period of 16: until before it is marked Unknown, before it is
+/// tainted when others wait, before its pods are deleted, or until after some of them are.
 const STAYS: [(f64, f64); 5] = [(4.0, 12.0), (19.0, 21.0), (22.0, 30.0), (32.0, 50.0), (32.0, 50.0)];
 
-struct Writer {
+struct Generator {
     chance: Rng,
     zones: Vec<Zone>,
-    /// From when a node takes part in no incident.
+    /// From when a node is free for the next incident.
     free_from: BTreeMap<String, Span>,
-    script: Vec<Due>,
+    script: Vec<ScheduledAction>,
 }
 
-impl Writer {
-    /// Writes down an incident that begins at `now` or, where its nodes are busy, as soon as they are free. The
-    /// answer is when it begins; none where it would not end in time.
+impl Generator {
+    /// Adds an incident that starts at `now` or, if its nodes are busy, as soon as they are free. Returns when it
+    /// starts, or None if it would not end in time.
     fn play(&mut self, incident: Incident, now: Span, length: Span) -> Option<Span> {
         let zone = self.chance.choice(self.zones.clone()).expect("there are zones");
         let size = zone.nodes;
@@ -174,13 +176,13 @@ impl Writer {
             _ => self.stay(if count == 1 { 0 } else { 1 }),
         };
         for node in nodes {
-            let ends = self.befall(incident, &node, begins, together);
+            let ends = self.add_actions(incident, &node, begins, together);
             self.free_from.insert(node, ends + REST);
         }
         Some(begins)
     }
 
-    /// So many nodes of a zone (all nodes, where that is more than it has) that are free, and from when they are.
+    /// The `count` nodes of a zone that are free first (`usize::MAX`: all nodes), and from when they are.
     fn choose(&mut self, zone: Zone, count: usize, now: Span) -> (Vec<String>, Span) {
         let mut nodes: Vec<String> = match count {
             usize::MAX => self.free_from.keys().cloned().collect(),
@@ -193,69 +195,72 @@ impl Writer {
         (nodes, free.max(now))
     }
 
-    /// Writes down what befalls one node, and tells when it is over.
-    fn befall(&mut self, incident: Incident, node: &str, begins: Span, together: Span) -> Span {
-        let mut deeds: Vec<(Span, Deed)> = Vec::new();
+    /// Adds the actions of an incident on one node, and returns when they end.
+    fn add_actions(&mut self, incident: Incident, node: &str, begins: Span, together: Span) -> Span {
+        let mut actions: Vec<(Span, NodeAction)> = Vec::new();
         let ends = match incident {
             Incident::Single => {
-                deeds.push((Span::ZERO, Deed::Silence));
+                actions.push((Span::ZERO, NodeAction::Silence));
                 if self.chance.bool() {
-                    let bears = self.tolerance();
-                    deeds.push((self.between(3.0, 25.0), Deed::AddPod { bears }));
+                    let tolerates = self.tolerance();
+                    actions.push((self.between(3.0, 25.0), NodeAction::AddPod { tolerates }));
                 }
-                deeds.push((together, Deed::ComeBack));
+                actions.push((together, NodeAction::ComeBack));
                 together
             }
             Incident::Several | Incident::Most | Incident::Zone | Incident::Everything => {
-                deeds.push((self.between(0.0, 2.0), Deed::Silence));
+                actions.push((self.between(0.0, 2.0), NodeAction::Silence));
                 let ends = together + self.between(0.0, 8.0);
-                deeds.push((ends, Deed::ComeBack));
+                actions.push((ends, NodeAction::ComeBack));
                 ends
             }
             Incident::NotReady => {
-                deeds.push((Span::ZERO, Deed::Post("False")));
+                actions.push((Span::ZERO, NodeAction::Post("False")));
                 let ends = self.between(4.0, 40.0);
-                deeds.push((ends, Deed::Post("True")));
+                actions.push((ends, NodeAction::Post("True")));
                 ends
             }
             Incident::BackNotReady => {
                 let back = self.between(21.0, 40.0);
-                deeds.extend([(Span::ZERO, Deed::Silence), (back, Deed::Post("False"))]);
+                actions.extend([(Span::ZERO, NodeAction::Silence), (back, NodeAction::Post("False"))]);
                 let ends = back + self.between(3.0, 15.0);
-                deeds.push((ends, Deed::Post("True")));
+                actions.push((ends, NodeAction::Post("True")));
                 ends
             }
             Incident::NotReadyThenSilent => {
                 let silent = self.between(2.0, 10.0);
-                deeds.extend([(Span::ZERO, Deed::Post("False")), (silent, Deed::Silence)]);
+                actions.extend([(Span::ZERO, NodeAction::Post("False")), (silent, NodeAction::Silence)]);
                 let ends = silent + self.between(19.0, 35.0);
-                deeds.push((ends, Deed::Post("True")));
+                actions.push((ends, NodeAction::Post("True")));
                 ends
             }
             Incident::Flapping => {
                 let back = self.between(3.0, 24.0);
                 let again = back + self.between(1.5, 4.0);
                 let ends = again + self.between(20.0, 30.0);
-                let silent = [(Span::ZERO, Deed::Silence), (again, Deed::Silence)];
-                deeds.extend(silent.into_iter().chain([(back, Deed::ComeBack), (ends, Deed::ComeBack)]));
+                let silent = [(Span::ZERO, NodeAction::Silence), (again, NodeAction::Silence)];
+                actions.extend(
+                    silent.into_iter().chain([(back, NodeAction::ComeBack), (ends, NodeAction::ComeBack)]),
+                );
                 ends
             }
             Incident::Removed => {
                 let gone = self.between(2.0, 34.0);
                 let ends = gone + self.between(2.0, 15.0);
-                let silent = [(Span::ZERO, Deed::Silence), (gone, Deed::Remove)];
-                deeds.extend(silent.into_iter().chain([(ends, Deed::Rejoin)]));
+                let silent = [(Span::ZERO, NodeAction::Silence), (gone, NodeAction::Remove)];
+                actions.extend(silent.into_iter().chain([(ends, NodeAction::Rejoin)]));
                 ends
             }
             Incident::Tainted => {
                 let ends = self.between(8.0, 40.0);
-                deeds.extend([(Span::ZERO, Deed::Taint), (ends, Deed::Untaint)]);
+                actions.extend([(Span::ZERO, NodeAction::Taint), (ends, NodeAction::Untaint)]);
                 ends
             }
         };
-        deeds.push((ends + secs(3.0), Deed::Refill));
-        let due = |(after, deed)| Due { at: begins + after, node: node.to_owned(), deed };
-        self.script.extend(deeds.into_iter().map(due));
+        actions.push((ends + secs(3.0), NodeAction::Refill));
+        let scheduled =
+            |(after, action)| ScheduledAction { at: begins + after, node: node.to_owned(), action };
+        self.script.extend(actions.into_iter().map(scheduled));
         begins + ends
     }
 

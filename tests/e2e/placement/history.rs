@@ -1,4 +1,4 @@
-//! Everything that decides over placement, as the API server told it.
+//! All changes that can affect placement, as the API server's watches report them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -25,22 +25,22 @@ use kordon::{
 use kube::Client;
 use tokio::task::JoinSet;
 
-/// What a watch told, and when it reached us.
+/// A change, and when the watch reported it.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ReceivedChange {
     pub at: Timestamp,
     pub change: Change,
 }
 
-/// A watch for each kind, from now on. They end with this value.
+/// A watch for each kind. Dropping it ends them.
 pub struct History {
-    told: Arc<Mutex<Vec<Told>>>,
+    changes: Arc<Mutex<Vec<ReceivedChange>>>,
     watches: JoinSet<Result<()>>,
 }
 
 impl History {
     pub fn start(client: &Client) -> Self {
-        let mut history = Self { told: Arc::default(), watches: JoinSet::new() };
+        let mut history = Self { changes: Arc::default(), watches: JoinSet::new() };
         history.watch(client, "/api/v1/nodes", NodeDecoder::default());
         history.watch(client, "/api/v1/pods", PodDecoder::default());
         history.watch(client, "/api/v1/namespaces", NamespaceDecoder::default());
@@ -64,36 +64,36 @@ impl History {
     }
 
     fn watch<D: Decoder>(&mut self, client: &Client, path: &'static str, decoder: D) {
-        let (client, told) = (client.clone(), self.told.clone());
-        self.watches.spawn(async move { follow(&client, path, decoder, &told).await.context(path) });
+        let (client, changes) = (client.clone(), self.changes.clone());
+        self.watches.spawn(async move { follow(&client, path, decoder, &changes).await.context(path) });
     }
 
-    /// All that was told so far, in the order in which it came.
+    /// All changes so far, in the order in which they were reported.
     ///
     /// # Errors
-    /// A watch has ended: then something is missing.
-    pub fn told(mut self) -> Result<Vec<Told>> {
+    /// A watch has ended, so changes are missing.
+    pub fn changes(mut self) -> Result<Vec<ReceivedChange>> {
         if let Some(ended) = self.watches.try_join_next() {
             ended??;
             anyhow::bail!("a watch has ended");
         }
-        Ok(self.told.lock().expect("nobody panics with it").clone())
+        Ok(self.changes.lock().expect("nobody panics with it").clone())
     }
 }
 
-/// Follows one kind for ever, and goes on where the server ended a watch.
+/// Watches one kind until it is cancelled, and resumes when the server ends the watch.
 async fn follow<D: Decoder>(
     client: &Client,
     path: &str,
     mut decoder: D,
-    told: &Mutex<Vec<Told>>,
+    changes: &Mutex<Vec<ReceivedChange>>,
 ) -> Result<()> {
     let clock = Clock::system();
-    // Nothing is there yet, and that is known.
+    // The cluster is empty.
     for news in [WatchEvent::ListBegun, WatchEvent::ListDone] {
         let change = decoder.change(news).into_iter();
-        let told = &mut *told.lock().expect("nobody panics with it");
-        told.extend(change.map(|change| Told { at: clock.now(), change }));
+        let changes = &mut *changes.lock().expect("nobody panics with it");
+        changes.extend(change.map(|change| ReceivedChange { at: clock.now(), change }));
     }
     let mut from = String::new();
     loop {
@@ -102,14 +102,14 @@ async fn follow<D: Decoder>(
         while let Some(line) = lines.next().await {
             match decode::line(&mut decoder, line?.as_bytes(), false) {
                 StreamLine::Object { change, version } => {
-                    let told = &mut *told.lock().expect("nobody panics with it");
-                    told.extend(change.map(|change| Told { at: clock.now(), change }));
+                    let changes = &mut *changes.lock().expect("nobody panics with it");
+                    changes.extend(change.map(|change| ReceivedChange { at: clock.now(), change }));
                     from = format!("&resourceVersion={version}");
                 }
                 StreamLine::Bookmark { .. } => {}
                 other => anyhow::bail!("{other:?}"),
             }
         }
-        tokio::time::sleep(Duration::from_millis(50)).await; // should it end at once again and again
+        tokio::time::sleep(Duration::from_millis(50)).await; // the watch may end immediately again
     }
 }

@@ -1,4 +1,4 @@
-//! A cluster with something of everything that decides over placement: nodes of several shapes, workloads of many kinds.
+//! A cluster that exercises all scheduling rules: nodes of several sizes, workloads of many kinds.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Some have pulled what others have not.
+/// The images that a node has pulled: different ones on different nodes.
 fn images(number: usize) -> Vec<Value> {
     let known =
         [("registry.test/model:v1", 900), ("registry.test/web:v2", 300), ("registry.test/tool:latest", 120)];
@@ -139,7 +139,7 @@ pub struct Workload {
 }
 
 /// Priority classes, namespaces and services, before the workloads.
-pub fn surroundings() -> Vec<(&'static str, Value)> {
+pub fn prerequisites() -> Vec<(&'static str, Value)> {
     let class = |name: &str, value: i32, policy: &str| json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
     let service = |name: &str, selector: Value| {
         let spec = json!({"selector": selector, "ports": [{"port": 80}]});
@@ -159,34 +159,34 @@ pub fn surroundings() -> Vec<(&'static str, Value)> {
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// One workload of each kind, each with so many times its pods; requests are drawn by `chance`.
-pub fn workloads(times: usize, chance: &mut fastrand::Rng) -> Vec<Workload> {
+/// One workload of each kind, each with its number of pods multiplied by `times` and with random requests.
+pub fn workloads(times: usize, rng: &mut fastrand::Rng) -> Vec<Workload> {
     let mut all: Vec<Workload> = kinds()
         .into_iter()
-        .map(|(name, replicas, pod)| deployment(DEPLOYMENTS, name, replicas * times, pod, chance))
+        .map(|(name, replicas, pod)| deployment(DEPLOYMENTS, name, replicas * times, pod, rng))
         .collect();
     let in_shop = "/apis/apps/v1/namespaces/shop/deployments";
     let near_shop = json!({"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
         "weight": 30,
         "podAffinityTerm": {"labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "shop"}}, "topologyKey": "rack"},
     }]}}});
-    all.push(deployment(in_shop, "till", 8 * times, json!({}), chance));
-    all.push(deployment(DEPLOYMENTS, "near-shop", 8 * times, near_shop, chance));
-    all.push(replication_controller("old", 6 * times, chance));
-    all.push(stateful_set("ordered", 6 * times, None, chance));
-    all.push(stateful_set("waits", 9, Some("waits"), chance));
-    all.push(stateful_set("attached", 8, Some("attached"), chance));
-    all.push(job("batch", 8 * times, chance));
-    all.push(daemon_set("agent", chance));
-    // Nobody can take these.
+    all.push(deployment(in_shop, "till", 8 * times, json!({}), rng));
+    all.push(deployment(DEPLOYMENTS, "near-shop", 8 * times, near_shop, rng));
+    all.push(replication_controller("old", 6 * times, rng));
+    all.push(stateful_set("ordered", 6 * times, None, rng));
+    all.push(stateful_set("waits", 9, Some("waits"), rng));
+    all.push(stateful_set("attached", 8, Some("attached"), rng));
+    all.push(job("batch", 8 * times, rng));
+    all.push(daemon_set("agent", rng));
+    // No node is feasible for these.
     let (giant, tape) =
         (json!({"nodeSelector": {"disk": "ssd"}, "cpu": "64"}), json!({"nodeSelector": {"disk": "tape"}}));
-    all.push(deployment(DEPLOYMENTS, "giant", 1, giant, chance));
-    all.push(deployment(DEPLOYMENTS, "nowhere", 1, tape, chance));
+    all.push(deployment(DEPLOYMENTS, "giant", 1, giant, rng));
+    all.push(deployment(DEPLOYMENTS, "nowhere", 1, tape, rng));
     all
 }
 
-/// By name: how many pods, and what their spec has beside containers.
+/// Name, number of pods, and their spec apart from containers.
 fn kinds() -> Vec<(&'static str, usize, Value)> {
     let own = |name: &str| json!({"matchLabels": {"app": name}});
     let spread = |name: &str, key: &str, skew: i32, when: &str| json!({"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": own(name)});
@@ -276,7 +276,7 @@ fn kinds() -> Vec<(&'static str, usize, Value)> {
         ("urgent", 6, json!({"priorityClassName": "urgent"})),
         ("shared", 6, json!({"claim": "shared"})),
         ("labelled", 6, json!({"claim": "labelled"})),
-        // One of them can have it.
+        // Only one of them can use it.
         ("exclusive", 2, json!({"claim": "exclusive"})),
         ("never", 1, json!({"claim": "never"})),
         ("missing", 1, json!({"claim": "missing"})),
@@ -290,25 +290,26 @@ fn deployment(
     name: &str,
     replicas: usize,
     pod: Value,
-    chance: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Workload {
     let spec =
-        json!({"replicas": replicas, "selector": selector(name), "template": template(name, pod, chance)});
+        json!({"replicas": replicas, "selector": selector(name), "template": template(name, pod, rng)});
     let object = json!({"metadata": {"name": name}, "spec": spec});
     Workload { path, object, pods: replicas }
 }
 
-fn replication_controller(name: &str, replicas: usize, chance: &mut fastrand::Rng) -> Workload {
-    let spec = json!({"replicas": replicas, "selector": {"app": name}, "template": template(name, json!({}), chance)});
+fn replication_controller(name: &str, replicas: usize, rng: &mut fastrand::Rng) -> Workload {
+    let spec =
+        json!({"replicas": replicas, "selector": {"app": name}, "template": template(name, json!({}), rng)});
     let object = json!({"metadata": {"name": name}, "spec": spec});
     let path = "/api/v1/namespaces/default/replicationcontrollers";
     Workload { path, object, pods: replicas }
 }
 
-fn stateful_set(name: &str, replicas: usize, class: Option<&str>, chance: &mut fastrand::Rng) -> Workload {
+fn stateful_set(name: &str, replicas: usize, class: Option<&str>, rng: &mut fastrand::Rng) -> Workload {
     let mut spec = json!({
         "replicas": replicas, "serviceName": name, "podManagementPolicy": "Parallel",
-        "selector": selector(name), "template": template(name, json!({}), chance),
+        "selector": selector(name), "template": template(name, json!({}), rng),
     });
     if let Some(class) = class {
         let claim = json!({
@@ -321,21 +322,21 @@ fn stateful_set(name: &str, replicas: usize, class: Option<&str>, chance: &mut f
     Workload { path: "/apis/apps/v1/namespaces/default/statefulsets", object, pods: replicas }
 }
 
-/// Nobody but services says which pods are like its own.
-fn job(name: &str, pods: usize, chance: &mut fastrand::Rng) -> Workload {
-    let mut template = template(name, json!({}), chance);
+/// Only services select its pods.
+fn job(name: &str, pods: usize, rng: &mut fastrand::Rng) -> Workload {
+    let mut template = template(name, json!({}), rng);
     template["spec"]["restartPolicy"] = json!("Never");
     let spec = json!({"parallelism": pods, "completions": pods, "template": template});
     let object = json!({"metadata": {"name": name}, "spec": spec});
     Workload { path: "/apis/batch/v1/namespaces/default/jobs", object, pods }
 }
 
-/// On every node whose taints it bears.
-fn daemon_set(name: &str, chance: &mut fastrand::Rng) -> Workload {
+/// A pod on every node whose taints it tolerates.
+fn daemon_set(name: &str, rng: &mut fastrand::Rng) -> Workload {
     let pod = json!({"cpu": "20m", "memory": "20Mi", "nodeSelector": {"disk": "hdd"}});
     let object = json!({
         "metadata": {"name": name},
-        "spec": {"selector": selector(name), "template": template(name, pod, chance)},
+        "spec": {"selector": selector(name), "template": template(name, pod, rng)},
     });
     Workload { path: "/apis/apps/v1/namespaces/default/daemonsets", object, pods: 0 }
 }
@@ -344,11 +345,11 @@ fn selector(name: &str) -> Value {
     json!({"matchLabels": {"app": name}})
 }
 
-/// A pod's template: `pod` is its spec, with shorthands for what its containers have.
-fn template(name: &str, mut pod: Value, chance: &mut fastrand::Rng) -> Value {
+/// A pod template: `pod` is its spec, with shorthands for the fields of its containers.
+fn template(name: &str, mut pod: Value, rng: &mut fastrand::Rng) -> Value {
     let mut take = |field: &str| pod.as_object_mut().expect("a spec").remove(field);
-    let cpu = take("cpu").unwrap_or_else(|| json!(format!("{}m", 50 * chance.u32(2..9))));
-    let memory = take("memory").unwrap_or_else(|| json!(format!("{}Mi", 64 * chance.u32(1..10))));
+    let cpu = take("cpu").unwrap_or_else(|| json!(format!("{}m", 50 * rng.u32(2..9))));
+    let memory = take("memory").unwrap_or_else(|| json!(format!("{}Mi", 64 * rng.u32(1..10))));
     let mut requests = if cpu.is_null() { json!({}) } else { json!({"cpu": cpu, "memory": memory}) };
     if let Some(storage) = take("storage") {
         requests["ephemeral-storage"] = storage;

@@ -1,4 +1,4 @@
-//! The scheduler's work once more: what it saw, in its order, and kordon asked before each of its decisions.
+//! Replays what the scheduler saw, in its order, and asks kordon before each of its decisions.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,81 +15,87 @@ use kordon::{
 };
 
 use super::{
-    diary::{Entry, Line},
-    history::Told,
+    history::ReceivedChange,
+    scheduler_log::{LogEntry, LogLine},
 };
 use crate::common::placements::Seen;
 
-/// What became of one attempt to place a pod, and what kordon foretold of it.
+/// An attempt of the scheduler to place a pod, and what kordon predicted.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     pub at: Timestamp,
     pub pod: Arc<Pod>,
-    pub real: Real,
-    /// By node, what each plugin gave it; empty where the scheduler did not score.
+    pub real: ActualOutcome,
+    /// Empty if the scheduler did not score.
     pub scores: Scores,
-    pub foretold: SchedulingOutcome,
+    pub predicted: SchedulingOutcome,
     pub feasible: Vec<NodeName>,
 }
 
-/// By node, what each plugin gave it.
+/// The score that each plugin gave a node, by node and plugin.
 pub type Scores = BTreeMap<String, BTreeMap<String, i64>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Real {
+pub enum ActualOutcome {
     Bound(NodeName),
-    Unfit(String),
+    Unschedulable(String),
 }
 
-/// Goes through the diary, and asks before each decision.
+/// Replays the changes in the order of the scheduler's log, and predicts each of its attempts.
 ///
 /// # Errors
-/// The diary tells of something that the history does not know.
-pub fn replay(told: Vec<Told>, diary: &[Line], version: ServerVersion) -> Result<Vec<Attempt>> {
-    let mut replay = Replay::new(told);
+/// The log has a change that is not in `changes`.
+pub fn replay(
+    changes: Vec<ReceivedChange>,
+    scheduler_log: &[LogLine],
+    version: ServerVersion,
+) -> Result<Vec<Attempt>> {
+    let mut replay = Replay::new(changes);
     let mut attempts = Vec::new();
-    for (place, line) in diary.iter().enumerate() {
+    for (place, line) in scheduler_log.iter().enumerate() {
         match &line.entry {
-            Entry::Attempt(pod) => {
-                replay.others_until(line.at);
-                let after = &diary[place + 1..];
+            LogEntry::Attempt(pod) => {
+                replay.apply_others_until(line.at);
+                let after = &scheduler_log[place + 1..];
                 attempts.extend(replay.attempt(line.at, pod, after, version));
             }
-            Entry::Waiting(pod) => replay.waiting(pod),
-            Entry::Placed(pod) => replay.placed(pod).with_context(|| format!("{pod} has come"))?,
-            Entry::Changed(pod) => replay.changed(pod).with_context(|| format!("{pod} has changed"))?,
-            Entry::Gone(pod) => replay.gone(pod).with_context(|| format!("{pod} has gone"))?,
-            Entry::NodeAdded(node) => replay.node_until(node, line.at),
-            Entry::NodeChanged(node) => {
-                replay.node_changed(node).with_context(|| format!("{node} has changed"))?;
+            LogEntry::Waiting(pod) => replay.on_waiting(pod),
+            LogEntry::Assigned(pod) => {
+                replay.on_assigned(pod).with_context(|| format!("{pod} was assigned"))?
             }
-            Entry::Scored { .. } | Entry::Bound { .. } | Entry::Unfit { .. } => {}
+            LogEntry::Changed(pod) => replay.on_changed(pod).with_context(|| format!("{pod} has changed"))?,
+            LogEntry::Deleted(pod) => replay.on_deleted(pod).with_context(|| format!("{pod} was deleted"))?,
+            LogEntry::NodeAdded(node) => replay.apply_node_until(node, line.at),
+            LogEntry::NodeChanged(node) => {
+                replay.on_node_changed(node).with_context(|| format!("{node} has changed"))?;
+            }
+            LogEntry::Scored { .. } | LogEntry::Bound { .. } | LogEntry::Unschedulable { .. } => {}
         }
     }
     let behind = replay.nodes.values().flatten().count();
-    // The scheduler may have ended between a change and its line.
-    ensure!(behind < 5, "{behind} changes of nodes were never seen by the scheduler: out of step");
+    // The scheduler may have been stopped between a change and its log line.
+    ensure!(behind < 5, "the scheduler's log has no line for {behind} changes of nodes");
     Ok(attempts)
 }
 
-/// What has not been taken in yet, by what it is of.
+/// The cluster as the scheduler sees it, and the changes that it has not seen yet, by object.
 struct Replay {
     cluster: Cluster,
     pods: BTreeMap<Key, VecDeque<ObjectEvent<Pod>>>,
-    nodes: BTreeMap<NodeName, VecDeque<Told>>,
-    others: VecDeque<Told>,
+    nodes: BTreeMap<NodeName, VecDeque<ReceivedChange>>,
+    others: VecDeque<ReceivedChange>,
 }
 
 impl Replay {
-    fn new(told: Vec<Told>) -> Self {
+    fn new(changes: Vec<ReceivedChange>) -> Self {
         let mut replay = Self {
             cluster: Cluster::default(),
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             others: VecDeque::new(),
         };
-        for told in told {
-            match &told.change {
+        for changes in changes {
+            match &changes.change {
                 Change::Pod(ObjectEvent::Applied(pod)) => {
                     let event = ObjectEvent::Applied(pod.clone());
                     replay.pods.entry(pod.key.clone()).or_default().push_back(event);
@@ -98,14 +104,14 @@ impl Replay {
                     replay.pods.entry(key.clone()).or_default().push_back(ObjectEvent::Deleted(key.clone()));
                 }
                 Change::Node(ObjectEvent::Applied(node)) => {
-                    replay.nodes.entry(node.name.clone()).or_default().push_back(told);
+                    replay.nodes.entry(node.name.clone()).or_default().push_back(changes);
                 }
                 Change::Node(ObjectEvent::Deleted(node)) => {
-                    replay.nodes.entry(node.clone()).or_default().push_back(told);
+                    replay.nodes.entry(node.clone()).or_default().push_back(changes);
                 }
-                // Lists of nothing, from before there was anything.
-                Change::Pod(_) | Change::Node(_) => replay.apply(told.change),
-                _ => replay.others.push_back(told),
+                // The empty lists at the start.
+                Change::Pod(_) | Change::Node(_) => replay.apply(changes.change),
+                _ => replay.others.push_back(changes),
             }
         }
         replay
@@ -115,27 +121,27 @@ impl Replay {
         self.cluster.apply(change, &mut Vec::new());
     }
 
-    fn others_until(&mut self, at: Timestamp) {
-        while let Some(told) = self.others.pop_front_if(|told| told.at <= at) {
-            self.apply(told.change);
+    fn apply_others_until(&mut self, at: Timestamp) {
+        while let Some(changes) = self.others.pop_front_if(|changes| changes.at <= at) {
+            self.apply(changes.change);
         }
     }
 
-    fn node_until(&mut self, node: &str, at: Timestamp) {
-        while let Some(told) =
-            self.nodes.get_mut(node).and_then(|told| told.pop_front_if(|told| told.at <= at))
+    fn apply_node_until(&mut self, node: &str, at: Timestamp) {
+        while let Some(changes) =
+            self.nodes.get_mut(node).and_then(|changes| changes.pop_front_if(|changes| changes.at <= at))
         {
-            self.apply(told.change);
+            self.apply(changes.change);
         }
     }
 
-    fn node_changed(&mut self, node: &str) -> Result<()> {
-        let told = self.nodes.get_mut(node).and_then(VecDeque::pop_front);
-        self.apply(told.context("nobody has told of it")?.change);
+    fn on_node_changed(&mut self, node: &str) -> Result<()> {
+        let changes = self.nodes.get_mut(node).and_then(VecDeque::pop_front);
+        self.apply(changes.context("no watch has reported it")?.change);
         Ok(())
     }
 
-    /// The pod's next event that is wanted, if that is the next.
+    /// The pod's next event, if it is the wanted one.
     fn next(
         &mut self,
         pod: &Key,
@@ -144,8 +150,8 @@ impl Replay {
         self.pods.get_mut(pod)?.pop_front_if(wanted)
     }
 
-    /// A pod that waits: the diary leaves out changes of pods that have been decided over.
-    fn waiting(&mut self, pod: &Key) {
+    /// A pod without a node: the log has no line for changes of pods that the scheduler has already assumed on a node.
+    fn on_waiting(&mut self, pod: &Key) {
         let waits =
             |event: &mut ObjectEvent<Pod>| matches!(event, ObjectEvent::Applied(pod) if pod.node.is_none());
         if let Some(event) = self.next(pod, waits) {
@@ -153,72 +159,74 @@ impl Replay {
         }
     }
 
-    /// Takes in what was told of the pod up to its being on a node.
-    fn placed(&mut self, pod: &Key) -> Result<()> {
+    /// Applies the pod's changes up to the one that assigns it to a node.
+    fn on_assigned(&mut self, pod: &Key) -> Result<()> {
         loop {
-            let event = self.next(pod, |_| true).context("nobody has told of it")?;
-            let placed = matches!(&event, ObjectEvent::Applied(pod) if pod.node.is_some());
+            let event = self.next(pod, |_| true).context("no watch has reported it")?;
+            let assigned = matches!(&event, ObjectEvent::Applied(pod) if pod.node.is_some());
             self.apply(Change::Pod(event));
-            if placed {
+            if assigned {
                 return Ok(());
             }
         }
     }
 
-    fn changed(&mut self, pod: &Key) -> Result<()> {
+    fn on_changed(&mut self, pod: &Key) -> Result<()> {
         let event = self.next(pod, |event| matches!(event, ObjectEvent::Applied(_)));
-        self.apply(Change::Pod(event.context("nobody has told of it")?));
+        self.apply(Change::Pod(event.context("no watch has reported it")?));
         Ok(())
     }
 
-    /// Takes in what was told of the pod up to its end.
-    fn gone(&mut self, pod: &Key) -> Result<()> {
+    /// Applies the pod's changes up to its deletion.
+    fn on_deleted(&mut self, pod: &Key) -> Result<()> {
         loop {
-            let event = self.next(pod, |_| true).context("nobody has told of it")?;
-            let gone = matches!(event, ObjectEvent::Deleted(_));
+            let event = self.next(pod, |_| true).context("no watch has reported it")?;
+            let deleted = matches!(event, ObjectEvent::Deleted(_));
             self.apply(Change::Pod(event));
-            if gone {
+            if deleted {
                 return Ok(());
             }
         }
     }
 
-    /// Asks kordon, reads what became of the attempt, and from then on reckons with the pod on its node, as the
-    /// scheduler does. None where nothing became of it before the diary ends.
+    /// Predicts an attempt, reads its outcome from the log, and assumes the pod on its node from then on, as the
+    /// scheduler does. None if the log ends before the outcome.
     fn attempt(
         &mut self,
         at: Timestamp,
         pod: &Key,
-        after: &[Line],
+        after: &[LogLine],
         version: ServerVersion,
     ) -> Option<Attempt> {
         let (real, scores) = outcome(pod, after)?;
         let pod = self.cluster.pod(pod)?.clone();
         let mut snapshot = Snapshot::new(&self.cluster, version);
         let shape = SchedulingRequest::of(&pod, &self.cluster);
-        let foretold = snapshot.place(&shape);
+        let predicted = snapshot.place(&shape);
         let feasible = snapshot.feasible(&shape);
-        if let Real::Bound(node) = &real {
+        if let ActualOutcome::Bound(node) = &real {
             let assumed = Pod { node: Some(node.clone()), nominated: None, ..(*pod).clone() };
             self.apply(Change::Pod(ObjectEvent::Applied(assumed)));
         }
-        Some(Attempt { at, pod, real, scores, foretold, feasible })
+        Some(Attempt { at, pod, real, scores, predicted, feasible })
     }
 }
 
-/// How the attempt ended that has just begun, and the scores that were given in it.
-fn outcome(pod: &Key, after: &[Line]) -> Option<(Real, Scores)> {
+/// The outcome of the attempt that has just started, and its scores.
+fn outcome(pod: &Key, after: &[LogLine]) -> Option<(ActualOutcome, Scores)> {
     let mut scores = Scores::new();
     for line in after {
         match &line.entry {
-            Entry::Scored { pod: of, plugin, node, points } if of == pod => {
+            LogEntry::Scored { pod: of, plugin, node, points } if of == pod => {
                 scores.entry(node.clone()).or_default().insert(plugin.clone(), *points);
             }
-            Entry::Bound { pod: of, node } if of == pod => {
-                return Some((Real::Bound(node.as_str().into()), scores));
+            LogEntry::Bound { pod: of, node } if of == pod => {
+                return Some((ActualOutcome::Bound(node.as_str().into()), scores));
             }
-            Entry::Unfit { pod: of, why } if of == pod => return Some((Real::Unfit(why.clone()), scores)),
-            Entry::Attempt(of) if of == pod => return None,
+            LogEntry::Unschedulable { pod: of, why } if of == pod => {
+                return Some((ActualOutcome::Unschedulable(why.clone()), scores));
+            }
+            LogEntry::Attempt(of) if of == pod => return None,
             _ => {}
         }
     }
@@ -226,34 +234,36 @@ fn outcome(pod: &Key, after: &[Line]) -> Option<(Real, Scores)> {
 }
 
 impl Attempt {
-    /// Whether the node it went to is one of those foretold; of an attempt in vain, whether that was foretold.
-    pub fn is_foretold(&self) -> bool {
-        match (&self.real, &self.foretold) {
-            (Real::Bound(node), SchedulingOutcome::Placed(placement)) => placement.best.contains(node),
-            (Real::Unfit(_), SchedulingOutcome::Unschedulable(_)) => true,
-            (Real::Bound(_) | Real::Unfit(_), _) => false,
+    /// Whether the chosen node is one of the predicted ones; for an unschedulable pod, whether that was predicted.
+    pub fn is_predicted(&self) -> bool {
+        match (&self.real, &self.predicted) {
+            (ActualOutcome::Bound(node), SchedulingOutcome::Placed(placement)) => {
+                placement.best.contains(node)
+            }
+            (ActualOutcome::Unschedulable(_), SchedulingOutcome::Unschedulable(_)) => true,
+            (ActualOutcome::Bound(_) | ActualOutcome::Unschedulable(_), _) => false,
         }
     }
 
-    /// Of an attempt in vain, where the reasons that were counted differ from those foretold.
+    /// For an unschedulable pod, the counts of reasons that differ from the predicted ones.
     pub fn wrong_reasons(&self) -> Vec<String> {
-        match (&self.real, &self.foretold) {
-            (Real::Unfit(why), SchedulingOutcome::Unschedulable(foretold)) => {
-                Seen::in_vain(&self.pod.key.to_string(), why).differences_of_counts(why, foretold)
+        match (&self.real, &self.predicted) {
+            (ActualOutcome::Unschedulable(why), SchedulingOutcome::Unschedulable(predicted)) => {
+                Seen::unschedulable(&self.pod.key.to_string(), why).differences_of_counts(why, predicted)
             }
             _ => Vec::new(),
         }
     }
 
-    /// Whether the nodes that would do are those that the scheduler scored; none where it did not score.
+    /// Whether the feasible nodes are those that the scheduler scored; None if it did not score.
     pub fn feasible_agrees(&self) -> Option<bool> {
         let scored = self.scores.keys().map(String::as_str);
         (!self.scores.is_empty()).then(|| scored.eq(self.feasible.iter().map(|node| &**node)))
     }
 
-    /// Whether the best-scored nodes have exactly the scores that the scheduler's plugins gave them.
+    /// Whether the predicted scores are exactly those of the scheduler's plugins; None if it did not score.
     pub fn scores_agree(&self) -> Option<bool> {
-        let SchedulingOutcome::Placed(placement) = &self.foretold else { return None };
+        let SchedulingOutcome::Placed(placement) = &self.predicted else { return None };
         let agrees = |scored: &kordon::placement::Scored| {
             let real = self.scores.get(&*scored.node);
             real.is_some_and(|real| {
@@ -266,9 +276,9 @@ impl Attempt {
         (!self.scores.is_empty()).then(|| placement.ranking.iter().all(agrees))
     }
 
-    /// How many nodes were foretold as equally good.
+    /// How many nodes were predicted to be tied for the best.
     pub fn best(&self) -> usize {
-        match &self.foretold {
+        match &self.predicted {
             SchedulingOutcome::Placed(placement) => placement.best.len(),
             SchedulingOutcome::Unschedulable(_) | SchedulingOutcome::NotTried(_) => 0,
         }
@@ -277,13 +287,13 @@ impl Attempt {
     /// Both score tables, for the nodes that matter.
     pub fn tables(&self) -> String {
         let mut out = format!("{} {}", self.at, self.pod.key);
-        let foretold = match (&self.real, &self.foretold) {
-            (Real::Bound(node), SchedulingOutcome::Placed(placement)) => {
-                let _ = writeln!(out, " went to {node}; foretold {:?}", placement.best);
+        let predicted = match (&self.real, &self.predicted) {
+            (ActualOutcome::Bound(node), SchedulingOutcome::Placed(placement)) => {
+                let _ = writeln!(out, " went to {node}; predicted {:?}", placement.best);
                 placement
             }
-            (real, foretold) => {
-                let _ = writeln!(out, ": {real:?}; foretold {foretold:?}");
+            (real, predicted) => {
+                let _ = writeln!(out, ": {real:?}; predicted {predicted:?}");
                 return out;
             }
         };
@@ -294,11 +304,11 @@ impl Attempt {
         for node in real.iter().take(5) {
             let _ = writeln!(out, "    {node} {:?}: {:?}", total(node), self.scores[*node]);
         }
-        if let Real::Bound(node) = &self.real {
-            let _ = writeln!(out, "    the node it took: {:?}", self.scores.get(&**node));
+        if let ActualOutcome::Bound(node) = &self.real {
+            let _ = writeln!(out, "    the chosen node: {:?}", self.scores.get(&**node));
         }
         let _ = writeln!(out, "  kordon scored {} nodes:", self.feasible.len());
-        for scored in foretold.ranking.iter().take(5) {
+        for scored in predicted.ranking.iter().take(5) {
             let parts: Vec<String> = Scorer::ALL
                 .iter()
                 .zip(scored.parts)
@@ -310,7 +320,7 @@ impl Attempt {
     }
 }
 
-/// Upstream's name for it.
+/// The name of the upstream plugin.
 fn plugin(scorer: Scorer) -> &'static str {
     match scorer {
         Scorer::LeastAllocated => "NodeResourcesFit",

@@ -1,4 +1,4 @@
-//! What really happened: watches nodes and pods and notes every visible effect with the time it was seen.
+//! Watches nodes and pods and records every visible effect with the time at which the watch reported it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,17 +22,17 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet};
 
-/// One thing that was seen to happen. Ordered by time.
+/// An observed effect. Ordered by time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
-    /// When our watch told us: within milliseconds of the write, or when the watch was back after an interruption.
+    /// When our watch reported it: milliseconds after the write, or after the watch was interrupted, on reconnection.
     pub at: Timestamp,
-    pub kind: Kind,
+    pub kind: EffectKind,
 }
 
-/// Whoever did it: controllers, kubelets and tests look alike to a watch.
+/// What changed. A watch does not show who made the change: a controller, a kubelet or the test.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum EffectKind {
     NodeAdded {
         node: String,
     },
@@ -70,12 +70,12 @@ pub enum Kind {
         pod: PodName,
         reason: String,
     },
-    /// Its deletion began: a deletion timestamp, or the object is gone without ever having had one.
+    /// Its deletion started: it has a deletion timestamp, or the object is gone without one.
     PodDeleted(PodName),
     PodGone(PodName),
 }
 
-impl Kind {
+impl EffectKind {
     /// The node's Ready condition became Unknown.
     pub fn unknown(node: &str) -> Self {
         Self::Condition { node: node.into(), condition: "Ready".into(), status: "Unknown".into() }
@@ -114,155 +114,155 @@ pub struct PodName {
     pub node: Option<String>,
 }
 
-/// Two watches and what they have seen. They end with this value.
-pub struct Witness {
+/// Two watches and the effects they have reported. Dropping it ends the watches.
+pub struct EffectWatcher {
     seen: watch::Receiver<Vec<Effect>>,
-    begun: Timestamp,
+    started: Timestamp,
     _watches: JoinSet<()>,
 }
 
-impl Witness {
-    /// Looks at what is there, which is no effect, and notes from then on what changes.
+impl EffectWatcher {
+    /// Lists the existing objects, which are no effects, and records every change from then on.
     pub async fn start(client: &Client) -> Result<Self> {
         let clock = Clock::system();
-        let (see, seen) = watch::channel(Vec::new());
+        let (send, seen) = watch::channel(Vec::new());
         let (nodes_known, pods_known) = (watch::Sender::new(false), watch::Sender::new(false));
         let mut known = [nodes_known.subscribe(), pods_known.subscribe()];
         let mut watches = JoinSet::new();
-        watches.spawn(follow::<Node>(Api::all(client.clone()), clock, see.clone(), nodes_known));
-        watches.spawn(follow::<Pod>(Api::all(client.clone()), clock, see, pods_known));
+        watches.spawn(watch_kind::<Node>(Api::all(client.clone()), clock, send.clone(), nodes_known));
+        watches.spawn(watch_kind::<Pod>(Api::all(client.clone()), clock, send, pods_known));
         for known in &mut known {
             let first_list = known.wait_for(|known| *known);
             let listed = tokio::time::timeout(Span::from_secs(20).to_std(), first_list).await;
-            listed.context("the witness got no first list of nodes and pods")??;
+            listed.context("the effect watcher got no first list of nodes and pods")??;
         }
-        Ok(Self { seen, begun: clock.now(), _watches: watches })
+        Ok(Self { seen, started: clock.now(), _watches: watches })
     }
 
-    /// All effects so far, by time.
+    /// All effects so far, sorted by time.
     pub fn effects(&self) -> Vec<Effect> {
         let mut effects = self.seen.borrow().clone();
         effects.sort();
         effects
     }
 
-    /// The effects beyond the first so many, as they came.
-    pub fn beyond(&self, count: usize) -> Vec<Effect> {
+    /// The effects after the first `count`, in the order in which they were reported.
+    pub fn after(&self, count: usize) -> Vec<Effect> {
         self.seen.borrow()[count..].to_vec()
     }
 
-    /// When an effect was first seen.
-    pub fn time_of(&self, kind: &Kind) -> Option<Timestamp> {
+    /// When an effect was first reported.
+    pub fn time_of(&self, kind: &EffectKind) -> Option<Timestamp> {
         self.seen.borrow().iter().find(|effect| effect.kind == *kind).map(|effect| effect.at)
     }
 
-    /// Waits until an effect is among those seen since the start, and tells when it was first seen.
-    pub async fn saw(&mut self, kind: &Kind, within: Span) -> Result<Timestamp> {
+    /// Waits until an effect has been reported since the start, and returns when that was first.
+    pub async fn wait_for_effect(&mut self, kind: &EffectKind, within: Span) -> Result<Timestamp> {
         let of_kind =
             |effects: &[Effect]| effects.iter().find(|effect| effect.kind == *kind).map(|effect| effect.at);
-        self.wait(&format!("{kind:?}"), within, of_kind).await
+        self.wait_until(&format!("{kind:?}"), within, of_kind).await
     }
 
-    /// Waits until `look` finds in the effects what it looks for. The error lists what was seen.
-    pub async fn wait<T>(
+    /// Waits until `find` returns something. The error lists the effects so far.
+    pub async fn wait_until<T>(
         &mut self,
         what: &str,
         within: Span,
-        look: impl Fn(&[Effect]) -> Option<T>,
+        find: impl Fn(&[Effect]) -> Option<T>,
     ) -> Result<T> {
         let mut found = None;
         let waiting = self.seen.wait_for(|effects| {
-            found = look(effects);
+            found = find(effects);
             found.is_some()
         });
-        // Either way `found` tells: a timeout or the end of the watches leaves it empty.
+        // A timeout, or the end of the watches, leaves `found` empty.
         drop(tokio::time::timeout(within.to_std(), waiting).await.map(|seen| seen.map(drop)));
         match found {
             Some(found) => Ok(found),
-            None => bail!("waited {within} in vain: {what}; the witness saw:\n{self}"),
+            None => bail!("not within {within}: {what}; the effects so far:\n{self}"),
         }
     }
 }
 
-/// One effect a line, with its time since the witness began.
-impl fmt::Display for Witness {
+/// One effect per line, with its time since the start.
+impl fmt::Display for EffectWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Effect { at, kind } in self.effects() {
-            writeln!(f, "{:>8.2} s  {kind:?}", at.since(self.begun).as_secs_f64())?;
+            writeln!(f, "{:>8.2} s  {kind:?}", at.since(self.started).as_secs_f64())?;
         }
         Ok(())
     }
 }
 
-/// What the witness remembers of an object: enough to tell what changed.
-trait Seen: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + 'static {
-    /// Where its uid differs it is another object of the same name.
-    fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<Kind>;
+/// An object of a kind that is watched.
+trait Observed: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + 'static {
+    /// What changed from one version of an object to the next. An object with another uid is another object.
+    fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<EffectKind>;
 }
 
-/// Keeps the objects of one kind and notes what each event changes.
-async fn follow<K: Seen>(
+/// Keeps the objects of one kind and records what each event changes.
+async fn watch_kind<K: Observed>(
     api: Api<K>,
     clock: Clock,
     seen: watch::Sender<Vec<Effect>>,
     listed: watch::Sender<bool>,
 ) {
     let mut objects: BTreeMap<String, K> = BTreeMap::new();
-    let mut still_there = BTreeSet::new();
+    let mut present = BTreeSet::new();
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     while let Some(event) = events.next().await {
-        let note = |kinds: Vec<Kind>| {
+        let record = |kinds: Vec<EffectKind>| {
             if !kinds.is_empty() && *listed.borrow() {
                 let at = clock.now();
                 seen.send_modify(|seen| seen.extend(kinds.into_iter().map(|kind| Effect { at, kind })));
             }
         };
         match event {
-            Ok(Event::Init) => still_there.clear(),
+            Ok(Event::Init) => present.clear(),
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 let uid = object.uid().unwrap_or_default();
-                still_there.insert(uid.clone());
-                note(K::changes(objects.get(&uid), Some(&object)));
+                present.insert(uid.clone());
+                record(K::changes(objects.get(&uid), Some(&object)));
                 objects.insert(uid, object);
             }
             Ok(Event::InitDone) => {
-                for (_, gone) in objects.extract_if(.., |uid, _| !still_there.contains(uid)) {
-                    note(K::changes(Some(&gone), None));
+                for (_, gone) in objects.extract_if(.., |uid, _| !present.contains(uid)) {
+                    record(K::changes(Some(&gone), None));
                 }
                 listed.send_replace(true);
             }
             Ok(Event::Delete(object)) => {
                 let before = objects.remove(&object.uid().unwrap_or_default());
-                note(K::changes(before.as_ref(), Some(&object)));
-                note(K::changes(Some(&object), None));
+                record(K::changes(before.as_ref(), Some(&object)));
+                record(K::changes(Some(&object), None));
             }
-            Err(error) => eprintln!("the witness' watch of {}: {error}", K::plural(&())), // it goes on by itself
+            Err(error) => eprintln!("effect watcher: watching {}: {error}", K::plural(&())), // it reconnects by itself
         }
     }
 }
 
-impl Seen for Node {
-    fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<Kind> {
+impl Observed for Node {
+    fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<EffectKind> {
         let Some(node) = before.or(now).map(ResourceExt::name_any) else { return Vec::new() };
-        let Some(now) = now else { return vec![Kind::NodeGone { node }] };
+        let Some(now) = now else { return vec![EffectKind::NodeGone { node }] };
         let mut kinds = Vec::new();
         if before.is_none() {
-            kinds.push(Kind::NodeAdded { node: node.clone() });
+            kinds.push(EffectKind::NodeAdded { node: node.clone() });
         }
         let (conditions_before, taints_before) =
             before.map(|node| (conditions(node), taints(node))).unwrap_or_default();
         for (condition, status) in conditions(now).difference(&conditions_before).cloned() {
-            kinds.push(Kind::Condition { node: node.clone(), condition, status });
+            kinds.push(EffectKind::Condition { node: node.clone(), condition, status });
         }
         for (key, effect) in taints(now).difference(&taints_before).cloned() {
-            kinds.push(Kind::TaintAdded { node: node.clone(), key, effect });
+            kinds.push(EffectKind::TaintAdded { node: node.clone(), key, effect });
         }
         for (key, effect) in taints_before.difference(&taints(now)).cloned() {
-            kinds.push(Kind::TaintRemoved { node: node.clone(), key, effect });
+            kinds.push(EffectKind::TaintRemoved { node: node.clone(), key, effect });
         }
         match (before.is_some_and(is_cordoned), is_cordoned(now)) {
-            (false, true) => kinds.push(Kind::Cordoned { node }),
-            (true, false) => kinds.push(Kind::Uncordoned { node }),
+            (false, true) => kinds.push(EffectKind::Cordoned { node }),
+            (true, false) => kinds.push(EffectKind::Uncordoned { node }),
             (true, true) | (false, false) => {}
         }
         kinds
@@ -285,28 +285,28 @@ fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }
 
-impl Seen for Pod {
-    fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<Kind> {
+impl Observed for Pod {
+    fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<EffectKind> {
         let Some(pod) = now.or(before).map(pod_name) else { return Vec::new() };
         let was = |is: fn(&Pod) -> bool| before.is_some_and(is);
         let Some(now) = now else {
-            let began = (!was(is_terminating)).then(|| Kind::PodDeleted(pod.clone()));
-            return began.into_iter().chain([Kind::PodGone(pod)]).collect();
+            let deleted = (!was(is_terminating)).then(|| EffectKind::PodDeleted(pod.clone()));
+            return deleted.into_iter().chain([EffectKind::PodGone(pod)]).collect();
         };
         let mut kinds = Vec::new();
         if !was(is_bound) && is_bound(now) {
-            kinds.push(Kind::PodBound(pod.clone()));
+            kinds.push(EffectKind::PodBound(pod.clone()));
         }
         match (was(is_ready), is_ready(now)) {
-            (false, true) => kinds.push(Kind::PodReady(pod.clone())),
-            (true, false) => kinds.push(Kind::PodNotReady(pod.clone())),
+            (false, true) => kinds.push(EffectKind::PodReady(pod.clone())),
+            (true, false) => kinds.push(EffectKind::PodNotReady(pod.clone())),
             (true, true) | (false, false) => {}
         }
         if let (None, Some(reason)) = (before.and_then(disruption), disruption(now)) {
-            kinds.push(Kind::PodDisrupted { pod: pod.clone(), reason });
+            kinds.push(EffectKind::PodDisrupted { pod: pod.clone(), reason });
         }
         if !was(is_terminating) && is_terminating(now) {
-            kinds.push(Kind::PodDeleted(pod));
+            kinds.push(EffectKind::PodDeleted(pod));
         }
         kinds
     }

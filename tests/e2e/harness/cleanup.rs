@@ -1,4 +1,4 @@
-//! Removing from a control plane what a test has made, so that the next one begins with none of it.
+//! Deletes what a test has created in a control plane, so that the next one starts with an empty cluster.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::{
@@ -19,10 +19,10 @@ use serde_json::json;
 
 use super::eventually::eventually;
 
-/// Deletes, at once and for good: workloads, budgets, pods, nodes, leases, namespaces and roles of tests.
+/// Deletes, without grace: workloads, budgets, pods, nodes, leases, namespaces and roles of tests.
 ///
-/// Controllers may run meanwhile and make pods anew until their workload is gone: it goes round until nothing is left.
-pub async fn wipe(client: &Client, role_label: &str) -> Result<()> {
+/// Controllers may still create pods until their workload is gone, so it repeats until nothing is left.
+pub async fn delete_all(client: &Client, role_label: &str) -> Result<()> {
     let roles = ListParams::default().labels(role_label);
     eventually("an empty cluster", Span::from_secs(60), async || {
         let mut left = 0;
@@ -44,7 +44,7 @@ pub async fn wipe(client: &Client, role_label: &str) -> Result<()> {
         left += clear(&leases, &ListParams::default()).await?;
         for leader in ["kube-controller-manager", "kube-scheduler"] {
             let leases = Api::<Lease>::namespaced(client.clone(), "kube-system");
-            ignore_not_found(leases.delete(leader, &DeleteParams::default()).await)?; // a running one takes it anew
+            ignore_not_found(leases.delete(leader, &DeleteParams::default()).await)?; // a running leader recreates it
         }
         left += clear(&all::<ClusterRoleBinding>(client), &roles).await?;
         left += clear(&all::<ClusterRole>(client), &roles).await?;
@@ -53,7 +53,7 @@ pub async fn wipe(client: &Client, role_label: &str) -> Result<()> {
     .await
 }
 
-/// The namespaces that the API server makes, and makes again.
+/// The namespaces that the API server creates, and recreates.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Owners before what they own.
@@ -79,14 +79,14 @@ fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &kind::<K>())
 }
 
-/// Deletes what is listed and tells how many there were.
+/// Deletes what is listed and returns how many objects there were.
 async fn clear(api: &Api<DynamicObject>, which: &ListParams) -> Result<usize> {
     let found = api.list_metadata(which).await?.items;
     if found.is_empty() {
         return Ok(0);
     }
     for object in found.iter().filter(|object| !object.finalizers().is_empty()) {
-        // Whoever would take its finalizers away may not be running.
+        // The controller that would remove its finalizers may not be running.
         let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         ignore_not_found(api.patch(&object.name_any(), &PatchParams::default(), &none).await)?;
     }
@@ -99,7 +99,7 @@ async fn clear(api: &Api<DynamicObject>, which: &ListParams) -> Result<usize> {
     Ok(found.len())
 }
 
-/// Deletes a namespace and does what the namespace controller would: it declares it empty.
+/// Deletes a namespace and removes its finalizer, as the namespace controller would.
 async fn delete_namespace(client: &Client, namespace: &Namespace) -> Result<()> {
     let name = namespace.name_any();
     let api = Api::<Namespace>::all(client.clone());

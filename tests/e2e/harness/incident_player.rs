@@ -1,4 +1,4 @@
-//! Plays a script of incidents on a real control plane, and notes what was done when.
+//! Plays a script of incidents on a real control plane, and records when each action was done.
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 
 use super::{
     kubelets::Kubelets,
-    script::{Deed, Due},
+    script::{NodeAction, ScheduledAction},
 };
 
-/// The key of the NoExecute taint that [`Deed::Taint`] puts on nodes.
+/// The key of the NoExecute taint that [`NodeAction::Taint`] adds.
 pub const FOREIGN_TAINT: &str = "kordon.test/maintenance";
 
-/// A deed that was done, between two points in time.
+/// An action that was done, with the times between which it was done.
 #[derive(Clone, Debug)]
-pub struct Done {
-    pub began: Timestamp,
-    pub ended: Timestamp,
+pub struct CompletedAction {
+    pub started: Timestamp,
+    pub finished: Timestamp,
     pub node: String,
-    pub deed: Deed,
+    pub action: NodeAction,
 }
 
-pub struct Player {
+pub struct IncidentPlayer {
     client: Client,
     kubelets: Kubelets,
     clock: Clock,
 }
 
-impl Player {
+impl IncidentPlayer {
     pub fn new(client: Client, kubelets: Kubelets) -> Self {
         Self { client, kubelets, clock: Clock::system() }
     }
@@ -43,49 +43,54 @@ impl Player {
         try_join_all(self.kubelets.names().map(|node| self.refill(node))).await.map(drop)
     }
 
-    /// Does these deeds at once, and tells when each was done.
-    pub async fn play(&self, due: &[Due]) -> Result<Vec<Done>> {
-        try_join_all(due.iter().map(|due| self.perform(due))).await
+    /// Does these actions concurrently, and returns when each was done.
+    pub async fn play(&self, scheduled: &[ScheduledAction]) -> Result<Vec<CompletedAction>> {
+        try_join_all(scheduled.iter().map(|scheduled| self.perform(scheduled))).await
     }
 
-    async fn perform(&self, due: &Due) -> Result<Done> {
-        let (node, began) = (due.node.as_str(), self.clock.now());
-        let done = match &due.deed {
-            Deed::Silence => self.kubelets.silence(node).await.map(drop),
-            Deed::ComeBack => self.kubelets.come_back(node).await,
-            Deed::Post(status) => self.kubelets.post(node, "Ready", status).await,
-            Deed::Remove => self.kubelets.remove(node).await,
-            Deed::Rejoin => self.kubelets.rejoin(node).await,
-            Deed::AddPod { bears } => self.add_pod(node, "late", Some(*bears)).await,
-            Deed::Refill => self.refill(node).await,
-            Deed::Taint => self.taint(node, true).await,
-            Deed::Untaint => self.taint(node, false).await,
+    async fn perform(&self, scheduled: &ScheduledAction) -> Result<CompletedAction> {
+        let (node, started) = (scheduled.node.as_str(), self.clock.now());
+        let done = match &scheduled.action {
+            NodeAction::Silence => self.kubelets.silence(node).await.map(drop),
+            NodeAction::ComeBack => self.kubelets.come_back(node).await,
+            NodeAction::Post(status) => self.kubelets.post(node, "Ready", status).await,
+            NodeAction::Remove => self.kubelets.remove(node).await,
+            NodeAction::Rejoin => self.kubelets.rejoin(node).await,
+            NodeAction::AddPod { tolerates } => self.add_pod(node, "late", Some(*tolerates)).await,
+            NodeAction::Refill => self.refill(node).await,
+            NodeAction::Taint => self.taint(node, true).await,
+            NodeAction::Untaint => self.taint(node, false).await,
         };
-        done.with_context(|| format!("{:?} of {node}", due.deed))?;
-        Ok(Done { began, ended: self.clock.now(), node: node.into(), deed: due.deed.clone() })
+        done.with_context(|| format!("{:?} of {node}", scheduled.action))?;
+        Ok(CompletedAction {
+            started,
+            finished: self.clock.now(),
+            node: node.into(),
+            action: scheduled.action.clone(),
+        })
     }
 
-    /// Of each kind of pod that every node has, one: as admission makes it, one that bears taints for longer than
-    /// that, one that bears them for less, one for ever.
+    /// Creates the missing ones of the pods that every node has: one with the tolerations that admission adds, one that
+    /// tolerates taints for longer than that, one that tolerates them for less, one that tolerates them forever.
     async fn refill(&self, node: &str) -> Result<()> {
         const KINDS: [(&str, Option<Option<i64>>); 4] =
             [("usual", None), ("longer", Some(Some(20))), ("shorter", Some(Some(5))), ("ever", Some(None))];
         let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let there = self.pods().list(&on_node).await?;
-        for (kind, bears) in KINDS {
+        for (kind, tolerates) in KINDS {
             let named = |pod: &Pod| pod.metadata.name.as_ref().is_some_and(|name| name.starts_with(kind));
             let lives = |pod: &&Pod| pod.metadata.deletion_timestamp.is_none();
             if !there.iter().filter(lives).any(named) {
-                self.add_pod(node, kind, bears).await?;
+                self.add_pod(node, kind, tolerates).await?;
             }
         }
         Ok(())
     }
 
-    /// Binds a pod to a node: one that bears NoExecute taints for so many seconds or for ever, or one without
+    /// Creates a pod on a node: one that tolerates NoExecute taints for some seconds or forever, or one without
     /// tolerations of its own.
-    async fn add_pod(&self, node: &str, kind: &str, bears: Option<Option<i64>>) -> Result<()> {
-        let tolerations: Vec<Value> = bears
+    async fn add_pod(&self, node: &str, kind: &str, tolerates: Option<Option<i64>>) -> Result<()> {
+        let tolerations: Vec<Value> = tolerates
             .map(|seconds| json!({ "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds }))
             .into_iter()
             .collect();
@@ -101,7 +106,7 @@ impl Player {
         Ok(())
     }
 
-    /// Puts somebody else's NoExecute taint on a node, as `kubectl taint` does, or takes it off.
+    /// Adds another manager's NoExecute taint to a node, as `kubectl taint` does, or removes it.
     async fn taint(&self, node: &str, on: bool) -> Result<()> {
         let nodes = Api::<Node>::all(self.client.clone());
         loop {
@@ -114,7 +119,7 @@ impl Player {
                 taints.push(serde_json::from_value(taint)?);
             }
             match nodes.replace(node, &PostParams::default(), &object).await {
-                // A kubelet's status or a controller's taint came between.
+                // A kubelet's status or a controller's taint was written in between.
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 answer => return Ok(answer.map(drop)?),
             }

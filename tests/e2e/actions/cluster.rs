@@ -1,4 +1,4 @@
-//! The program as a user of a real control plane, and a small cluster for it to act upon.
+//! The program run by a user of the control plane, and a small cluster to operate on.
 
 use std::path::PathBuf;
 
@@ -24,24 +24,24 @@ use crate::{
     common::program::{self, Shell},
     harness::{
         eventually::eventually,
-        kubelets::{Beats, Kubelets, NodeSpec, is_ready},
+        kubelets::{Heartbeats, Kubelets, NodeSpec, is_ready},
         plane::{ControllerManager, Plane},
     },
 };
 
-/// A user that may drain.
+/// A user with the rights to drain.
 pub const OPERATOR: &str = "operator";
 
-/// Another, of whom no write is wanted: whatever the audit log has of one tells.
+/// Another one, which only plans: the audit log must have no write of it.
 pub const PLANNER: &str = "planner";
 
-/// The program as a user of the plane.
-pub struct Site {
+/// The program with a user's kubeconfig.
+pub struct UserShell {
     pub shell: Shell,
     pub kubeconfig: String,
 }
 
-impl Site {
+impl UserShell {
     pub fn new(kubeconfig: PathBuf) -> Self {
         Self { shell: Shell::new(), kubeconfig: program::path(&kubeconfig).to_owned() }
     }
@@ -50,36 +50,36 @@ impl Site {
         self.shell.run(&[&["--kubeconfig", &self.kubeconfig][..], line].concat()).await
     }
 
-    /// What [`OPERATOR`]'s journal tells of.
-    pub fn pasts(&self) -> Result<Vec<JournaledOperation>> {
+    /// The operations in [`OPERATOR`]'s journal.
+    pub fn operations(&self) -> Result<Vec<JournaledOperation>> {
         let folder = self.shell.home.path().join(".local/state/kordon/journal");
         Ok(operations(&Journal::within(&folder, OPERATOR).lines()?))
     }
 }
 
-/// How large the cluster is.
-pub struct Size {
-    /// Of each of the zones a, b and c; nodes are named a1, a2, and so on.
+/// The size of the cluster.
+pub struct ClusterSize {
+    /// The number of nodes in each of the zones a, b and c; nodes are named a1, a2, and so on.
     pub nodes_per_zone: usize,
-    /// Pods of the Deployment `web`, under a budget that lets one of them go.
+    /// Pods of the Deployment `web`, with a budget that allows one disruption.
     pub web: u32,
-    /// Pods of the Deployment `db`, which no budget protects.
+    /// Pods of the Deployment `db`, without a budget.
     pub db: u32,
-    /// How long a node may be silent.
+    /// The grace period of the node lifecycle controller.
     pub grace: Span,
 }
 
-impl Size {
+impl ClusterSize {
     pub const SMALL: Self = Self { nodes_per_zone: 2, web: 6, db: 12, grace: Span::from_secs(5) };
 }
 
-/// Nodes with kubelets, two Deployments on them, one of them under a budget, all ready.
-pub async fn inhabited(plane: &mut Plane, size: &Size) -> Result<Kubelets> {
+/// Starts nodes with kubelets and two Deployments, one of them with a budget, and waits until all are ready.
+pub async fn start_cluster(plane: &mut Plane, size: &ClusterSize) -> Result<Kubelets> {
     let client = plane.client();
     let specs = ["a", "b", "c"].into_iter().flat_map(|zone| {
         (1..=size.nodes_per_zone).map(move |number| NodeSpec::new(format!("{zone}{number}"), zone))
     });
-    let kubelets = Kubelets::start(&client, specs.collect(), Beats::default()).await?;
+    let kubelets = Kubelets::start(&client, specs.collect(), Heartbeats::default()).await?;
     plane.start_controller_manager(&ControllerManager {
         controllers: vec!["*"],
         grace_period: size.grace,
@@ -93,14 +93,14 @@ pub async fn inhabited(plane: &mut Plane, size: &Size) -> Result<Kubelets> {
             .await?;
     }
     create_budget(&client, "web", "web", json!(size.web - 1)).await?;
-    settled(&client, size).await?;
+    wait_until_ready(&client, size).await?;
     Ok(kubelets)
 }
 
-/// Waits until all pods are ready and the budget allows one to go.
-pub async fn settled(client: &Client, size: &Size) -> Result<()> {
+/// Waits until all pods are ready and the budget allows a disruption.
+pub async fn wait_until_ready(client: &Client, size: &ClusterSize) -> Result<()> {
     let all = usize::try_from(size.web + size.db)?;
-    eventually("ready pods and a budget with room", Span::from_secs(60), async || {
+    eventually("ready pods and a budget that allows a disruption", Span::from_secs(60), async || {
         let pods = pods(client).await?;
         let lives = |pod: &&Pod| pod.metadata.deletion_timestamp.is_none();
         let ready = pods.len() == all && pods.iter().filter(lives).filter(|pod| is_ready(pod)).count() == all;
@@ -123,11 +123,11 @@ pub async fn create_budget(client: &Client, app: &str, name: &str, min_available
     Ok(())
 }
 
-/// Changes a budget and waits until the disruption controller has seen it.
+/// Changes a budget and waits until the disruption controller has updated its status.
 pub async fn set_budget(client: &Client, name: &str, min_available: Value) -> Result<()> {
     let patch = Patch::Merge(json!({"spec": {"minAvailable": min_available}}));
     budgets(client).patch(name, &PatchParams::default(), &patch).await?;
-    eventually("a budget that was seen", Span::from_secs(20), async || {
+    eventually("an updated budget", Span::from_secs(20), async || {
         let budget = budgets(client).get(name).await?;
         let seen = budget.status.as_ref().and_then(|status| status.observed_generation);
         Ok((seen == budget.metadata.generation).then_some(()))
@@ -139,7 +139,7 @@ pub async fn pods(client: &Client) -> Result<Vec<Pod>> {
     Ok(Api::<Pod>::namespaced(client.clone(), "default").list(&ListParams::default()).await?.items)
 }
 
-/// The pods bound to a node, of all namespaces.
+/// The pods on a node, in all namespaces.
 pub async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>> {
     let on = ListParams::default().fields(&format!("spec.nodeName={node}"));
     Ok(Api::<Pod>::all(client.clone()).list(&on).await?.items)
@@ -153,7 +153,7 @@ pub fn key(pod: &Pod) -> Key {
     Key::new("default", &pod.name_any())
 }
 
-pub fn cordoned(node: &Node) -> bool {
+pub fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }
 
@@ -193,7 +193,7 @@ pub fn may_drain() -> [PolicyRule; 4] {
     ]
 }
 
-/// Whether a line of the audit log tells of an eviction that was granted.
+/// Whether a line of the audit log is an eviction that was granted.
 pub fn is_granted_eviction(line: &Value) -> bool {
     is_eviction(line) && line["responseStatus"]["code"] == 201
 }
@@ -202,6 +202,6 @@ pub fn is_eviction(line: &Value) -> bool {
     line["verb"] == "create" && line["objectRef"]["subresource"] == "eviction"
 }
 
-pub fn number(name: &str, otherwise: u64) -> u64 {
+pub fn env_number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }

@@ -1,0 +1,556 @@
+//! Compares what the real controllers did with what was predicted five seconds before, and what was predicted with what
+//! they did.
+
+mod explain;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+};
+
+use kordon::{
+    engine::{Cause, Why},
+    forecast::{Forecast, ForecastKind, ForecastStep},
+    time::{Span, Timestamp},
+};
+
+use explain::{EVERYWHERE, MISSED, SLOW, follows_taint};
+
+use super::{
+    effect_watcher::{Effect, EffectKind},
+    incident_player::{CompletedAction, FOREIGN_TAINT},
+    observer::Sample,
+    plane::ControllerManager,
+    script::{NodeAction, zone_of},
+};
+
+/// How long in advance an event must be predicted.
+const NOTICE: Span = Span::from_secs(5);
+/// A larger error is not noise: another event was predicted.
+pub const GROSS: Span = Span::from_secs(15);
+/// How old an event is when it is checked. By then the test's actions that affect it are known, and what was predicted
+/// for the same time has happened or has not.
+const SETTLED: Span = Span::from_secs(24);
+/// By how much two watches may differ in the time at which they report a change.
+const THAT_MOMENT: Span = Span::from_millis(300);
+/// How long forecasts are kept.
+const KEPT: Span = Span::from_secs(60);
+/// A forecast that is later than this counts as late.
+const LATE: Span = Span::from_millis(500);
+
+/// Checks forecasts while the test runs: add samples, actions and effects, and call [`ForecastChecker::check`] regularly.
+pub struct ForecastChecker {
+    /// By how much a predicted time may be off: a monitor period and a second.
+    tolerance: Span,
+    period: Span,
+    grace: Span,
+    /// Taints per second in a zone: the normal and the reduced rate.
+    rates: [f64; 2],
+    /// The last forecasts. The steps of the first `samples_checked` have been checked.
+    samples: VecDeque<Sample>,
+    samples_checked: usize,
+    actions: Vec<CompletedAction>,
+    events: Vec<ControllerEvent>,
+    events_checked: usize,
+    /// Which nodes are Ready, and which of the controllers' own NoExecute taints they have.
+    ready: BTreeSet<String>,
+    tainted: BTreeMap<String, BTreeSet<String>>,
+    /// How many nodes each zone has.
+    sizes: BTreeMap<String, usize>,
+    /// When which zone became disrupted, partially or fully.
+    disruptions: Vec<(Timestamp, String)>,
+    /// When the last Ready node became not Ready.
+    blackouts: Vec<Timestamp>,
+    /// Pods with the condition by which taint eviction announces their deletion.
+    marked: BTreeSet<String>,
+    tallies: BTreeMap<EventKind, Tally>,
+    predictions: PredictionTally,
+    /// When forecasts were made late, and by how much.
+    pub late: Vec<(Timestamp, Span)>,
+}
+
+/// Something that the controllers did, or are predicted to do.
+#[derive(Clone, Debug)]
+struct ControllerEvent {
+    at: Timestamp,
+    kind: EventKind,
+    node: String,
+    /// The pod, if one is deleted.
+    pod: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventKind {
+    Unknown,
+    /// A NoExecute taint that waited for a token of its zone.
+    NoExecute,
+    /// A NoExecute taint in place of the opposite one, which is not rate limited.
+    Swap,
+    Deletion,
+    /// A pod that the garbage collector deletes. It does not run here.
+    Collection,
+}
+
+/// The results for the events of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// By how many seconds the predicted times were late (below zero: early), if a time was predicted.
+    offs: Vec<f64>,
+    within: usize,
+    explained: BTreeMap<String, usize>,
+    pub unexplained: Vec<Miss>,
+}
+
+/// The results for the events predicted five seconds ahead.
+#[derive(Clone, Debug, Default)]
+pub struct PredictionTally {
+    happened: usize,
+    explained: BTreeMap<String, usize>,
+    pub absent: Vec<String>,
+}
+
+/// An event that was predicted for another time, or not at all, for no known reason.
+#[derive(Clone, Debug)]
+pub struct Miss {
+    /// None if it was not predicted, or with another cause.
+    pub off: Option<Span>,
+    pub text: String,
+}
+
+/// The result for one event.
+enum Verdict {
+    Predicted(Span),
+    Explained(String),
+    Unexplained(Miss),
+}
+
+impl ForecastChecker {
+    /// For nodes that are Ready and have no taints.
+    pub fn new(nodes: impl IntoIterator<Item = String>, manager: &ControllerManager) -> Self {
+        let period = manager.monitor_period;
+        let ready: BTreeSet<String> = nodes.into_iter().collect();
+        let mut sizes = BTreeMap::<String, usize>::new();
+        for node in &ready {
+            *sizes.entry(zone_of(node).into()).or_default() += 1;
+        }
+        Self {
+            tolerance: period + Span::from_secs(1),
+            period,
+            grace: manager.grace_period,
+            rates: [manager.eviction_rate, manager.secondary_eviction_rate],
+            samples: VecDeque::new(),
+            samples_checked: 0,
+            actions: Vec::new(),
+            events: Vec::new(),
+            events_checked: 0,
+            ready,
+            tainted: BTreeMap::new(),
+            sizes,
+            disruptions: Vec::new(),
+            blackouts: Vec::new(),
+            marked: BTreeSet::new(),
+            tallies: BTreeMap::new(),
+            predictions: PredictionTally::default(),
+            late: Vec::new(),
+        }
+    }
+
+    pub fn add_samples(&mut self, samples: Vec<Sample>) {
+        let late = |sample: &Sample| (sample.late > LATE).then_some((sample.forecast.made, sample.late));
+        self.late.extend(samples.iter().filter_map(late));
+        self.samples.extend(samples);
+    }
+
+    pub fn add_actions(&mut self, actions: Vec<CompletedAction>) {
+        self.actions.extend(actions);
+    }
+
+    pub fn add_effects(&mut self, effects: Vec<Effect>) {
+        for Effect { at, kind } in effects {
+            self.on_effect(at, kind);
+        }
+    }
+
+    fn on_effect(&mut self, at: Timestamp, kind: EffectKind) {
+        let event =
+            |kind, node: &str, pod: &str| ControllerEvent { at, kind, node: node.into(), pod: pod.into() };
+        match kind {
+            EffectKind::Condition { node, condition, status } if condition == "Ready" => {
+                if status == "True" {
+                    self.on_ready(node, at);
+                } else {
+                    self.on_not_ready(&node, at);
+                    self.events.extend((status == "Unknown").then(|| event(EventKind::Unknown, &node, "")));
+                }
+            }
+            EffectKind::NodeGone { node } => {
+                self.ready.remove(&node);
+                self.tainted.remove(&node);
+            }
+            EffectKind::TaintAdded { node, key, effect } if effect == "NoExecute" && key != FOREIGN_TAINT => {
+                let taints = self.tainted.entry(node.clone()).or_default();
+                let kind = if taints.is_empty() { EventKind::NoExecute } else { EventKind::Swap };
+                taints.insert(key);
+                self.events.push(event(kind, &node, ""));
+            }
+            EffectKind::TaintRemoved { node, key, effect } if effect == "NoExecute" => {
+                self.tainted.entry(node).or_default().remove(&key);
+            }
+            EffectKind::PodDisrupted { pod, reason } if reason == "DeletionByTaintManager" => {
+                self.marked.insert(pod.name);
+            }
+            EffectKind::PodDeleted(pod) if self.marked.contains(&pod.name) => {
+                self.events.push(event(EventKind::Deletion, &pod.node.unwrap_or_default(), &pod.name));
+            }
+            _ => {}
+        }
+    }
+
+    fn on_not_ready(&mut self, node: &str, at: Timestamp) {
+        let zone = zone_of(node);
+        let is_disrupted = |checker: &Self| {
+            let ready = checker.ready.iter().filter(|node| zone_of(node) == zone).count();
+            let size = checker.sizes[zone];
+            size - ready > 2 && (size - ready) * 100 >= size * 55
+        };
+        let before = is_disrupted(self);
+        self.ready.remove(node);
+        if is_disrupted(self) && !before {
+            self.disruptions.push((at, zone.into()));
+        }
+        if self.ready.is_empty() {
+            self.blackouts.push(at);
+        }
+    }
+
+    /// The first node that becomes Ready when none was affects all zones.
+    fn on_ready(&mut self, node: String, at: Timestamp) {
+        if self.ready.is_empty() {
+            let revival = CompletedAction {
+                started: at,
+                finished: at,
+                node: EVERYWHERE.into(),
+                action: NodeAction::ComeBack,
+            };
+            self.actions.push(revival);
+        }
+        self.ready.insert(node);
+    }
+
+    /// Checks the events that are old enough, and returns those without an explanation.
+    pub fn check(&mut self, now: Timestamp) -> Vec<String> {
+        let mut unexplained = Vec::new();
+        while let Some(event) =
+            self.events.get(self.events_checked).filter(|event| event.at + SETTLED <= now).cloned()
+        {
+            self.events_checked += 1;
+            let verdict = self.verdict(&event);
+            let tally = self.tallies.entry(event.kind).or_default();
+            match verdict {
+                Verdict::Predicted(off) => {
+                    tally.offs.push(off.as_secs_f64());
+                    tally.within += 1;
+                }
+                Verdict::Explained(reason) => *tally.explained.entry(reason).or_default() += 1,
+                Verdict::Unexplained(miss) => {
+                    tally.offs.extend(miss.off.map(|off| off.as_secs_f64()));
+                    unexplained.push(miss.text.clone());
+                    tally.unexplained.push(miss);
+                }
+            }
+        }
+        while let (Some(sample), Some(next)) =
+            (self.samples.get(self.samples_checked), self.samples.get(self.samples_checked + 1))
+            && sample.forecast.made + NOTICE + SETTLED <= now
+        {
+            let (sample, next) = (sample.forecast.clone(), next.forecast.made);
+            self.samples_checked += 1;
+            unexplained.extend(self.check_steps(&sample, next));
+        }
+        while self.samples.front().is_some_and(|sample| sample.forecast.made + KEPT < now)
+            && self.samples_checked > 0
+        {
+            self.samples.pop_front();
+            self.samples_checked -= 1;
+        }
+        unexplained
+    }
+
+    fn verdict(&self, event: &ControllerEvent) -> Verdict {
+        let Some(forecast) = self.before(event.at - NOTICE) else {
+            return Verdict::Explained("it happened before the first forecasts".into());
+        };
+        let found = self.find(forecast, event);
+        let off = found.map(|(at, _)| at.since(event.at));
+        let is_right = found.is_some_and(|(_, why)| self.is_right(event.kind, why));
+        if let Some(off) = off.filter(|off| is_right && is_within(*off, self.tolerance)) {
+            return Verdict::Predicted(off);
+        }
+        let slow = self.tolerance + self.slowness(event.at);
+        if off.is_some_and(|off| is_right && is_within(off, slow)) {
+            return Verdict::Explained(SLOW.into());
+        }
+        let missed =
+            found.is_some_and(|(_, why)| event.kind == EventKind::Unknown && self.renewed_in_a_pass(why));
+        if off.is_some_and(|off| is_right && missed && is_within(off, self.tolerance + self.period)) {
+            return Verdict::Explained(MISSED.into());
+        }
+        match self.explain(forecast, event) {
+            Some(reason) => Verdict::Explained(reason),
+            None => {
+                let why = found.map_or_else(String::new, |(at, why)| format!("predicted for {at}: {why}"));
+                let text =
+                    format!("{event} was not predicted so at {}: {why}{}", forecast.made, self.around(event));
+                Verdict::Unexplained(Miss { off: off.filter(|_| is_right), text })
+            }
+        }
+    }
+
+    /// The last forecast made until then, except one made in the moment of a taint, which may include the taint or not.
+    fn before(&self, at: Timestamp) -> Option<&Forecast> {
+        let in_that_moment = |made: Timestamp| {
+            let just_before = |event: &ControllerEvent| event.at > made - THAT_MOMENT && event.at <= made;
+            self.events.iter().any(|event| event.kind == EventKind::NoExecute && just_before(event))
+        };
+        let forecasts = self.samples.iter().map(|sample| &sample.forecast);
+        forecasts.rev().find(|forecast| forecast.made <= at && !in_that_moment(forecast.made))
+    }
+
+    /// The time at which a forecast has the event, and its cause.
+    fn find<'a>(&self, forecast: &'a Forecast, event: &ControllerEvent) -> Option<(Timestamp, &'a Why)> {
+        let mut steps: Vec<(ControllerEvent, &ForecastStep)> =
+            forecast.steps.iter().map(|step| (ControllerEvent::of(step), step)).collect();
+        match event.kind {
+            EventKind::NoExecute => {
+                // The order in which the nodes of a zone are tainted is random: the nth time is compared with the nth.
+                let zone = zone_of(&event.node);
+                steps.retain(|(step, _)| step.kind == event.kind && zone_of(&step.node) == zone);
+                let in_zone =
+                    |real: &&ControllerEvent| real.kind == event.kind && zone_of(&real.node) == zone;
+                let earlier = self.events.iter().filter(in_zone).filter(|real| real.at > forecast.made);
+                let place = earlier.filter(|real| real.at < event.at).count();
+                steps.get(place).map(|(step, of)| (step.at, &of.why))
+            }
+            EventKind::Unknown | EventKind::Swap | EventKind::Collection => {
+                steps.retain(|(step, _)| step.kind == event.kind && step.node == event.node);
+                nearest(&steps, event.at).map(|(at, step)| (at, &step.why))
+            }
+            EventKind::Deletion => {
+                let taint = |(step, _): &&(ControllerEvent, &ForecastStep)| {
+                    step.kind == EventKind::NoExecute && step.node == event.node
+                };
+                let predicted = steps.iter().rfind(taint).map(|(step, _)| step.at);
+                steps.retain(|(step, _)| step.kind == event.kind && step.pod == event.pod);
+                let (at, step) = nearest(&steps, event.at)?;
+                let later = predicted.filter(|taint| *taint <= at).and_then(|taint| {
+                    // The time at which the pod's own node is tainted is random: deletions count from there.
+                    let real = self.taint_since(forecast.made, event);
+                    Some(real?.at.since(taint))
+                });
+                Some((at + later.unwrap_or(Span::ZERO), &step.why))
+            }
+        }
+    }
+
+    /// Whether the causes are those of such an event.
+    fn is_right(&self, kind: EventKind, why: &Why) -> bool {
+        let any = |is: &dyn Fn(&Cause) -> bool| why.0.iter().any(is);
+        match kind {
+            EventKind::Unknown => {
+                any(&|cause| matches!(cause, Cause::LastHeartbeat { .. }))
+                    && any(
+                        &|cause| matches!(cause, Cause::Grace { flag: "node-monitor-grace-period", span } if *span == self.grace),
+                    )
+            }
+            EventKind::NoExecute => {
+                any(&|cause| matches!(cause, Cause::Queued { .. }))
+                    && any(&|cause| matches!(cause, Cause::Token { .. }))
+            }
+            EventKind::Swap => any(&|cause| matches!(cause, Cause::Swapped)),
+            EventKind::Collection => false,
+            EventKind::Deletion => {
+                any(&|cause| matches!(cause, Cause::Tainted { .. }))
+                    && any(&|cause| matches!(cause, Cause::Tolerated { .. } | Cause::NotTolerated { .. }))
+            }
+        }
+    }
+
+    /// Checks whether the events happened that a forecast has in the time that starts five seconds after it and ends
+    /// five seconds after the next.
+    fn check_steps(&mut self, forecast: &Forecast, next: Timestamp) -> Vec<String> {
+        let mut unexplained = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        let steps: Vec<ControllerEvent> = forecast.steps.iter().map(ControllerEvent::of).collect();
+        for step in &steps {
+            let zone = zone_of(&step.node);
+            let waits = step.kind == EventKind::NoExecute;
+            let place = waits.then(|| places.entry(zone).and_modify(|place| *place += 1).or_default());
+            if step.at < forecast.made + NOTICE || step.at >= next + NOTICE {
+                continue;
+            }
+            // A swapped taint and the deletion of pods depend on the node's taint: checked once the node has it.
+            let taint_comes = |other: &ControllerEvent| {
+                other.kind == EventKind::NoExecute && other.node == step.node && other.at <= step.at
+            };
+            if follows_taint(step.kind) && steps.iter().any(taint_comes) {
+                continue;
+            }
+            let after =
+                self.events.iter().filter(|event| event.kind == step.kind && event.at > forecast.made);
+            let happened = match (place, step.kind) {
+                (Some(place), _) => after.filter(|event| zone_of(&event.node) == zone).nth(*place),
+                (None, _) => {
+                    let mut same = after.filter(|event| event.node == step.node && event.pod == step.pod);
+                    same.find(|event| is_within(event.at.since(step.at), GROSS))
+                }
+            };
+            if happened.is_some() {
+                // `verdict` checks the time.
+                self.predictions.happened += 1;
+            } else if let Some(reason) = self.why_not(forecast.made, step) {
+                *self.predictions.explained.entry(reason).or_default() += 1;
+            } else {
+                let text = format!(
+                    "{step} was predicted at {}, and did not happen{}",
+                    forecast.made,
+                    self.around(step)
+                );
+                unexplained.push(text.clone());
+                self.predictions.absent.push(text);
+            }
+        }
+        unexplained
+    }
+
+    /// What else happened around the event, to find the cause of a mismatch.
+    fn around(&self, event: &ControllerEvent) -> String {
+        let from = event.at - Span::from_secs(25);
+        let near = |at: Timestamp| at > from && at < event.at + SETTLED;
+        let zone = zone_of(&event.node);
+        let actions = self.actions.iter().filter(|done| near(done.started));
+        let actions = actions.filter(|done| zone_of(&done.node) == zone || done.node == EVERYWHERE);
+        let actions = actions.map(|done| (done.started, format!("{:?} {}", done.action, done.node)));
+        let events = self.events.iter().filter(|other| near(other.at) && zone_of(&other.node) == zone);
+        let own = |other: &&ControllerEvent| other.kind != EventKind::Deletion || other.node == event.node;
+        let events = events.filter(own).map(|other| (other.at, other.to_string()));
+        let late = self.late.iter().filter(|(at, _)| near(*at));
+        let late = late.map(|(at, late)| (*at, format!("a forecast was late by {late}")));
+        let mut all: Vec<(Timestamp, String)> = actions.chain(events).chain(late).collect();
+        all.sort();
+        let line = |(at, what): (Timestamp, String)| {
+            format!("\n      {:>6.2} s  {what}", at.since(event.at).as_secs_f64())
+        };
+        all.into_iter().map(line).collect()
+    }
+
+    pub fn tallies(&self) -> &BTreeMap<EventKind, Tally> {
+        &self.tallies
+    }
+
+    pub fn predictions(&self) -> &PredictionTally {
+        &self.predictions
+    }
+}
+
+/// Whether a predicted time is near enough.
+fn is_within(off: Span, tolerance: Span) -> bool {
+    off <= tolerance && -off <= tolerance
+}
+
+fn nearest<'a>(
+    steps: &[(ControllerEvent, &'a ForecastStep)],
+    at: Timestamp,
+) -> Option<(Timestamp, &'a ForecastStep)> {
+    let off = |step: &ControllerEvent| step.at.since(at).max(at.since(step.at));
+    steps.iter().min_by_key(|(step, _)| off(step)).map(|(step, of)| (step.at, *of))
+}
+
+impl ControllerEvent {
+    fn of(step: &ForecastStep) -> Self {
+        let (kind, pod) = match &step.what {
+            ForecastKind::Unknown { .. } => (EventKind::Unknown, String::new()),
+            ForecastKind::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => {
+                (EventKind::Swap, String::new())
+            }
+            ForecastKind::NoExecute { .. } => (EventKind::NoExecute, String::new()),
+            ForecastKind::Deleted { pod, .. } => (EventKind::Deletion, pod.name.to_string()),
+            ForecastKind::Removed { pod, .. } => (EventKind::Collection, pod.name.to_string()),
+        };
+        Self { at: step.at, kind, node: step.what.node().to_string(), pod }
+    }
+}
+
+impl fmt::Display for ControllerEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} {} at {}", self.kind, self.node, self.pod, self.at)
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Unknown => "Unknown",
+            Self::NoExecute => "NoExecute taint",
+            Self::Swap => "swapped taint",
+            Self::Deletion => "deletion",
+            Self::Collection => "collection",
+        })
+    }
+}
+
+/// Counts, the distribution of errors, and the explanations.
+impl fmt::Display for ForecastChecker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, tally) in &self.tallies {
+            let explained: usize = tally.explained.values().sum();
+            let all = tally.within + explained + tally.unexplained.len();
+            writeln!(
+                f,
+                "{kind}: {all} happened; {} predicted 5 s before within {}, {explained} explained, {} not explained",
+                tally.within,
+                self.tolerance,
+                tally.unexplained.len()
+            )?;
+            writeln!(f, "    {}", Distribution(&tally.offs))?;
+            for (reason, count) in &tally.explained {
+                writeln!(f, "    explained: {count} because {reason}")?;
+            }
+        }
+        let PredictionTally { happened, explained, absent } = &self.predictions;
+        let absent_count: usize = explained.values().sum::<usize>() + absent.len();
+        writeln!(
+            f,
+            "predicted for 5 s later: {happened} happened, {absent_count} did not, {} of those for no known reason",
+            absent.len()
+        )?;
+        for (reason, count) in explained {
+            writeln!(f, "    explained: {count} because {reason}")?;
+        }
+        let worst = self.late.iter().map(|(_, late)| *late).max().unwrap_or_default();
+        writeln!(f, "{} forecasts were late by more than {LATE}, the worst by {worst}", self.late.len())
+    }
+}
+
+/// The distribution of errors in seconds. Above zero: predicted too late.
+struct Distribution<'a>(&'a [f64]);
+
+impl fmt::Display for Distribution<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut offs = self.0.to_vec();
+        offs.sort_by(f64::total_cmp);
+        let mut sizes: Vec<f64> = offs.iter().map(|off| off.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (offs.first(), offs.last()) else {
+            return f.write_str("no times to compare");
+        };
+        let at = |share: usize| sizes[(sizes.len() - 1) * share / 100];
+        write!(
+            f,
+            "off by {least:+.2} s to {most:+.2} s; without sign: median {:.2} s, p90 {:.2} s, p99 {:.2} s, max {:.2} s",
+            at(50),
+            at(90),
+            at(99),
+            at(100)
+        )
+    }
+}

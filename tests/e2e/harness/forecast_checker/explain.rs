@@ -1,0 +1,273 @@
+//! Explains why an event was not predicted, or why a predicted one did not happen: actions of the test that no forecast
+//! could know of, and randomness in upstream.
+
+use kordon::{
+    engine::{Cause, Why},
+    forecast::Forecast,
+    time::{Span, Timestamp},
+};
+
+use super::{ControllerEvent, EventKind, ForecastChecker, NOTICE, THAT_MOMENT, is_within};
+use crate::harness::{
+    incident_player::CompletedAction,
+    script::{NodeAction, zone_of},
+};
+
+impl ForecastChecker {
+    /// What happened since the forecast, or so shortly before that the forecast could not include it, and affects the
+    /// event.
+    ///
+    /// It is no explanation if there was time for a forecast between it and the event: that forecast must be right.
+    pub(super) fn explain(&self, forecast: &Forecast, event: &ControllerEvent) -> Option<String> {
+        let chance = match event.kind {
+            EventKind::NoExecute
+                if self.is_disrupted(event, event.at - self.tolerance, self.counts_until(event)) =>
+            {
+                Some(SLIPPED)
+            }
+            _ if event.kind != EventKind::Unknown && self.is_blackout_about(event) => Some(BLACKOUT),
+            EventKind::NoExecute if self.find(forecast, event).is_none_or(|(at, _)| at < event.at) => {
+                self.lost_token(event)
+            }
+            _ => None,
+        };
+        if let Some(chance) = chance {
+            return Some(chance.into());
+        }
+        let action = self.action(forecast.made, event, event.at);
+        let by_deed =
+            action.map(|action| (action.finished + unknown_for(&action.action), reason(action, event)));
+        let (known, reason) = by_deed.or_else(|| {
+            let made = forecast.made - unknown_for(&NodeAction::Taint);
+            let taint = self.taint_since(made, event).filter(|_| follows_taint(event.kind))?;
+            let reason = self.why_this_node(forecast, taint)?;
+            Some((taint.at + unknown_for(&NodeAction::Taint), reason))
+        })?;
+        if let Some(forecast) = self.before(event.at).filter(|forecast| forecast.made >= known) {
+            let (at, why) = self.find(forecast, event)?;
+            if !is_within(at.since(event.at), self.tolerance) || !self.is_right(event.kind, why) {
+                return None;
+            }
+        }
+        Some(reason)
+    }
+
+    fn is_blackout_about(&self, event: &ControllerEvent) -> bool {
+        self.blackouts
+            .iter()
+            .any(|at| is_within(at.since(event.at), self.tolerance + self.slowness(event.at)))
+    }
+
+    /// Why the token before that of a taint was lost. It went to a node that was back, but still in the queue until the
+    /// next pass; or to a node that the tainting loop did not yet see as Unknown; or to a node that was tainted already,
+    /// and that a pass had queued again in the moment in which it was tainted.
+    fn lost_token(&self, taint: &ControllerEvent) -> Option<&'static str> {
+        let zone = zone_of(&taint.node);
+        let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
+        let came_back = |at: Timestamp| {
+            self.actions.iter().any(|done| {
+                matches!(done.action, NodeAction::ComeBack | NodeAction::Post("True") | NodeAction::Remove)
+                    && zone_of(&done.node) == zone
+                    && done.started <= at
+                    && at <= done.finished + self.tolerance
+            })
+        };
+        let found_silent = |at: Timestamp| {
+            self.events.iter().any(|event| {
+                event.kind == EventKind::Unknown
+                    && zone_of(&event.node) == zone
+                    && is_within(at.since(event.at), BEATS)
+            })
+        };
+        let queued_again = |at: Timestamp, rate: &f64| {
+            let before = at - Span::from_secs_f64(1.0 / rate);
+            let passes = |taint: &ControllerEvent| {
+                let found = |event: &ControllerEvent| {
+                    event.kind == EventKind::Unknown && is_within(event.at.since(taint.at), THAT_MOMENT)
+                };
+                self.events.iter().any(found)
+            };
+            self.events.iter().any(|event| {
+                event.kind == EventKind::NoExecute
+                    && zone_of(&event.node) == zone
+                    && is_within(before.since(event.at), THAT_MOMENT)
+                    && passes(event)
+            })
+        };
+        self.rates.iter().find_map(|rate| match went_at(rate) {
+            at if came_back(at) => Some(LOST_TOKEN),
+            at if found_silent(at) => Some(EARLY_TOKEN),
+            at => queued_again(at, rate).then_some(SPENT_TWICE),
+        })
+    }
+
+    /// Until when a disruption that is predicted to stop a taint may really start. It starts with the last of many
+    /// nodes, each of which may be found silent one pass later than predicted, and the last one another pass later.
+    fn counts_until(&self, taint: &ControllerEvent) -> Timestamp {
+        taint.at + self.tolerance + self.period
+    }
+
+    /// Whether the zone of a node became disrupted between two points in time.
+    fn is_disrupted(&self, event: &ControllerEvent, from: Timestamp, to: Timestamp) -> bool {
+        let zone = zone_of(&event.node);
+        self.disruptions.iter().any(|(at, of)| of == zone && *at >= from && *at <= to)
+    }
+
+    /// Why a node was tainted without a prediction, so that the deletion of its pods was not predicted either: the order
+    /// in which the nodes of a zone are tainted is random.
+    fn why_this_node(&self, forecast: &Forecast, taint: &ControllerEvent) -> Option<String> {
+        let found = self.find(forecast, taint).map(|(at, _)| at);
+        let Some(at) = found.filter(|at| is_within(at.since(taint.at), self.tolerance)) else {
+            return self.explain(forecast, taint).map(|reason| format!("{reason} (of its node's taint)"));
+        };
+        let same = |step: &ControllerEvent| {
+            step.kind == EventKind::NoExecute && step.node == taint.node && step.at == at
+        };
+        let is_other = !forecast.steps.iter().map(ControllerEvent::of).any(|step| same(&step));
+        is_other.then(|| "its node got the taint that was predicted for another of its zone".into())
+    }
+
+    /// The taint that the event's node has got since then, before the event.
+    pub(super) fn taint_since(&self, made: Timestamp, event: &ControllerEvent) -> Option<&ControllerEvent> {
+        let of_node = |real: &&ControllerEvent| real.kind == EventKind::NoExecute && real.node == event.node;
+        self.events.iter().filter(of_node).rfind(|real| real.at > made && real.at <= event.at)
+    }
+
+    /// The last action until `until` that affects the event and that a forecast made at `made` could not include.
+    fn action(&self, made: Timestamp, event: &ControllerEvent, until: Timestamp) -> Option<&CompletedAction> {
+        let tolerates = |done: &&CompletedAction| {
+            // A new pod explains its own unpredicted deletion, and no other mismatch.
+            (!adds_pods(&done.action) || until == event.at)
+                && done.started <= until
+                && done.finished + unknown_for(&done.action) > made
+                && (self.concerns(done, event, made) || done.node == EVERYWHERE)
+        };
+        self.actions.iter().filter(tolerates).max_by_key(|done| done.finished)
+    }
+
+    fn concerns(&self, done: &CompletedAction, event: &ControllerEvent, made: Timestamp) -> bool {
+        // Changes the zone's state, or which of its nodes are queued.
+        let affects_zone = match done.action {
+            NodeAction::ComeBack | NodeAction::Post(_) | NodeAction::Remove | NodeAction::Rejoin => {
+                zone_of(&done.node) == zone_of(&event.node)
+            }
+            NodeAction::Silence
+            | NodeAction::AddPod { .. }
+            | NodeAction::Refill
+            | NodeAction::Taint
+            | NodeAction::Untaint => false,
+        };
+        let is_own = done.node == event.node;
+        match event.kind {
+            EventKind::NoExecute => affects_zone || is_own && !adds_pods(&done.action),
+            EventKind::Deletion => is_own || affects_zone && self.taint_since(made, event).is_some(),
+            EventKind::Unknown | EventKind::Swap | EventKind::Collection => {
+                is_own && !adds_pods(&done.action)
+            }
+        }
+    }
+
+    /// Why an event of a forecast made at `made` did not happen.
+    pub(super) fn why_not(&self, made: Timestamp, step: &ControllerEvent) -> Option<String> {
+        let latest = step.at + self.tolerance;
+        let latest = latest + self.slowness(latest);
+        if let Some(action) = self.action(made, step, latest) {
+            return Some(reason(action, step));
+        }
+        if step.kind == EventKind::NoExecute && self.is_disrupted(step, made, latest + self.period) {
+            return Some(SLIPPED.into());
+        }
+        (step.kind != EventKind::Unknown && self.is_blackout_about(step)).then(|| BLACKOUT.into())
+    }
+
+    /// Whether the last heartbeat that a forecast counts from arrived while the controller was in a pass: that pass may
+    /// have seen it or not, and the next one is a period later. The shadow's own pass is slightly later.
+    pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
+        let seen = why.0.iter().find_map(|cause| match cause {
+            Cause::LastHeartbeat { at, .. } => Some(*at),
+            _ => None,
+        });
+        let in_that_pass = |at: Timestamp| {
+            self.events.iter().any(|event| {
+                event.kind == EventKind::Unknown && is_within(event.at.since(at), BEATS + THAT_MOMENT)
+            })
+        };
+        seen.is_some_and(in_that_pass)
+    }
+
+    /// How long the controller's passes took just before, as far as visible: from the first node that a pass found
+    /// silent to the last. The following events are late by that much. Events less than a period apart belong to one
+    /// pass, because the next pass starts a period after its end.
+    pub(super) fn slowness(&self, at: Timestamp) -> Span {
+        let started = at - NOTICE - self.period;
+        let found = |event: &&ControllerEvent| {
+            event.kind == EventKind::Unknown && event.at >= started && event.at <= at
+        };
+        let times: Vec<Timestamp> = self.events.iter().filter(found).map(|event| event.at).collect();
+        let gaps = times.windows(2).map(|pair| pair[1].since(pair[0]));
+        gaps.filter(|gap| *gap + THAT_MOMENT < self.period).fold(Span::ZERO, |sum, gap| sum + gap)
+    }
+}
+
+/// A pass that finds a zone disrupted reduces or stops the zone's rate only at its end, while the tainting loop runs; and
+/// a node may be found silent a pass sooner or later.
+const SLIPPED: &str =
+    "its zone became disrupted within two passes, and whether a node is tainted before that is random";
+/// A node that is back stays in the queue until the next pass.
+const LOST_TOKEN: &str = "the token before went to a node of its zone that had just come back, and was lost";
+/// Since 1.34 a node is queued in the pass that marks it.
+const EARLY_TOKEN: &str =
+    "the tainting loop ran before its cache had the Unknown condition of the node, and the token was lost";
+/// A pass removes every node that it saw without the taint from the queue and adds it again at the end of the pass. A
+/// node that was tainted in between stays queued, before all others, until a second token is spent on it.
+const SPENT_TWICE: &str = "a pass queued the node before it again while that was being tainted, and the token was spent on it twice";
+/// A few iterations of the tainting loop.
+const BEATS: Span = Span::from_millis(400);
+/// When all zones are down, the controller stops evicting.
+const BLACKOUT: &str = "all zones became disrupted at about the same time, which cancels evictions";
+/// A forecast assumes that a pass takes about a millisecond.
+pub(super) const SLOW: &str = "the controller's passes took long because they had much to write";
+
+pub(super) const MISSED: &str =
+    "its last heartbeat arrived in the middle of a pass, and whether that pass saw it is random";
+
+/// Stands for all nodes in an action on all nodes.
+pub(super) const EVERYWHERE: &str = "*";
+
+/// How long after an action forecasts may not include it: until the watch has reported it and the next forecast is made;
+/// a node counts as silent when it has missed a heartbeat and a half.
+fn unknown_for(action: &NodeAction) -> Span {
+    match action {
+        NodeAction::Silence => Span::from_millis(3500),
+        _ => Span::from_secs(1),
+    }
+}
+
+fn reason(action: &CompletedAction, event: &ControllerEvent) -> String {
+    let whose = match action.node.as_str() {
+        node if node == event.node => "the node itself",
+        EVERYWHERE => "the first node of all that were down",
+        _ => "another node of its zone",
+    };
+    let what = match &action.action {
+        NodeAction::Silence => "fell silent",
+        NodeAction::ComeBack => "came back",
+        NodeAction::Post("True") => "posted Ready=True",
+        NodeAction::Post(_) => "posted Ready=False",
+        NodeAction::Remove => "was removed",
+        NodeAction::Rejoin => "was registered again",
+        NodeAction::AddPod { .. } | NodeAction::Refill => "got a new pod",
+        NodeAction::Taint => "was tainted by somebody",
+        NodeAction::Untaint => "was untainted by somebody",
+    };
+    format!("{whose} {what} less than 5 s before")
+}
+
+fn adds_pods(action: &NodeAction) -> bool {
+    matches!(action, NodeAction::AddPod { .. } | NodeAction::Refill)
+}
+
+/// Whether such an event follows from the rate limited taint of its node.
+pub(super) fn follows_taint(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Swap | EventKind::Deletion)
+}
