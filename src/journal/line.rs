@@ -269,7 +269,7 @@ fn undo_value(undo: &NodeUndo) -> Value {
         }
     };
     let steps: Vec<Value> = undo.steps.iter().map(step).collect();
-    json!({"node": undo.node, "uid": undo.uid, "backs": steps})
+    json!({"node": undo.node, "uid": undo.uid, "steps": steps})
 }
 
 fn parse_undo(value: &Value) -> Option<NodeUndo> {
