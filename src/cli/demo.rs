@@ -114,7 +114,7 @@ impl EmbeddedCluster {
             pods: args.pods,
             seed: args.seed,
             pod_changes_per_second: args.pod_changes,
-            scheduling: Scheduling::IsElsewhere,
+            scheduling: Scheduling::External,
         };
         let world = World::start(&api, clock, &options, cancel.clone());
         if !args.no_controller {

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    errors::ErrorReporter,
     objects::{Key, Object},
-    troubles::Troubles,
 };
 
 /// One watch, decoded once, for any number of agents.
@@ -72,7 +72,7 @@ where
     }
 
     /// Watches until cancelled.
-    pub async fn run(self, api: Api<K>, troubles: Troubles, cancel: CancellationToken) {
+    pub async fn run(self, api: Api<K>, errors: ErrorReporter, cancel: CancellationToken) {
         let events = watcher::watcher(api, watcher::Config::default()).default_backoff();
         let mut events = Box::pin(events);
         let mut listed = Vec::new();
@@ -84,7 +84,7 @@ where
             let change = match event {
                 None => return,
                 Some(Err(error)) => {
-                    troubles.tell("watch", &error);
+                    errors.report("watch", &error);
                     continue;
                 }
                 Some(Ok(Event::Init)) => {
@@ -117,14 +117,14 @@ pub struct KnownObjects<K> {
 
 /// One object, before and after a change; not both None.
 #[derive(Debug)]
-pub struct Turn<K> {
+pub struct ObjectChange<K> {
     pub before: Option<Arc<K>>,
     pub after: Option<Arc<K>>,
 }
 
-impl<K: Object> Turn<K> {
+impl<K: Object> ObjectChange<K> {
     pub fn key(&self) -> Key {
-        let either = self.after.as_ref().or(self.before.as_ref()).expect("a turn has one side at least");
+        let either = self.after.as_ref().or(self.before.as_ref()).expect("a change has one side at least");
         Key::of(&**either)
     }
 }
@@ -159,52 +159,52 @@ impl<K: Object> KnownObjects<K> {
     }
 
     /// Takes in a change, and says what it means object by object.
-    pub fn absorb(&mut self, change: FeedChange<K>) -> Vec<Turn<K>> {
+    pub fn apply(&mut self, change: FeedChange<K>) -> Vec<ObjectChange<K>> {
         match change {
-            FeedChange::Applied(object) => self.note(object).into_iter().collect(),
+            FeedChange::Applied(object) => self.record(object).into_iter().collect(),
             FeedChange::Deleted(object) => self.remove(&object).into_iter().collect(),
             FeedChange::Listed(all) => self.replace(all),
         }
     }
 
     /// Takes in a version of an object. None where it is not newer than the one known.
-    pub fn note(&mut self, object: Arc<K>) -> Option<Turn<K>> {
+    pub fn record(&mut self, object: Arc<K>) -> Option<ObjectChange<K>> {
         let key = Key::of(&*object);
         if self.objects.get(&key).is_some_and(|known| known.revision() >= object.revision()) {
             return None;
         }
         let before = self.objects.insert(key, object.clone());
-        Some(Turn { before, after: Some(object) })
+        Some(ObjectChange { before, after: Some(object) })
     }
 
     /// Replaces an object by what it is about to become, until the watch tells the same.
-    pub fn assume(&mut self, object: Arc<K>) -> Turn<K> {
+    pub fn assume(&mut self, object: Arc<K>) -> ObjectChange<K> {
         let before = self.objects.insert(Key::of(&*object), object.clone());
-        Turn { before, after: Some(object) }
+        ObjectChange { before, after: Some(object) }
     }
 
-    fn remove(&mut self, object: &K) -> Option<Turn<K>> {
+    fn remove(&mut self, object: &K) -> Option<ObjectChange<K>> {
         let key = Key::of(object);
         if self.objects.get(&key).is_some_and(|known| known.revision() > object.revision()) {
             return None; // Another one of the same name is there already.
         }
         let before = self.objects.remove(&key)?;
-        Some(Turn { before: Some(before), after: None })
+        Some(ObjectChange { before: Some(before), after: None })
     }
 
-    fn replace(&mut self, all: Vec<Arc<K>>) -> Vec<Turn<K>> {
+    fn replace(&mut self, all: Vec<Arc<K>>) -> Vec<ObjectChange<K>> {
         let mut old = std::mem::take(&mut self.objects);
-        let mut turns = Vec::with_capacity(all.len());
+        let mut changes = Vec::with_capacity(all.len());
         for object in all {
             let key = Key::of(&*object);
             let before = old.remove(&key);
             if before.as_ref().is_none_or(|before| before.revision() < object.revision()) {
-                turns.push(Turn { before, after: Some(object.clone()) });
+                changes.push(ObjectChange { before, after: Some(object.clone()) });
             }
             self.objects.insert(key, object);
         }
-        turns.extend(old.into_values().map(|gone| Turn { before: Some(gone), after: None }));
-        turns
+        changes.extend(old.into_values().map(|gone| ObjectChange { before: Some(gone), after: None }));
+        changes
     }
 }
 
@@ -218,20 +218,20 @@ mod tests {
     #[test]
     fn an_older_version_that_arrives_late_changes_nothing() {
         let mut known = KnownObjects::new();
-        assert!(known.note(pod("a", "u1", 5)).is_some());
-        assert!(known.absorb(FeedChange::Applied(pod("a", "u1", 5))).is_empty());
-        assert!(known.absorb(FeedChange::Applied(pod("a", "u1", 4))).is_empty());
-        assert_eq!(known.absorb(FeedChange::Applied(pod("a", "u1", 6))).len(), 1);
+        assert!(known.record(pod("a", "u1", 5)).is_some());
+        assert!(known.apply(FeedChange::Applied(pod("a", "u1", 5))).is_empty());
+        assert!(known.apply(FeedChange::Applied(pod("a", "u1", 4))).is_empty());
+        assert_eq!(known.apply(FeedChange::Applied(pod("a", "u1", 6))).len(), 1);
     }
 
     #[test]
     fn the_end_of_an_old_object_does_not_remove_the_new_one_of_its_name() {
         let mut known = KnownObjects::new();
-        known.note(pod("a", "u1", 5));
-        known.note(pod("a", "u2", 9));
-        assert!(known.absorb(FeedChange::Deleted(pod("a", "u1", 8))).is_empty());
+        known.record(pod("a", "u1", 5));
+        known.record(pod("a", "u2", 9));
+        assert!(known.apply(FeedChange::Deleted(pod("a", "u1", 8))).is_empty());
         assert_eq!(known.object(&key("a")).expect("still there").uid(), "u2");
-        assert_eq!(known.absorb(FeedChange::Deleted(pod("a", "u2", 10))).len(), 1);
+        assert_eq!(known.apply(FeedChange::Deleted(pod("a", "u2", 10))).len(), 1);
         assert!(known.object(&key("a")).is_none());
     }
 
@@ -239,12 +239,12 @@ mod tests {
     fn a_new_list_tells_what_came_changed_and_went() {
         let mut known = KnownObjects::new();
         for (name, revision) in [("same", 1), ("changed", 2), ("gone", 3)] {
-            known.note(pod(name, name, revision));
+            known.record(pod(name, name, revision));
         }
         let list = vec![pod("same", "same", 1), pod("changed", "changed", 8), pod("new", "new", 9)];
-        let turns = known.absorb(FeedChange::Listed(list));
+        let changes = known.apply(FeedChange::Listed(list));
         let told: Vec<(String, bool, bool)> =
-            turns.iter().map(|t| (t.key().name, t.before.is_some(), t.after.is_some())).collect();
+            changes.iter().map(|t| (t.key().name, t.before.is_some(), t.after.is_some())).collect();
         assert_eq!(
             told,
             [("changed".into(), true, true), ("new".into(), false, true), ("gone".into(), true, false)]

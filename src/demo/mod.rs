@@ -3,13 +3,13 @@
 pub mod api;
 pub mod scenario;
 pub mod world;
-mod chance;
+mod random;
 mod feed;
 mod incidents;
 mod kubelets;
 mod objects;
 mod scheduler;
 mod seed;
-mod troubles;
+mod errors;
 mod workloads;
 mod writer;

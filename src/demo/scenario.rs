@@ -20,7 +20,7 @@ pub struct Scenario {
     /// Pod changes a second that go on all the time, unless told otherwise.
     pub pod_changes_per_second: f64,
     /// What happened before the beginning.
-    pub(super) before: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
+    pub(super) history: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
     /// What happens afterwards.
     pub(super) script: Script,
 }
@@ -38,8 +38,8 @@ const QUIET: Scenario = Scenario {
     nodes: 24,
     pods: 180,
     pod_changes_per_second: 0.0,
-    before: |_| Vec::new(),
-    script: incidents::nothing,
+    history: |_| Vec::new(),
+    script: incidents::empty,
 };
 
 /// Every scenario; the first is what `kordon demo` shows.
@@ -48,7 +48,7 @@ pub static SCENARIOS: &[Scenario] = &[
         name: "default",
         doc: "a night halfway through: one node long lost, one falling silent, a rollout, memory pressure",
         pod_changes_per_second: 0.5,
-        before: the_night_so_far,
+        history: default_history,
         script: incidents::tour,
         ..QUIET
     },
@@ -95,19 +95,19 @@ pub static SCENARIOS: &[Scenario] = &[
 
 /// One node was given up four minutes ago, one has been silent for 25 seconds and nobody knows yet,
 /// one has long been short of memory.
-fn the_night_so_far(machines: &[Machine]) -> Vec<(usize, MachineHistory)> {
+fn default_history(machines: &[Machine]) -> Vec<(usize, MachineHistory)> {
     let find = |pool: &str, zone: usize| machines.iter().position(|m| m.pool.name == pool && m.zone == zone);
-    let mut pasts = Vec::new();
+    let mut histories = Vec::new();
     if let Some(lost) = find("general", 1) {
-        pasts.push((lost, MachineHistory::UnknownFor(Span::from_secs(245))));
+        histories.push((lost, MachineHistory::UnknownFor(Span::from_secs(245))));
     }
     if let Some(falling) = find("memory", 2) {
-        pasts.push((falling, MachineHistory::SilentFor(Span::from_secs(25))));
+        histories.push((falling, MachineHistory::DisconnectedFor(Span::from_secs(25))));
     }
     if let Some(short) = find("spot", 0) {
-        pasts.push((short, MachineHistory::MemoryPressureFor(Span::from_secs(1140))));
+        histories.push((short, MachineHistory::MemoryPressureFor(Span::from_secs(1140))));
     }
-    pasts
+    histories
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    feed::{FeedChange, KnownObjects, Turn},
+    errors::ErrorReporter,
+    feed::{FeedChange, KnownObjects, ObjectChange},
     objects::{Key, Node, Object, Pod, cpu_milli, memory_kib},
-    troubles::Troubles,
-    writer::{Patch, Refused, Writer, path},
+    writer::{Patch, WriteError, Writer, path},
 };
 use crate::{
     clock::Clock,
@@ -29,18 +29,18 @@ use crate::{
 pub struct SimpleScheduler {
     clock: Clock,
     writer: Writer,
-    troubles: Troubles,
+    errors: ErrorReporter,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
-    places: BTreeMap<String, Place>,
+    usage: BTreeMap<String, NodeUsage>,
     /// Pods of each controller (by uid) on each node.
     siblings: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Pods to be placed.
+    /// Pods to be bound.
     queue: BTreeSet<(Reverse<i64>, Key)>,
-    /// Pods that found no place. They are looked at again when something may have made room.
-    parked: BTreeSet<Key>,
-    /// When the parked ones are looked at again.
-    unpark: Timestamp,
+    /// Pods that found no usage. They are looked at again when something may have made room.
+    unschedulable: BTreeSet<Key>,
+    /// When the unschedulable ones are looked at again.
+    retry_at: Timestamp,
     /// After which node the next search begins, in a cluster too large to look at every node.
     cursor: String,
     listed: (bool, bool),
@@ -53,12 +53,12 @@ pub enum SchedulerMessage {
     Pods(FeedChange<Pod>),
 }
 
-/// What a node offers, and what its pods have taken of it.
+/// What a node offers, and what its pods have requested of it.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct NodeUsage {
     zone: String,
-    offered: Amount,
-    taken: Amount,
+    allocatable: Amount,
+    requested: Amount,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,27 +69,27 @@ struct Amount {
 }
 
 /// Room that was made is not looked at one pod at a time.
-const UNPARK_AFTER: Span = Span::from_secs(1);
+const RETRY_AFTER_CHANGE: Span = Span::from_secs(1);
 /// Parked pods are looked at again even if nothing seems to have changed.
-const UNPARK_EVERY: Span = Span::from_secs(30);
+const RETRY_INTERVAL: Span = Span::from_secs(30);
 /// How soon a binding that failed is tried again.
-const RETRY: Span = Span::from_secs(1);
+const RETRY_AFTER_ERROR: Span = Span::from_secs(1);
 /// So many nodes with room are compared, no more.
-const COMPARED: usize = 100;
+const MAX_CANDIDATES: usize = 100;
 
 impl SimpleScheduler {
-    pub fn new(clock: Clock, writer: Writer, troubles: Troubles) -> Self {
+    pub fn new(clock: Clock, writer: Writer, errors: ErrorReporter) -> Self {
         Self {
             clock,
             writer,
-            troubles,
+            errors,
             nodes: KnownObjects::new(),
             pods: KnownObjects::new(),
-            places: BTreeMap::new(),
+            usage: BTreeMap::new(),
             siblings: BTreeMap::new(),
             queue: BTreeSet::new(),
-            parked: BTreeSet::new(),
-            unpark: Timestamp::MAX,
+            unschedulable: BTreeSet::new(),
+            retry_at: Timestamp::MAX,
             cursor: String::new(),
             listed: (false, false),
         }
@@ -98,10 +98,10 @@ impl SimpleScheduler {
     pub async fn run(mut self, mut inbox: mpsc::Receiver<SchedulerMessage>, cancel: CancellationToken) {
         loop {
             while let Ok(message) = inbox.try_recv() {
-                self.hear(message);
+                self.on_message(message);
             }
-            if self.unpark <= self.clock.now() {
-                self.unpark_all();
+            if self.retry_at <= self.clock.now() {
+                self.requeue_unschedulable();
             }
             if self.listed == (true, true)
                 && let Some((_, key)) = self.queue.pop_first()
@@ -116,68 +116,70 @@ impl SimpleScheduler {
                 () = cancel.cancelled() => return,
                 message = inbox.recv() => match message {
                     None => return,
-                    Some(message) => self.hear(message),
+                    Some(message) => self.on_message(message),
                 },
-                () = self.clock.sleep_until(self.unpark) => {}
+                () = self.clock.sleep_until(self.retry_at) => {}
             }
         }
     }
 
-    fn hear(&mut self, message: SchedulerMessage) {
+    fn on_message(&mut self, message: SchedulerMessage) {
         match message {
             SchedulerMessage::Nodes(change) => {
                 self.listed.0 |= matches!(change, FeedChange::Listed(_));
-                for turn in self.nodes.absorb(change) {
-                    self.on_node(&turn);
+                for change in self.nodes.apply(change) {
+                    self.on_node(&change);
                 }
             }
             SchedulerMessage::Pods(change) => {
                 self.listed.1 |= matches!(change, FeedChange::Listed(_));
-                for turn in self.pods.absorb(change) {
-                    self.on_pod(&turn);
+                for change in self.pods.apply(change) {
+                    self.on_pod(&change);
                 }
             }
         }
     }
 
-    fn on_node(&mut self, turn: &Turn<Node>) {
-        let Some(node) = &turn.after else { return };
-        let place = self.places.entry(node.name().to_owned()).or_default();
-        place.offered = Amount::offered(node);
+    fn on_node(&mut self, change: &ObjectChange<Node>) {
+        let Some(node) = &change.after else { return };
+        let usage = self.usage.entry(node.name().to_owned()).or_default();
+        usage.allocatable = Amount::allocatable(node);
         let zone = node.metadata.labels.as_ref().and_then(|labels| labels.get("topology.kubernetes.io/zone"));
-        place.zone = zone.cloned().unwrap_or_default();
-        let hurdles = |node: &Node| (node.spec.unschedulable, node.spec.taints.clone());
-        if turn.before.as_ref().is_none_or(|before| hurdles(before) != hurdles(node)) {
-            self.room_was_made();
+        usage.zone = zone.cloned().unwrap_or_default();
+        let constraints = |node: &Node| (node.spec.unschedulable, node.spec.taints.clone());
+        if change.before.as_ref().is_none_or(|before| constraints(before) != constraints(node)) {
+            self.on_capacity_freed();
         }
     }
 
-    fn on_pod(&mut self, turn: &Turn<Pod>) {
-        let takes_room = |pod: &&Arc<Pod>| !pod.is_finished() && !pod.spec.node_name.is_empty();
-        if let Some(pod) = turn.before.as_ref().filter(takes_room) {
+    fn on_pod(&mut self, change: &ObjectChange<Pod>) {
+        let uses_resources = |pod: &&Arc<Pod>| !pod.is_finished() && !pod.spec.node_name.is_empty();
+        if let Some(pod) = change.before.as_ref().filter(uses_resources) {
             self.count(pod, Sign::Minus);
         }
-        match turn.after.as_ref().filter(takes_room) {
+        match change.after.as_ref().filter(uses_resources) {
             Some(pod) => self.count(pod, Sign::Plus),
-            None if turn.before.as_ref().is_some_and(|pod| takes_room(&pod)) => self.room_was_made(),
+            None if change.before.as_ref().is_some_and(|pod| uses_resources(&pod)) => {
+                self.on_capacity_freed()
+            }
             None => {}
         }
-        let key = turn.key();
-        if let Some(before) = &turn.before {
+        let key = change.key();
+        if let Some(before) = &change.before {
             self.queue.remove(&(Reverse(before.spec.priority), key.clone()));
         }
-        match turn.after.as_ref().filter(|pod| pod.spec.node_name.is_empty() && pod.is_active()) {
-            // A new version of a parked pod is mostly our own mark on it.
-            Some(_) if self.parked.contains(&key) => {}
+        match change.after.as_ref().filter(|pod| pod.spec.node_name.is_empty() && pod.is_active()) {
+            // A new version of a unschedulable pod is mostly our own mark on it.
+            Some(_) if self.unschedulable.contains(&key) => {}
             Some(pod) => drop(self.queue.insert((Reverse(pod.spec.priority), key))),
-            None => drop(self.parked.remove(&key)),
+            None => drop(self.unschedulable.remove(&key)),
         }
     }
 
     fn count(&mut self, pod: &Pod, sign: Sign) {
         let node = &pod.spec.node_name;
-        let place = self.places.entry(node.clone()).or_default();
-        place.taken = place.taken.with(Amount::requested(pod), sign);
+        let usage = self.usage.entry(node.clone()).or_default();
+        usage.requested = usage.requested.with(Amount::requested(pod), sign);
         // One on its way out is no reason to go elsewhere.
         let Some(owner) = pod.controller().filter(|_| !pod.is_deleted()) else { return };
         let here = self.siblings.entry(owner.uid.clone()).or_default().entry(node.clone()).or_insert(0);
@@ -187,37 +189,37 @@ impl SimpleScheduler {
         };
     }
 
-    fn room_was_made(&mut self) {
-        self.unpark = self.unpark.min(self.clock.now() + UNPARK_AFTER);
+    fn on_capacity_freed(&mut self) {
+        self.retry_at = self.retry_at.min(self.clock.now() + RETRY_AFTER_CHANGE);
     }
 
-    fn unpark_all(&mut self) {
-        for key in std::mem::take(&mut self.parked) {
+    fn requeue_unschedulable(&mut self) {
+        for key in std::mem::take(&mut self.unschedulable) {
             if let Some(pod) = self.pods.object(&key) {
                 self.queue.insert((Reverse(pod.spec.priority), key));
             }
         }
-        self.unpark = Timestamp::MAX;
+        self.retry_at = Timestamp::MAX;
     }
 
     async fn schedule(&mut self, key: Key) {
         let Some(pod) = self.pods.object(&key).cloned() else { return };
-        let done = match self.place(&pod) {
+        let done = match self.choose_node(&pod) {
             Some(node) => self.bind(&pod, &key, node).await,
-            None => self.park(&pod, &key).await,
+            None => self.mark_unschedulable(&pod, &key).await,
         };
         match done {
             // Gone, or bound by somebody else: the watch tells.
-            Ok(()) | Err(Refused::Gone | Refused::Conflict(_)) => {}
-            Err(refused) => {
-                self.troubles.tell(format!("scheduler, pod {}/{}", key.namespace, key.name), &refused);
-                self.parked.insert(key);
-                self.unpark = self.unpark.min(self.clock.now() + RETRY);
+            Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
+            Err(error) => {
+                self.errors.report(format!("scheduler, pod {}/{}", key.namespace, key.name), &error);
+                self.unschedulable.insert(key);
+                self.retry_at = self.retry_at.min(self.clock.now() + RETRY_AFTER_ERROR);
             }
         }
     }
 
-    async fn bind(&mut self, pod: &Arc<Pod>, key: &Key, node: String) -> Result<(), Refused> {
+    async fn bind(&mut self, pod: &Arc<Pod>, key: &Key, node: String) -> Result<(), WriteError> {
         let binding = json!({
             "apiVersion": "v1",
             "kind": "Binding",
@@ -226,17 +228,17 @@ impl SimpleScheduler {
         });
         self.writer.create::<IgnoredAny>(&format!("{}/binding", path::pod(key)), &binding).await?;
         // Known at once, so that the next pod sees it; the watch tells the same later.
-        let mut placed = (**pod).clone();
-        placed.spec.node_name = node;
-        let turn = self.pods.assume(Arc::new(placed));
-        self.on_pod(&turn);
+        let mut bound = (**pod).clone();
+        bound.spec.node_name = node;
+        let change = self.pods.assume(Arc::new(bound));
+        self.on_pod(&change);
         Ok(())
     }
 
-    /// Says on the pod that it has no place, once, and leaves it until there may be one.
-    async fn park(&mut self, pod: &Pod, key: &Key) -> Result<(), Refused> {
-        self.parked.insert(key.clone());
-        self.unpark = self.unpark.min(self.clock.now() + UNPARK_EVERY);
+    /// Says on the pod that it has no usage, once, and leaves it until there may be one.
+    async fn mark_unschedulable(&mut self, pod: &Pod, key: &Key) -> Result<(), WriteError> {
+        self.unschedulable.insert(key.clone());
+        self.retry_at = self.retry_at.min(self.clock.now() + RETRY_INTERVAL);
         if pod.condition("PodScheduled").is_some_and(|condition| condition.reason == "Unschedulable") {
             return Ok(());
         }
@@ -250,7 +252,7 @@ impl SimpleScheduler {
     }
 
     /// Where the pod goes: the zone, then the node, with the fewest of its siblings, then the least loaded one.
-    fn place(&mut self, pod: &Pod) -> Option<String> {
+    fn choose_node(&mut self, pod: &Pod) -> Option<String> {
         if let Some(name) = pod.pinned_to() {
             let node = self.nodes.object(&node_key(name))?;
             return self.load_with(node, pod).map(|_| name.to_owned());
@@ -258,8 +260,8 @@ impl SimpleScheduler {
         let here = pod.controller().and_then(|owner| self.siblings.get(&owner.uid));
         let mut zones: BTreeMap<&str, usize> = BTreeMap::new();
         for (node, count) in here.into_iter().flatten() {
-            if let Some(place) = self.places.get(node) {
-                *zones.entry(&place.zone).or_insert(0) += count;
+            if let Some(usage) = self.usage.get(node) {
+                *zones.entry(&usage.zone).or_insert(0) += count;
             }
         }
         let after = node_key(&self.cursor);
@@ -267,9 +269,9 @@ impl SimpleScheduler {
             .nodes
             .after(&after)
             .filter_map(|(_, node)| Some((self.load_with(node, pod)?, node)))
-            .take(COMPARED)
+            .take(MAX_CANDIDATES)
             .map(|(load, node)| {
-                let zone = self.places.get(node.name()).map_or("", |place| place.zone.as_str());
+                let zone = self.usage.get(node.name()).map_or("", |usage| usage.zone.as_str());
                 let siblings = here.and_then(|here| here.get(node.name())).copied().unwrap_or(0);
                 ((zones.get(zone).copied().unwrap_or(0), siblings, load), node.name())
             });
@@ -277,29 +279,29 @@ impl SimpleScheduler {
             (za, sa).cmp(&(zb, sb)).then(la.total_cmp(lb)).then(a.cmp(b))
         })?;
         let name = name.to_owned();
-        if self.nodes.len() > COMPARED {
+        if self.nodes.len() > MAX_CANDIDATES {
             self.cursor.clone_from(&name);
         }
         Some(name)
     }
 
-    /// The share of the node's CPU and memory that would be taken with the pod on it; None where it may not go there.
+    /// The share of the node's CPU and memory that would be requested with the pod on it; None where it may not go there.
     fn load_with(&self, node: &Node, pod: &Pod) -> Option<f64> {
-        let bears = |taint| pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(taint));
+        let is_tolerated = |taint| pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(taint));
         let mut hard = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
         let labels = node.metadata.labels.as_ref();
         let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
         if (node.spec.unschedulable && pod.pinned_to().is_none())
-            || !hard.all(bears)
+            || !hard.all(is_tolerated)
             || !pod.spec.node_selector.iter().all(has)
         {
             return None;
         }
-        let place = self.places.get(node.name())?;
-        let with = place.taken.with(Amount::requested(pod), Sign::Plus);
-        with.fits(place.offered).then(|| {
-            with.cpu_milli as f64 / place.offered.cpu_milli as f64
-                + with.memory_kib as f64 / place.offered.memory_kib as f64
+        let usage = self.usage.get(node.name())?;
+        let with = usage.requested.with(Amount::requested(pod), Sign::Plus);
+        with.fits(usage.allocatable).then(|| {
+            with.cpu_milli as f64 / usage.allocatable.cpu_milli as f64
+                + with.memory_kib as f64 / usage.allocatable.memory_kib as f64
         })
     }
 }
@@ -311,7 +313,7 @@ enum Sign {
 }
 
 impl Amount {
-    fn offered(node: &Node) -> Self {
+    fn allocatable(node: &Node) -> Self {
         let text = |resource: &str| node.status.allocatable.get(resource).map(String::as_str);
         // What cannot be read is not there.
         Self {
@@ -335,10 +337,10 @@ impl Amount {
         }
     }
 
-    fn fits(self, offered: Self) -> bool {
-        self.cpu_milli <= offered.cpu_milli
-            && self.memory_kib <= offered.memory_kib
-            && self.pods <= offered.pods
+    fn fits(self, allocatable: Self) -> bool {
+        self.cpu_milli <= allocatable.cpu_milli
+            && self.memory_kib <= allocatable.memory_kib
+            && self.pods <= allocatable.pods
     }
 }
 

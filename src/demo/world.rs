@@ -6,18 +6,18 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use super::kubelets::{LeaseLevel, NodeFault};
+pub use super::kubelets::{NodeFault, PressureLevel};
 use super::{
     api::{Api, kinds},
-    chance::Chance,
+    errors::{AgentError, ErrorReporter},
     feed::Feed,
     incidents::Incidents,
-    kubelets::{self, Kubelets, Start},
+    kubelets::{self, InitialKubelet, Kubelets},
     objects::WorkloadKind,
+    random::RandomSource,
     scenario::{SCENARIOS, Scenario},
     scheduler::{self, SimpleScheduler},
     seed::{MachineHistory, Seed, nodes::Machine},
-    troubles::{Trouble, Troubles},
     workloads::{self, Workloads},
     writer::Writer,
 };
@@ -52,9 +52,9 @@ pub struct WorldOptions {
 pub enum Scheduling {
     /// A small scheduler of its own.
     #[default]
-    Own,
+    BuiltIn,
     /// Somebody else who uses the API.
-    IsElsewhere,
+    External,
 }
 
 impl Default for WorldOptions {
@@ -73,22 +73,23 @@ impl Default for WorldOptions {
 impl World {
     /// Fills an empty API and brings the cluster to life.
     pub fn start(api: &Api, clock: Clock, options: &WorldOptions, cancel: CancellationToken) -> Self {
-        let chance = Chance::new(options.seed);
+        let random = RandomSource::new(options.seed);
         let epoch = clock.now();
         let nodes = options.nodes.unwrap_or(options.scenario.nodes);
         let pods = options.pods.unwrap_or(options.scenario.pods);
-        let seed = Seed::new(nodes, pods, options.scenario.before, chance, epoch);
+        let seed = Seed::new(nodes, pods, options.scenario.history, random, epoch);
         seed.objects().for_each(|object| load(api, object));
         let tasks = TaskTracker::new();
-        let (troubles, told) = Troubles::new(clock);
-        tasks.spawn(log(told, cancel.clone()));
+        let (errors, reports) = ErrorReporter::new(clock);
+        tasks.spawn(log(reports, cancel.clone()));
         let writer = |user: &str| Writer::new(api.client_as(&format!("system:demo-{user}")));
-        let (kubelets, orders) = mpsc::channel(INBOX);
+        let (kubelets, kubelet_inbox) = mpsc::channel(INBOX);
         let (workloads, changes) = mpsc::channel(INBOX);
-        let starts: Vec<Start> = seed.machines.iter().map(|machine| start(machine, chance, epoch)).collect();
-        let all = Kubelets::new(clock, writer("kubelets"), chance, troubles.clone(), starts);
-        tasks.spawn(all.run(orders, cancel.clone()));
-        let all = Workloads::new(clock, writer("workloads"), chance, troubles.clone());
+        let initial: Vec<InitialKubelet> =
+            seed.machines.iter().map(|machine| start(machine, random, epoch)).collect();
+        let all = Kubelets::new(clock, writer("kubelets"), random, errors.clone(), initial);
+        tasks.spawn(all.run(kubelet_inbox, cancel.clone()));
+        let all = Workloads::new(clock, writer("workloads"), random, errors.clone());
         tasks.spawn(all.run(changes, cancel.clone()));
         let mut nodes = Feed::new()
             .deliver(&kubelets, kubelets::KubeletMessage::Nodes)
@@ -96,47 +97,43 @@ impl World {
         let mut pods = Feed::new()
             .deliver(&kubelets, kubelets::KubeletMessage::Pods)
             .deliver(&workloads, workloads::WorkloadMessage::Pods);
-        if options.scheduling == Scheduling::Own {
+        if options.scheduling == Scheduling::BuiltIn {
             let (scheduler, inbox) = mpsc::channel(INBOX);
-            let one = SimpleScheduler::new(clock, writer("scheduler"), troubles.clone());
+            let one = SimpleScheduler::new(clock, writer("scheduler"), errors.clone());
             tasks.spawn(one.run(inbox, cancel.clone()));
             nodes = nodes.deliver(&scheduler, scheduler::SchedulerMessage::Nodes);
             pods = pods.deliver(&scheduler, scheduler::SchedulerMessage::Pods);
         }
         let client = writer("watches").client();
-        tasks.spawn(nodes.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
-        tasks.spawn(pods.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
+        tasks.spawn(nodes.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        tasks.spawn(pods.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
         let budgets = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Budgets);
-        tasks.spawn(budgets.run(kube::Api::all(client.clone()), troubles.clone(), cancel.clone()));
+        tasks.spawn(budgets.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
         for kind in WorkloadKind::ALL {
             let feed = Feed::new()
                 .deliver(&workloads, move |change| workloads::WorkloadMessage::Workloads(kind, change));
-            tasks.spawn(feed.run(
-                kube::Api::all_with(client.clone(), &kind),
-                troubles.clone(),
-                cancel.clone(),
-            ));
+            tasks.spawn(feed.run(kube::Api::all_with(client.clone(), &kind), errors.clone(), cancel.clone()));
         }
 
         let incidents = |user: &str| Incidents {
             clock,
             writer: writer(user),
-            chance,
-            troubles: troubles.clone(),
+            random,
+            errors: errors.clone(),
             kubelets: kubelets.clone(),
         };
         let script = (options.scenario.script)(&seed.machines);
         tasks.spawn(incidents("operator").play(script, cancel.clone()));
-        let bustle = options.pod_changes_per_second.unwrap_or(options.scenario.pod_changes_per_second);
-        tasks.spawn(incidents("users").bustle(bustle, cancel));
+        let rate = options.pod_changes_per_second.unwrap_or(options.scenario.pod_changes_per_second);
+        tasks.spawn(incidents("users").run_background_changes(rate, cancel));
         tasks.close();
         Self { tasks, kubelets }
     }
 
     /// Lets something happen to a node, beside what the scenario has in store for it.
-    pub async fn strike(&self, node: &str, fate: NodeFault) {
-        // Kubelets that have stopped are past all fate.
-        let _ = self.kubelets.send(kubelets::KubeletMessage::Fate(node.to_owned(), fate)).await;
+    pub async fn inject(&self, node: &str, fault: NodeFault) {
+        // Kubelets that have stopped are history all fault.
+        let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node.to_owned(), fault)).await;
     }
 
     /// Waits until every agent has stopped.
@@ -145,28 +142,28 @@ impl World {
     }
 }
 
-/// A kubelet as its machine's past has left it.
-fn start(machine: &Machine, chance: Chance, now: Timestamp) -> Start {
-    let renewed = match machine.past {
-        MachineHistory::Well | MachineHistory::MemoryPressureFor(_) => Some(machine.renewed(chance, now)),
-        MachineHistory::SilentFor(_) | MachineHistory::UnknownFor(_) => None,
+/// A kubelet as its machine's history has left it.
+fn start(machine: &Machine, random: RandomSource, now: Timestamp) -> InitialKubelet {
+    let renewed = match machine.history {
+        MachineHistory::Healthy | MachineHistory::MemoryPressureFor(_) => Some(machine.renewed(random, now)),
+        MachineHistory::DisconnectedFor(_) | MachineHistory::UnknownFor(_) => None,
     };
-    let pressures = match machine.past {
+    let pressures = match machine.history {
         MachineHistory::MemoryPressureFor(_) => BTreeSet::from(["MemoryPressure"]),
-        MachineHistory::Well | MachineHistory::SilentFor(_) | MachineHistory::UnknownFor(_) => {
+        MachineHistory::Healthy | MachineHistory::DisconnectedFor(_) | MachineHistory::UnknownFor(_) => {
             BTreeSet::new()
         }
     };
-    Start { node: machine.name.clone(), renewed, reported: machine.reported(chance, now), pressures }
+    InitialKubelet { node: machine.name.clone(), renewed, reported: machine.reported(random, now), pressures }
 }
 
-/// The agents' troubles are nobody's on screen: they go into the log.
-async fn log(mut troubles: mpsc::Receiver<Trouble>, cancel: CancellationToken) {
+/// The agents' errors are nobody's on screen: they go into the log.
+async fn log(mut errors: mpsc::Receiver<AgentError>, cancel: CancellationToken) {
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
-            trouble = troubles.recv() => match trouble {
-                Some(Trouble { at, agent, text }) => tracing::debug!(%at, agent, text, "demo"),
+            trouble = errors.recv() => match trouble {
+                Some(AgentError { at, agent, text }) => tracing::debug!(%at, agent, text, "demo"),
                 None => return,
             },
         }

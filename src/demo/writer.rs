@@ -13,13 +13,13 @@ pub struct Writer {
 
 /// Why a write was not done.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum WriteError {
     #[error("the object is gone")]
-    Gone,
+    NotFound,
     #[error("another version was there: {0}")]
     Conflict(String),
     #[error("not now: {0}")]
-    NotNow(String),
+    TooManyRequests(String),
     #[error(transparent)]
     Other(#[from] kube::Error),
 }
@@ -42,7 +42,7 @@ impl Writer {
     }
 
     /// Posts to a collection, or to a subresource such as `…/binding`.
-    pub async fn create<T: DeserializeOwned>(&self, path: &str, object: &Value) -> Result<T, Refused> {
+    pub async fn create<T: DeserializeOwned>(&self, path: &str, object: &Value) -> Result<T, WriteError> {
         self.send(Method::POST, path, "application/json", object).await
     }
 
@@ -51,7 +51,7 @@ impl Writer {
         path: &str,
         how: Patch,
         patch: &Value,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, WriteError> {
         let kind = match how {
             Patch::Merge => "application/merge-patch+json",
             Patch::Strategic => "application/strategic-merge-patch+json",
@@ -60,7 +60,7 @@ impl Writer {
     }
 
     /// Deletes one object, and only this one: another of the same name has another uid.
-    pub async fn delete(&self, path: &str, uid: &str, grace_seconds: Option<i64>) -> Result<(), Refused> {
+    pub async fn delete(&self, path: &str, uid: &str, grace_seconds: Option<i64>) -> Result<(), WriteError> {
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
         if let Some(seconds) = grace_seconds {
             options["gracePeriodSeconds"] = json!(seconds);
@@ -75,22 +75,22 @@ impl Writer {
         path: &str,
         kind: &str,
         body: &Value,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, WriteError> {
         let body = serde_json::to_vec(body).expect("a Value has string keys only");
         let request =
             Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, kind).body(body);
         let request = request.map_err(kube::Error::HttpError)?;
-        self.client.request(request).await.map_err(Refused::from_client)
+        self.client.request(request).await.map_err(WriteError::from_client)
     }
 }
 
-impl Refused {
+impl WriteError {
     fn from_client(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => match status.code {
-                404 => Self::Gone,
+                404 => Self::NotFound,
                 409 => Self::Conflict(status.message.clone()),
-                429 => Self::NotNow(status.message.clone()),
+                429 => Self::TooManyRequests(status.message.clone()),
                 _ => Self::Other(kube::Error::Api(status)),
             },
             other => Self::Other(other),

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
     clock::Clock,
     demo::{
-        api::{Api, ApiOptions, Logged, Verb},
+        api::{Api, ApiOptions, LoggedRequest, Verb},
         world::{self, World},
     },
     engine::{ServerVersion, Settings},
@@ -186,7 +186,7 @@ impl Server {
 /// What its API has seen of the program, and what there is.
 impl Server {
     /// The requests of the program.
-    fn ours(&self) -> impl Iterator<Item = Logged> + use<> {
+    fn ours(&self) -> impl Iterator<Item = LoggedRequest> + use<> {
         self.api.log().into_iter().filter(|logged| logged.identity.agent.starts_with("kordon/"))
     }
 

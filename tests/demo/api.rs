@@ -622,7 +622,7 @@ async fn a_server_without_streaming_lists_refuses_them() {
 async fn a_watcher_lists_again_after_410_and_after_a_cut() {
     for break_it in [
         (|api: &Api| {
-            api.forget_history();
+            api.compact_history();
             api.cut_watches();
         }) as fn(&Api),
         |api| api.cut_watches(),
@@ -649,7 +649,7 @@ async fn a_watch_from_a_forgotten_version_gets_410_inside_the_stream() {
     api.load("pods", pod("a"));
     let old = api.revision();
     api.load("pods", pod("b"));
-    api.forget_history();
+    api.compact_history();
     let pods: Objects<Pod> = Objects::all(api.client());
     let mut stream = pods.watch(&WatchParams::default(), &old.to_string()).await.expect("200").boxed();
     let Some(Ok(WatchEvent::Error(status))) = stream.next().await else { panic!("no error event") };

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use kordon::{
     clock::Clock,
     cluster::{Change, Cluster, Key, ObjectEvent},
-    demo::api::{Api, ApiOptions, Fault, FaultAnswer, Logged, Verb},
+    demo::api::{Api, ApiOptions, Fault, FaultAnswer, LoggedRequest, Verb},
     engine::ServerVersion,
     k8s::{
         feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -79,7 +79,7 @@ async fn an_expired_version_leads_to_one_more_list() {
     api.set_down(true);
     session.until("pods broken", |session| session.is_broken(FeedKind::Pods)).await;
     api.load("pods", pod("late", "n0"));
-    api.forget_history();
+    api.compact_history();
     api.set_down(false);
     session.until("the late pod", |session| session.has_pod("late")).await;
     session.until("all live", Session::all_live).await;
@@ -367,7 +367,7 @@ fn is_foretold(change: &Change) -> bool {
 }
 
 /// Whether a request began a list of everything.
-fn is_list(request: &Logged, path: &str) -> bool {
+fn is_list(request: &LoggedRequest, path: &str) -> bool {
     request.uri.starts_with(path) && request.uri.contains("sendInitialEvents")
 }
 

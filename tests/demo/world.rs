@@ -13,7 +13,7 @@ use kordon::{
     demo::{
         api::{self, Api as Server},
         scenario::Scenario,
-        world::{LeaseLevel, NodeFault, World, WorldOptions},
+        world::{NodeFault, PressureLevel, World, WorldOptions},
     },
     time::{Span, Timestamp},
 };
@@ -40,7 +40,7 @@ async fn leases_are_renewed_every_ten_seconds() {
 async fn a_silent_node_renews_nothing_until_it_is_back_and_then_reports_itself_ready() {
     let town = Town::of("healthy");
     town.pass(20).await;
-    town.world.strike("general-1a-01", NodeFault::FallsSilent).await;
+    town.world.inject("general-1a-01", NodeFault::Disconnect).await;
     town.pass(60).await;
     let ages = town.lease_ages().await;
     assert!(ages["general-1a-01"] >= Span::from_secs(59), "{:?}", ages["general-1a-01"]);
@@ -56,7 +56,7 @@ async fn a_silent_node_renews_nothing_until_it_is_back_and_then_reports_itself_r
     town.pass(15).await;
     assert_eq!(town.condition("general-1a-01", "Ready").await, "Unknown");
 
-    town.world.strike("general-1a-01", NodeFault::ComesBack).await;
+    town.world.inject("general-1a-01", NodeFault::Reconnect).await;
     town.pass(3).await;
     assert_eq!(town.condition("general-1a-01", "Ready").await, "True");
     assert!(town.lease_ages().await["general-1a-01"] < Span::from_secs(4));
@@ -66,13 +66,13 @@ async fn a_silent_node_renews_nothing_until_it_is_back_and_then_reports_itself_r
 async fn a_node_without_container_runtime_or_under_pressure_says_so_within_ten_seconds() {
     let town = Town::of("healthy");
     town.pass(1).await;
-    town.world.strike("general-1b-01", NodeFault::LosesRuntime).await;
-    town.world.strike("general-1c-01", NodeFault::Pressure("DiskPressure", LeaseLevel::High)).await;
+    town.world.inject("general-1b-01", NodeFault::StopRuntime).await;
+    town.world.inject("general-1c-01", NodeFault::Pressure("DiskPressure", PressureLevel::High)).await;
     town.pass(11).await;
     assert_eq!(town.condition("general-1b-01", "Ready").await, "False");
     assert_eq!(town.condition("general-1c-01", "DiskPressure").await, "True");
     assert_eq!(town.condition("general-1c-01", "Ready").await, "True");
-    town.world.strike("general-1b-01", NodeFault::RegainsRuntime).await;
+    town.world.inject("general-1b-01", NodeFault::StartRuntime).await;
     town.pass(11).await;
     assert_eq!(town.condition("general-1b-01", "Ready").await, "True");
 }
@@ -107,14 +107,14 @@ async fn pods_on_a_silent_node_stay_terminating_until_it_is_back() {
     let town = Town::of("healthy");
     town.pass(5).await;
     let pod = town.on_node("general-1a-01", "ReplicaSet").await.remove(0);
-    town.world.strike("general-1a-01", NodeFault::FallsSilent).await;
+    town.world.inject("general-1a-01", NodeFault::Disconnect).await;
     town.pass(1).await;
     town.delete(&pod).await;
     town.pass(300).await;
     let still = town.pod(&pod).await.expect("nobody confirmed its end");
     assert_eq!(still.uid(), pod.uid());
     assert!(still.metadata.deletion_timestamp.is_some());
-    town.world.strike("general-1a-01", NodeFault::ComesBack).await;
+    town.world.inject("general-1a-01", NodeFault::Reconnect).await;
     town.pass(pod.spec.as_ref().and_then(|s| s.termination_grace_period_seconds).unwrap_or(30) + 3).await;
     assert!(town.pod(&pod).await.is_none());
 }
@@ -123,7 +123,7 @@ async fn pods_on_a_silent_node_stay_terminating_until_it_is_back() {
 async fn pods_that_were_marked_not_ready_are_ready_again_soon_after_their_node_is_back() {
     let town = Town::of("healthy");
     town.pass(5).await;
-    town.world.strike("general-1b-02", NodeFault::FallsSilent).await;
+    town.world.inject("general-1b-02", NodeFault::Disconnect).await;
     town.pass(1).await;
     let pods = town.on_node("general-1b-02", "ReplicaSet").await;
     for pod in &pods {
@@ -135,7 +135,7 @@ async fn pods_that_were_marked_not_ready_are_ready_again_soon_after_their_node_i
     }
     town.pass(30).await;
     assert!(town.on_node("general-1b-02", "ReplicaSet").await.iter().all(|pod| !ready(pod)));
-    town.world.strike("general-1b-02", NodeFault::ComesBack).await;
+    town.world.inject("general-1b-02", NodeFault::Reconnect).await;
     town.pass(5).await;
     let after = town.on_node("general-1b-02", "ReplicaSet").await;
     assert!(!after.is_empty() && after.iter().all(ready));
@@ -151,7 +151,7 @@ async fn a_stateful_set_waits_for_the_old_object_before_it_makes_the_new_one() {
     let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
     let nodes: Api<Node> = Api::all(town.client.clone());
     nodes.patch(&node, &PatchParams::default(), &cordon).await.expect("no controller taints it here");
-    town.world.strike(&node, NodeFault::FallsSilent).await;
+    town.world.inject(&node, NodeFault::Disconnect).await;
     town.pass(1).await;
     town.delete(&old).await;
     town.pass(120).await;
@@ -268,7 +268,7 @@ async fn orphans_of_a_deleted_node_are_collected_after_the_quarantine() {
     let town = Town::of("healthy");
     town.pass(5).await;
     let nodes: Api<Node> = Api::all(town.client.clone());
-    town.world.strike("spot-1a-01", NodeFault::FallsSilent).await;
+    town.world.inject("spot-1a-01", NodeFault::Disconnect).await;
     nodes.delete("spot-1a-01", &DeleteParams::default()).await.expect("deleted");
     let there = town.on_node("spot-1a-01", "DaemonSet").await.len();
     assert!(there > 0);

@@ -151,7 +151,7 @@ fn resolve_priority(pod: &mut Value, store: &Store) -> Result<(), Refusal> {
     let classes = kinds::named("priorityclasses");
     let named = text(pod, "/spec/priorityClassName");
     let class = if named.is_empty() {
-        let all = store.shelf(classes).objects().map(|class| class.value());
+        let all = store.objects_of(classes).objects().map(|class| class.value());
         all.filter(|class| class["globalDefault"] == json!(true)).max_by_key(|class| class["value"].as_i64())
     } else if let Some(class) = store.object(classes, &ObjectKey::new("", named)) {
         Some(class.value())

@@ -11,7 +11,7 @@ use super::{
     reply::{self, Reply},
     request::{ApiRequest, Resource, dry_run_in},
     selector::label_selector_matches,
-    transaction::{DeleteOptions, Part, Transaction, Way, refuse_in_terminating_namespace},
+    transaction::{DeleteOptions, Part, Transaction, WriteMethod, refuse_in_terminating_namespace},
 };
 
 /// Answers `POST …/pods/NAME/eviction`.
@@ -71,17 +71,17 @@ fn evict(
         refuse_in_terminating_namespace(pods, &key.name, namespace)?;
     }
     let pod = stored.value();
-    if !is_free(&pod) {
+    if !needs_no_budget(&pod) {
         match budgets_of(transaction, key, &pod).as_slice() {
             [] => {}
-            [budget] => ask_budget(transaction, budget, key, &pod)?,
+            [budget] => check_budget(transaction, budget, key, &pod)?,
             _ => {
                 let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource \
                                does not support.";
                 return Err(Refusal::new(500, "", message));
             }
         }
-        mark_as_evicted(transaction, pods, key)?;
+        set_disruption_target(transaction, pods, key)?;
         // Marking the pod has made a new version of it; what the client said was about the one before.
         if options.revision.as_deref() == Some(stored.revision.to_string().as_str()) {
             options.revision = None;
@@ -92,7 +92,7 @@ fn evict(
 }
 
 /// Nobody's service depends on it: no budget is asked.
-fn is_free(pod: &Value) -> bool {
+fn needs_no_budget(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed" | "Pending")
         || !pod["metadata"]["deletionTimestamp"].is_null()
 }
@@ -105,8 +105,8 @@ fn is_ready(pod: &Value) -> bool {
 /// The budgets whose selector matches the pod; an invalid selector matches nothing.
 fn budgets_of(transaction: &Transaction<'_>, pod_key: &ObjectKey, pod: &Value) -> Vec<Value> {
     let label = |label: &str| pod["metadata"]["labels"][label].as_str().map(str::to_owned);
-    let shelf = transaction.store.shelf(kinds::named("poddisruptionbudgets"));
-    let budgets = shelf.objects().filter(|budget| budget.key.namespace == pod_key.namespace);
+    let store = transaction.store.objects_of(kinds::named("poddisruptionbudgets"));
+    let budgets = store.objects().filter(|budget| budget.key.namespace == pod_key.namespace);
     budgets
         .map(|budget| budget.value())
         .filter(|budget| label_selector_matches(&budget["spec"]["selector"], label) == Some(true))
@@ -114,7 +114,7 @@ fn budgets_of(transaction: &Transaction<'_>, pod_key: &ObjectKey, pod: &Value) -
 }
 
 /// Takes one disruption from the budget, where the pod needs one.
-fn ask_budget(
+fn check_budget(
     transaction: &mut Transaction<'_>,
     budget: &Value,
     pod_key: &ObjectKey,
@@ -139,20 +139,20 @@ fn ask_budget(
         return Err(Refusal::forbidden(kind, &pod_key.name, "pdb disruptions allowed is negative"));
     }
     let disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
-    if disrupted > MOST_DISRUPTED_PODS {
+    if disrupted > MAX_DISRUPTED_PODS {
         let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
         return Err(Refusal::forbidden(kind, &pod_key.name, why));
     }
     if allowed == 0 {
-        return Err(too_many_requests(exhausted(budget)));
+        return Err(too_many_requests(exhausted_message(budget)));
     }
     if transaction.dry_run {
         return Ok(());
     }
-    spend(transaction, budget, pod_key, allowed)
+    consume_disruption(transaction, budget, pod_key, allowed)
 }
 
-const MOST_DISRUPTED_PODS: usize = 2000;
+const MAX_DISRUPTED_PODS: usize = 2000;
 
 fn too_many_requests(cause: String) -> Refusal {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -161,7 +161,7 @@ fn too_many_requests(cause: String) -> Refusal {
 }
 
 /// Why nothing is left of a budget.
-fn exhausted(budget: &Value) -> String {
+fn exhausted_message(budget: &Value) -> String {
     let name = text(budget, "/metadata/name");
     let status = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     let conditions = budget["status"]["conditions"].as_array();
@@ -176,7 +176,7 @@ fn exhausted(budget: &Value) -> String {
     format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
 }
 
-fn spend(
+fn consume_disruption(
     transaction: &mut Transaction<'_>,
     budget: &Value,
     pod_key: &ObjectKey,
@@ -185,7 +185,7 @@ fn spend(
     let now = transaction.now.to_time();
     let budget_key = ObjectKey::new(&pod_key.namespace, text(budget, "/metadata/name"));
     let kind = kinds::named("poddisruptionbudgets");
-    transaction.update(kind, &budget_key, (Part::Whole, Way::Put), |present| {
+    transaction.update(kind, &budget_key, (Part::Whole, WriteMethod::Put), |present| {
         let mut spent = present.clone();
         let status = &mut spent["status"];
         status["disruptionsAllowed"] = (allowed - 1).into();
@@ -204,13 +204,13 @@ fn spend(
 }
 
 /// Writes the condition that tells why the pod goes.
-fn mark_as_evicted(
+fn set_disruption_target(
     transaction: &mut Transaction<'_>,
     pods: &'static Kind,
     key: &ObjectKey,
 ) -> Result<(), Refusal> {
     let now = transaction.now.to_time();
-    transaction.update(pods, key, (Part::Whole, Way::Put), |pod| {
+    transaction.update(pods, key, (Part::Whole, WriteMethod::Put), |pod| {
         let mut marked = pod.clone();
         let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting", "lastTransitionTime": now});

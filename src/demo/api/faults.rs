@@ -81,7 +81,7 @@ impl Faults {
     }
 
     /// What goes wrong with a request; `resource` is None for paths that name none.
-    pub fn hit(
+    pub fn matching(
         &self,
         identity: &Requester,
         verb: Verb,

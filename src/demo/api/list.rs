@@ -24,14 +24,14 @@ pub struct List {
     objects: Vec<Arc<Stored>>,
     revision: u64,
     /// Where the next page begins; None where this was the last.
-    next: Option<Token>,
+    next: Option<ContinueToken>,
     remaining: Option<usize>,
 }
 
 /// The `continue` parameter: a list under way, and how far it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Token {
-    pages: u64,
+struct ContinueToken {
+    list: u64,
     offset: usize,
 }
 
@@ -51,14 +51,14 @@ impl List {
         // A cached list (resourceVersion 0) is sent whole, whatever the limit.
         let limit = limit.filter(|_| query.text("resourceVersion") != "0").unwrap_or(usize::MAX);
         let revision = store.revision();
-        let shelf = store.shelf(kind);
-        let objects: Vec<_> = shelf.select(selection).take(limit.saturating_add(1)).cloned().collect();
+        let all = store.objects_of(kind).select(selection);
+        let objects: Vec<_> = all.take(limit.saturating_add(1)).cloned().collect();
         if objects.len() <= limit {
             return Ok(Self { kind, objects, revision, next: None, remaining: None });
         }
-        let id = store.keep_pages(kind);
-        let (all, revision) = store.pages(kind, id).expect("kept one line above");
-        Self::page(kind, selection, &all, revision, (Token { pages: id, offset: 0 }, limit))
+        let id = store.start_paged_list(kind);
+        let (all, revision) = store.paged_list(kind, id).expect("started one line above");
+        Self::page(kind, selection, &all, revision, (ContinueToken { list: id, offset: 0 }, limit))
     }
 
     fn next_page(
@@ -68,9 +68,9 @@ impl List {
         token: &str,
         limit: Option<usize>,
     ) -> Result<Self, Refusal> {
-        let token = Token::parse(token)
+        let token = ContinueToken::parse(token)
             .ok_or_else(|| Refusal::bad_request(format!("continue key is not valid: {token:?}")))?;
-        let Some((all, revision)) = store.pages(kind, token.pages) else {
+        let Some((all, revision)) = store.paged_list(kind, token.list) else {
             let message = "The provided continue parameter is too old to display a consistent list result. \
                            Start a new list without it.";
             return Err(Refusal::expired(message));
@@ -83,7 +83,7 @@ impl List {
         selection: &Selection,
         all: &[Arc<Stored>],
         revision: u64,
-        (from, limit): (Token, usize),
+        (from, limit): (ContinueToken, usize),
     ) -> Result<Self, Refusal> {
         let rest = all.get(from.offset..).unwrap_or_default();
         let mut matching = rest.iter().enumerate().filter(|(_, object)| selection.matches(object));
@@ -94,7 +94,7 @@ impl List {
             kind,
             objects: page.into_iter().map(|(_, object)| object.clone()).collect(),
             revision,
-            next: more.then_some(Token { pages: from.pages, offset: from.offset + end }),
+            next: more.then_some(ContinueToken { list: from.list, offset: from.offset + end }),
             remaining: (more && selection.is_everything() && selection.namespace.is_empty())
                 .then(|| rest.len() - end),
         })
@@ -145,14 +145,14 @@ impl List {
     }
 }
 
-impl Token {
+impl ContinueToken {
     fn to_text(self) -> String {
-        format!("{}-{}", self.pages, self.offset)
+        format!("{}-{}", self.list, self.offset)
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (pages, offset) = text.split_once('-')?;
-        Some(Self { pages: pages.parse().ok()?, offset: offset.parse().ok()? })
+        let (list, offset) = text.split_once('-')?;
+        Some(Self { list: list.parse().ok()?, offset: offset.parse().ok()? })
     }
 }
 

@@ -81,7 +81,7 @@ pub struct ApiOptions {
     pub streaming_lists: bool,
     /// The minor version that `/version` tells; the major one is 1.
     pub minor_version: u32,
-    /// Bearer tokens and their users: with any, a request over HTTP without one of them is refused (401).
+    /// Bearer tokens and their users: with any, a request over HTTP without one of them is error (401).
     pub tokens: BTreeMap<String, String>,
     /// How many of the latest requests are kept for [`Api::log`].
     pub log_entries: usize,
@@ -113,7 +113,7 @@ pub struct Requester {
 
 /// A request that was made, and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
+pub struct LoggedRequest {
     pub at: Timestamp,
     pub identity: Requester,
     pub verb: Verb,
@@ -135,7 +135,7 @@ struct State {
     store: Store,
     rng: Rng,
     faults: Faults,
-    log: VecDeque<Logged>,
+    log: VecDeque<LoggedRequest>,
 }
 
 impl Api {
@@ -173,7 +173,7 @@ impl Api {
 
     /// How many objects of a kind there are.
     pub fn count(&self, plural: &str) -> usize {
-        self.state().store.shelf(kinds::named(plural)).count()
+        self.state().store.objects_of(kinds::named(plural)).count()
     }
 
     /// The revision of the latest write: as long as it stays the same, nothing was written.
@@ -182,7 +182,7 @@ impl Api {
     }
 
     /// The latest requests, oldest first.
-    pub fn log(&self) -> Vec<Logged> {
+    pub fn log(&self) -> Vec<LoggedRequest> {
         self.state().log.iter().cloned().collect()
     }
 
@@ -212,43 +212,43 @@ impl Api {
     }
 
     /// Forgets all history: watches and pages from before now get 410.
-    pub fn forget_history(&self) {
-        self.state().store.forget();
+    pub fn compact_history(&self) {
+        self.state().store.compact();
     }
 
     /// Answers one request. An error is a broken connection.
     async fn answer(&self, head: Parts, body: Bytes, identity: Requester) -> io::Result<Reply> {
         let uri = head.uri.to_string();
         let request = ApiRequest::parse(&head, body, identity);
-        let hit = {
+        let fault = {
             let mut state = self.state();
             let resource = match &request.target {
                 RequestTarget::Resource(resource) => Some(resource),
                 _ => None,
             };
             let State { faults, rng, .. } = &mut *state;
-            faults.hit(&request.identity, request.verb, resource, rng)
+            faults.matching(&request.identity, request.verb, resource, rng)
         };
         let down = self.inner.health.borrow().down;
-        let answered = match hit {
+        let answered = match fault {
             _ if down => Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the API server is down")),
             Some(FaultAnswer::Hang) => {
-                self.note(&request, uri.clone(), 0);
+                self.log_request(&request, uri.clone(), 0);
                 std::future::pending().await
             }
             Some(FaultAnswer::Reset) => {
                 Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was reset"))
             }
-            Some(answer) => Ok(spoilt(answer, &request)),
-            None => Ok(self.served(&request)),
+            Some(answer) => Ok(fault_reply(answer, &request)),
+            None => Ok(self.serve_request(&request)),
         };
-        self.note(&request, uri, answered.as_ref().map_or(0, |reply| reply.status().as_u16()));
+        self.log_request(&request, uri, answered.as_ref().map_or(0, |reply| reply.status().as_u16()));
         let mut reply = answered?;
         reply::date(&mut reply, self.inner.clock.now());
         Ok(reply)
     }
 
-    fn served(&self, request: &ApiRequest) -> Reply {
+    fn serve_request(&self, request: &ApiRequest) -> Reply {
         let served = match &request.target {
             RequestTarget::Health => {
                 Ok(reply::bytes(200, "text/plain; charset=utf-8", Bytes::from_static(b"ok")))
@@ -262,9 +262,9 @@ impl Api {
         served.unwrap_or_else(|refusal| reply::refusal(&refusal))
     }
 
-    fn note(&self, request: &ApiRequest, uri: String, code: u16) {
+    fn log_request(&self, request: &ApiRequest, uri: String, code: u16) {
         let at = self.inner.clock.now();
-        let entry = Logged { at, identity: request.identity.clone(), verb: request.verb, uri, code };
+        let entry = LoggedRequest { at, identity: request.identity.clone(), verb: request.verb, uri, code };
         let mut state = self.state();
         if state.log.len() >= self.inner.options.log_entries {
             state.log.pop_front();
@@ -289,7 +289,7 @@ impl Api {
 }
 
 /// The answer to a request that a fault hit.
-fn spoilt(answer: FaultAnswer, request: &ApiRequest) -> Reply {
+fn fault_reply(answer: FaultAnswer, request: &ApiRequest) -> Reply {
     let refusal = match (answer, &request.target) {
         (FaultAnswer::Overloaded { retry_after_secs }, _) => {
             let text = Bytes::from_static(b"Too many requests, please try again later.\n");

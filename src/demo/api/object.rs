@@ -74,7 +74,7 @@ impl Stored {
     }
 
     /// About how many bytes this version holds.
-    pub fn weight(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.body.len() + 256
     }
 }

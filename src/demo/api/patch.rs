@@ -12,8 +12,8 @@ pub fn apply(kind: &Kind, way: PatchType, object: &Value, patch: Value) -> Resul
         PatchType::Json => {
             let patch: json_patch::Patch = serde_json::from_value(patch)
                 .map_err(|e| Refusal::bad_request(format!("error decoding patch: {e}")))?;
-            let refused = "the server rejected our request due to an error in our request";
-            json_patch::patch(&mut patched, &patch).map_err(|_| Refusal::new(422, "Invalid", refused))?;
+            let error = "the server rejected our request due to an error in our request";
+            json_patch::patch(&mut patched, &patch).map_err(|_| Refusal::new(422, "Invalid", error))?;
         }
         // Server-side apply without field ownership: what an applier leaves out of its next apply stays.
         PatchType::Strategic | PatchType::Apply => {

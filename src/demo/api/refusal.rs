@@ -1,10 +1,10 @@
-//! Why a request is refused, in the words and with the codes of a Kubernetes API server.
+//! Why a request is error, in the words and with the codes of a Kubernetes API server.
 
 use serde_json::{Map, Value, json};
 
 use super::{kinds::Kind, object::ObjectKey};
 
-/// A refused request: what becomes the `Status` object of the answer.
+/// A error request: what becomes the `Status` object of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The HTTP status code.

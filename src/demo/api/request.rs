@@ -95,7 +95,7 @@ pub enum PatchType {
 }
 
 impl ApiRequest {
-    /// Takes a request apart. Nothing fails here: what makes no sense is refused when it is answered.
+    /// Takes a request apart. Nothing fails here: what makes no sense is error when it is answered.
     pub fn parse(head: &Parts, body: Bytes, identity: Requester) -> Self {
         let path = head.uri.path().trim_end_matches('/').to_owned();
         let query = Query::parse(head.uri.query().unwrap_or_default());
@@ -202,7 +202,7 @@ pub fn dry_run_in(options: &Value) -> Result<bool, Refusal> {
     dry_run(options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str))
 }
 
-/// Whether nothing is to be written; a value other than `All` is refused.
+/// Whether nothing is to be written; a value other than `All` is error.
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusal> {
     let mut dry = false;
     for value in values {

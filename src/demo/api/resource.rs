@@ -15,7 +15,7 @@ use super::{
     scale,
     selector::Selection,
     table,
-    transaction::{DeleteOptions, Part, Way},
+    transaction::{DeleteOptions, Part, WriteMethod},
     view, watch,
 };
 
@@ -90,7 +90,7 @@ fn update(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply,
     }
     let mut state = api.state();
     let mut transaction = api.transaction(&mut state, dry_run);
-    let object = transaction.update(kind, &key, (part(resource), Way::Put), |_| Ok(value))?;
+    let object = transaction.update(kind, &key, (part(resource), WriteMethod::Put), |_| Ok(value))?;
     drop(state);
     Ok(shown(api, 200, request, kind, &object))
 }
@@ -124,7 +124,7 @@ fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply
         let patched = patch::apply(kind, way, &from_stored(kind, present.clone()), body)?;
         Ok(to_stored(kind, patched))
     };
-    let object = transaction.update(kind, &key, (part(resource), Way::Patch), change)?;
+    let object = transaction.update(kind, &key, (part(resource), WriteMethod::Patch), change)?;
     drop(state);
     Ok(shown(api, 200, request, kind, &object))
 }
@@ -159,7 +159,7 @@ fn delete_all(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
     let (options, dry_run) = delete_options(request)?;
     let mut state = api.state();
     let keys: Vec<ObjectKey> =
-        state.store.shelf(kind).select(&selection).map(|object| object.key.clone()).collect();
+        state.store.objects_of(kind).select(&selection).map(|object| object.key.clone()).collect();
     let mut items = Vec::new();
     for key in keys {
         let deleted = api.transaction(&mut state, dry_run).delete(kind, &key, &options)?;
@@ -187,7 +187,7 @@ fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, R
     let mut state = api.state();
     let mut transaction = api.transaction(&mut state, dry_run);
     let now = transaction.now.to_time();
-    transaction.update(kind, &key, (Part::Whole, Way::Put), |pod| {
+    transaction.update(kind, &key, (Part::Whole, WriteMethod::Put), |pod| {
         let uid = text(&binding, "/metadata/uid");
         if !uid.is_empty() && uid != text(pod, "/metadata/uid") {
             return Err(Refusal::conflict(kind, &key, "Precondition failed: UID in precondition"));

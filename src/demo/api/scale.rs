@@ -10,7 +10,7 @@ use super::{
     refusal::Refusal,
     reply::{self, Reply},
     request::{ApiRequest, Resource, Verb},
-    transaction::{Part, Way},
+    transaction::{Part, WriteMethod},
 };
 
 /// Answers GET, PUT and PATCH of `…/NAME/scale`.
@@ -25,7 +25,7 @@ pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
         let body = request.value()?;
         let dry_run = request.dry_run()?;
         let mut transaction = api.transaction(&mut state, dry_run);
-        transaction.update(kind, &key, (Part::Main, Way::Patch), |present| {
+        transaction.update(kind, &key, (Part::Main, WriteMethod::Patch), |present| {
             let wanted = match (request.verb, request.patch) {
                 (Verb::Patch, Some(way)) => patch::apply(kind, way, &scale(present), body)?,
                 _ => body,

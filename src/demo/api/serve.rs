@@ -87,7 +87,7 @@ impl Api {
         let Some(identity) = self.identity(&head.headers) else {
             return Ok(reply::refusal(&Refusal::new(401, "Unauthorized", "Unauthorized")));
         };
-        let body = http_body_util::Limited::new(body, LONGEST_BODY).collect().await;
+        let body = http_body_util::Limited::new(body, MAX_BODY_BYTES).collect().await;
         let body: Bytes = match body {
             Ok(body) => body.to_bytes(),
             Err(error) => {
@@ -115,7 +115,7 @@ impl Api {
 }
 
 /// As the real server takes: 3 MiB.
-const LONGEST_BODY: usize = 3 << 20;
+const MAX_BODY_BYTES: usize = 3 << 20;
 
 fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)

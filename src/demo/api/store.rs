@@ -19,14 +19,14 @@ use super::{
 pub struct Store {
     revision: u64,
     /// By plural.
-    shelves: BTreeMap<&'static str, Shelf>,
+    kinds: BTreeMap<&'static str, KindStore>,
     /// Paged lists that somebody is in the middle of, oldest first.
-    pages: VecDeque<Pages>,
-    next_pages: u64,
+    paged_lists: VecDeque<PagedList>,
+    next_paged_list: u64,
 }
 
 /// One kind's objects and history.
-pub struct Shelf {
+pub struct KindStore {
     objects: BTreeMap<ObjectKey, Arc<Stored>>,
     history: History,
     latest: watch::Sender<u64>,
@@ -51,7 +51,7 @@ pub struct TooOld {
 }
 
 /// A list of one moment, to be read in pages.
-struct Pages {
+struct PagedList {
     id: u64,
     plural: &'static str,
     revision: u64,
@@ -60,20 +60,20 @@ struct Pages {
 }
 
 /// How long the pages of a list can be asked for, as etcd keeps what it compacts every five minutes.
-const PAGES_LIVE: Duration = Duration::from_secs(300);
+const PAGED_LIST_TTL: Duration = Duration::from_secs(300);
 /// Past this many lists under way, the oldest one's reader is told 410 and begins again.
-const PAGES_AT_ONCE: usize = 32;
+const MAX_PAGED_LISTS: usize = 32;
 
 impl Store {
     /// An empty store, whose history keeps about `history_bytes` of changes for each kind.
     pub fn new(history_bytes: usize) -> Self {
-        let shelf = || Shelf {
+        let store = || KindStore {
             objects: BTreeMap::new(),
-            history: History { changes: VecDeque::new(), weight: 0, limit: history_bytes, forgotten: 0 },
+            history: History { changes: VecDeque::new(), size: 0, limit: history_bytes, compacted: 0 },
             latest: watch::Sender::new(0),
         };
-        let shelves = KINDS.iter().map(|kind| (kind.plural, shelf())).collect();
-        Self { revision: 1, shelves, pages: VecDeque::new(), next_pages: 0 }
+        let kinds = KINDS.iter().map(|kind| (kind.plural, store())).collect();
+        Self { revision: 1, kinds, paged_lists: VecDeque::new(), next_paged_list: 0 }
     }
 
     /// The revision of the latest write of any kind.
@@ -81,21 +81,21 @@ impl Store {
         self.revision
     }
 
-    pub fn shelf(&self, kind: &Kind) -> &Shelf {
-        self.shelves.get(kind.plural).expect("there is a shelf for each kind of the table")
+    pub fn objects_of(&self, kind: &Kind) -> &KindStore {
+        self.kinds.get(kind.plural).expect("there is a store for each kind of the table")
     }
 
     pub fn object(&self, kind: &Kind, key: &ObjectKey) -> Option<&Arc<Stored>> {
-        self.shelf(kind).objects.get(key)
+        self.objects_of(kind).objects.get(key)
     }
 
     /// Creates or replaces an object.
     pub fn put(&mut self, kind: &Kind, key: ObjectKey, value: Value) -> Arc<Stored> {
         let revision = self.next_revision();
         let object = Arc::new(Stored::encode(kind, key.clone(), revision, value));
-        let shelf = self.shelf_mut(kind);
-        let before = shelf.objects.insert(key, object.clone());
-        shelf.record(StoredWrite { revision, before, object: object.clone(), removed: false });
+        let store = self.objects_of_mut(kind);
+        let before = store.objects.insert(key, object.clone());
+        store.record(StoredWrite { revision, before, object: object.clone(), removed: false });
         object
     }
 
@@ -103,47 +103,49 @@ impl Store {
     pub fn remove(&mut self, kind: &Kind, key: &ObjectKey, value: Value) -> Arc<Stored> {
         let revision = self.next_revision();
         let object = Arc::new(Stored::encode(kind, key.clone(), revision, value));
-        let shelf = self.shelf_mut(kind);
-        let before = shelf.objects.remove(key);
-        shelf.record(StoredWrite { revision, before, object: object.clone(), removed: true });
+        let store = self.objects_of_mut(kind);
+        let before = store.objects.remove(key);
+        store.record(StoredWrite { revision, before, object: object.clone(), removed: true });
         object
     }
 
     /// Keeps the objects of a kind as they are now, for a list that is read in pages, and names the list.
-    pub fn keep_pages(&mut self, kind: &Kind) -> u64 {
-        self.pages.retain(|pages| pages.taken.elapsed() < PAGES_LIVE);
-        let plural = self.shelves.get_key_value(kind.plural).expect("a shelf for each kind").0;
-        if let Some(same) = self.pages.iter().find(|p| p.plural == *plural && p.revision == self.revision) {
+    pub fn start_paged_list(&mut self, kind: &Kind) -> u64 {
+        self.paged_lists.retain(|list| list.taken.elapsed() < PAGED_LIST_TTL);
+        let plural = self.kinds.get_key_value(kind.plural).expect("a store for each kind").0;
+        if let Some(same) =
+            self.paged_lists.iter().find(|p| p.plural == *plural && p.revision == self.revision)
+        {
             return same.id;
         }
-        if self.pages.len() == PAGES_AT_ONCE {
-            self.pages.pop_front();
+        if self.paged_lists.len() == MAX_PAGED_LISTS {
+            self.paged_lists.pop_front();
         }
-        self.next_pages += 1;
-        let pages = Pages {
-            id: self.next_pages,
+        self.next_paged_list += 1;
+        let list = PagedList {
+            id: self.next_paged_list,
             plural,
             revision: self.revision,
             taken: Instant::now(),
-            objects: self.shelf(kind).objects.values().cloned().collect(),
+            objects: self.objects_of(kind).objects.values().cloned().collect(),
         };
-        self.pages.push_back(pages);
-        self.next_pages
+        self.paged_lists.push_back(list);
+        self.next_paged_list
     }
 
     /// The list begun under `id` with its revision; None where it has expired.
-    pub fn pages(&self, kind: &Kind, id: u64) -> Option<(Arc<[Arc<Stored>]>, u64)> {
-        let pages = self.pages.iter().find(|p| p.id == id && p.plural == kind.plural)?;
-        (pages.taken.elapsed() < PAGES_LIVE).then(|| (pages.objects.clone(), pages.revision))
+    pub fn paged_list(&self, kind: &Kind, id: u64) -> Option<(Arc<[Arc<Stored>]>, u64)> {
+        let list = self.paged_lists.iter().find(|p| p.id == id && p.plural == kind.plural)?;
+        (list.taken.elapsed() < PAGED_LIST_TTL).then(|| (list.objects.clone(), list.revision))
     }
 
     /// Forgets all history and all lists under way: watches from before now, and continued lists, get 410.
-    pub fn forget(&mut self) {
+    pub fn compact(&mut self) {
         let revision = self.revision;
-        for shelf in self.shelves.values_mut() {
-            shelf.history.forget(revision);
+        for store in self.kinds.values_mut() {
+            store.history.compact(revision);
         }
-        self.pages.clear();
+        self.paged_lists.clear();
     }
 
     fn next_revision(&mut self) -> u64 {
@@ -151,12 +153,12 @@ impl Store {
         self.revision
     }
 
-    fn shelf_mut(&mut self, kind: &Kind) -> &mut Shelf {
-        self.shelves.get_mut(kind.plural).expect("there is a shelf for each kind of the table")
+    fn objects_of_mut(&mut self, kind: &Kind) -> &mut KindStore {
+        self.kinds.get_mut(kind.plural).expect("there is a store for each kind of the table")
     }
 }
 
-impl Shelf {
+impl KindStore {
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Stored>> {
         self.objects.values()
     }
@@ -200,38 +202,38 @@ impl Shelf {
     }
 }
 
-/// The latest changes of one kind, bounded by their weight.
+/// The latest changes of one kind, bounded by their size.
 struct History {
     changes: VecDeque<StoredWrite>,
-    weight: usize,
+    size: usize,
     limit: usize,
     /// The revision of the newest change that is no longer here.
-    forgotten: u64,
+    compacted: u64,
 }
 
 impl History {
     fn push(&mut self, change: StoredWrite) {
-        self.weight += change.object.weight();
+        self.size += change.object.size();
         self.changes.push_back(change);
-        while self.weight > self.limit && self.changes.len() > 1 {
+        while self.size > self.limit && self.changes.len() > 1 {
             if let Some(oldest) = self.changes.pop_front() {
-                self.weight -= oldest.object.weight();
-                self.forgotten = oldest.revision;
+                self.size -= oldest.object.size();
+                self.compacted = oldest.revision;
             }
         }
     }
 
     fn after(&self, revision: u64, max: usize) -> Result<Vec<StoredWrite>, TooOld> {
-        if revision < self.forgotten {
-            return Err(TooOld { oldest: self.forgotten });
+        if revision < self.compacted {
+            return Err(TooOld { oldest: self.compacted });
         }
         let from = self.changes.partition_point(|change| change.revision <= revision);
         Ok(self.changes.range(from..).take(max).cloned().collect())
     }
 
-    fn forget(&mut self, revision: u64) {
+    fn compact(&mut self, revision: u64) {
         self.changes.clear();
-        self.weight = 0;
-        self.forgotten = revision;
+        self.size = 0;
+        self.compacted = revision;
     }
 }

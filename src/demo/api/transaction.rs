@@ -42,7 +42,7 @@ pub enum Part {
 
 /// How a client says what it wants; decides what a wrong uid is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum WriteMethod {
     Put,
     Patch,
 }
@@ -70,7 +70,7 @@ impl Transaction<'_> {
         let name = text(&value, "/metadata/name").to_owned();
         let key = ObjectKey::new(namespace, &name);
         if kind.is_namespaced() {
-            self.namespace_takes_new(kind, namespace, &name)?;
+            self.check_namespace(kind, namespace, &name)?;
         }
         if self.store.object(kind, &key).is_some() {
             return Err(Refusal::already_exists(kind, &name));
@@ -80,7 +80,7 @@ impl Transaction<'_> {
             return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
         let uid = self.uid();
-        self.stamp(kind, namespace, &uid, &mut value);
+        self.set_server_metadata(kind, namespace, &uid, &mut value);
         admission::on_create(kind, &mut value, self.options, self.store)?;
         validation::check(kind, &value, None)?;
         Ok(self.put(kind, key, value))
@@ -97,7 +97,7 @@ impl Transaction<'_> {
         let given = |pointer: &str| Some(text(&value, pointer).to_owned()).filter(|text| !text.is_empty());
         let (uid, created) = (given("/metadata/uid"), given("/metadata/creationTimestamp"));
         let uid = uid.unwrap_or_else(|| self.uid());
-        self.stamp(kind, &namespace, &uid, &mut value);
+        self.set_server_metadata(kind, &namespace, &uid, &mut value);
         if let Some(created) = created {
             metadata(&mut value).insert("creationTimestamp".into(), created.into());
         }
@@ -109,7 +109,7 @@ impl Transaction<'_> {
         &mut self,
         kind: &Kind,
         key: &ObjectKey,
-        (part, way): (Part, Way),
+        (part, way): (Part, WriteMethod),
         change: impl FnOnce(&Value) -> Result<Value, Refusal>,
     ) -> Result<Arc<Stored>, Refusal> {
         let Some(stored) = self.store.object(kind, key).cloned() else {
@@ -118,12 +118,12 @@ impl Transaction<'_> {
         let before = stored.value();
         let mut after = change(&before)?;
         check_identity(kind, key, way, &before, &mut after)?;
-        keep_what_the_server_owns(&before, &mut after);
+        keep_server_fields(&before, &mut after);
         match part {
             Part::Main => {
                 admission::on_update(kind, &mut after, self.options);
                 if kind.has(Subresource::Status) {
-                    take_over(&before, &mut after, "status");
+                    copy_field(&before, &mut after, "status");
                 }
             }
             Part::Status => {
@@ -131,9 +131,9 @@ impl Transaction<'_> {
                 let fields: Vec<String> =
                     before.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
                 for field in fields.iter().filter(|f| !matches!(f.as_str(), "metadata" | "status")) {
-                    take_over(&before, &mut after, field);
+                    copy_field(&before, &mut after, field);
                 }
-                take_over(&before, &mut after, "spec");
+                copy_field(&before, &mut after, "spec");
             }
             Part::Whole => {}
         }
@@ -144,9 +144,9 @@ impl Transaction<'_> {
             return Ok(stored);
         }
         if kind.generation && before.get("spec") != after.get("spec") {
-            raise_generation(&mut after);
+            increment_generation(&mut after);
         }
-        if is_let_go(&after) {
+        if is_released(&after) {
             return Ok(self.remove(kind, key, after));
         }
         Ok(self.put(kind, key.clone(), after))
@@ -183,42 +183,42 @@ impl Transaction<'_> {
         fields.insert("deletionTimestamp".into(), due.to_time().into());
         fields.insert("deletionGracePeriodSeconds".into(), grace.into());
         if kind.generation {
-            raise_generation(&mut value);
+            increment_generation(&mut value);
         }
         if kind.name == "Namespace" {
             value["status"]["phase"] = "Terminating".into();
         }
         let object = self.put(kind, key.clone(), value);
         if kind.name == "Namespace" && !self.dry_run {
-            self.empty_namespace(&key.name);
+            self.delete_namespace_contents(&key.name);
         }
         Ok(Deleted { object, gone: false })
     }
 
     /// Deletes all that is in a terminating namespace. The server plays the namespace controller itself: without
     /// one, no namespace would ever go.
-    fn empty_namespace(&mut self, namespace: &str) {
+    fn delete_namespace_contents(&mut self, namespace: &str) {
         for kind in KINDS.iter().filter(|kind| kind.is_namespaced()) {
-            for key in self.store.shelf(kind).keys_in(namespace) {
+            for key in self.store.objects_of(kind).keys_in(namespace) {
                 // It is there, and nothing else refuses a delete without preconditions.
                 let _ = self.delete(kind, &key, &DeleteOptions::default());
             }
         }
-        self.drop_empty_namespace(namespace);
+        self.remove_empty_namespace(namespace);
     }
 
-    fn terminates(&self, namespace: &str) -> bool {
+    fn is_terminating(&self, namespace: &str) -> bool {
         let namespace = self.store.object(kinds::named("namespaces"), &ObjectKey::new("", namespace));
         namespace.is_some_and(|object| object.field(NAMESPACE_PHASE) == "Terminating")
     }
 
-    fn drop_empty_namespace(&mut self, namespace: &str) {
+    fn remove_empty_namespace(&mut self, namespace: &str) {
         let namespaces = kinds::named("namespaces");
         let key = ObjectKey::new("", namespace);
         let Some(object) = self.store.object(namespaces, &key) else { return };
-        let is_empty = |kind: &Kind| self.store.shelf(kind).keys_in(namespace).is_empty();
+        let is_empty = |kind: &Kind| self.store.objects_of(kind).keys_in(namespace).is_empty();
         let value = object.value();
-        if self.terminates(namespace) && KINDS.iter().filter(|kind| kind.is_namespaced()).all(is_empty) {
+        if self.is_terminating(namespace) && KINDS.iter().filter(|kind| kind.is_namespaced()).all(is_empty) {
             self.store.remove(namespaces, &key, value);
         }
     }
@@ -237,8 +237,8 @@ impl Transaction<'_> {
             return Arc::new(Stored::encode(kind, key.clone(), revision, value));
         }
         let removed = self.store.remove(kind, key, value);
-        if kind.is_namespaced() && self.terminates(&key.namespace) {
-            self.drop_empty_namespace(&key.namespace);
+        if kind.is_namespaced() && self.is_terminating(&key.namespace) {
+            self.remove_empty_namespace(&key.namespace);
         }
         removed
     }
@@ -253,7 +253,7 @@ impl Transaction<'_> {
     }
 
     /// The NamespaceLifecycle admission plugin.
-    fn namespace_takes_new(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
+    fn check_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
         let namespaces = kinds::named("namespaces");
         let Some(object) = self.store.object(namespaces, &ObjectKey::new("", namespace)) else {
             return Err(Refusal::not_found(namespaces, namespace));
@@ -262,7 +262,7 @@ impl Transaction<'_> {
     }
 
     /// What the server writes into the metadata of everything new.
-    fn stamp(&mut self, kind: &Kind, namespace: &str, uid: &str, value: &mut Value) {
+    fn set_server_metadata(&mut self, kind: &Kind, namespace: &str, uid: &str, value: &mut Value) {
         let created = self.now.to_time();
         let fields = metadata(value);
         fields.insert("uid".into(), uid.into());
@@ -352,7 +352,7 @@ pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stor
 fn check_identity(
     kind: &Kind,
     key: &ObjectKey,
-    way: Way,
+    way: WriteMethod,
     before: &Value,
     after: &mut Value,
 ) -> Result<(), Refusal> {
@@ -366,13 +366,13 @@ fn check_identity(
     let uid = given("uid");
     if !uid.is_empty() && uid != owned("uid") {
         return Err(match way {
-            Way::Put => {
+            WriteMethod::Put => {
                 let real = owned("uid");
                 let why =
                     format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {real}");
                 Refusal::conflict(kind, key, &why)
             }
-            Way::Patch => {
+            WriteMethod::Patch => {
                 let cause = FieldCause::invalid("metadata.uid", &json!(uid), "field is immutable");
                 Refusal::invalid(kind, &key.name, vec![cause])
             }
@@ -386,7 +386,7 @@ fn check_identity(
 }
 
 /// A client cannot change these, whatever it sends.
-fn keep_what_the_server_owns(before: &Value, after: &mut Value) {
+fn keep_server_fields(before: &Value, after: &mut Value) {
     let fields = metadata(after);
     for owned in [
         "name",
@@ -413,7 +413,7 @@ fn keep_what_the_server_owns(before: &Value, after: &mut Value) {
     }
 }
 
-fn take_over(before: &Value, after: &mut Value, field: &str) {
+fn copy_field(before: &Value, after: &mut Value, field: &str) {
     match before.get(field) {
         Some(value) => after[field] = value.clone(),
         None => {
@@ -422,13 +422,13 @@ fn take_over(before: &Value, after: &mut Value, field: &str) {
     }
 }
 
-fn raise_generation(value: &mut Value) {
+fn increment_generation(value: &mut Value) {
     let generation = value["metadata"]["generation"].as_i64().unwrap_or(0);
     metadata(value).insert("generation".into(), (generation + 1).into());
 }
 
 /// An object that was only held by finalizers and has none left.
-fn is_let_go(value: &Value) -> bool {
+fn is_released(value: &Value) -> bool {
     let fields = &value["metadata"];
     !fields["deletionTimestamp"].is_null()
         && fields["finalizers"].as_array().is_none_or(Vec::is_empty)

@@ -38,18 +38,18 @@ struct Watch {
     /// The bookmark that ends a streaming list.
     initial_end: bool,
     bookmarks: Option<Instant>,
-    ends: Instant,
+    deadline: Instant,
     latest: watch::Receiver<u64>,
     health: watch::Receiver<Health>,
     cuts: u64,
-    over: bool,
+    closed: bool,
 }
 
 /// How often a quiet watch says how far it is, and how many changes are read at a time.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 const BATCH: usize = 64;
 /// How long a watch lives whose client does not say.
-const LIFE: Duration = Duration::from_secs(30 * 60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Answers a watch request.
 pub fn open(
@@ -62,14 +62,14 @@ pub fn open(
     let streams_list = query.flag("sendInitialEvents");
     check_streaming_list(api, kind, request)?;
     let from = query.number::<u64>("resourceVersion")?.unwrap_or(0);
-    let life = query.number::<u64>("timeoutSeconds")?.map_or(LIFE, Duration::from_secs);
+    let timeout = query.number::<u64>("timeoutSeconds")?.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let health = api.inner.health.subscribe();
     let cuts = health.borrow().cuts;
     let state = api.state();
     let store = &state.store;
-    let begins_with_all = streams_list || from == 0;
-    let initial = if begins_with_all {
-        store.shelf(kind).select(&selection).cloned().collect()
+    let starts_with_all = streams_list || from == 0;
+    let initial = if starts_with_all {
+        store.objects_of(kind).select(&selection).cloned().collect()
     } else {
         VecDeque::new()
     };
@@ -78,16 +78,16 @@ pub fn open(
         kind,
         form: request.view,
         include: query.text("includeObject").to_owned(),
-        cursor: if begins_with_all { store.revision() } else { from },
+        cursor: if starts_with_all { store.revision() } else { from },
         initial,
         initial_end: streams_list && query.flag("allowWatchBookmarks"),
-        bookmarks: query.flag("allowWatchBookmarks").then(|| Instant::now() + BOOKMARK_EVERY),
-        ends: Instant::now() + life,
-        latest: store.shelf(kind).subscribe(),
+        bookmarks: query.flag("allowWatchBookmarks").then(|| Instant::now() + BOOKMARK_INTERVAL),
+        deadline: Instant::now() + timeout,
+        latest: store.objects_of(kind).subscribe(),
         health,
         cuts,
         selection,
-        over: false,
+        closed: false,
     };
     drop(state);
     let chunks = futures::stream::unfold(watch, |mut watch| async move {
@@ -131,19 +131,19 @@ fn check_streaming_list(api: &Api, kind: &Kind, request: &ApiRequest) -> Result<
 impl Watch {
     /// The next piece of the stream; None where it is over.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
-        while !self.over {
+        while !self.closed {
             let health = *self.health.borrow_and_update();
             if health.down || health.cuts != self.cuts {
-                self.over = true;
+                self.closed = true;
                 let lost = io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut");
                 return Some(Err(lost));
             }
             if !health.stalled
-                && let Some(chunk) = self.ready()
+                && let Some(chunk) = self.next_chunk()
             {
                 return Some(Ok(chunk));
             }
-            if !self.over {
+            if !self.closed {
                 self.wait(health.stalled).await;
             }
         }
@@ -152,20 +152,20 @@ impl Watch {
 
     /// Waits until there may be something to tell; a stalled watch has no bookmarks to send either.
     async fn wait(&mut self, stalled: bool) {
-        let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.ends);
-        let timer = pin!(tokio::time::sleep_until(bookmark.min(self.ends)));
+        let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.deadline);
+        let timer = pin!(tokio::time::sleep_until(bookmark.min(self.deadline)));
         let change = pin!(self.latest.changed());
         let health = pin!(self.health.changed());
         let news = future::select(change, health);
         if let Either::Right(_) = future::select(news, timer).await
-            && Instant::now() >= self.ends
+            && Instant::now() >= self.deadline
         {
-            self.over = true;
+            self.closed = true;
         }
     }
 
     /// What can be told now.
-    fn ready(&mut self) -> Option<Bytes> {
+    fn next_chunk(&mut self) -> Option<Bytes> {
         if !self.initial.is_empty() {
             let mut chunk = BytesMut::new();
             while chunk.len() < reply::CHUNK
@@ -182,7 +182,7 @@ impl Watch {
         loop {
             let (changes, revision) = {
                 let state = self.api.state();
-                (state.store.shelf(self.kind).changes_after(self.cursor, BATCH), state.store.revision())
+                (state.store.objects_of(self.kind).changes_after(self.cursor, BATCH), state.store.revision())
             };
             let changes = match changes {
                 Ok(changes) => changes,
@@ -202,7 +202,7 @@ impl Watch {
 
     /// The last event of a watch that cannot go on: the client has to list again.
     fn expire(&mut self, oldest: u64) -> Bytes {
-        self.over = true;
+        self.closed = true;
         let message = format!("too old resource version: {} ({oldest})", self.cursor);
         line("ERROR", &Refusal::expired(message).to_value())
     }
@@ -212,7 +212,7 @@ impl Watch {
         if self.bookmarks.is_none_or(|at| Instant::now() < at) {
             return None;
         }
-        self.bookmarks = Some(Instant::now() + BOOKMARK_EVERY);
+        self.bookmarks = Some(Instant::now() + BOOKMARK_INTERVAL);
         self.cursor = self.cursor.max(revision);
         Some(self.bookmark(self.cursor, false))
     }

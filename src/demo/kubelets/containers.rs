@@ -1,11 +1,11 @@
-//! The life of a pod on its node: created, running, ready, stopped.
+//! The session of a pod on its node: created, running, ready, stopped.
 
 use serde_json::{Value, json};
 
 use crate::{
     demo::{
-        chance::Chance,
         objects::{Object, Pod},
+        random::RandomSource,
         seed::pods::RUN_SECONDS,
     },
     time::{Span, Timestamp},
@@ -13,11 +13,11 @@ use crate::{
 
 /// A step that a kubelet will take with a pod.
 #[derive(Clone, Debug)]
-pub struct Move {
+pub struct PendingStep {
     /// Of the pod; another pod of the same name begins anew.
     pub uid: String,
     pub step: ContainerStep,
-    /// Of the alarm that is set for it.
+    /// Of the timer that is set for it.
     pub number: u64,
 }
 
@@ -36,9 +36,9 @@ pub enum ContainerStep {
 }
 
 /// What a kubelet does next with a pod, and how long that takes from now. None: nothing until it changes.
-pub fn next_step(pod: &Pod, chance: Chance, now: Timestamp) -> Option<(ContainerStep, Span)> {
+pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(ContainerStep, Span)> {
     let between = |what: &str, low: f64, high: f64| {
-        let share = chance.about(&[what, pod.uid()]).f64();
+        let share = random.rng(&[what, pod.uid()]).f64();
         Span::from_secs_f64(low + (high - low) * share)
     };
     if pod.is_deleted() {
@@ -46,7 +46,7 @@ pub fn next_step(pod: &Pod, chance: Chance, now: Timestamp) -> Option<(Container
         if grace_seconds == 0 {
             return None; // Stopped long ago: a finalizer holds the object.
         }
-        return Some((ContainerStep::Stop { grace_seconds }, stopping_time(pod, grace_seconds, chance)));
+        return Some((ContainerStep::Stop { grace_seconds }, stopping_time(pod, grace_seconds, random)));
     }
     match pod.status.phase.as_str() {
         "" | "Pending" if pod.status.container_statuses.is_empty() => {
@@ -66,8 +66,8 @@ pub fn next_step(pod: &Pod, chance: Chance, now: Timestamp) -> Option<(Container
 }
 
 /// How long the containers take to end: most obey at once, some need all the grace they get.
-fn stopping_time(pod: &Pod, grace_seconds: i64, chance: Chance) -> Span {
-    let mut rng = chance.about(&["stop", pod.uid()]);
+fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Span {
+    let mut rng = random.rng(&["stop", pod.uid()]);
     let wanted = match rng.u8(..10) {
         0..6 => Span::from_secs_f64(0.5 + 3.0 * rng.f64()),
         6..8 => Span::from_secs_f64(grace_seconds as f64 * (0.3 + 0.5 * rng.f64())),
@@ -77,7 +77,7 @@ fn stopping_time(pod: &Pod, grace_seconds: i64, chance: Chance) -> Span {
 }
 
 /// The status to be written with a step; None where it needs none.
-pub fn status_after(pod: &Pod, step: ContainerStep, chance: Chance, now: Timestamp) -> Option<Value> {
+pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: Timestamp) -> Option<Value> {
     let at = now.to_time();
     let condition = |kind: &str, status: &str| {
         let kept =
@@ -100,7 +100,7 @@ pub fn status_after(pod: &Pod, step: ContainerStep, chance: Chance, now: Timesta
             status
         }
         ContainerStep::Run => {
-            let address = address(pod, chance);
+            let address = address(pod, random);
             json!({
                 "phase": "Running",
                 "podIP": address,
@@ -172,7 +172,7 @@ fn containers(pod: &Pod, ready: bool, state: &Value) -> Value {
         .collect()
 }
 
-fn address(pod: &Pod, chance: Chance) -> String {
-    let mut rng = chance.about(&["address", pod.uid()]);
+fn address(pod: &Pod, random: RandomSource) -> String {
+    let mut rng = random.rng(&["address", pod.uid()]);
     format!("10.{}.{}.{}", rng.u8(128..160), rng.u8(..), rng.u8(2..))
 }

@@ -13,106 +13,106 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::containers::{ContainerStep, Move};
+use self::containers::{ContainerStep, PendingStep};
 use super::{
-    chance::Chance,
-    feed::{FeedChange, KnownObjects, Turn},
+    errors::ErrorReporter,
+    feed::{FeedChange, KnownObjects, ObjectChange},
     objects::{Key, Node, Object, Pod},
-    troubles::Troubles,
-    writer::{Patch, Refused, Writer, path},
+    random::RandomSource,
+    writer::{Patch, WriteError, Writer, path},
 };
 use crate::{
     clock::Clock,
     time::{Span, Timestamp},
 };
 
-/// The kubelets of all nodes: one task and one heap of alarms, so that thousands of nodes cost little.
+/// The kubelets of all nodes: one task and one heap of timers, so that thousands of nodes cost little.
 ///
 /// A kubelet that is cut off does nothing at all; what its containers do meanwhile, nobody sees.
 pub struct Kubelets {
     clock: Clock,
     writer: Writer,
-    chance: Chance,
-    troubles: Troubles,
+    random: RandomSource,
+    errors: ErrorReporter,
     kubelets: BTreeMap<Arc<str>, Kubelet>,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
     /// What comes next for pods in motion, by pod.
-    moves: BTreeMap<Key, Move>,
-    alarms: BinaryHeap<Reverse<(Timestamp, u64, Alarm)>>,
+    pending: BTreeMap<Key, PendingStep>,
+    timers: BinaryHeap<Reverse<(Timestamp, u64, Timer)>>,
     /// Alarms set so far; orders those of one moment, and tells the valid one of several.
-    rung: u64,
+    timers_set: u64,
 }
 
-/// What the kubelets hear.
+/// What the kubelets on_message.
 #[derive(Debug)]
 pub enum KubeletMessage {
     Nodes(FeedChange<Node>),
     Pods(FeedChange<Pod>),
     /// Something happens to a node.
-    Fate(String, NodeFault),
+    Fault(String, NodeFault),
 }
 
 /// What can happen to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeFault {
     /// It is cut off: no renewals, no status, no confirmations.
-    FallsSilent,
+    Disconnect,
     /// It is reachable again.
-    ComesBack,
-    /// Its container runtime stops answering: Ready=False, and no pod starts or ends.
-    LosesRuntime,
-    RegainsRuntime,
+    Reconnect,
+    /// Its container runtime stops answering: Ready=False, and no pod kubelets or ends.
+    StopRuntime,
+    StartRuntime,
     /// It reports this kind of pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or no longer.
-    Pressure(&'static str, LeaseLevel),
+    Pressure(&'static str, PressureLevel),
     /// It goes down and comes up after `down`, with another kernel.
-    Reboots {
+    Reboot {
         down: Span,
         kernel: String,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseLevel {
+pub enum PressureLevel {
     High,
     Normal,
 }
 
 #[derive(Debug)]
 struct Kubelet {
-    link: Link,
+    connection: Connection,
     /// Whether the container runtime answers.
     runtime: bool,
     /// Kinds of pressure it feels.
     pressures: BTreeSet<&'static str>,
     /// The kernel it runs since its last reboot; None: the one that its node object has.
     kernel: Option<String>,
-    /// How often it was cut off or came back: alarms of an earlier life are not heard.
-    life: u32,
+    /// How often it was cut off or came back: timers of an earlier session are not heard.
+    session: u32,
     /// When it last wrote its status.
     reported: Timestamp,
     pods: BTreeSet<Key>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
+enum Connection {
     Up,
-    Cut,
+    Down,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Alarm {
+enum Timer {
     Renew {
         node: Arc<str>,
-        life: u32,
+        session: u32,
     },
     Report {
         node: Arc<str>,
-        life: u32,
+        session: u32,
     },
     Boot {
         node: Arc<str>,
-        life: u32,
+        session: u32,
     },
     /// A pod's next move, if `number` is still the one.
     Pod {
@@ -123,7 +123,7 @@ enum Alarm {
 
 /// A kubelet's state at the beginning.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct InitialKubelet {
     pub node: String,
     /// When it last renewed its lease; None: it is cut off.
     pub renewed: Option<Timestamp>,
@@ -146,168 +146,174 @@ impl Kubelets {
     pub fn new(
         clock: Clock,
         writer: Writer,
-        chance: Chance,
-        troubles: Troubles,
-        starts: impl IntoIterator<Item = Start>,
+        random: RandomSource,
+        errors: ErrorReporter,
+        kubelets: impl IntoIterator<Item = InitialKubelet>,
     ) -> Self {
         let mut all = Self {
             clock,
             writer,
-            chance,
-            troubles,
+            random,
+            errors,
             kubelets: BTreeMap::new(),
             nodes: KnownObjects::new(),
             pods: KnownObjects::new(),
-            moves: BTreeMap::new(),
-            alarms: BinaryHeap::new(),
-            rung: 0,
+            pending: BTreeMap::new(),
+            timers: BinaryHeap::new(),
+            timers_set: 0,
         };
-        for start in starts {
+        for start in kubelets {
             all.add(start);
         }
         all
     }
 
-    fn add(&mut self, start: Start) {
+    fn add(&mut self, start: InitialKubelet) {
         let node: Arc<str> = start.node.as_str().into();
-        let link = if start.renewed.is_some() { Link::Up } else { Link::Cut };
+        let connection = if start.renewed.is_some() { Connection::Up } else { Connection::Down };
         let kubelet = Kubelet {
-            link,
+            connection,
             runtime: true,
             pressures: start.pressures,
             kernel: None,
-            life: 0,
+            session: 0,
             reported: start.reported,
             pods: BTreeSet::new(),
         };
         self.kubelets.insert(node.clone(), kubelet);
         if let Some(renewed) = start.renewed {
-            let status = STATUS_EVERY.as_secs_f64() * self.chance.about(&["status", &node]).f64();
+            let status = STATUS_EVERY.as_secs_f64() * self.random.rng(&["status", &node]).f64();
             let now = self.clock.now();
-            self.alarm(renewed + RENEW_EVERY, Alarm::Renew { node: node.clone(), life: 0 });
-            self.alarm(now + Span::from_secs_f64(status), Alarm::Report { node, life: 0 });
+            self.set_timer(renewed + RENEW_EVERY, Timer::Renew { node: node.clone(), session: 0 });
+            self.set_timer(now + Span::from_secs_f64(status), Timer::Report { node, session: 0 });
         }
     }
 
     pub async fn run(mut self, mut inbox: mpsc::Receiver<KubeletMessage>, cancel: CancellationToken) {
         loop {
-            let next = self.alarms.peek().map_or(Timestamp::MAX, |Reverse((at, ..))| *at);
+            let next = self.timers.peek().map_or(Timestamp::MAX, |Reverse((at, ..))| *at);
             tokio::select! {
                 () = cancel.cancelled() => return,
                 message = inbox.recv() => match message {
                     None => return,
-                    Some(message) => self.hear(message),
+                    Some(message) => self.on_message(message),
                 },
-                () = self.clock.sleep_until(next) => self.ring().await,
+                () = self.clock.sleep_until(next) => self.on_timeout().await,
             }
         }
     }
 
-    fn hear(&mut self, message: KubeletMessage) {
+    fn on_message(&mut self, message: KubeletMessage) {
         match message {
-            KubeletMessage::Nodes(change) => drop(self.nodes.absorb(change)),
+            KubeletMessage::Nodes(change) => drop(self.nodes.apply(change)),
             KubeletMessage::Pods(change) => {
-                for turn in self.pods.absorb(change) {
-                    self.on_pod(&turn);
+                for change in self.pods.apply(change) {
+                    self.on_pod(&change);
                 }
             }
-            KubeletMessage::Fate(node, fate) => self.on_fate(&node, fate),
+            KubeletMessage::Fault(node, fault) => self.on_fault(&node, fault),
         }
     }
 
-    fn on_fate(&mut self, node: &str, fate: NodeFault) {
+    fn on_fault(&mut self, node: &str, fault: NodeFault) {
         let Some((name, kubelet)) = self.kubelets.get_key_value(node) else {
-            return self.troubles.tell(format!("kubelet of {node}"), &"there is no such node");
+            return self.errors.report(format!("kubelet of {node}"), &"there is no such node");
         };
         let name = name.clone();
-        let kubelet_is_cut = kubelet.link == Link::Cut;
+        let is_disconnected = kubelet.connection == Connection::Down;
         let kubelet = self.kubelets.get_mut(node).expect("found above");
-        match fate {
-            NodeFault::FallsSilent => {
-                kubelet.link = Link::Cut;
-                kubelet.life += 1;
+        match fault {
+            NodeFault::Disconnect => {
+                kubelet.connection = Connection::Down;
+                kubelet.session += 1;
             }
-            NodeFault::ComesBack if kubelet_is_cut => self.come_back(&name),
-            NodeFault::ComesBack => {}
-            NodeFault::LosesRuntime => kubelet.runtime = false,
-            NodeFault::RegainsRuntime => {
+            NodeFault::Reconnect if is_disconnected => self.reconnect(&name),
+            NodeFault::Reconnect => {}
+            NodeFault::StopRuntime => kubelet.runtime = false,
+            NodeFault::StartRuntime => {
                 kubelet.runtime = true;
-                self.tend_all(&name);
+                self.schedule_steps(&name);
             }
-            NodeFault::Pressure(kind, LeaseLevel::High) => drop(kubelet.pressures.insert(kind)),
-            NodeFault::Pressure(kind, LeaseLevel::Normal) => drop(kubelet.pressures.remove(kind)),
-            NodeFault::Reboots { down, kernel } => {
-                kubelet.link = Link::Cut;
-                kubelet.life += 1;
+            NodeFault::Pressure(kind, PressureLevel::High) => drop(kubelet.pressures.insert(kind)),
+            NodeFault::Pressure(kind, PressureLevel::Normal) => drop(kubelet.pressures.remove(kind)),
+            NodeFault::Reboot { down, kernel } => {
+                kubelet.connection = Connection::Down;
+                kubelet.session += 1;
                 kubelet.kernel = Some(kernel);
-                let life = kubelet.life;
-                self.alarm(self.clock.now() + down, Alarm::Boot { node: name, life });
+                let session = kubelet.session;
+                self.set_timer(self.clock.now() + down, Timer::Boot { node: name, session });
             }
         }
     }
 
     /// The kubelet reaches the API again: it renews, reports, and looks at its pods.
-    fn come_back(&mut self, node: &Arc<str>) {
+    fn reconnect(&mut self, node: &Arc<str>) {
         let kubelet = self.kubelets.get_mut(node).expect("only kubelets that exist come back");
-        kubelet.link = Link::Up;
-        kubelet.life += 1;
-        let life = kubelet.life;
-        let mut rng = self.chance.about(&["back", node, &life.to_string()]);
+        kubelet.connection = Connection::Up;
+        kubelet.session += 1;
+        let session = kubelet.session;
+        let mut rng = self.random.rng(&["back", node, &session.to_string()]);
         let (now, soon) = (self.clock.now(), |rng: &mut fastrand::Rng| Span::from_millis(rng.i64(200..2000)));
-        self.alarm(now + soon(&mut rng), Alarm::Renew { node: node.clone(), life });
-        self.alarm(now + soon(&mut rng), Alarm::Report { node: node.clone(), life });
-        self.tend_all(node);
+        self.set_timer(now + soon(&mut rng), Timer::Renew { node: node.clone(), session });
+        self.set_timer(now + soon(&mut rng), Timer::Report { node: node.clone(), session });
+        self.schedule_steps(node);
     }
 
     /// Does what is due.
-    async fn ring(&mut self) {
+    async fn on_timeout(&mut self) {
         let now = self.clock.now();
-        while let Some(Reverse((at, ..))) = self.alarms.peek()
+        while let Some(Reverse((at, ..))) = self.timers.peek()
             && *at <= now
         {
-            let Some(Reverse((_, _, alarm))) = self.alarms.pop() else { return };
-            match alarm {
-                Alarm::Renew { node, life } if self.hears(&node, life) => self.renew(node, life).await,
-                Alarm::Report { node, life } if self.hears(&node, life) => self.report(node, life).await,
-                Alarm::Boot { node, life } => {
-                    if self.kubelets.get(&node).is_some_and(|kubelet| kubelet.life == life) {
-                        self.come_back(&node);
+            let Some(Reverse((_, _, timer))) = self.timers.pop() else { return };
+            match timer {
+                Timer::Renew { node, session } if self.is_connected(&node, session) => {
+                    self.renew(node, session).await
+                }
+                Timer::Report { node, session } if self.is_connected(&node, session) => {
+                    self.report(node, session).await
+                }
+                Timer::Boot { node, session } => {
+                    if self.kubelets.get(&node).is_some_and(|kubelet| kubelet.session == session) {
+                        self.reconnect(&node);
                     }
                 }
-                Alarm::Pod { key, number } => self.on_move(&key, number).await,
-                Alarm::Renew { .. } | Alarm::Report { .. } => {}
+                Timer::Pod { key, number } => self.on_step_due(&key, number).await,
+                Timer::Renew { .. } | Timer::Report { .. } => {}
             }
         }
     }
 
-    fn hears(&self, node: &str, life: u32) -> bool {
-        self.kubelets.get(node).is_some_and(|kubelet| kubelet.life == life && kubelet.link == Link::Up)
+    fn is_connected(&self, node: &str, session: u32) -> bool {
+        self.kubelets
+            .get(node)
+            .is_some_and(|kubelet| kubelet.session == session && kubelet.connection == Connection::Up)
     }
 
-    async fn renew(&mut self, node: Arc<str>, life: u32) {
+    async fn renew(&mut self, node: Arc<str>, session: u32) {
         let now = self.clock.now();
         let renewal = json!({"spec": {"renewTime": now.to_micro_time()}});
-        let written: Result<serde::de::IgnoredAny, Refused> =
+        let written: Result<serde::de::IgnoredAny, WriteError> =
             self.writer.patch(&path::lease(&node), Patch::Merge, &renewal).await;
         let written = match written {
-            Err(Refused::Gone) => self.make_lease(&node, now).await,
+            Err(WriteError::NotFound) => self.create_lease(&node, now).await,
             other => other.map(drop),
         };
         let wait = match written {
             Ok(()) => {
-                let jitter = self.chance.about(&["renew", &node, &now.as_nanos().to_string()]).f64();
+                let jitter = self.random.rng(&["renew", &node, &now.as_nanos().to_string()]).f64();
                 RENEW_EVERY.as_secs_f64() * (1.0 + RENEW_JITTER * jitter)
             }
-            Err(refused) => {
-                self.troubles.tell(format!("kubelet of {node}, renewing its lease"), &refused);
+            Err(error) => {
+                self.errors.report(format!("kubelet of {node}, renewing its lease"), &error);
                 RETRY.as_secs_f64()
             }
         };
-        self.alarm(now + Span::from_secs_f64(wait), Alarm::Renew { node, life });
+        self.set_timer(now + Span::from_secs_f64(wait), Timer::Renew { node, session });
     }
 
     /// The lease was deleted; a kubelet makes itself a new one.
-    async fn make_lease(&self, node: &str, now: Timestamp) -> Result<(), Refused> {
+    async fn create_lease(&self, node: &str, now: Timestamp) -> Result<(), WriteError> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -318,9 +324,9 @@ impl Kubelets {
         self.writer.create::<serde::de::IgnoredAny>(collection, &lease).await.map(drop)
     }
 
-    async fn report(&mut self, node: Arc<str>, life: u32) {
+    async fn report(&mut self, node: Arc<str>, session: u32) {
         let now = self.clock.now();
-        self.alarm(now + STATUS_EVERY, Alarm::Report { node: node.clone(), life });
+        self.set_timer(now + STATUS_EVERY, Timer::Report { node: node.clone(), session });
         let key = Key { namespace: String::new(), name: node.to_string() };
         // Deleted nodes are not registered again while their kubelet runs.
         let Some(known) = self.nodes.object(&key) else { return };
@@ -330,18 +336,18 @@ impl Kubelets {
         let path = format!("{}/status", path::node(&node));
         match self.writer.patch::<Node>(&path, Patch::Strategic, &status).await {
             Ok(written) => {
-                self.nodes.note(Arc::new(written));
+                self.nodes.record(Arc::new(written));
                 self.kubelets.get_mut(&node).expect("it has just reported").reported = now;
             }
-            Err(Refused::Gone) => {}
-            Err(refused) => self.troubles.tell(format!("kubelet of {node}, writing its status"), &refused),
+            Err(WriteError::NotFound) => {}
+            Err(error) => self.errors.report(format!("kubelet of {node}, writing its status"), &error),
         }
     }
 
-    fn on_pod(&mut self, turn: &Turn<Pod>) {
-        let key = turn.key();
+    fn on_pod(&mut self, change: &ObjectChange<Pod>) {
+        let key = change.key();
         let node_of = |pod: &Option<Arc<Pod>>| pod.as_ref().map(|pod| pod.spec.node_name.clone());
-        let (before, after) = (node_of(&turn.before), node_of(&turn.after));
+        let (before, after) = (node_of(&change.before), node_of(&change.after));
         if before != after {
             if let Some(kubelet) = before.and_then(|node| self.kubelets.get_mut(node.as_str())) {
                 kubelet.pods.remove(&key);
@@ -350,72 +356,73 @@ impl Kubelets {
                 kubelet.pods.insert(key.clone());
             }
         }
-        self.tend(&key);
+        self.schedule_step(&key);
     }
 
-    fn tend_all(&mut self, node: &str) {
+    fn schedule_steps(&mut self, node: &str) {
         let pods: Vec<Key> = self.kubelets[node].pods.iter().cloned().collect();
         for key in &pods {
-            self.tend(key);
+            self.schedule_step(key);
         }
     }
 
     /// Works out what its kubelet will do next with a pod, and when.
-    fn tend(&mut self, key: &Key) {
+    fn schedule_step(&mut self, key: &Key) {
         let Some(pod) = self.pods.object(key) else {
-            self.moves.remove(key);
+            self.pending.remove(key);
             return;
         };
-        let able = |kubelet: &Kubelet| kubelet.link == Link::Up && kubelet.runtime;
-        if !self.kubelets.get(pod.spec.node_name.as_str()).is_some_and(able) {
-            self.moves.remove(key);
+        let can_act = |kubelet: &Kubelet| kubelet.connection == Connection::Up && kubelet.runtime;
+        if !self.kubelets.get(pod.spec.node_name.as_str()).is_some_and(can_act) {
+            self.pending.remove(key);
             return;
         }
-        let Some((step, wait)) = containers::next_step(pod, self.chance, self.clock.now()) else {
-            self.moves.remove(key);
+        let Some((step, wait)) = containers::next_step(pod, self.random, self.clock.now()) else {
+            self.pending.remove(key);
             return;
         };
-        if self.moves.get(key).is_some_and(|on| on.uid == pod.uid() && on.step == step) {
+        if self.pending.get(key).is_some_and(|on| on.uid == pod.uid() && on.step == step) {
             return; // Already on its way, and not to be put off.
         }
         let uid = pod.uid().to_owned();
-        let number = self.alarm(self.clock.now() + wait, Alarm::Pod { key: key.clone(), number: 0 });
-        self.moves.insert(key.clone(), Move { uid, step, number });
+        let number = self.set_timer(self.clock.now() + wait, Timer::Pod { key: key.clone(), number: 0 });
+        self.pending.insert(key.clone(), PendingStep { uid, step, number });
     }
 
-    async fn on_move(&mut self, key: &Key, number: u64) {
-        if self.moves.get(key).is_none_or(|due| due.number != number) {
+    async fn on_step_due(&mut self, key: &Key, number: u64) {
+        if self.pending.get(key).is_none_or(|due| due.number != number) {
             return;
         }
-        let Some(Move { step, .. }) = self.moves.remove(key) else { return };
+        let Some(PendingStep { step, .. }) = self.pending.remove(key) else { return };
         let Some(pod) = self.pods.object(key).cloned() else { return };
-        let able = |kubelet: &Kubelet| kubelet.link == Link::Up && kubelet.runtime;
-        if !self.kubelets.get(pod.spec.node_name.as_str()).is_some_and(able) {
+        let can_act = |kubelet: &Kubelet| kubelet.connection == Connection::Up && kubelet.runtime;
+        if !self.kubelets.get(pod.spec.node_name.as_str()).is_some_and(can_act) {
             return;
         }
         let done = self.take_step(&pod, step).await;
         match done {
             Ok(Some(written)) => {
-                if let Some(turn) = self.pods.note(Arc::new(written)) {
-                    self.on_pod(&turn);
+                if let Some(change) = self.pods.record(Arc::new(written)) {
+                    self.on_pod(&change);
                 }
             }
             // Gone, or another one of the same name: the watch tells.
-            Ok(None) | Err(Refused::Gone | Refused::Conflict(_)) => {}
-            Err(refused) => {
-                self.troubles
-                    .tell(format!("kubelet, {step:?} of pod {}/{}", key.namespace, key.name), &refused);
-                let number = self.alarm(self.clock.now() + RETRY, Alarm::Pod { key: key.clone(), number: 0 });
-                self.moves.insert(key.clone(), Move { uid: pod.uid().to_owned(), step, number });
+            Ok(None) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
+            Err(error) => {
+                self.errors
+                    .report(format!("kubelet, {step:?} of pod {}/{}", key.namespace, key.name), &error);
+                let number =
+                    self.set_timer(self.clock.now() + RETRY, Timer::Pod { key: key.clone(), number: 0 });
+                self.pending.insert(key.clone(), PendingStep { uid: pod.uid().to_owned(), step, number });
             }
         }
     }
 
     /// The pod as it was written; None where it was deleted.
-    async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, Refused> {
+    async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, WriteError> {
         let key = Key::of(pod);
         let path = path::pod(&key);
-        let status = containers::status_after(pod, step, self.chance, self.clock.now());
+        let status = containers::status_after(pod, step, self.random, self.clock.now());
         if let Some(status) = status {
             let patch = json!({"metadata": {"uid": pod.uid()}, "status": status});
             let written = self.writer.patch(&format!("{path}/status"), Patch::Strategic, &patch).await?;
@@ -427,14 +434,14 @@ impl Kubelets {
         Ok(None)
     }
 
-    /// Sets an alarm; for a pod it carries the number that is returned.
-    fn alarm(&mut self, at: Timestamp, alarm: Alarm) -> u64 {
-        self.rung += 1;
-        let alarm = match alarm {
-            Alarm::Pod { key, .. } => Alarm::Pod { key, number: self.rung },
+    /// Sets an timer; for a pod it carries the number that is returned.
+    fn set_timer(&mut self, at: Timestamp, timer: Timer) -> u64 {
+        self.timers_set += 1;
+        let timer = match timer {
+            Timer::Pod { key, .. } => Timer::Pod { key, number: self.timers_set },
             other => other,
         };
-        self.alarms.push(Reverse((at, self.rung, alarm)));
-        self.rung
+        self.timers.push(Reverse((at, self.timers_set, timer)));
+        self.timers_set
     }
 }

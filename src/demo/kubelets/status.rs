@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Kubelet;
 use crate::{
-    demo::{objects::Node, seed::nodes::WELL},
+    demo::{objects::Node, seed::nodes::HEALTHY_CONDITIONS},
     time::Timestamp,
 };
 
@@ -34,7 +34,8 @@ pub fn report(kubelet: &Kubelet, node: &Node, due: bool, now: Timestamp) -> Opti
         .collect();
     let mut status = json!({ "conditions": conditions });
     if let Some(kernel) = rebooted {
-        let boot = format!("{:08x}-0000-4000-8000-{:012x}", kubelet.life, now.as_nanos() & 0xffff_ffff_ffff);
+        let boot =
+            format!("{:08x}-0000-4000-8000-{:012x}", kubelet.session, now.as_nanos() & 0xffff_ffff_ffff);
         status["nodeInfo"] = json!({"kernelVersion": kernel, "bootID": boot});
     }
     Some(json!({ "status": status }))
@@ -42,7 +43,7 @@ pub fn report(kubelet: &Kubelet, node: &Node, due: bool, now: Timestamp) -> Opti
 
 /// Type, status, reason and message of each condition.
 fn conditions(kubelet: &Kubelet) -> [(&'static str, &'static str, &'static str, &'static str); 4] {
-    let [memory, disk, pid] = WELL.map(|(kind, reason, message)| {
+    let [memory, disk, pid] = HEALTHY_CONDITIONS.map(|(kind, reason, message)| {
         if !kubelet.pressures.contains(kind) {
             return (kind, "False", reason, message);
         }

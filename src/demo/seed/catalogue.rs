@@ -13,7 +13,7 @@ pub struct CatalogueService {
     pub cpu_milli: i64,
     /// Requested memory in MiB.
     pub memory_mib: i64,
-    pub patience: Patience,
+    pub tolerance: EvictionTolerance,
     /// The only pool of nodes it may run in.
     pub pool: Option<&'static str>,
     pub priority: Option<&'static str>,
@@ -35,11 +35,11 @@ pub enum CatalogueKind {
 
 /// How long the pods stay on a node that is not ready or unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum EvictionTolerance {
     /// What admission gives: 300 seconds.
     Default,
     Seconds(i64),
-    Forever,
+    Unlimited,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ const PLAIN: CatalogueService = CatalogueService {
     image: "",
     cpu_milli: 200,
     memory_mib: 256,
-    patience: Patience::Default,
+    tolerance: EvictionTolerance::Default,
     pool: None,
     priority: None,
     grace_seconds: 30,
@@ -136,7 +136,7 @@ pub const SERVICES: &[CatalogueService] = &[
         name: "frontend",
         replicas: 9,
         image: "registry.example.com/shop/frontend:2026.11.3",
-        patience: Patience::Seconds(30),
+        tolerance: EvictionTolerance::Seconds(30),
         budget: CatalogueBudget::MaxUnavailable("25%"),
         ..PLAIN
     },
@@ -157,7 +157,7 @@ pub const SERVICES: &[CatalogueService] = &[
         name: "cart",
         replicas: 5,
         image: "registry.example.com/shop/cart:4.18.0",
-        patience: Patience::Seconds(60),
+        tolerance: EvictionTolerance::Seconds(60),
         budget: CatalogueBudget::MinAvailable("80%"),
         ..PLAIN
     },
@@ -181,7 +181,7 @@ pub const SERVICES: &[CatalogueService] = &[
         image: "docker.elastic.co/elasticsearch/elasticsearch:9.2.1",
         cpu_milli: 1000,
         memory_mib: 8192,
-        patience: Patience::Forever,
+        tolerance: EvictionTolerance::Unlimited,
         pool: Some("memory"),
         grace_seconds: 120,
         budget: CatalogueBudget::MaxUnavailable("1"),
@@ -195,7 +195,7 @@ pub const SERVICES: &[CatalogueService] = &[
         image: "registry.example.com/batch/image-resize:1.9.2",
         cpu_milli: 0,
         memory_mib: 0,
-        patience: Patience::Seconds(30),
+        tolerance: EvictionTolerance::Seconds(30),
         priority: Some("interruptible"),
         volume: CatalogueVolume::EmptyDir,
         ..PLAIN
@@ -236,7 +236,7 @@ pub const SERVICES: &[CatalogueService] = &[
         image: "registry.example.com/batch/migrate:2026.10",
         cpu_milli: 100,
         memory_mib: 128,
-        patience: Patience::Seconds(60),
+        tolerance: EvictionTolerance::Seconds(60),
         ..PLAIN
     },
     CatalogueService {
@@ -244,7 +244,7 @@ pub const SERVICES: &[CatalogueService] = &[
         name: "backup-agent",
         replicas: 2,
         image: "registry.example.com/platform/backup-agent:0.31.0",
-        patience: Patience::Seconds(60),
+        tolerance: EvictionTolerance::Seconds(60),
         finalizer: Some("backup.platform.example.com/flush"),
         ..PLAIN
     },
@@ -320,7 +320,7 @@ pub const SERVICES: &[CatalogueService] = &[
         memory_mib: 2048,
         pool: Some("spot"),
         priority: Some("interruptible"),
-        patience: Patience::Seconds(30),
+        tolerance: EvictionTolerance::Seconds(30),
         volume: CatalogueVolume::EmptyDir,
         ..PLAIN
     },
@@ -332,7 +332,7 @@ pub const SERVICES: &[CatalogueService] = &[
         image: "quay.io/prometheus/alertmanager:v0.29.0",
         cpu_milli: 100,
         memory_mib: 128,
-        patience: Patience::Forever,
+        tolerance: EvictionTolerance::Unlimited,
         budget: CatalogueBudget::MaxUnavailable("1"),
         volume: CatalogueVolume::Claim,
         ..PLAIN
@@ -370,7 +370,7 @@ pub const SERVICES: &[CatalogueService] = &[
         name: "indexer",
         replicas: 3,
         image: "registry.example.com/search/indexer:12.0.4",
-        patience: Patience::Seconds(60),
+        tolerance: EvictionTolerance::Seconds(60),
         volume: CatalogueVolume::EmptyDir,
         ..PLAIN
     },

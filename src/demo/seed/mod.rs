@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use self::{
-    catalogue::{CatalogueService, NODE_AGENTS, NodeAgent, Patience, SERVICES, STATIC_PODS},
+    catalogue::{CatalogueService, EvictionTolerance, NODE_AGENTS, NodeAgent, SERVICES, STATIC_PODS},
     nodes::{MAX_PODS, Machine},
     pods::{PodSeed, PodTemplate},
 };
-use super::chance::Chance;
+use super::random::RandomSource;
 use crate::time::{Span, Timestamp};
 
 /// The version of the embedded cluster's kubelets: that of its API server.
@@ -29,16 +29,16 @@ pub struct Seed {
     workloads: Vec<SeedWorkload>,
     /// In the order of their workloads.
     pods: Vec<PodSeed>,
-    chance: Chance,
+    random: RandomSource,
     epoch: Timestamp,
 }
 
 /// What became of a machine before the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineHistory {
-    Well,
+    Healthy,
     /// It last gave a sign of life so long ago; nobody has noticed yet.
-    SilentFor(Span),
+    DisconnectedFor(Span),
     /// The controller has given it up so long ago, and tainted it.
     UnknownFor(Span),
     /// It has been short of memory for so long.
@@ -48,9 +48,9 @@ pub enum MachineHistory {
 /// What became of a pod before the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialPodState {
-    Well,
+    Running,
     /// Its node was given up so long ago: marked not ready.
-    Cut {
+    NotReady {
         since: Span,
     },
     /// Marked not ready as well, then deleted so long ago; nobody on its node knows.
@@ -59,8 +59,8 @@ pub enum InitialPodState {
         at: Span,
     },
     /// Made so long ago in place of an evicted one.
-    Replaces {
-        before: Span,
+    Replacement {
+        age: Span,
     },
 }
 
@@ -91,26 +91,26 @@ pub enum SeedOwner {
 impl Seed {
     /// `nodes` machines with `pods` pods on them (node agents and control plane included, where so many fit).
     ///
-    /// `pasts` says what happened before to which machines, by their names.
+    /// `histories` says what happened before to which machines, by their names.
     pub fn new(
         nodes: usize,
         pods: usize,
-        pasts: impl Fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
-        chance: Chance,
+        histories: impl Fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
+        random: RandomSource,
         epoch: Timestamp,
     ) -> Self {
         let mut machines = Machine::all(nodes);
-        for (index, past) in pasts(&machines) {
-            machines[index].past = past;
+        for (index, history) in histories(&machines) {
+            machines[index].history = history;
         }
         let workloads = workloads_for(&machines, pods);
-        let pods = Placing::new(&machines).all(&workloads);
-        Self { machines, workloads, pods, chance, epoch }
+        let pods = InitialPlacement::new(&machines).all(&workloads);
+        Self { machines, workloads, pods, random, epoch }
     }
 
     /// Every object, owners before what they own. Made one by one: all at once they would not fit into memory.
     pub fn objects(&self) -> impl Iterator<Item = Value> {
-        let (chance, epoch) = (self.chance, self.epoch);
+        let (random, epoch) = (self.random, self.epoch);
         let namespaces: BTreeSet<&str> = self
             .workloads
             .iter()
@@ -119,51 +119,51 @@ impl Seed {
             .collect();
         (catalogue::PRIORITY_CLASSES
             .iter()
-            .map(move |(name, value)| priority_class(name, *value, chance, epoch)))
-        .chain(namespaces.into_iter().map(move |name| namespace(name, chance, epoch)))
-        .chain(self.machines.iter().map(move |machine| nodes::node(machine, chance, epoch)))
-        .chain(self.machines.iter().map(move |machine| nodes::lease(machine, chance, epoch)))
-        .chain(self.workloads.iter().flat_map(move |workload| workloads::objects(workload, chance, epoch)))
+            .map(move |(name, value)| priority_class(name, *value, random, epoch)))
+        .chain(namespaces.into_iter().map(move |name| namespace(name, random, epoch)))
+        .chain(self.machines.iter().map(move |machine| nodes::node(machine, random, epoch)))
+        .chain(self.machines.iter().map(move |machine| nodes::lease(machine, random, epoch)))
+        .chain(self.workloads.iter().flat_map(move |workload| workloads::objects(workload, random, epoch)))
         .chain(self.storage_objects())
         .chain(self.pod_objects())
     }
 
     fn storage_objects(&self) -> impl Iterator<Item = Value> {
-        let maker = storage::StorageSeed { chance: self.chance, epoch: self.epoch };
+        let storage = storage::StorageSeed { random: self.random, epoch: self.epoch };
         let of_pods = self.pods.iter().flat_map(move |seed| {
             let machine = seed.machine.map(|index| &self.machines[index]);
-            maker.of_pod(seed, &self.workloads[seed.workload], machine)
+            storage.of_pod(seed, &self.workloads[seed.workload], machine)
         });
-        let nodes = self.machines.iter().map(move |machine| maker.csi_node(machine));
-        maker.classes().into_iter().chain(nodes).chain(of_pods)
+        let nodes = self.machines.iter().map(move |machine| storage.csi_node(machine));
+        storage.classes().into_iter().chain(nodes).chain(of_pods)
     }
 
     fn pod_objects(&self) -> impl Iterator<Item = Value> {
-        let mut mould: Option<(usize, PodTemplate)> = None;
+        let mut template: Option<(usize, PodTemplate)> = None;
         self.pods.iter().map(move |seed| {
             let workload = &self.workloads[seed.workload];
-            if mould.as_ref().is_none_or(|(of, _)| *of != seed.workload) {
-                mould = Some((seed.workload, PodTemplate::new(workload, self.chance)));
+            if template.as_ref().is_none_or(|(of, _)| *of != seed.workload) {
+                template = Some((seed.workload, PodTemplate::new(workload, self.random)));
             }
-            let (_, mould) = mould.as_ref().expect("made above");
+            let (_, template) = template.as_ref().expect("made above");
             let machine = seed.machine.map(|index| &self.machines[index]);
-            mould.pod(seed, workload, machine, self.chance, self.epoch)
+            template.pod(seed, workload, machine, self.random, self.epoch)
         })
     }
 }
 
-fn priority_class(name: &str, value: i64, chance: Chance, epoch: Timestamp) -> Value {
+fn priority_class(name: &str, value: i64, random: RandomSource, epoch: Timestamp) -> Value {
     json!({
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": cluster_metadata("PriorityClass", name, chance, epoch),
+        "metadata": cluster_metadata("PriorityClass", name, random, epoch),
         "value": value,
         "preemptionPolicy": "PreemptLowerPriority",
     })
 }
 
-fn namespace(name: &str, chance: Chance, epoch: Timestamp) -> Value {
-    let mut metadata = cluster_metadata("Namespace", name, chance, epoch);
+fn namespace(name: &str, random: RandomSource, epoch: Timestamp) -> Value {
+    let mut metadata = cluster_metadata("Namespace", name, random, epoch);
     metadata["labels"] = json!({"kubernetes.io/metadata.name": name});
     json!({
         "apiVersion": "v1",
@@ -174,10 +174,10 @@ fn namespace(name: &str, chance: Chance, epoch: Timestamp) -> Value {
     })
 }
 
-fn cluster_metadata(kind: &str, name: &str, chance: Chance, epoch: Timestamp) -> Value {
+fn cluster_metadata(kind: &str, name: &str, random: RandomSource, epoch: Timestamp) -> Value {
     json!({
         "name": name,
-        "uid": workloads::object_uid(chance, kind, "", name),
+        "uid": workloads::object_uid(random, kind, "", name),
         "creationTimestamp": (epoch - Span::from_secs(90 * 86_400)).to_time(),
     })
 }
@@ -234,7 +234,7 @@ impl SeedWorkload {
     }
 
     fn hash_template(&mut self) {
-        let hash = super::chance::template_hash(&self.template);
+        let hash = super::random::template_hash(&self.template);
         self.template["metadata"]["labels"]["pod-template-hash"] = json!(hash);
         self.hash = Some(hash);
     }
@@ -278,12 +278,12 @@ impl SeedWorkload {
         })
     }
 
-    fn pod_owner(&self, chance: Chance) -> Option<Value> {
+    fn pod_owner(&self, random: RandomSource) -> Option<Value> {
         let (kind, version) = self.pod_owner_kind()?;
         let name = self.pod_owner_name()?;
         Some(json!({
             "apiVersion": version, "kind": kind, "name": name, "controller": true, "blockOwnerDeletion": true,
-            "uid": workloads::object_uid(chance, kind, &self.namespace, &name),
+            "uid": workloads::object_uid(random, kind, &self.namespace, &name),
         }))
     }
 
@@ -299,16 +299,20 @@ impl SeedWorkload {
 
 /// The workloads that together have about `pods` pods on these machines.
 fn workloads_for(machines: &[Machine], pods: usize) -> Vec<SeedWorkload> {
-    let leaders = machines.iter().filter(|machine| machine.is_control_plane()).count();
+    let control_planes = machines.iter().filter(|machine| machine.is_control_plane()).count();
     let mut made = Vec::new();
     let mut left = pods;
-    if leaders > 0 && left >= leaders * STATIC_PODS.len() {
-        left -= leaders * STATIC_PODS.len();
-        made.extend(STATIC_PODS.iter().map(|(name, image)| SeedWorkload::static_pod(name, image, leaders)));
+    if control_planes > 0 && left >= control_planes * STATIC_PODS.len() {
+        left -= control_planes * STATIC_PODS.len();
+        made.extend(
+            STATIC_PODS.iter().map(|(name, image)| SeedWorkload::static_pod(name, image, control_planes)),
+        );
     }
     // Agents on every node may take half of the pods, not more: few pods should still be different ones.
     for agent in NODE_AGENTS {
-        if machines.is_empty() || machines.len() * (made.len() + 1) > pods / 2 + leaders * STATIC_PODS.len() {
+        if machines.is_empty()
+            || machines.len() * (made.len() + 1) > pods / 2 + control_planes * STATIC_PODS.len()
+        {
             break;
         }
         left -= machines.len();
@@ -341,7 +345,7 @@ fn services_for(mut left: usize) -> Vec<SeedWorkload> {
 }
 
 /// Puts the pods of the beginning onto machines.
-struct Placing<'a> {
+struct InitialPlacement<'a> {
     machines: &'a [Machine],
     free_cpu: Vec<i64>,
     free_memory: Vec<i64>,
@@ -351,9 +355,9 @@ struct Placing<'a> {
 }
 
 /// How many machines with room are compared before one is taken.
-const COMPARED: usize = 30;
+const MAX_CANDIDATES: usize = 30;
 
-impl<'a> Placing<'a> {
+impl<'a> InitialPlacement<'a> {
     fn new(machines: &'a [Machine]) -> Self {
         Self {
             machines,
@@ -386,11 +390,11 @@ impl<'a> Placing<'a> {
         let machines = self.machines;
         for (ordinal, (at, machine)) in machines.iter().enumerate().filter(|(_, m)| wanted(m)).enumerate() {
             let slot = self.take(at, workload);
-            let state = match machine.past {
-                MachineHistory::UnknownFor(since) => InitialPodState::Cut { since },
-                MachineHistory::Well
-                | MachineHistory::SilentFor(_)
-                | MachineHistory::MemoryPressureFor(_) => InitialPodState::Well,
+            let state = match machine.history {
+                MachineHistory::UnknownFor(since) => InitialPodState::NotReady { since },
+                MachineHistory::Healthy
+                | MachineHistory::DisconnectedFor(_)
+                | MachineHistory::MemoryPressureFor(_) => InitialPodState::Running,
             };
             pods.push(PodSeed { workload: index, ordinal, machine: Some(at), slot, state });
         }
@@ -407,29 +411,29 @@ impl<'a> Placing<'a> {
         let mut used = std::collections::BTreeMap::new();
         let mut spare = workload.replicas;
         for ordinal in 0..workload.replicas {
-            let Some(at) = self.choose(workload, service, &zones, &used, Anywhere::Yes) else {
+            let Some(at) = self.choose(workload, service, &zones, &used, Eligible::All) else {
                 pods.push(PodSeed {
                     workload: index,
                     ordinal,
                     machine: None,
                     slot: 0,
-                    state: InitialPodState::Well,
+                    state: InitialPodState::Running,
                 });
                 continue;
             };
             zones[self.machines[at].zone] += 1;
             *used.entry(at).or_insert(0) += 1;
             let slot = self.take(at, workload);
-            let state = fate(self.machines[at].past, service);
+            let state = initial_state(self.machines[at].history, service);
             pods.push(PodSeed { workload: index, ordinal, machine: Some(at), slot, state });
             let InitialPodState::Evicted { at: deleted, .. } = state else { continue };
             if service.kind != catalogue::CatalogueKind::Deployment {
                 continue;
             }
-            let Some(at) = self.choose(workload, service, &zones, &used, Anywhere::Healthy) else { continue };
+            let Some(at) = self.choose(workload, service, &zones, &used, Eligible::Healthy) else { continue };
             *used.entry(at).or_insert(0) += 1;
             let slot = self.take(at, workload);
-            let state = InitialPodState::Replaces { before: deleted - Span::from_secs(1) };
+            let state = InitialPodState::Replacement { age: deleted - Span::from_secs(1) };
             pods.push(PodSeed { workload: index, ordinal: spare, machine: Some(at), slot, state });
             spare += 1;
         }
@@ -442,7 +446,7 @@ impl<'a> Placing<'a> {
         service: &CatalogueService,
         zones: &[usize],
         used: &std::collections::BTreeMap<usize, usize>,
-        anywhere: Anywhere,
+        eligible: Eligible,
     ) -> Option<usize> {
         let count = self.machines.len();
         let (cpu, memory) = workload.requests();
@@ -453,16 +457,17 @@ impl<'a> Placing<'a> {
                 && self.free_cpu[*at] >= cpu
                 && self.free_memory[*at] >= memory
                 && self.taken[*at] < MAX_PODS as usize
-                && (anywhere == Anywhere::Yes || machine.past == MachineHistory::Well)
+                && (eligible == Eligible::All || machine.history == MachineHistory::Healthy)
         };
-        let chosen =
-            (0..count).map(|offset| (self.cursor + offset) % count).filter(fits).take(COMPARED).min_by_key(
-                |at| {
-                    let here = used.get(at).copied().unwrap_or(0);
-                    (zones[self.machines[*at].zone], here, self.taken[*at])
-                },
-            );
-        self.cursor = if count == 0 { 0 } else { (self.cursor + COMPARED / 2) % count };
+        let chosen = (0..count)
+            .map(|offset| (self.cursor + offset) % count)
+            .filter(fits)
+            .take(MAX_CANDIDATES)
+            .min_by_key(|at| {
+                let here = used.get(at).copied().unwrap_or(0);
+                (zones[self.machines[*at].zone], here, self.taken[*at])
+            });
+        self.cursor = if count == 0 { 0 } else { (self.cursor + MAX_CANDIDATES / 2) % count };
         chosen
     }
 
@@ -476,23 +481,23 @@ impl<'a> Placing<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Anywhere {
-    Yes,
+enum Eligible {
+    All,
     /// Only where nothing has gone wrong.
     Healthy,
 }
 
-fn fate(past: MachineHistory, service: &CatalogueService) -> InitialPodState {
-    let MachineHistory::UnknownFor(since) = past else { return InitialPodState::Well };
-    let patience = match service.patience {
-        Patience::Forever => return InitialPodState::Cut { since },
-        Patience::Default => Span::from_secs(300),
-        Patience::Seconds(seconds) => Span::from_secs(seconds),
+fn initial_state(history: MachineHistory, service: &CatalogueService) -> InitialPodState {
+    let MachineHistory::UnknownFor(since) = history else { return InitialPodState::Running };
+    let tolerance = match service.tolerance {
+        EvictionTolerance::Unlimited => return InitialPodState::NotReady { since },
+        EvictionTolerance::Default => Span::from_secs(300),
+        EvictionTolerance::Seconds(seconds) => Span::from_secs(seconds),
     };
-    if patience < since {
-        InitialPodState::Evicted { since, at: since - patience }
+    if tolerance < since {
+        InitialPodState::Evicted { since, at: since - tolerance }
     } else {
-        InitialPodState::Cut { since }
+        InitialPodState::NotReady { since }
     }
 }
 
@@ -561,7 +566,7 @@ mod tests {
             vec![(at, MachineHistory::UnknownFor(since))]
         };
         let epoch = Timestamp::from_secs(1_800_000_000);
-        let seed = Seed::new(24, 180, unknown, Chance::new(1), epoch);
+        let seed = Seed::new(24, 180, unknown, RandomSource::new(1), epoch);
         let objects: Vec<Value> = seed.objects().collect();
         let node = objects.iter().find(|o| o["kind"] == "Node" && o["metadata"]["name"] == "general-1a-02");
         let taints = node.expect("named above")["spec"]["taints"].as_array().expect("tainted").clone();
@@ -590,7 +595,7 @@ mod tests {
     }
 
     fn seed(nodes: usize, pods: usize, number: u64) -> Seed {
-        Seed::new(nodes, pods, |_| Vec::new(), Chance::new(number), Timestamp::from_secs(1_800_000_000))
+        Seed::new(nodes, pods, |_| Vec::new(), RandomSource::new(number), Timestamp::from_secs(1_800_000_000))
     }
 
     fn count(seed: &Seed, kind: &str) -> usize {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{MachineHistory, VERSION, managed_fields::managed};
 use crate::{
-    demo::chance::{Chance, uid},
+    demo::random::{RandomSource, uid},
     time::{Span, Timestamp},
 };
 
@@ -24,7 +24,7 @@ pub struct Machine {
     pub zone: usize,
     /// Number within the cluster.
     pub index: usize,
-    pub past: MachineHistory,
+    pub history: MachineHistory,
 }
 
 /// Machines of one make.
@@ -85,10 +85,10 @@ impl Machine {
     /// `count` machines: three with the control plane where there are at least six, the rest workers, every pool
     /// spread evenly over the zones.
     pub fn all(count: usize) -> Vec<Self> {
-        let leaders = if count >= 6 { 3 } else { 0 };
+        let control_planes = if count >= 6 { 3 } else { 0 };
         let mut made: Vec<(usize, &'static NodePool)> =
-            (0..leaders).map(|i| (i % 3, &CONTROL_PLANE)).collect();
-        made.extend(workers(count - leaders));
+            (0..control_planes).map(|i| (i % 3, &CONTROL_PLANE)).collect();
+        made.extend(workers(count - control_planes));
         let width = (count / 3).to_string().len().max(2);
         let mut numbers = std::collections::BTreeMap::new();
         made.into_iter()
@@ -97,7 +97,7 @@ impl Machine {
                 let number = numbers.entry((pool.name, zone)).or_insert(0);
                 *number += 1;
                 let name = format!("{}-1{}-{number:0width$}", pool.name, ZONES[zone]);
-                Self { name, pool, zone, index, past: MachineHistory::Well }
+                Self { name, pool, zone, index, history: MachineHistory::Healthy }
             })
             .collect()
     }
@@ -129,28 +129,30 @@ impl Machine {
     }
 
     /// When its kubelet last renewed its lease.
-    pub fn renewed(&self, chance: Chance, epoch: Timestamp) -> Timestamp {
-        let ago = match self.past {
-            MachineHistory::SilentFor(span) => span,
+    pub fn renewed(&self, random: RandomSource, epoch: Timestamp) -> Timestamp {
+        let ago = match self.history {
+            MachineHistory::DisconnectedFor(span) => span,
             MachineHistory::UnknownFor(span) => span + GRACE,
-            MachineHistory::Well | MachineHistory::MemoryPressureFor(_) => {
-                Span::from_millis(chance.about(&["renewed", &self.name]).i64(0..10_000))
+            MachineHistory::Healthy | MachineHistory::MemoryPressureFor(_) => {
+                Span::from_millis(random.rng(&["renewed", &self.name]).i64(0..10_000))
             }
         };
         epoch - ago
     }
 
     /// When its kubelet last wrote its status: unchanged, it does so every five minutes.
-    pub fn reported(&self, chance: Chance, epoch: Timestamp) -> Timestamp {
-        let ago = Span::from_secs(chance.about(&["reported", &self.name]).i64(0..290));
-        match self.past {
-            MachineHistory::UnknownFor(_) | MachineHistory::SilentFor(_) => self.renewed(chance, epoch) - ago,
-            MachineHistory::Well | MachineHistory::MemoryPressureFor(_) => epoch - ago,
+    pub fn reported(&self, random: RandomSource, epoch: Timestamp) -> Timestamp {
+        let ago = Span::from_secs(random.rng(&["reported", &self.name]).i64(0..290));
+        match self.history {
+            MachineHistory::UnknownFor(_) | MachineHistory::DisconnectedFor(_) => {
+                self.renewed(random, epoch) - ago
+            }
+            MachineHistory::Healthy | MachineHistory::MemoryPressureFor(_) => epoch - ago,
         }
     }
 
-    pub fn uid(&self, chance: Chance) -> String {
-        uid(&mut chance.about(&["uid", "node", &self.name]))
+    pub fn uid(&self, random: RandomSource) -> String {
+        uid(&mut random.rng(&["uid", "node", &self.name]))
     }
 }
 
@@ -167,16 +169,16 @@ fn workers(count: usize) -> impl Iterator<Item = (usize, &'static NodePool)> {
 }
 
 /// The Node object of a machine, as its kubelet and the controllers have left it.
-pub fn node(machine: &Machine, chance: Chance, epoch: Timestamp) -> Value {
-    let mut rng = chance.about(&["node", &machine.name]);
+pub fn node(machine: &Machine, random: RandomSource, epoch: Timestamp) -> Value {
+    let mut rng = random.rng(&["node", &machine.name]);
     let made = epoch - Span::from_secs(rng.i64(3 * 86_400..90 * 86_400));
-    let heartbeat = machine.reported(chance, epoch);
+    let heartbeat = machine.reported(random, epoch);
     let mut node = json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": machine.name,
-            "uid": machine.uid(chance),
+            "uid": machine.uid(random),
             "creationTimestamp": made.to_time(),
             "labels": labels(machine),
             "annotations": {
@@ -218,9 +220,9 @@ pub fn node(machine: &Machine, chance: Chance, epoch: Timestamp) -> Value {
 }
 
 /// The Lease that the machine's kubelet renews in kube-node-lease.
-pub fn lease(machine: &Machine, chance: Chance, epoch: Timestamp) -> Value {
-    let mut rng = chance.about(&["lease", &machine.name]);
-    let renewed = machine.renewed(chance, epoch);
+pub fn lease(machine: &Machine, random: RandomSource, epoch: Timestamp) -> Value {
+    let mut rng = random.rng(&["lease", &machine.name]);
+    let renewed = machine.renewed(random, epoch);
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -230,7 +232,7 @@ pub fn lease(machine: &Machine, chance: Chance, epoch: Timestamp) -> Value {
             "uid": uid(&mut rng),
             "creationTimestamp": (epoch - Span::from_secs(3 * 86_400)).to_time(),
             "ownerReferences": [
-                {"apiVersion": "v1", "kind": "Node", "name": machine.name, "uid": machine.uid(chance)},
+                {"apiVersion": "v1", "kind": "Node", "name": machine.name, "uid": machine.uid(random)},
             ],
         },
         "spec": {
@@ -271,7 +273,7 @@ fn spec(machine: &Machine, epoch: Timestamp, rng: &mut fastrand::Rng) -> Value {
     if let Some((key, value, effect)) = machine.pool.taint {
         taints.push(json!({"key": key, "value": value, "effect": effect}));
     }
-    match machine.past {
+    match machine.history {
         MachineHistory::UnknownFor(span) => {
             // The controller writes both within a second of the condition.
             let key = "node.kubernetes.io/unreachable";
@@ -282,7 +284,7 @@ fn spec(machine: &Machine, epoch: Timestamp, rng: &mut fastrand::Rng) -> Value {
         MachineHistory::MemoryPressureFor(span) => taints.push(json!({
             "key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule", "timeAdded": (epoch - span).to_time(),
         })),
-        MachineHistory::Well | MachineHistory::SilentFor(_) => {}
+        MachineHistory::Healthy | MachineHistory::DisconnectedFor(_) => {}
     }
     taints.iter_mut().filter_map(Value::as_object_mut).for_each(|t| t.retain(|_, v| *v != ""));
     let mut spec = json!({
@@ -309,7 +311,7 @@ fn resources(cpu_milli: i64, memory_mib: i64) -> Value {
 }
 
 /// Type, reason and message of each condition of a well node whose status is False.
-pub const WELL: [(&str, &str, &str); 3] = [
+pub const HEALTHY_CONDITIONS: [(&str, &str, &str); 3] = [
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -322,16 +324,16 @@ fn conditions(machine: &Machine, made: Timestamp, heartbeat: Timestamp, epoch: T
             "lastHeartbeatTime": heartbeat.to_time(), "lastTransitionTime": since.to_time(),
         })
     };
-    if let MachineHistory::UnknownFor(span) = machine.past {
+    if let MachineHistory::UnknownFor(span) = machine.history {
         let unknown = |kind: &str| {
             let message = "Kubelet stopped posting node status.";
             condition(kind, "Unknown", "NodeStatusUnknown", message, epoch - span)
         };
         return ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"].map(unknown).into_iter().collect();
     }
-    let mut all: Vec<Value> = WELL
+    let mut all: Vec<Value> = HEALTHY_CONDITIONS
         .iter()
-        .map(|(kind, reason, message)| match (*kind, machine.past) {
+        .map(|(kind, reason, message)| match (*kind, machine.history) {
             ("MemoryPressure", MachineHistory::MemoryPressureFor(span)) => {
                 let message = "kubelet has insufficient memory available";
                 condition(kind, "True", "KubeletHasInsufficientMemory", message, epoch - span)

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     InitialPodState, SeedOwner, SeedWorkload,
-    catalogue::{CatalogueService, CatalogueVolume, NodeAgent, PRIORITY_CLASSES, Patience},
+    catalogue::{CatalogueService, CatalogueVolume, EvictionTolerance, NodeAgent, PRIORITY_CLASSES},
     managed_fields::managed,
     nodes::Machine,
 };
 use crate::{
-    demo::chance::{Chance, suffix, uid},
+    demo::random::{RandomSource, suffix, uid},
     time::{Span, Timestamp},
 };
 
@@ -45,7 +45,7 @@ pub fn service_template(service: &CatalogueService, labels: &Value) -> Value {
     if let Some(pool) = service.pool {
         spec["nodeSelector"] = json!({"pool": pool});
     }
-    let tolerations = tolerations(service.patience);
+    let tolerations = tolerations(service.tolerance);
     if tolerations != json!([]) {
         spec["tolerations"] = tolerations;
     }
@@ -157,14 +157,14 @@ fn volumes(service: &CatalogueService) -> Value {
     Value::Array(volumes)
 }
 
-fn tolerations(patience: Patience) -> Value {
+fn tolerations(tolerance: EvictionTolerance) -> Value {
     let keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-    match patience {
-        Patience::Default => json!([]),
-        Patience::Forever => {
+    match tolerance {
+        EvictionTolerance::Default => json!([]),
+        EvictionTolerance::Unlimited => {
             keys.iter().map(|key| json!({"key": key, "operator": "Exists", "effect": "NoExecute"})).collect()
         }
-        Patience::Seconds(seconds) => keys
+        EvictionTolerance::Seconds(seconds) => keys
             .iter()
             .map(|key| {
                 json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
@@ -248,7 +248,7 @@ pub struct PodSeed {
 }
 
 impl PodTemplate {
-    pub fn new(workload: &SeedWorkload, chance: Chance) -> Self {
+    pub fn new(workload: &SeedWorkload, random: RandomSource) -> Self {
         let mut pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -258,7 +258,7 @@ impl PodTemplate {
         });
         pod["metadata"]["namespace"] = json!(workload.namespace);
         pod["metadata"]["generation"] = json!(1);
-        if let Some(reference) = workload.pod_owner(chance) {
+        if let Some(reference) = workload.pod_owner(random) {
             pod["metadata"]["ownerReferences"] = json!([reference]);
         }
         admit(&mut pod["spec"], workload);
@@ -276,13 +276,13 @@ impl PodTemplate {
         seed: &PodSeed,
         workload: &SeedWorkload,
         machine: Option<&Machine>,
-        chance: Chance,
+        random: RandomSource,
         epoch: Timestamp,
     ) -> Value {
-        let name = pod_name(workload, seed, machine, chance);
-        let mut rng = chance.about(&["pod", &workload.namespace, &name]);
+        let name = pod_name(workload, seed, machine, random);
+        let mut rng = random.rng(&["pod", &workload.namespace, &name]);
         let created = match seed.state {
-            InitialPodState::Replaces { before } => epoch - before,
+            InitialPodState::Replacement { age } => epoch - age,
             _ => epoch - Span::from_secs(rng.i64(600..3 * 86_400)),
         };
         let mut pod = self.pod.clone();
@@ -304,7 +304,7 @@ impl PodTemplate {
                 let machine = machine.expect("checked in the pattern");
                 metadata["annotations"]["kubernetes.io/config.mirror"] = metadata["uid"].clone();
                 metadata["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Node", "controller": true,
-                    "name": machine.name, "uid": machine.uid(chance)}]);
+                    "name": machine.name, "uid": machine.uid(random)}]);
             }
             SeedOwner::Service(_) | SeedOwner::Agent(_) | SeedOwner::Static => {}
         }
@@ -317,16 +317,16 @@ impl PodTemplate {
             pod["spec"]["affinity"] = pinned(&machine.name);
         }
         pod["spec"]["nodeName"] = json!(machine.name);
-        self.settle(&mut pod["status"], seed, machine, created, &mut rng);
+        self.set_running(&mut pod["status"], seed, machine, created, &mut rng);
         let ready = (created + Span::from_secs(4)).to_time();
         pod["metadata"]["managedFields"][0]["time"] = json!(created.to_time());
         pod["metadata"]["managedFields"][1]["time"] = json!(ready);
-        self.disturb(&mut pod, seed.state, epoch);
+        self.apply_state(&mut pod, seed.state, epoch);
         pod
     }
 
     /// Fills in where and since when it runs.
-    fn settle(
+    fn set_running(
         &self,
         status: &mut Value,
         seed: &PodSeed,
@@ -354,10 +354,10 @@ impl PodTemplate {
     }
 
     /// What the controllers did to it because of its node.
-    fn disturb(&self, pod: &mut Value, state: InitialPodState, epoch: Timestamp) {
+    fn apply_state(&self, pod: &mut Value, state: InitialPodState, epoch: Timestamp) {
         let (since, deleted) = match state {
-            InitialPodState::Well | InitialPodState::Replaces { .. } => return,
-            InitialPodState::Cut { since } => (since, None),
+            InitialPodState::Running | InitialPodState::Replacement { .. } => return,
+            InitialPodState::NotReady { since } => (since, None),
             InitialPodState::Evicted { since, at } => (since, Some(epoch - at)),
         };
         let conditions = pod["status"]["conditions"].as_array_mut().expect("made by running()");
@@ -383,7 +383,7 @@ pub fn pod_name(
     workload: &SeedWorkload,
     seed: &PodSeed,
     machine: Option<&Machine>,
-    chance: Chance,
+    random: RandomSource,
 ) -> String {
     let ordinal = seed.ordinal.to_string();
     match &workload.owner {
@@ -394,7 +394,7 @@ pub fn pod_name(
         SeedOwner::Service(_) | SeedOwner::Agent(_) => match workload.pod_owner_name() {
             None => workload.name.clone(),
             Some(owner) => {
-                let mut rng = chance.about(&["name", &workload.namespace, &owner, &ordinal]);
+                let mut rng = random.rng(&["name", &workload.namespace, &owner, &ordinal]);
                 format!("{owner}-{}", suffix(&mut rng, 5))
             }
         },

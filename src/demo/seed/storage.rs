@@ -10,7 +10,7 @@ use super::{
     workloads::object_uid,
 };
 use crate::{
-    demo::chance::Chance,
+    demo::random::RandomSource,
     time::{Span, Timestamp},
 };
 
@@ -27,7 +27,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 /// Makes what the volumes of one cluster are.
 #[derive(Clone, Copy, Debug)]
 pub struct StorageSeed {
-    pub chance: Chance,
+    pub random: RandomSource,
     pub epoch: Timestamp,
 }
 
@@ -39,14 +39,14 @@ impl StorageSeed {
                 "provisioner": provisioner, "volumeBindingMode": mode, "reclaimPolicy": "Delete",
                 "allowVolumeExpansion": true,
             });
-            self.born(object)
+            self.with_identity(object)
         };
         [class(DISKS, DISK_DRIVER, "WaitForFirstConsumer"), class(SHARES, "efs.csi.aws.com", "Immediate")]
     }
 
     /// What a machine can attach.
     pub fn csi_node(self, machine: &Machine) -> Value {
-        self.born(json!({
+        self.with_identity(json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": machine.name},
             "spec": {"drivers": [{
                 "name": DISK_DRIVER, "nodeID": machine.name, "topologyKeys": [ZONE],
@@ -61,7 +61,7 @@ impl StorageSeed {
         let SeedOwner::Service(service) = &workload.owner else { return Vec::new() };
         let (name, class, mode, size) = match (service.volume, service.kind) {
             (CatalogueVolume::Claim, CatalogueKind::StatefulSet) => {
-                let pod = pod_name(workload, seed, machine, self.chance);
+                let pod = pod_name(workload, seed, machine, self.random);
                 (format!("data-{pod}"), DISKS, "ReadWriteOnce", "50Gi")
             }
             (CatalogueVolume::Claim, CatalogueKind::Deployment) if seed.ordinal == 0 => {
@@ -101,11 +101,11 @@ impl StorageSeed {
                 {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]},
             ]}});
         }
-        vec![claim, self.born(object)]
+        vec![claim, self.with_identity(object)]
     }
 
     fn claim(self, namespace: &str, name: &str, class: &str, mode: &str, size: &str) -> Value {
-        self.born(json!({
+        self.with_identity(json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
             "metadata": {"namespace": namespace, "name": name},
             "spec": {
@@ -116,9 +116,9 @@ impl StorageSeed {
         }))
     }
 
-    fn born(self, mut object: Value) -> Value {
+    fn with_identity(self, mut object: Value) -> Value {
         let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default();
-        let uid = object_uid(self.chance, text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        let uid = object_uid(self.random, text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
         object["metadata"]["uid"] = json!(uid);
         object["metadata"]["creationTimestamp"] =
             json!((self.epoch - Span::from_secs(30 * 86_400)).to_time());

@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 
 use super::{SeedOwner, SeedWorkload, catalogue, managed_fields::managed};
 use crate::{
-    demo::chance::{Chance, uid},
+    demo::random::{RandomSource, uid},
     time::{Span, Timestamp},
 };
 
 /// Every object of a workload but its pods, owners first.
-pub fn objects(workload: &SeedWorkload, chance: Chance, epoch: Timestamp) -> Vec<Value> {
-    let born = epoch - Span::from_secs(chance.about(&["born", &workload.name]).i64(3 * 86_400..60 * 86_400));
+pub fn objects(workload: &SeedWorkload, random: RandomSource, epoch: Timestamp) -> Vec<Value> {
+    let born = epoch - Span::from_secs(random.rng(&["born", &workload.name]).i64(3 * 86_400..60 * 86_400));
     let mut made = match &workload.owner {
         SeedOwner::Static => Vec::new(),
         SeedOwner::Agent(_) => vec![daemon_set(workload)],
         SeedOwner::Service(service) => match service.kind {
-            catalogue::CatalogueKind::Deployment => vec![deployment(workload), replica_set(workload, chance)],
+            catalogue::CatalogueKind::Deployment => vec![deployment(workload), replica_set(workload, random)],
             catalogue::CatalogueKind::StatefulSet => vec![stateful_set(workload)],
-            catalogue::CatalogueKind::Job => vec![job(workload, chance, epoch)],
+            catalogue::CatalogueKind::Job => vec![job(workload, random, epoch)],
             catalogue::CatalogueKind::Bare => Vec::new(),
         },
     };
@@ -26,7 +26,7 @@ pub fn objects(workload: &SeedWorkload, chance: Chance, epoch: Timestamp) -> Vec
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         object["metadata"]["namespace"] = json!(workload.namespace);
-        object["metadata"]["uid"] = json!(object_uid(chance, &kind, &workload.namespace, &name));
+        object["metadata"]["uid"] = json!(object_uid(random, &kind, &workload.namespace, &name));
         object["metadata"]["creationTimestamp"] = json!(born.to_time());
         object["metadata"]["generation"] = json!(1);
         let manager = if kind == "ReplicaSet" { "kube-controller-manager" } else { "helm" };
@@ -36,8 +36,8 @@ pub fn objects(workload: &SeedWorkload, chance: Chance, epoch: Timestamp) -> Vec
 }
 
 /// The uid that an object of the beginning has.
-pub fn object_uid(chance: Chance, kind: &str, namespace: &str, name: &str) -> String {
-    uid(&mut chance.about(&["uid", kind, namespace, name]))
+pub fn object_uid(random: RandomSource, kind: &str, namespace: &str, name: &str) -> String {
+    uid(&mut random.rng(&["uid", kind, namespace, name]))
 }
 
 fn deployment(workload: &SeedWorkload) -> Value {
@@ -65,9 +65,9 @@ fn deployment(workload: &SeedWorkload) -> Value {
     })
 }
 
-fn replica_set(workload: &SeedWorkload, chance: Chance) -> Value {
+fn replica_set(workload: &SeedWorkload, random: RandomSource) -> Value {
     let replicas = workload.replicas;
-    let owner = object_uid(chance, "Deployment", &workload.namespace, &workload.name);
+    let owner = object_uid(random, "Deployment", &workload.namespace, &workload.name);
     let labels = &workload.template["metadata"]["labels"];
     json!({
         "apiVersion": "apps/v1",
@@ -136,8 +136,8 @@ fn daemon_set(workload: &SeedWorkload) -> Value {
     })
 }
 
-fn job(workload: &SeedWorkload, chance: Chance, epoch: Timestamp) -> Value {
-    let uid = object_uid(chance, "Job", &workload.namespace, &workload.name);
+fn job(workload: &SeedWorkload, random: RandomSource, epoch: Timestamp) -> Value {
+    let uid = object_uid(random, "Job", &workload.namespace, &workload.name);
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",

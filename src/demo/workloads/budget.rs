@@ -7,18 +7,18 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Target, Workloads};
+use super::{WorkItem, Workloads};
 use crate::{
     demo::{
         feed::KnownObjects,
         objects::{Budget, BudgetSpec, Key, Object, Pod, WorkloadKind, selects},
-        writer::{Refused, path},
+        writer::{WriteError, path},
     },
     time::{Span, Timestamp},
 };
 
-/// A promised disruption that did not happen is forgotten after so long.
-const PROMISE_LASTS: Span = Span::from_secs(120);
+/// A disrupted disruption that did not happen is forgotten after so long.
+const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
 /// The budgets that choose a pod.
 pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
@@ -45,7 +45,7 @@ impl Numbers {
 }
 
 impl Workloads {
-    pub(super) async fn sync_budget(&mut self, key: &Key) -> Result<(), Refused> {
+    pub(super) async fn sync_budget(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(budget) = self.budgets.object(key).cloned() else { return Ok(()) };
         let now = self.clock.now();
         let pods: Vec<Arc<Pod>> = self
@@ -57,32 +57,32 @@ impl Workloads {
             .filter_map(|pod| self.pods.object(pod))
             .cloned()
             .collect();
-        let (promised, expiry) = promises(&budget, &pods, now);
+        let (disrupted, expiry) = pending_disruptions(&budget, &pods, now);
         if let Some(expiry) = expiry {
-            self.later.insert((expiry, Target::Budget(key.clone())));
+            self.delayed.insert((expiry, WorkItem::Budget(key.clone())));
         }
-        let is_promised =
-            |pod: &Pod| pod.metadata.name.as_ref().is_some_and(|name| promised.contains_key(name));
-        let healthy = |pod: &&Arc<Pod>| pod.is_ready() && !pod.is_deleted() && !is_promised(pod);
+        let is_disrupted =
+            |pod: &Pod| pod.metadata.name.as_ref().is_some_and(|name| disrupted.contains_key(name));
+        let healthy = |pod: &&Arc<Pod>| pod.is_ready() && !pod.is_deleted() && !is_disrupted(pod);
         let current = pods.iter().filter(healthy).count();
         let status = match self
             .scales(&budget.spec, &pods)
             .map(|scale| numbers(&budget.spec, scale, pods.len(), current))
         {
-            Ok(numbers) => status(&budget, numbers, &promised, now),
+            Ok(numbers) => status(&budget, numbers, &disrupted, now),
             Err(error) => {
                 json!({"disruptionsAllowed": 0, "conditions": [condition(&budget, "False", "SyncFailed", &error, now)]})
             }
         };
         let Some(mut patch) = super::difference(&budget.status, status) else { return Ok(()) };
         if let Some(map) = patch.get_mut("disruptedPods") {
-            forget_others(map, &budget.status["disruptedPods"]);
+            remove_missing_entries(map, &budget.status["disruptedPods"]);
         }
         // The API counts down on its own when it evicts: what it has written since must not be overwritten.
         let revision = budget.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": patch});
         let written: Budget = self.patch(&format!("{}/status", path::budget(key)), &patch).await?;
-        self.budgets.note(Arc::new(written));
+        self.budgets.record(Arc::new(written));
         Ok(())
     }
 
@@ -154,8 +154,8 @@ fn share(amount: &Value, whole: usize) -> usize {
     (percent.unwrap_or(0) * whole).div_ceil(100)
 }
 
-/// Evictions that the API has promised and that have not shown yet, by pod name, and when the next one is forgotten.
-fn promises(
+/// Evictions that the API has disrupted and that have not shown yet, by pod name, and when the next one is forgotten.
+fn pending_disruptions(
     budget: &Budget,
     pods: &[Arc<Pod>],
     now: Timestamp,
@@ -164,7 +164,9 @@ fn promises(
     let mut expiry: Option<Timestamp> = None;
     for (name, at) in budget.status["disruptedPods"].as_object().into_iter().flatten() {
         let pod = pods.iter().find(|pod| pod.metadata.name.as_ref() == Some(name));
-        let Some(end) = at.as_str().and_then(Timestamp::parse).map(|at| at + PROMISE_LASTS) else { continue };
+        let Some(end) = at.as_str().and_then(Timestamp::parse).map(|at| at + DISRUPTION_TIMEOUT) else {
+            continue;
+        };
         if end > now && pod.is_some_and(|pod| !pod.is_deleted()) {
             kept.insert(name.clone(), at.clone());
             expiry = Some(expiry.map_or(end, |earlier| earlier.min(end)));
@@ -173,7 +175,7 @@ fn promises(
     (kept, expiry)
 }
 
-fn status(budget: &Budget, numbers: Numbers, promised: &BTreeMap<String, Value>, now: Timestamp) -> Value {
+fn status(budget: &Budget, numbers: Numbers, disrupted: &BTreeMap<String, Value>, now: Timestamp) -> Value {
     let (is, reason) =
         if numbers.allowed() > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     json!({
@@ -182,7 +184,7 @@ fn status(budget: &Budget, numbers: Numbers, promised: &BTreeMap<String, Value>,
         "currentHealthy": numbers.current,
         "desiredHealthy": numbers.desired,
         "disruptionsAllowed": numbers.allowed(),
-        "disruptedPods": if promised.is_empty() { Value::Null } else { json!(promised) },
+        "disruptedPods": if disrupted.is_empty() { Value::Null } else { json!(disrupted) },
         "conditions": [condition(budget, is, reason, "", now)],
     })
 }
@@ -202,7 +204,7 @@ fn condition(budget: &Budget, is: &str, reason: &str, message: &str, now: Timest
 }
 
 /// A merge patch leaves the entries of a map that it does not name: name those to be forgotten.
-fn forget_others(patch: &mut Value, is: &Value) {
+fn remove_missing_entries(patch: &mut Value, is: &Value) {
     let Some(patch) = patch.as_object_mut() else { return };
     for name in is.as_object().into_iter().flat_map(|is| is.keys()) {
         patch.entry(name.clone()).or_insert(Value::Null);

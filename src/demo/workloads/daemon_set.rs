@@ -8,11 +8,11 @@ use super::Workloads;
 use crate::demo::{
     objects::{Key, Node, Object, Toleration, Workload, WorkloadKind},
     seed::pods::{daemon_tolerations, pinned},
-    writer::Refused,
+    writer::WriteError,
 };
 
 impl Workloads {
-    pub(super) async fn sync_daemon_set(&mut self, key: &Key) -> Result<(), Refused> {
+    pub(super) async fn sync_daemon_set(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(set) = self.workload(WorkloadKind::DaemonSet, key) else { return Ok(()) };
         let tolerations = tolerations(&set);
         let mut missing: BTreeSet<String> = self
@@ -37,7 +37,7 @@ impl Workloads {
             }
         }
         for node in &missing {
-            self.make_pod(WorkloadKind::DaemonSet, &set, None, |pod| {
+            self.create_pod(WorkloadKind::DaemonSet, &set, None, |pod| {
                 pod["spec"]["affinity"] = pinned(node);
                 let mut all = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
                 all.extend(daemon_tolerations());

@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use super::Workloads;
 use crate::demo::{
-    chance::template_hash,
     objects::{Key, Object, Workload, WorkloadKind},
-    writer::{Refused, path},
+    random::template_hash,
+    writer::{WriteError, path},
 };
 
 impl Workloads {
-    pub(super) async fn sync_deployment(&mut self, key: &Key) -> Result<(), Refused> {
+    pub(super) async fn sync_deployment(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(deployment) = self.workload(WorkloadKind::Deployment, key) else { return Ok(()) };
         let wanted = deployment.spec.replicas.unwrap_or(1);
         let sets = self.replica_sets_of(&deployment);
         let current = sets.iter().find(|set| without_hash(&set.spec.template) == *deployment.spec.template);
         match current {
-            None => self.make_replica_set(&deployment, if sets.is_empty() { wanted } else { 0 }).await?,
+            None => self.create_replica_set(&deployment, if sets.is_empty() { wanted } else { 0 }).await?,
             Some(current) => self.roll(current, &sets, wanted).await?,
         }
         let sets = self.replica_sets_of(&deployment);
@@ -49,7 +49,7 @@ impl Workloads {
             .collect()
     }
 
-    async fn make_replica_set(&mut self, deployment: &Workload, replicas: usize) -> Result<(), Refused> {
+    async fn create_replica_set(&mut self, deployment: &Workload, replicas: usize) -> Result<(), WriteError> {
         let Key { namespace, name } = Key::of(deployment);
         let hash = template_hash(&deployment.spec.template);
         let mut template = (*deployment.spec.template).clone();
@@ -69,7 +69,7 @@ impl Workloads {
         });
         let made: Workload =
             self.writer.create(&path::workloads(WorkloadKind::ReplicaSet, &namespace), &set).await?;
-        self.note_replica_set(made);
+        self.record_replica_set(made);
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Workloads {
         current: &Workload,
         sets: &[Arc<Workload>],
         wanted: usize,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WriteError> {
         let (surge, unavailable) = (wanted.div_ceil(4), wanted / 4);
         let replicas = |set: &Workload| set.spec.replicas.unwrap_or(0);
         let total: usize = sets.iter().map(|set| replicas(set)).sum();
@@ -97,20 +97,20 @@ impl Workloads {
         Ok(())
     }
 
-    async fn scale(&mut self, set: &Workload, replicas: usize) -> Result<(), Refused> {
+    async fn scale(&mut self, set: &Workload, replicas: usize) -> Result<(), WriteError> {
         if set.spec.replicas == Some(replicas) {
             return Ok(());
         }
         let path = path::workload(WorkloadKind::ReplicaSet, &Key::of(set));
         let scaled: Workload = self.patch(&path, &json!({"spec": {"replicas": replicas}})).await?;
-        self.note_replica_set(scaled);
+        self.record_replica_set(scaled);
         Ok(())
     }
 
-    fn note_replica_set(&mut self, set: Workload) {
+    fn record_replica_set(&mut self, set: Workload) {
         let known = self.workloads.get_mut(&WorkloadKind::ReplicaSet).expect("made for every kind");
-        if let Some(turn) = known.note(Arc::new(set)) {
-            self.on_workload(WorkloadKind::ReplicaSet, &turn);
+        if let Some(change) = known.record(Arc::new(set)) {
+            self.on_workload(WorkloadKind::ReplicaSet, &change);
         }
     }
 }

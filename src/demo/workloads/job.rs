@@ -5,11 +5,11 @@ use serde_json::json;
 use super::Workloads;
 use crate::demo::{
     objects::{Key, Object, WorkloadKind},
-    writer::Refused,
+    writer::WriteError,
 };
 
 impl Workloads {
-    pub(super) async fn sync_job(&mut self, key: &Key) -> Result<(), Refused> {
+    pub(super) async fn sync_job(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(job) = self.workload(WorkloadKind::Job, key) else { return Ok(()) };
         let complete = job.status["conditions"].as_array().is_some_and(|all| !all.is_empty());
         if complete {
@@ -23,7 +23,7 @@ impl Workloads {
         let given_up = failed > job.spec.backoff_limit.unwrap_or(6);
         let parallel = if given_up { 0 } else { wanted.min(job.spec.parallelism.unwrap_or(1)) };
         for _ in active..parallel {
-            self.make_pod(WorkloadKind::Job, &job, None, |_| {}).await?;
+            self.create_pod(WorkloadKind::Job, &job, None, |_| {}).await?;
         }
         let pods = self.pods_of(&job);
         let now = self.clock.now().to_time();

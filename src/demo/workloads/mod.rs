@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::pod_gc::PodGc;
 use super::{
-    chance::{Chance, suffix},
-    feed::{FeedChange, KnownObjects, Turn},
+    errors::ErrorReporter,
+    feed::{FeedChange, KnownObjects, ObjectChange},
     objects::{Budget, Key, Node, Object, Pod, Workload, WorkloadKind, selects},
-    troubles::Troubles,
-    writer::{Patch, Refused, Writer, path},
+    random::{RandomSource, suffix},
+    writer::{Patch, WriteError, Writer, path},
 };
 use crate::{
     clock::Clock,
@@ -34,13 +34,13 @@ use crate::{
 
 /// All workload controllers, the disruption controller and the pod garbage collector.
 ///
-/// They share one picture of the cluster. What changed is queued by name and then looked at as a whole, as upstream's
+/// They share one picture of the cluster. What changed is queued by name and then result at as a whole, as upstream's
 /// controllers do; own writes enter the picture at once, so that nothing is made twice.
 pub struct Workloads {
     clock: Clock,
     writer: Writer,
-    chance: Chance,
-    troubles: Troubles,
+    random: RandomSource,
+    errors: ErrorReporter,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
     workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
@@ -48,17 +48,17 @@ pub struct Workloads {
     /// Pods by the uid of their controller.
     owned: BTreeMap<String, BTreeSet<Key>>,
     /// Pods of each budget, and budgets of each pod.
-    budgeted: Pairs,
+    budgeted: BudgetedPods,
     /// What has not been listed yet: nothing is decided before all is known.
     unlisted: BTreeSet<&'static str>,
-    queue: BTreeSet<Target>,
-    later: BTreeSet<(Timestamp, Target)>,
+    queue: BTreeSet<WorkItem>,
+    delayed: BTreeSet<(Timestamp, WorkItem)>,
     pod_gc: PodGc,
     /// Pods made so far, by owner; gives each its own name.
-    made: BTreeMap<String, u64>,
+    created_pods: BTreeMap<String, u64>,
 }
 
-/// What the controllers hear.
+/// What the controllers on_message.
 #[derive(Debug)]
 pub enum WorkloadMessage {
     Nodes(FeedChange<Node>),
@@ -67,9 +67,9 @@ pub enum WorkloadMessage {
     Budgets(FeedChange<Budget>),
 }
 
-/// One thing to be looked at.
+/// One thing to be result at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Target {
+enum WorkItem {
     Workload(WorkloadKind, Key),
     Budget(Key),
     /// The pods' finalizers that somebody has to take off.
@@ -79,36 +79,36 @@ enum Target {
 
 /// Budgets and the pods they choose.
 #[derive(Debug, Default)]
-struct Pairs {
+struct BudgetedPods {
     pods: BTreeMap<Key, BTreeSet<Key>>,
     budgets: BTreeMap<Key, BTreeSet<Key>>,
 }
 
-/// How soon a thing that failed is looked at again.
+/// How soon a thing that failed is result at again.
 const RETRY: Span = Span::from_secs(1);
 /// How long the owner of a pod's finalizer needs.
-const FINALIZER_HELD: Span = Span::from_secs(20);
+const FINALIZER_DELAY: Span = Span::from_secs(20);
 
 impl Workloads {
-    pub fn new(clock: Clock, writer: Writer, chance: Chance, troubles: Troubles) -> Self {
+    pub fn new(clock: Clock, writer: Writer, random: RandomSource, errors: ErrorReporter) -> Self {
         let mut unlisted: BTreeSet<&'static str> = WorkloadKind::ALL.iter().map(|kind| kind.name()).collect();
         unlisted.extend(["Node", "Pod", "Budget"]);
         Self {
-            later: [(clock.now(), Target::PodGc)].into(),
+            delayed: [(clock.now(), WorkItem::PodGc)].into(),
             clock,
             writer,
-            chance,
-            troubles,
+            random,
+            errors,
             nodes: KnownObjects::new(),
             pods: KnownObjects::new(),
             workloads: WorkloadKind::ALL.iter().map(|kind| (*kind, KnownObjects::new())).collect(),
             budgets: KnownObjects::new(),
             owned: BTreeMap::new(),
-            budgeted: Pairs::default(),
+            budgeted: BudgetedPods::default(),
             unlisted,
             queue: BTreeSet::new(),
             pod_gc: PodGc::default(),
-            made: BTreeMap::new(),
+            created_pods: BTreeMap::new(),
         }
     }
 
@@ -116,56 +116,56 @@ impl Workloads {
         loop {
             // Everything that is known already is taken in before anything is decided.
             while let Ok(message) = inbox.try_recv() {
-                self.hear(message);
+                self.on_message(message);
             }
-            self.wake();
+            self.queue_due_items();
             if self.unlisted.is_empty()
-                && let Some(target) = self.queue.pop_first()
+                && let Some(item) = self.queue.pop_first()
             {
                 tokio::select! {
                     () = cancel.cancelled() => return,
-                    () = self.look_at(target) => {}
+                    () = self.sync(item) => {}
                 }
                 continue;
             }
-            let next = self.later.first().map_or(Timestamp::MAX, |(at, _)| *at);
+            let next = self.delayed.first().map_or(Timestamp::MAX, |(at, _)| *at);
             let idle = !self.unlisted.is_empty();
             tokio::select! {
                 () = cancel.cancelled() => return,
                 message = inbox.recv() => match message {
                     None => return,
-                    Some(message) => self.hear(message),
+                    Some(message) => self.on_message(message),
                 },
                 () = self.clock.sleep_until(next), if !idle => {}
             }
         }
     }
 
-    fn hear(&mut self, message: WorkloadMessage) {
+    fn on_message(&mut self, message: WorkloadMessage) {
         match message {
             WorkloadMessage::Nodes(change) => {
                 self.listed("Node", &change);
-                for turn in self.nodes.absorb(change) {
-                    self.on_node(&turn);
+                for change in self.nodes.apply(change) {
+                    self.on_node(&change);
                 }
             }
             WorkloadMessage::Pods(change) => {
                 self.listed("Pod", &change);
-                for turn in self.pods.absorb(change) {
-                    self.on_pod(&turn);
+                for change in self.pods.apply(change) {
+                    self.on_pod(&change);
                 }
             }
             WorkloadMessage::Workloads(kind, change) => {
                 self.listed(kind.name(), &change);
                 let known = self.workloads.get_mut(&kind).expect("made for every kind");
-                for turn in known.absorb(change) {
-                    self.on_workload(kind, &turn);
+                for change in known.apply(change) {
+                    self.on_workload(kind, &change);
                 }
             }
             WorkloadMessage::Budgets(change) => {
                 self.listed("Budget", &change);
-                for turn in self.budgets.absorb(change) {
-                    self.on_budget(&turn);
+                for change in self.budgets.apply(change) {
+                    self.on_budget(&change);
                 }
             }
         }
@@ -177,30 +177,30 @@ impl Workloads {
         }
     }
 
-    fn wake(&mut self) {
+    fn queue_due_items(&mut self) {
         let now = self.clock.now();
-        while let Some((at, _)) = self.later.first()
+        while let Some((at, _)) = self.delayed.first()
             && *at <= now
         {
-            self.queue.extend(self.later.pop_first().map(|(_, target)| target));
+            self.queue.extend(self.delayed.pop_first().map(|(_, item)| item));
         }
     }
 
-    fn on_node(&mut self, turn: &Turn<Node>) {
+    fn on_node(&mut self, change: &ObjectChange<Node>) {
         let placing = |node: &Option<Arc<Node>>| {
             node.as_ref().map(|node| (node.spec.taints.clone(), node.metadata.labels.clone()))
         };
-        if placing(&turn.before) != placing(&turn.after) {
+        if placing(&change.before) != placing(&change.after) {
             let all = self.workloads[&WorkloadKind::DaemonSet].all();
-            let targets: Vec<Target> =
-                all.map(|(key, _)| Target::Workload(WorkloadKind::DaemonSet, key.clone())).collect();
-            self.queue.extend(targets);
+            let items: Vec<WorkItem> =
+                all.map(|(key, _)| WorkItem::Workload(WorkloadKind::DaemonSet, key.clone())).collect();
+            self.queue.extend(items);
         }
     }
 
-    fn on_pod(&mut self, turn: &Turn<Pod>) {
-        let key = turn.key();
-        for (pod, present) in [(&turn.before, false), (&turn.after, true)] {
+    fn on_pod(&mut self, change: &ObjectChange<Pod>) {
+        let key = change.key();
+        for (pod, present) in [(&change.before, false), (&change.after, true)] {
             let Some(pod) = pod else { continue };
             if let Some(owner) = pod.controller() {
                 let owned = self.owned.entry(owner.uid.clone()).or_default();
@@ -211,46 +211,47 @@ impl Workloads {
                 };
                 if let Some(kind) = WorkloadKind::named(&owner.kind) {
                     let owner = Key { namespace: key.namespace.clone(), name: owner.name.clone() };
-                    self.queue.insert(Target::Workload(kind, owner));
+                    self.queue.insert(WorkItem::Workload(kind, owner));
                 }
             }
         }
-        let budgets = match &turn.after {
+        let budgets = match &change.after {
             None => BTreeSet::new(),
             Some(pod) => budget::of_pod(&self.budgets, pod),
         };
-        let touched = self.budgeted.choose(&key, budgets);
-        self.queue.extend(touched.into_iter().map(Target::Budget));
-        if let Some(pod) = &turn.after
+        let touched = self.budgeted.set_budgets(&key, budgets);
+        self.queue.extend(touched.into_iter().map(WorkItem::Budget));
+        if let Some(pod) = &change.after
             && pod.is_deleted()
             && pod.metadata.deletion_grace_period_seconds == Some(0)
             && pod.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty())
         {
-            self.later.insert((self.clock.now() + FINALIZER_HELD, Target::Finalizer(key)));
+            self.delayed.insert((self.clock.now() + FINALIZER_DELAY, WorkItem::Finalizer(key)));
         }
     }
 
-    fn on_workload(&mut self, kind: WorkloadKind, turn: &Turn<Workload>) {
-        let key = turn.key();
+    fn on_workload(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
+        let key = change.key();
         // A budget counts the replicas that the owners of its pods want.
         let wanted = |workload: &Option<Arc<Workload>>| workload.as_ref().map(|w| w.spec.replicas);
-        if wanted(&turn.before) != wanted(&turn.after) {
+        if wanted(&change.before) != wanted(&change.after) {
             let budgets = self.budgets.within(&key.namespace);
-            let targets: Vec<Target> = budgets.map(|(budget, _)| Target::Budget(budget.clone())).collect();
-            self.queue.extend(targets);
+            let items: Vec<WorkItem> = budgets.map(|(budget, _)| WorkItem::Budget(budget.clone())).collect();
+            self.queue.extend(items);
         }
         if kind == WorkloadKind::ReplicaSet
-            && let Some(owner) = turn.after.as_ref().or(turn.before.as_ref()).and_then(|set| set.controller())
+            && let Some(owner) =
+                change.after.as_ref().or(change.before.as_ref()).and_then(|set| set.controller())
         {
             let owner = Key { namespace: key.namespace.clone(), name: owner.name.clone() };
-            self.queue.insert(Target::Workload(WorkloadKind::Deployment, owner));
+            self.queue.insert(WorkItem::Workload(WorkloadKind::Deployment, owner));
         }
-        self.queue.insert(Target::Workload(kind, key));
+        self.queue.insert(WorkItem::Workload(kind, key));
     }
 
-    fn on_budget(&mut self, turn: &Turn<Budget>) {
-        let key = turn.key();
-        let chosen: BTreeSet<Key> = match &turn.after {
+    fn on_budget(&mut self, change: &ObjectChange<Budget>) {
+        let key = change.key();
+        let chosen: BTreeSet<Key> = match &change.after {
             None => BTreeSet::new(),
             Some(budget) => self
                 .pods
@@ -259,30 +260,30 @@ impl Workloads {
                 .map(|(pod, _)| pod.clone())
                 .collect(),
         };
-        self.budgeted.set(&key, chosen);
-        self.queue.insert(Target::Budget(key));
+        self.budgeted.set_pods(&key, chosen);
+        self.queue.insert(WorkItem::Budget(key));
     }
 
-    async fn look_at(&mut self, target: Target) {
-        let looked = match &target {
-            Target::Workload(WorkloadKind::Deployment, key) => self.sync_deployment(key).await,
-            Target::Workload(WorkloadKind::ReplicaSet, key) => self.sync_replica_set(key).await,
-            Target::Workload(WorkloadKind::StatefulSet, key) => self.sync_stateful_set(key).await,
-            Target::Workload(WorkloadKind::DaemonSet, key) => self.sync_daemon_set(key).await,
-            Target::Workload(WorkloadKind::Job, key) => self.sync_job(key).await,
-            Target::Budget(key) => self.sync_budget(key).await,
-            Target::Finalizer(key) => self.take_finalizers_off(key).await,
-            Target::PodGc => self.collect_pods().await,
+    async fn sync(&mut self, item: WorkItem) {
+        let result = match &item {
+            WorkItem::Workload(WorkloadKind::Deployment, key) => self.sync_deployment(key).await,
+            WorkItem::Workload(WorkloadKind::ReplicaSet, key) => self.sync_replica_set(key).await,
+            WorkItem::Workload(WorkloadKind::StatefulSet, key) => self.sync_stateful_set(key).await,
+            WorkItem::Workload(WorkloadKind::DaemonSet, key) => self.sync_daemon_set(key).await,
+            WorkItem::Workload(WorkloadKind::Job, key) => self.sync_job(key).await,
+            WorkItem::Budget(key) => self.sync_budget(key).await,
+            WorkItem::Finalizer(key) => self.remove_finalizers(key).await,
+            WorkItem::PodGc => self.collect_pods().await,
         };
-        match looked {
+        match result {
             Ok(()) => {}
             // The object is gone or was changed by another: the watch will tell, and a second look costs nothing.
-            Err(Refused::Gone | Refused::Conflict(_)) => {
-                self.later.insert((self.clock.now() + RETRY, target));
+            Err(WriteError::NotFound | WriteError::Conflict(_)) => {
+                self.delayed.insert((self.clock.now() + RETRY, item));
             }
-            Err(refused) => {
-                self.troubles.tell(format!("controller of {target:?}"), &refused);
-                self.later.insert((self.clock.now() + RETRY, target));
+            Err(error) => {
+                self.errors.report(format!("controller of {item:?}"), &error);
+                self.delayed.insert((self.clock.now() + RETRY, item));
             }
         }
     }
@@ -298,13 +299,13 @@ impl Workloads {
     }
 
     /// Makes a pod from the owner's template, with a name of its own or the one given.
-    async fn make_pod(
+    async fn create_pod(
         &mut self,
         kind: WorkloadKind,
         owner: &Workload,
         name: Option<String>,
         adapt: impl FnOnce(&mut Value),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WriteError> {
         let Key { namespace, name: owner_name } = Key::of(owner);
         let name = name.unwrap_or_else(|| self.fresh_name(&namespace, &owner_name));
         let template = &owner.spec.template;
@@ -320,17 +321,17 @@ impl Workloads {
         }]);
         adapt(&mut pod);
         let made: Pod = self.writer.create(&path::pods(&namespace), &pod).await?;
-        if let Some(turn) = self.pods.note(Arc::new(made)) {
-            self.on_pod(&turn);
+        if let Some(change) = self.pods.record(Arc::new(made)) {
+            self.on_pod(&change);
         }
         Ok(())
     }
 
     fn fresh_name(&mut self, namespace: &str, owner: &str) -> String {
         loop {
-            let number = self.made.entry(format!("{namespace}/{owner}")).or_insert(0);
+            let number = self.created_pods.entry(format!("{namespace}/{owner}")).or_insert(0);
             *number += 1;
-            let mut rng = self.chance.about(&["made", namespace, owner, &number.to_string()]);
+            let mut rng = self.random.rng(&["made", namespace, owner, &number.to_string()]);
             let key =
                 Key { namespace: namespace.to_owned(), name: format!("{owner}-{}", suffix(&mut rng, 5)) };
             if self.pods.object(&key).is_none() {
@@ -339,10 +340,10 @@ impl Workloads {
         }
     }
 
-    async fn delete_pod(&mut self, pod: &Pod, grace_seconds: Option<i64>) -> Result<(), Refused> {
+    async fn delete_pod(&mut self, pod: &Pod, grace_seconds: Option<i64>) -> Result<(), WriteError> {
         match self.writer.delete(&path::pod(&Key::of(pod)), pod.uid(), grace_seconds).await {
-            Ok(()) | Err(Refused::Gone | Refused::Conflict(_)) => Ok(()),
-            Err(refused) => Err(refused),
+            Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -352,32 +353,32 @@ impl Workloads {
         kind: WorkloadKind,
         workload: &Workload,
         wanted: Value,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WriteError> {
         let Some(patch) = difference(&workload.status, wanted) else { return Ok(()) };
         let path = format!("{}/status", path::workload(kind, &Key::of(workload)));
         let written: Workload = self.patch(&path, &json!({ "status": patch })).await?;
         let known = self.workloads.get_mut(&kind).expect("made for every kind");
-        if let Some(turn) = known.note(Arc::new(written)) {
-            self.on_workload_written(kind, &turn);
+        if let Some(change) = known.record(Arc::new(written)) {
+            self.on_workload_written(kind, &change);
         }
         Ok(())
     }
 
     /// A status that we wrote ourselves needs no second look at its workload, but one at what depends on it.
-    fn on_workload_written(&mut self, kind: WorkloadKind, turn: &Turn<Workload>) {
-        let own = Target::Workload(kind, turn.key());
+    fn on_workload_written(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
+        let own = WorkItem::Workload(kind, change.key());
         let queued = self.queue.contains(&own);
-        self.on_workload(kind, turn);
+        self.on_workload(kind, change);
         if !queued {
             self.queue.remove(&own);
         }
     }
 
-    async fn patch<T: DeserializeOwned + Debug>(&self, path: &str, patch: &Value) -> Result<T, Refused> {
+    async fn patch<T: DeserializeOwned + Debug>(&self, path: &str, patch: &Value) -> Result<T, WriteError> {
         self.writer.patch(path, Patch::Merge, patch).await
     }
 
-    async fn take_finalizers_off(&mut self, key: &Key) -> Result<(), Refused> {
+    async fn remove_finalizers(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(pod) = self.pods.object(key).filter(|pod| pod.is_deleted()).cloned() else { return Ok(()) };
         let patch = json!({"metadata": {"uid": pod.uid(), "finalizers": null}});
         let _gone: serde::de::IgnoredAny = self.writer.patch(&path::pod(key), Patch::Merge, &patch).await?;
@@ -385,9 +386,9 @@ impl Workloads {
     }
 }
 
-impl Pairs {
+impl BudgetedPods {
     /// Sets which budgets choose a pod. Returns those whose numbers this may change.
-    fn choose(&mut self, pod: &Key, budgets: BTreeSet<Key>) -> BTreeSet<Key> {
+    fn set_budgets(&mut self, pod: &Key, budgets: BTreeSet<Key>) -> BTreeSet<Key> {
         let before = self.budgets.remove(pod).unwrap_or_default();
         for budget in before.difference(&budgets) {
             if let Some(pods) = self.pods.get_mut(budget) {
@@ -405,7 +406,7 @@ impl Pairs {
     }
 
     /// Sets which pods a budget chooses.
-    fn set(&mut self, budget: &Key, pods: BTreeSet<Key>) {
+    fn set_pods(&mut self, budget: &Key, pods: BTreeSet<Key>) {
         for pod in self.pods.remove(budget).unwrap_or_default() {
             if let Some(budgets) = self.budgets.get_mut(&pod) {
                 budgets.remove(budget);

@@ -7,11 +7,11 @@ use std::{
 
 use serde_json::json;
 
-use super::{Target, Workloads};
+use super::{WorkItem, Workloads};
 use crate::{
     demo::{
         objects::{Key, Node, Object, Pod},
-        writer::{Patch, Refused, path},
+        writer::{Patch, WriteError, path},
     },
     time::{Span, Timestamp},
 };
@@ -23,14 +23,14 @@ pub struct PodGc {
     missing: BTreeMap<String, Timestamp>,
 }
 
-const EVERY: Span = Span::from_secs(20);
+const INTERVAL: Span = Span::from_secs(20);
 const QUARANTINE: Span = Span::from_secs(40);
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 impl Workloads {
-    pub(super) async fn collect_pods(&mut self) -> Result<(), Refused> {
+    pub(super) async fn collect_pods(&mut self) -> Result<(), WriteError> {
         let now = self.clock.now();
-        self.later.insert((now + EVERY, Target::PodGc));
+        self.delayed.insert((now + INTERVAL, WorkItem::PodGc));
         let mut removed = Vec::new();
         let mut missing = BTreeSet::new();
         for (_, pod) in self.pods.all() {
@@ -38,17 +38,17 @@ impl Workloads {
             let node = self.nodes.object(&Key { namespace: String::new(), name: name.clone() });
             if name.is_empty() {
                 if pod.is_deleted() {
-                    removed.push((pod.clone(), Mark::No));
+                    removed.push((pod.clone(), FinalStatus::Unchanged));
                 }
             } else if let Some(node) = node {
                 if pod.is_deleted() && is_out_of_service(node) {
-                    removed.push((pod.clone(), Mark::Disrupted));
+                    removed.push((pod.clone(), FinalStatus::Failed));
                 }
             } else {
                 missing.insert(name.clone());
                 let since = self.pod_gc.missing.get(name);
                 if since.is_some_and(|since| now.since(*since) >= QUARANTINE) {
-                    removed.push((pod.clone(), Mark::Disrupted));
+                    removed.push((pod.clone(), FinalStatus::Failed));
                 }
             }
         }
@@ -56,14 +56,14 @@ impl Workloads {
         for name in missing {
             self.pod_gc.missing.entry(name).or_insert(now);
         }
-        for (pod, mark) in removed {
-            self.remove(&pod, mark).await?;
+        for (pod, status) in removed {
+            self.remove(&pod, status).await?;
         }
         Ok(())
     }
 
-    async fn remove(&mut self, pod: &Arc<Pod>, mark: Mark) -> Result<(), Refused> {
-        if mark == Mark::Disrupted && !pod.is_finished() {
+    async fn remove(&mut self, pod: &Arc<Pod>, status: FinalStatus) -> Result<(), WriteError> {
+        if status == FinalStatus::Failed && !pod.is_finished() {
             let status = json!({"phase": "Failed", "conditions": [{
                 "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
                 "message": "PodGC: node no longer exists", "lastTransitionTime": self.clock.now().to_time(),
@@ -71,8 +71,8 @@ impl Workloads {
             let patch = json!({"metadata": {"uid": pod.uid()}, "status": status});
             let path = format!("{}/status", path::pod(&Key::of(&**pod)));
             match self.writer.patch::<Pod>(&path, Patch::Strategic, &patch).await {
-                Ok(_) | Err(Refused::Gone | Refused::Conflict(_)) => {}
-                Err(refused) => return Err(refused),
+                Ok(_) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         self.delete_pod(pod, Some(0)).await
@@ -80,10 +80,10 @@ impl Workloads {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    No,
+enum FinalStatus {
+    Unchanged,
     /// Failed, with the condition DisruptionTarget.
-    Disrupted,
+    Failed,
 }
 
 fn is_out_of_service(node: &Node) -> bool {

@@ -7,18 +7,18 @@ use serde_json::json;
 use super::Workloads;
 use crate::demo::{
     objects::{Key, Pod, Workload, WorkloadKind},
-    writer::Refused,
+    writer::WriteError,
 };
 
 impl Workloads {
-    pub(super) async fn sync_replica_set(&mut self, key: &Key) -> Result<(), Refused> {
+    pub(super) async fn sync_replica_set(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(set) = self.workload(WorkloadKind::ReplicaSet, key) else { return Ok(()) };
         let wanted = set.spec.replicas.unwrap_or(1);
         let mut pods = self.active_pods_of(&set);
         for _ in pods.len()..wanted {
-            self.make_pod(WorkloadKind::ReplicaSet, &set, None, |_| {}).await?;
+            self.create_pod(WorkloadKind::ReplicaSet, &set, None, |_| {}).await?;
         }
-        pods.sort_by_cached_key(|pod| least_missed_first(pod));
+        pods.sort_by_cached_key(|pod| deletion_order(pod));
         for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
             self.delete_pod(pod, None).await?;
         }
@@ -39,7 +39,7 @@ impl Workloads {
 }
 
 /// Which pod goes first when there are too many: not bound, not running, not ready, youngest.
-fn least_missed_first(pod: &Pod) -> (bool, bool, bool, Reverse<String>, String) {
+fn deletion_order(pod: &Pod) -> (bool, bool, bool, Reverse<String>, String) {
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
     let name = pod.metadata.name.clone().unwrap_or_default();
     (!pod.spec.node_name.is_empty(), pod.status.phase == "Running", pod.is_ready(), Reverse(born), name)

@@ -9,15 +9,15 @@ use serde_json::json;
 use super::Workloads;
 use crate::demo::{
     objects::{Key, Object, Pod, Workload, WorkloadKind},
-    writer::{Refused, path},
+    writer::{WriteError, path},
 };
 
 impl Workloads {
-    pub(super) async fn sync_stateful_set(&mut self, key: &Key) -> Result<(), Refused> {
+    pub(super) async fn sync_stateful_set(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(set) = self.workload(WorkloadKind::StatefulSet, key) else { return Ok(()) };
         let wanted = set.spec.replicas.unwrap_or(1);
-        self.keep_ordinals(&set, wanted).await?;
-        self.drop_surplus(&set, wanted).await?;
+        self.ensure_ordinals(&set, wanted).await?;
+        self.delete_surplus(&set, wanted).await?;
         let pods = self.pods_of(&set);
         let ready = pods.iter().filter(|pod| pod.is_ready() && !pod.is_deleted()).count();
         let status = json!({
@@ -29,14 +29,14 @@ impl Workloads {
     }
 
     /// Ordinal by ordinal; with OrderedReady, the first that is missing or not ready holds up those after it.
-    async fn keep_ordinals(&mut self, set: &Workload, wanted: usize) -> Result<(), Refused> {
+    async fn ensure_ordinals(&mut self, set: &Workload, wanted: usize) -> Result<(), WriteError> {
         let ordered = set.spec.pod_management_policy != "Parallel";
         let owner = Key::of(set);
         for ordinal in 0..wanted {
             let name = format!("{}-{ordinal}", owner.name);
             let key = Key { namespace: owner.namespace.clone(), name };
             match self.pods.object(&key).cloned() {
-                None => self.make_ordinal(set, ordinal, key.name).await?,
+                None => self.create_ordinal(set, ordinal, key.name).await?,
                 Some(pod) if pod.is_finished() && !pod.is_deleted() => self.delete_pod(&pod, None).await?,
                 Some(pod) if pod.is_ready() && !pod.is_deleted() => continue,
                 Some(_) => {}
@@ -48,7 +48,12 @@ impl Workloads {
         Ok(())
     }
 
-    async fn make_ordinal(&mut self, set: &Workload, ordinal: usize, name: String) -> Result<(), Refused> {
+    async fn create_ordinal(
+        &mut self,
+        set: &Workload,
+        ordinal: usize,
+        name: String,
+    ) -> Result<(), WriteError> {
         let claims = set.spec.template["spec"]["volumes"].is_array();
         for template in &set.spec.volume_claim_templates {
             let mut claim = template.clone();
@@ -57,11 +62,11 @@ impl Workloads {
             let made = self.writer.create(&path::claims(&Key::of(set).namespace), &claim).await;
             match made.map(|IgnoredAny| ()) {
                 // The pod comes back to what it had.
-                Ok(()) | Err(Refused::Conflict(_)) => {}
-                Err(refused) => return Err(refused),
+                Ok(()) | Err(WriteError::Conflict(_)) => {}
+                Err(error) => return Err(error),
             }
         }
-        self.make_pod(WorkloadKind::StatefulSet, set, Some(name.clone()), |pod| {
+        self.create_pod(WorkloadKind::StatefulSet, set, Some(name.clone()), |pod| {
             pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!(ordinal.to_string());
             pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = json!(name);
             if let (true, Some(volumes)) = (claims, pod["spec"]["volumes"].as_array_mut()) {
@@ -72,7 +77,7 @@ impl Workloads {
         .await
     }
 
-    async fn drop_surplus(&mut self, set: &Workload, wanted: usize) -> Result<(), Refused> {
+    async fn delete_surplus(&mut self, set: &Workload, wanted: usize) -> Result<(), WriteError> {
         let surplus = |pod: &Arc<Pod>| {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             let ordinal: Option<usize> = name.rsplit('-').next().and_then(|number| number.parse().ok());

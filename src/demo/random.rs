@@ -8,17 +8,17 @@ use fastrand::Rng;
 /// generator of its own, made from the seed and the names of what it decides, so that a seed gives the same world and
 /// the same accidents whatever the order.
 #[derive(Clone, Copy, Debug)]
-pub struct Chance {
+pub struct RandomSource {
     seed: u64,
 }
 
-impl Chance {
+impl RandomSource {
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
 
     /// The generator for the accident that `words` name.
-    pub fn about(&self, words: &[&str]) -> Rng {
+    pub fn rng(&self, words: &[&str]) -> Rng {
         let mut hash = Hash::new(self.seed);
         for word in words {
             hash.feed(word.as_bytes());
@@ -77,13 +77,13 @@ mod tests {
 
     #[test]
     fn an_accident_is_the_same_whoever_asked_before() {
-        let chance = Chance::new(7);
-        let alone = chance.about(&["pod", "a"]).u64(..);
-        let _other = chance.about(&["pod", "b"]).u64(..);
-        assert_eq!(chance.about(&["pod", "a"]).u64(..), alone);
-        assert_ne!(chance.about(&["pod", "b"]).u64(..), alone);
-        assert_ne!(chance.about(&["poda", ""]).u64(..), alone);
-        assert_ne!(Chance::new(8).about(&["pod", "a"]).u64(..), alone);
+        let random = RandomSource::new(7);
+        let alone = random.rng(&["pod", "a"]).u64(..);
+        let _other = random.rng(&["pod", "b"]).u64(..);
+        assert_eq!(random.rng(&["pod", "a"]).u64(..), alone);
+        assert_ne!(random.rng(&["pod", "b"]).u64(..), alone);
+        assert_ne!(random.rng(&["poda", ""]).u64(..), alone);
+        assert_ne!(RandomSource::new(8).rng(&["pod", "a"]).u64(..), alone);
     }
 
     #[test]
