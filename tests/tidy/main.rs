@@ -3,6 +3,7 @@
 mod circles;
 mod conventions;
 mod documents;
+mod glossary;
 mod layers;
 mod names;
 mod references;
