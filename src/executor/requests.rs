@@ -54,7 +54,7 @@ impl WorkItem for Request {
                 "cannot write the journal ({error}): without it nothing is written to the cluster"
             ));
         }
-        let outcome = carry_out(client, &self.task, DryRun::Yes).await;
+        let outcome = carry_out(client, &self.task, DryRun::Off).await;
         if writes && let Err(error) = journal.append(line(LineKind::outcome(self.id, &outcome))).await {
             // The next write will be refused. What this one did is visible in the cluster.
             tracing::error!(%error, "cannot write the journal");

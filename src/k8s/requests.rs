@@ -23,12 +23,12 @@ use crate::{
     time::Span,
 };
 
-/// Whether a write is meant.
+/// Whether a write is a server-side dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
-    Yes,
-    /// The server checks it and does nothing (`dryRun=All`).
-    DryRun,
+    Off,
+    /// The server checks the write and does nothing (`dryRun=All`).
+    On,
 }
 
 /// How long an answer may take; longer than the server's own limit for a request.
@@ -38,14 +38,14 @@ const LONGEST: Duration = Duration::from_secs(40);
 const PAGE: u32 = 500;
 
 /// Carries out one errand.
-pub async fn carry_out(client: &Client, task: &RequestKind, earnest: DryRun) -> RequestOutcome {
+pub async fn carry_out(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
     let done = async {
         match task {
             RequestKind::LookAtNode { node } => look(client, node).await,
             RequestKind::ListPods { node } => list_pods(client, node).await,
             RequestKind::Patch(_) | RequestKind::Write(_) => {
                 let call = task.call().expect("a write is a call");
-                send(client, write(&call, earnest)).await.map(|_| RequestOutcome::Done)
+                send(client, write(&call, dry_run)).await.map(|_| RequestOutcome::Done)
             }
         }
     };
@@ -57,13 +57,13 @@ pub async fn carry_out(client: &Client, task: &RequestKind, earnest: DryRun) -> 
 
 /// The request of a write. A dry-run is said where the server heeds it: of evictions and deletions in the body, for a
 /// body there replaces what the query says.
-pub fn write(call: &Call, earnest: DryRun) -> Request<Vec<u8>> {
+pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
     let (mut path, mut body) = (call.path.clone(), call.body.clone());
     let mut query = Vec::new();
     if call.method == "PATCH" {
         query.push("fieldManager=kordon");
     }
-    if earnest == DryRun::DryRun {
+    if dry_run == DryRun::On {
         match (call.method, call.body.get("deleteOptions")) {
             ("POST", Some(_)) => body["deleteOptions"]["dryRun"] = json!(["All"]),
             ("DELETE", _) => body["dryRun"] = json!(["All"]),
@@ -204,8 +204,8 @@ mod tests {
         step.call()
     }
 
-    fn sent(step: PlanStep, earnest: DryRun) -> (String, Value) {
-        let request = write(&call(step), earnest);
+    fn sent(step: PlanStep, dry_run: DryRun) -> (String, Value) {
+        let request = write(&call(step), dry_run);
         let body = serde_json::from_slice(request.body()).expect("JSON");
         (format!("{} {}", request.method(), request.uri()), body)
     }
@@ -214,16 +214,16 @@ mod tests {
     fn a_dry_run_is_said_where_the_server_heeds_it() {
         let (pod, uid, grace) = (Key::new("web", "p"), Uid::from("u"), Some(Span::from_secs(3)));
         let evict = PlanStep::Evict { pod: pod.clone(), uid: uid.clone(), grace };
-        let (line, body) = sent(evict.clone(), DryRun::DryRun);
+        let (line, body) = sent(evict.clone(), DryRun::On);
         assert_eq!(line, "POST /api/v1/namespaces/web/pods/p/eviction");
         let options = json!({"dryRun": ["All"], "gracePeriodSeconds": 3, "preconditions": {"uid": "u"}});
         assert_eq!(body["deleteOptions"], options);
-        assert_eq!(sent(evict, DryRun::Yes).1["deleteOptions"].get("dryRun"), None);
-        let (line, body) = sent(PlanStep::Delete { pod, uid: uid.clone(), grace: None }, DryRun::DryRun);
+        assert_eq!(sent(evict, DryRun::Off).1["deleteOptions"].get("dryRun"), None);
+        let (line, body) = sent(PlanStep::Delete { pod, uid: uid.clone(), grace: None }, DryRun::On);
         assert_eq!(line, "DELETE /api/v1/namespaces/web/pods/p");
         assert_eq!((&body["dryRun"], &body["preconditions"]["uid"]), (&json!(["All"]), &json!("u")));
         let cordon = PlanStep::Cordon { node: "n".into(), uid, on: true };
-        assert_eq!(sent(cordon, DryRun::DryRun).0, "PATCH /api/v1/nodes/n?fieldManager=kordon&dryRun=All");
+        assert_eq!(sent(cordon, DryRun::On).0, "PATCH /api/v1/nodes/n?fieldManager=kordon&dryRun=All");
     }
 
     #[test]

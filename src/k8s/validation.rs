@@ -29,7 +29,7 @@ pub async fn validate(
     let ask = |step: &PlanStep| {
         let asked = version != MARKS_PODS || !matches!(step, PlanStep::Evict { .. });
         let task = RequestKind::Write(step.clone());
-        async move { if asked { Some(carry_out(client, &task, DryRun::DryRun).await) } else { None } }
+        async move { if asked { Some(carry_out(client, &task, DryRun::On).await) } else { None } }
     };
     stream::iter(steps.iter().map(ask)).buffered(AT_ONCE).collect().await
 }

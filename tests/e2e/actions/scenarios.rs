@@ -40,7 +40,7 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
     plane.stop_controller_manager().await?;
     let mut answers = Vec::new();
     for pod in &web[..3] {
-        answers.push(evict(&client, pod, DryRun::Yes).await);
+        answers.push(evict(&client, pod, DryRun::Off).await);
     }
     ensure!(answers[..2] == [RequestOutcome::Done, RequestOutcome::Done], "{answers:?}");
     // By its stale status more pods are healthy than needed: 1.36 reports no numbers then.
@@ -70,7 +70,7 @@ pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_no
     let nowhere = json!({"nodeSelector": {"no": "where"}});
 
     let stays_pending = lone_pod(&client, "stays-pending", &nowhere).await?;
-    ensure!(evict(&client, &stays_pending, DryRun::Yes).await == RequestOutcome::Done);
+    ensure!(evict(&client, &stays_pending, DryRun::Off).await == RequestOutcome::Done);
 
     let changed = lone_pod(&client, "changed", &nowhere).await?;
     let note = Patch::Merge(json!({"metadata": {"annotations": {"changed": "since"}}}));
@@ -95,7 +95,7 @@ pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_no
         Ok((is_ready(&now) && counted).then_some(now))
     })
     .await?;
-    let refused = evict(&client, &started, DryRun::Yes).await;
+    let refused = evict(&client, &started, DryRun::Off).await;
     ensure!(matches!(refused, RequestOutcome::BudgetExhausted(_)), "{refused:?}");
     set_budget(&client, "lone", json!(0)).await?;
     eventually("a budget that allows a disruption", Span::from_secs(20), async || {
@@ -103,7 +103,7 @@ pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_no
         Ok(status.is_some_and(|status| status.disruptions_allowed == 1).then_some(()))
     })
     .await?;
-    ensure!(evict(&client, &started, DryRun::Yes).await == RequestOutcome::Done);
+    ensure!(evict(&client, &started, DryRun::Off).await == RequestOutcome::Done);
     Ok(())
 }
 
@@ -114,7 +114,7 @@ pub async fn a_wrong_uid_uses_up_a_disruption(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let web = of_app(&client, "web").await?;
     let step = PlanStep::Evict { pod: key(&web[0]), uid: "another".into(), grace: None };
-    let answer = carry_out(&client, &RequestKind::Write(step), DryRun::Yes).await;
+    let answer = carry_out(&client, &RequestKind::Write(step), DryRun::Off).await;
     ensure!(answer == RequestOutcome::OtherObject, "{answer:?}");
     let status = status(&client).await?;
     let promised = status.disrupted_pods.unwrap_or_default();
@@ -179,7 +179,7 @@ pub async fn a_blocked_pod_is_reported_immediately_with_its_budget(plane: &mut P
     let web = of_app(&client, "web").await?;
     // The audit log also has the earlier scenarios.
     let before = evictions_requested(plane)?;
-    let answer = evict(&plane.client_of(OPERATOR).await?, &web[0], DryRun::Yes).await;
+    let answer = evict(&plane.client_of(OPERATOR).await?, &web[0], DryRun::Off).await;
     ensure!(
         matches!(&answer, RequestOutcome::BudgetExhausted(text) if text.contains("web needs 6")),
         "{answer:?}"
@@ -262,7 +262,7 @@ pub async fn replacements_are_created_immediately_but_a_statefulsets_when_the_ol
             Ok(of_app(&client, app).await?.into_iter().find(is_ready))
         })
         .await?;
-        let answer = evict(&client, &pod, DryRun::Yes).await;
+        let answer = evict(&client, &pod, DryRun::Off).await;
         ensure!(answer == RequestOutcome::Done, "{app}: {answer:?}");
         old.push(pod);
     }
