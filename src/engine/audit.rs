@@ -49,7 +49,7 @@ impl Audit {
         // Its passes notice a sign of life up to a period before or after ours do.
         let off = period + SLACK;
         let word = if silent + off < grace {
-            "sooner"
+            "earlier"
         } else if silent > grace + period + off {
             "later"
         } else {
@@ -58,8 +58,8 @@ impl Audit {
         self.doubted.insert(flag).then(|| {
             let least = Span::from_nanos((silent - period).as_nanos().max(0));
             format!(
-                "node {node} was declared Unknown {silent} after its last sign of life, {word} than --{flag}={grace} \
-                 allows: a value between {least} and {silent} would explain it"
+                "node {node} became Unknown {silent} after its last heartbeat, {word} than --{flag}={grace} allows: a \
+                 value between {least} and {silent} would explain it"
             )
         })
     }
@@ -91,8 +91,8 @@ impl Audit {
             let steady = gap > settings.node_monitor_period.value + SLACK;
             return (steady && self.doubted.insert(flag)).then(|| {
                 format!(
-                    "node {node} got its NoExecute taint though zone {key} is {state} at rate 0: another --{flag}, \
-                     {value} would explain it"
+                    "node {node} was tainted NoExecute although zone {key} is {state} with eviction rate 0: another \
+                     --{flag}, {value} would explain it"
                 )
             });
         }
@@ -103,8 +103,8 @@ impl Audit {
         };
         (gap + SLACK < apart && self.doubted.insert(flag)).then(|| {
             format!(
-                "two nodes of zone {key} got their NoExecute taints {gap} apart, where --{flag}={rate} allows one \
-                 each {apart}: a higher --{flag} would explain it"
+                "two nodes of zone {key} were tainted NoExecute {gap} apart, but --{flag}={rate} allows one every \
+                 {apart}: a higher --{flag} would explain it"
             )
         })
     }

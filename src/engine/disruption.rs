@@ -32,7 +32,7 @@ impl Engine {
             Disruption::StillFull => {}
             Disruption::EntersFull => self.enter_full_disruption(cluster, now),
             Disruption::LeavesFull => {
-                let text = "a zone is up again: every node gets a fresh grace period".into();
+                let text = "a zone recovered: every node gets a new grace period".into();
                 self.out.notice(Severity::Warning, text, Why::default(), now);
                 for node in cluster.nodes().iter() {
                     if let Some(record) = self.records.get_mut(&node.name) {
@@ -53,7 +53,8 @@ impl Engine {
 
     /// Stops all evictions and takes off the NoExecute taints of every node, also those that somebody else put on.
     fn enter_full_disruption(&mut self, cluster: &Cluster, now: Timestamp) {
-        let text = "every zone is fully disrupted: evictions stop and NoExecute taints come off".into();
+        let text =
+            "all zones down: evictions paused (master disruption mode), NoExecute taints removed".into();
         self.out.notice(Severity::Warning, text, Cause::AllZonesDown.into(), now);
         for node in &self.in_order(cluster) {
             self.call_off(cluster, node, Cause::AllZonesDown, now);
@@ -81,8 +82,9 @@ impl Engine {
                 {
                     let rate = zone.limiter.rate();
                     let (down, size) = (zone.census.not_ready, zone.census.size());
-                    let text =
-                        format!("zone {key} is {state}: {down} of {size} not ready, evictions at {rate}/s");
+                    let text = format!(
+                        "zone {key} is {state}: {down} of {size} nodes not ready, eviction rate {rate}/s"
+                    );
                     let level = if state == ZoneState::Normal { Severity::Info } else { Severity::Warning };
                     self.out.notice(level, text, Why::default(), now);
                 }

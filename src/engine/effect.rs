@@ -1,4 +1,4 @@
-//! What the engine wants done, and what came of it.
+//! The writes that the engine requests, and their outcomes.
 
 use super::why::Why;
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// Something the engine wants done to the cluster.
+/// A write that the engine requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
-    /// Names the effect in its [`Outcome`].
+    /// Identifies the effect when its [`Outcome`] comes back.
     pub id: EffectId,
     /// When it was decided.
     pub at: Timestamp,
@@ -17,7 +17,7 @@ pub struct Effect {
     pub why: Why,
 }
 
-/// Names an effect among those of one engine.
+/// Identifies an effect among those of one engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId(pub u64);
 
@@ -26,8 +26,7 @@ pub struct EffectId(pub u64);
 pub enum Write {
     /// Patch the node's status: these conditions become Unknown.
     MarkUnknown { node: NodeName, uid: Uid, version: Version, conditions: Vec<UnknownCondition> },
-    /// Replace the node's taints: what `remove` names goes, then what `add` names is put in its place or
-    /// appended.
+    /// Replace the node's taints: those in `remove` go, then those in `add` replace their namesakes or are appended.
     SwapTaints { node: NodeName, uid: Uid, version: Version, add: Vec<Taint>, remove: Vec<Taint> },
     /// Patch the node's labels.
     SetLabels { node: NodeName, uid: Uid, version: Version, labels: Vec<(Name, Name)> },
@@ -35,14 +34,14 @@ pub enum Write {
     MarkPodNotReady { pod: Key, uid: Uid, version: Version, node: NodeName },
     /// Patch the pod's status: its reason becomes NodeLost, with a message that names the node.
     MarkPodLost { pod: Key, uid: Uid, version: Version, node: NodeName },
-    /// Delete the pod. The node is empty where it never had one.
+    /// Delete the pod. The node is empty if the pod was never scheduled.
     DeletePod { pod: Key, uid: Uid, node: NodeName, deletion: Deletion },
     /// Record an event. Nothing depends on its outcome.
     RecordEvent(RecordedEvent),
 }
 
 impl Write {
-    /// The object that is written to, in kubectl's notation.
+    /// The object to write to, in kubectl's notation.
     pub fn object(&self) -> String {
         match self {
             Self::MarkUnknown { node, .. } | Self::SwapTaints { node, .. } | Self::SetLabels { node, .. } => {
@@ -55,7 +54,7 @@ impl Write {
         }
     }
 
-    /// What is done, in a few words.
+    /// The write in a few words.
     pub fn summary(&self) -> String {
         match self {
             Self::MarkUnknown { .. } => "mark conditions Unknown".into(),
@@ -70,50 +69,50 @@ impl Write {
                 format!("label {}", labels.join(" "))
             }
             Self::MarkPodNotReady { .. } => "mark not ready".into(),
-            Self::MarkPodLost { .. } => "mark lost with its node".into(),
+            Self::MarkPodLost { .. } => "mark NodeLost".into(),
             Self::DeletePod { deletion, .. } => match deletion {
                 Deletion::ByTaint { .. } => "delete (taint eviction)".into(),
-                Deletion::WithNode { .. } => "delete (eviction of its node)".into(),
-                Deletion::Collected { .. } => "remove by force (garbage collection)".into(),
+                Deletion::WithNode { .. } => "delete (node eviction)".into(),
+                Deletion::Collected { .. } => "force delete (garbage collection)".into(),
             },
             Self::RecordEvent(event) => format!("event {}", event.reason),
         }
     }
 }
 
-/// Who deletes a pod and how.
+/// Which controller deletes a pod, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// Taint eviction, with the pod's own grace period; first, where told so, the pod gets the condition
+    /// Taint eviction, with the pod's own grace period. With `disruption_target` the pod first gets the condition
     /// DisruptionTarget.
     ByTaint { disruption_target: bool },
-    /// Legacy eviction of all of a node's pods, each with its own grace period; first, where a version is given, that
-    /// version of the pod is marked lost, and a conflict there postpones the deletion.
+    /// Legacy eviction of all pods of a node, each with its own grace period. With `mark_lost` that version of the pod
+    /// is first marked NodeLost; a conflict there postpones the deletion.
     WithNode { mark_lost: Option<Version> },
-    /// The pod garbage collector, without grace: the object is gone at once. First, where told so, the pod becomes
-    /// Failed, and an orphan gets the condition DisruptionTarget with that.
+    /// The pod garbage collector, with grace period 0: the object disappears at once. With `fail` the pod first becomes
+    /// Failed, with `disruption_target` it gets the condition DisruptionTarget in the same write.
     Collected { fail: bool, disruption_target: bool },
 }
 
-/// The reason of a pod that was marked lost with its node (upstream `NodeUnreachablePodReason`).
+/// The `status.reason` of a pod whose node is lost (upstream `NodeUnreachablePodReason`).
 pub const NODE_LOST: &str = "NodeLost";
 
 /// A condition that the controller makes Unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnknownCondition {
     pub kind: Name,
-    /// NodeStatusUnknown, or NodeStatusNeverUpdated for one that the kubelet never posted.
+    /// NodeStatusUnknown, or NodeStatusNeverUpdated if the kubelet never posted the condition.
     pub reason: &'static str,
     pub message: &'static str,
     pub last_heartbeat: Option<Timestamp>,
     pub last_transition: Timestamp,
 }
 
-/// An event that the controllers record.
+/// A Kubernetes event that a controller records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
     pub object: EventObject,
-    /// Whether its type is Warning and not Normal.
+    /// Whether its type is Warning, not Normal.
     pub warning: bool,
     pub reason: &'static str,
     pub message: String,
@@ -121,7 +120,7 @@ pub struct RecordedEvent {
     pub source: &'static str,
 }
 
-/// What an event is about.
+/// The object of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventObject {
     Node(NodeName, Uid),
@@ -137,18 +136,18 @@ impl std::fmt::Display for EventObject {
     }
 }
 
-/// What came of an effect.
+/// The result of an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Carried out; the watch will show it.
+    /// Written; the watch will show it.
     Done,
-    /// Written down and not carried out: dry-run. Who is being shadowed may do it.
+    /// Recorded and not written (dry-run). The shadowed controller may write it.
     Recorded,
-    /// The object is newer than the one the effect was decided on, or another object by now.
+    /// The object changed after the decision, or is another object of the same name.
     Conflict,
     /// The object is gone.
     Gone,
-    /// Anything else, in words.
+    /// Any other error.
     Failed(String),
 }
 
@@ -161,7 +160,7 @@ pub struct Notice {
     pub why: Why,
 }
 
-/// How much a notice matters.
+/// How severe a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Info,

@@ -175,7 +175,8 @@ impl Engine {
         engine.register_all(cluster);
         engine.begin_collecting(cluster, began.unwrap_or(now), Certainty::Estimated, now);
         if !engine.settings.controllers.value.node_lifecycle {
-            let text = "the controller manager runs without its node lifecycle controller: no node is judged";
+            let text =
+                "kube-controller-manager runs without the node lifecycle controller: node states are frozen";
             engine.out.notice(Severity::Warning, text.into(), Why::default(), now);
         }
         engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
@@ -242,8 +243,7 @@ impl Engine {
             Outcome::Conflict => self.on_undone(cluster, &effect.write, now),
             Outcome::Gone => self.on_gone(cluster, &effect.write, now),
             Outcome::Failed(error) => {
-                let text =
-                    format!("{}: could not {}: {error}", effect.write.object(), effect.write.summary());
+                let text = format!("{}: cannot {}: {error}", effect.write.object(), effect.write.summary());
                 self.out.notice(Severity::Error, text, effect.why.clone(), now);
                 self.on_undone(cluster, &effect.write, now);
             }
@@ -291,11 +291,11 @@ impl Engine {
         let before = std::mem::replace(&mut self.watch_health, health);
         match (before, health) {
             (WatchHealth::Live, WatchHealth::Disconnected { .. }) => {
-                let text = "nodes and leases are not seen: no node is judged until they are".into();
+                let text = "disconnected from nodes and leases: states frozen".into();
                 self.out.notice(Severity::Warning, text, Why::default(), now);
             }
             (WatchHealth::Disconnected { since }, WatchHealth::Live) => {
-                let text = format!("nodes and leases are seen again after {}", now.since(since));
+                let text = format!("reconnected to nodes and leases after {}", now.since(since));
                 self.out.notice(Severity::Info, text, Why::default(), now);
                 self.catch_up(cluster, now);
             }

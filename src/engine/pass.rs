@@ -268,7 +268,7 @@ impl Engine {
     /// A shadow finds a node silent in every pass until the controller has said so: it tells once.
     fn notice_silent(&mut self, node: &Node, why: &Why, now: Timestamp) {
         if self.out.tells_all() && !self.out.is_recorded(&EffectSubject::Unknown(node.name.clone())) {
-            let text = format!("node {} is silent: its conditions become Unknown", node.name);
+            let text = format!("node {} missed its grace period: conditions become Unknown", node.name);
             self.out.notice(Severity::Warning, text, why.clone(), now);
         }
     }

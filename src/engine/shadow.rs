@@ -298,8 +298,10 @@ impl Engine {
             return;
         }
         let began = leader_began(Some(lease), shadow.ahead).unwrap_or(now).min(now);
-        let text =
-            format!("{} leads now: it begins anew, every node gets a fresh grace period", lease.holder);
+        let text = format!(
+            "new leader {}: the controller starts again, every node gets a new grace period",
+            lease.holder
+        );
         self.out.notice(Severity::Warning, text, Why::default(), now);
         self.begin_anew(cluster, began, now);
     }
@@ -340,13 +342,10 @@ impl Engine {
         let (level, text) = match footing {
             Confidence::NoController { since } => {
                 let ago = now.since(since);
-                (
-                    Severity::Warning,
-                    format!("no controller manager has renewed its lease for {ago}: nothing will happen"),
-                )
+                (Severity::Warning, format!("no active kube-controller-manager for {ago}: no evictions"))
             }
             Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. } => {
-                (Severity::Info, "a controller manager leads again".into())
+                (Severity::Info, "kube-controller-manager is active again".into())
             }
         };
         self.out.notice(level, text, Why::default(), now);

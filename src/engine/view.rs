@@ -1,4 +1,4 @@
-//! What the engine knows, for the screen and the command line: read only, computed when asked.
+//! The engine's state for the screen and the command line: read only, computed on request.
 
 use super::{
     legacy::EvictionStatus,
@@ -10,64 +10,64 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// When the engine must be woken or something falls due, and why.
+/// When the engine must be woken, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deadline {
     pub at: Timestamp,
     pub why: Why,
 }
 
-/// What the controller believes of a node.
+/// The controller's state of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeView {
-    /// When the last sign of life was noticed: upstream's probeTimestamp.
+    /// When the controller noticed the last heartbeat: upstream's probeTimestamp.
     pub probe: Timestamp,
     pub heartbeat_source: HeartbeatSource,
     pub certainty: Certainty,
-    /// The grace period in force: startup grace where the node has no Ready condition.
+    /// The grace period in force: the startup grace period if the node has no Ready condition.
     pub grace: Span,
     pub zone: ZoneKey,
-    /// Where the node stands on its way to the NoExecute taint, or in legacy mode to losing its pods.
+    /// How far the node is on its way to the NoExecute taint, or in legacy mode to the deletion of its pods.
     pub stage: NodeStage,
-    /// How far its eviction has come, in legacy mode.
+    /// Legacy mode: the node's eviction status.
     pub eviction: Option<EvictionStatus>,
 }
 
 impl NodeView {
-    /// From when a pass finds the node silent; it does so at the first one *after* this.
+    /// When the grace period ends; the first pass *after* this finds the node silent.
     pub fn expires(&self) -> Timestamp {
         self.probe + self.grace
     }
 }
 
-/// Where a node stands on its way to the NoExecute taint.
+/// How far a node is on its way to the NoExecute taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeStage {
-    /// Nothing is due.
+    /// No taint is due.
     Healthy,
-    /// Not ready, and waiting in its zone's queue for the taint (in legacy mode for the deletion of its pods).
+    /// Not ready, in its zone's queue for the taint (in legacy mode for the deletion of its pods).
     Queued,
-    /// The engine has asked for the taint; it is not seen on the node yet.
+    /// The engine requested the taint; the node does not have it yet.
     Requested,
-    /// It carries the NoExecute taint that belongs to its state.
+    /// The node has the NoExecute taint of its state.
     Tainted,
-    /// Legacy mode: its pods have been deleted.
+    /// Legacy mode: the node's pods have been deleted.
     Evicted,
 }
 
-/// What the controller believes of a zone.
+/// The controller's state of a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneView {
     pub key: ZoneKey,
     pub state: ZoneState,
-    /// Nodes that count: those not excluded from disruption.
+    /// Counted nodes: those not excluded from disruption.
     pub size: usize,
     pub not_ready: usize,
-    /// Nodes given the NoExecute taint per second; 0 is none.
+    /// The eviction rate: nodes tainted NoExecute per second; 0 is none.
     pub rate: f32,
-    /// The nodes that wait, by name: upstream's order among them is chance.
+    /// The waiting nodes, by name: upstream's order among them is random.
     pub queue: Vec<NodeName>,
-    /// When the next token is there; none where the rate is 0.
+    /// When the next token is available; none if the rate is 0.
     pub next_token: Option<Timestamp>,
 }
 
@@ -79,7 +79,7 @@ impl ZoneView {
     }
 }
 
-/// A pod on a node with NoExecute taints.
+/// A pod that is evicted, or would be if it did not tolerate the taints of its node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingEviction {
     pub pod: Key,
@@ -90,25 +90,25 @@ pub struct PendingEviction {
 }
 
 impl PendingEviction {
-    /// Soonest first, those that never fall due last.
+    /// Soonest first, those that are never due last.
     pub(super) fn order(&self) -> (Timestamp, NodeName, Key) {
         (self.due.at().unwrap_or(Timestamp::MAX), self.node.clone(), self.pod.clone())
     }
 }
 
-/// When a pending eviction falls due.
+/// When a pending eviction is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     At {
         at: Timestamp,
         certainty: Certainty,
     },
-    /// Its tolerations have no limit, or legacy mode spares it.
+    /// The pod tolerates the taints without a time limit, or belongs to a DaemonSet in legacy mode.
     Never,
 }
 
 impl Due {
-    /// The time, where there is one.
+    /// The time, if there is one.
     pub const fn at(self) -> Option<Timestamp> {
         match self {
             Self::At { at, .. } => Some(at),

@@ -1,4 +1,4 @@
-//! Why something happens, is going to happen, or does not happen: chains of causes.
+//! Why something happens, will happen, or does not happen: chains of causes.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// A chain of causes, the first one first.
+/// A chain of causes, the earliest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Why(pub Vec<Cause>);
 
 impl Why {
-    /// This chain with one more link.
+    /// This chain with one more cause.
     #[must_use]
     pub fn then(mut self, cause: Cause) -> Self {
         self.0.push(cause);
@@ -29,8 +29,8 @@ impl From<Cause> for Why {
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, cause) in self.0.iter().enumerate() {
-            if place > 0 {
+        for (index, cause) in self.0.iter().enumerate() {
+            if index > 0 {
                 f.write_str(" → ")?;
             }
             write!(f, "{cause}")?;
@@ -45,93 +45,91 @@ impl serde::Serialize for Why {
     }
 }
 
-/// One link of a chain.
+/// One cause in a chain.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
-    /// The controller's next look at all nodes.
+    /// The controller's next pass over all nodes.
     MonitorPass,
-    /// The node was first seen.
+    /// The controller registered the node.
     Registered,
-    /// The node object is gone.
+    /// The node object was deleted.
     NodeRemoved,
-    /// The last sign of life that was noticed.
+    /// The last heartbeat that the controller noticed.
     LastHeartbeat { source: HeartbeatSource, at: Timestamp },
-    /// The grace period that a silent node gets.
+    /// The grace period of a node without heartbeats.
     Grace { flag: &'static str, span: Span },
-    /// The controller finds the grace period over and the node's conditions become Unknown.
+    /// The grace period expired and the node's conditions become Unknown.
     Silent,
-    /// The node's Ready condition as posted.
+    /// The Ready condition that the kubelet posted.
     Posted { status: ConditionStatus, reason: Name },
-    /// The node is Ready, or Ready again.
+    /// The node is Ready.
     Ready,
-    /// A condition or the cordon that asks for a NoSchedule taint.
+    /// A condition, or the cordon, that requires a NoSchedule taint.
     ConditionTaint { condition: Name },
-    /// The opposite NoExecute taint is there and is swapped at once.
+    /// The node has the opposite NoExecute taint, which is swapped without a token.
     Swapped,
-    /// It waits in its zone's queue, which gives out nodes at this rate a second.
+    /// The node waits in its zone's queue, at this eviction rate (nodes per second).
     Queued { zone: ZoneKey, state: ZoneState, rate: f32 },
-    /// The queue's turn came.
+    /// The zone's limiter gave a token to the node.
     Token { zone: ZoneKey },
-    /// The zone's queue stands still.
-    ZoneStopped { zone: ZoneKey, state: ZoneState },
-    /// Every zone is fully disrupted: the controller trusts itself less than the nodes.
+    /// Every zone is fully disrupted: master disruption mode.
     AllZonesDown,
-    /// The NoExecute taint on the node, and how its beginning is known.
+    /// The NoExecute taint on the node, and how well its start is known.
     Tainted { key: Name, since: Timestamp, certainty: Certainty },
-    /// No toleration of the pod tolerates this taint.
+    /// The pod does not tolerate this taint.
     NotTolerated { taint: Name },
-    /// The toleration that gives the shortest time.
+    /// The toleration with the shortest time.
     Tolerated { key: Name, span: Span },
-    /// All its NoExecute taints are tolerated without a limit.
+    /// The pod tolerates all NoExecute taints of its node without a time limit.
     ToleratedForever,
-    /// Its own label of the same meaning under an older name.
+    /// A beta label differs from the label that replaces it.
     LabelReconciled,
-    /// The node's pods are marked not ready with it.
+    /// The pod's node is not ready.
     NodeNotReady,
-    /// No NoExecute taint, or none that concerns the pod, is left.
+    /// The node has no NoExecute taint any more.
     TaintsGone,
-    /// The pod is gone.
+    /// The pod was deleted.
     PodGone,
-    /// How long pods stay on a node that is not ready, in legacy mode.
+    /// Legacy mode: how long pods stay on a node that is not ready.
     EvictionTimeout { span: Span },
-    /// The node has been evicted already: its pods go at once.
+    /// Legacy mode: the node was evicted before, so its pods are deleted at once.
     NodeEvicted,
-    /// A DaemonSet selects the pod, which spares it in legacy mode.
+    /// Legacy mode: a DaemonSet selects the pod, so it is never evicted.
     OfDaemonSet,
-    /// The pod garbage collector's next look.
+    /// The pod garbage collector's next pass.
     CollectorPass,
-    /// The pod is bound to a node that has been missing for as long as orphans are given.
+    /// The pod is bound to a node that has been missing for the whole quarantine.
     Orphaned { node: Name, certainty: Certainty },
-    /// Its node is not ready and marked as out of service.
+    /// The pod's node is not ready and has the out-of-service taint.
     OutOfService,
-    /// It was deleted before it was ever bound to a node.
+    /// The pod was deleted before it was scheduled.
     NeverScheduled,
-    /// More pods have finished than are kept.
+    /// More finished pods exist than the threshold allows.
     FinishedBeyond { threshold: i32 },
 }
 
-/// What showed that a node lives.
+/// Where the time of a node's last heartbeat comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeartbeatSource {
-    /// Its Lease was renewed.
+    /// The node's Lease was renewed.
     Lease,
-    /// It posted its status.
+    /// The kubelet posted the node's status.
     Status,
-    /// None yet: the node was created then.
+    /// No heartbeat yet: the time is when the node was created.
     Created,
-    /// None yet: the controller began then, or came back from full disruption.
+    /// No heartbeat yet: the time is when the controller started, or left full disruption.
     ControllerStart,
 }
 
 /// How well a time is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Certainty {
-    /// It was seen as it happened, or decided here.
+    /// Observed as it happened, or decided here.
     #[default]
     Observed,
-    /// It is read from a field that somebody else wrote (renewTime, timeAdded).
+    /// Read from a field that another component wrote (renewTime, timeAdded).
     Estimated,
-    /// It had happened before we looked; this is the latest it can be.
+    /// It happened before the first list; this is the latest time possible.
     AtLatest,
 }
 
@@ -140,52 +138,53 @@ impl fmt::Display for Cause {
         match self {
             Self::MonitorPass => write!(f, "monitor pass"),
             Self::Registered => write!(f, "node registered"),
-            Self::NodeRemoved => write!(f, "node object removed"),
+            Self::NodeRemoved => write!(f, "node object deleted"),
             Self::LastHeartbeat { source, at } => {
                 let what = match source {
                     HeartbeatSource::Lease => "lease renewed",
                     HeartbeatSource::Status => "status posted",
-                    HeartbeatSource::Created => "created",
-                    HeartbeatSource::ControllerStart => "watched since",
+                    HeartbeatSource::Created => "node created",
+                    HeartbeatSource::ControllerStart => "no heartbeat since the controller started",
                 };
                 write!(f, "{what} {}", at.utc().format("%H:%M:%S"))
             }
             Self::Grace { flag, span } => write!(f, "{flag} {span}"),
-            Self::Silent => write!(f, "silent, conditions Unknown"),
+            Self::Silent => write!(f, "expired, conditions Unknown"),
             Self::Posted { status, reason } => write!(f, "kubelet posted Ready={status} ({reason})"),
             Self::Ready => write!(f, "node is Ready"),
             Self::ConditionTaint { condition } => write!(f, "{condition}"),
-            Self::Swapped => write!(f, "opposite taint swapped at once"),
-            Self::Queued { zone, state, rate } => write!(f, "queued in zone {zone} ({state}, {rate}/s)"),
-            Self::Token { zone } => write!(f, "its turn in zone {zone}"),
-            Self::ZoneStopped { zone, state } => write!(f, "zone {zone} is {state}: evictions stopped"),
-            Self::AllZonesDown => write!(f, "all zones fully disrupted: evictions stopped"),
+            Self::Swapped => write!(f, "opposite taint swapped (immediate, not rate limited)"),
+            Self::Queued { zone, state, rate } => {
+                write!(f, "queued in zone {zone} ({state}, eviction rate {rate}/s)")
+            }
+            Self::Token { zone } => write!(f, "eviction slot of zone {zone}"),
+            Self::AllZonesDown => write!(f, "all zones down: evictions paused (master disruption mode)"),
             Self::Tainted { key, since, certainty } => {
-                let about = match certainty {
-                    Certainty::Observed => "since",
-                    Certainty::Estimated => "since about",
-                    Certainty::AtLatest => "since before",
+                let (about, bound) = match certainty {
+                    Certainty::Observed => ("", ""),
+                    Certainty::Estimated => ("about ", ""),
+                    Certainty::AtLatest => ("", " or earlier"),
                 };
-                write!(f, "{key}:NoExecute {about} {}", since.utc().format("%H:%M:%S"))
+                write!(f, "{key}:NoExecute since {about}{}{bound}", since.utc().format("%H:%M:%S"))
             }
             Self::NotTolerated { taint } => write!(f, "{taint} not tolerated"),
             Self::Tolerated { key, span } => write!(f, "{key} tolerated for {span}"),
-            Self::ToleratedForever => write!(f, "tolerated for ever"),
-            Self::LabelReconciled => write!(f, "label kept equal to its successor"),
-            Self::NodeNotReady => write!(f, "its node is not ready"),
-            Self::TaintsGone => write!(f, "no NoExecute taint left"),
-            Self::PodGone => write!(f, "pod is gone"),
+            Self::ToleratedForever => write!(f, "tolerates the taint: never evicted"),
+            Self::LabelReconciled => write!(f, "beta label differs from the label that replaces it"),
+            Self::NodeNotReady => write!(f, "node is not ready"),
+            Self::TaintsGone => write!(f, "no NoExecute taint remains"),
+            Self::PodGone => write!(f, "pod deleted"),
             Self::EvictionTimeout { span } => write!(f, "pod-eviction-timeout {span}"),
-            Self::NodeEvicted => write!(f, "its node is evicted already"),
-            Self::OfDaemonSet => write!(f, "a DaemonSet's pods are spared"),
-            Self::CollectorPass => write!(f, "pod garbage collector's pass"),
+            Self::NodeEvicted => write!(f, "node already evicted"),
+            Self::OfDaemonSet => write!(f, "DaemonSet pod: never evicted"),
+            Self::CollectorPass => write!(f, "pod garbage collector pass"),
             Self::Orphaned { node, certainty } => {
                 let about = if *certainty == Certainty::Observed { "" } else { "about " };
                 write!(f, "node {node} missing for {about}40s or more")
             }
-            Self::OutOfService => write!(f, "its node is not ready and out of service"),
-            Self::NeverScheduled => write!(f, "deleted before it had a node"),
-            Self::FinishedBeyond { threshold } => write!(f, "more than {threshold} pods have finished"),
+            Self::OutOfService => write!(f, "node is not ready and has the out-of-service taint"),
+            Self::NeverScheduled => write!(f, "deleted before it was scheduled"),
+            Self::FinishedBeyond { threshold } => write!(f, "more than {threshold} finished pods"),
         }
     }
 }

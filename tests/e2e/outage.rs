@@ -89,8 +89,7 @@ async fn controller_goes_away(
 ) -> Result<()> {
     plane.stop_controller_manager().await?;
     let no_leader = |state: &ObserverState| {
-        matches!(state.confidence, Some(Confidence::NoController { .. }))
-            && says(state, "nothing will happen")
+        matches!(state.confidence, Some(Confidence::NoController { .. })) && says(state, "no evictions")
     };
     observer.wait_until("no leader", Duration::from_secs(40), no_leader).await?;
     kubelets.silence("n1").await?;
@@ -105,7 +104,7 @@ async fn controller_goes_away(
             |state| is_live(state) && state.predicted > 0,
         )
         .await?;
-    ensure!(says(&state, "leads now"), "{state:#?}");
+    ensure!(says(&state, "new leader"), "{state:#?}");
     Ok(())
 }
 

@@ -264,7 +264,7 @@ fn without_a_leader_nothing_is_foretold_until_one_leads() {
     let shadow = sim.shadow.as_ref().expect("attached");
     assert_eq!(shadow.confidence(sim.now), Confidence::NoController { since: last_renewal });
     assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
-    assert!(sim.notices.iter().any(|notice| notice.text.contains("nothing will happen")));
+    assert!(sim.notices.iter().any(|notice| notice.text.contains("no evictions")));
     sim.lead("second", sim.now);
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
