@@ -108,7 +108,7 @@ impl Feeds {
 mod tests {
     use super::*;
 
-    const BEGUN: Timestamp = Timestamp::from_secs(1000);
+    const STARTED_AT: Timestamp = Timestamp::from_secs(1000);
 
     fn feeds(nodes: FeedState, leases: FeedState, heard: i64) -> Feeds {
         let mut feeds = Feeds::default();
@@ -124,27 +124,39 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_watch_blinds_until_it_is_live_again() {
+    fn a_broken_watch_disconnecteds_until_it_is_live_again() {
         let since = Timestamp::from_secs(1090);
-        let blind = WatchHealth::Disconnected { since };
+        let disconnected = WatchHealth::Disconnected { since };
         let listing = || FeedState::Listing { received: 5, expected: None };
         assert_eq!(
-            feeds(FeedState::Live, FeedState::Live, 1099).watch_health(blind, BEGUN),
+            feeds(FeedState::Live, FeedState::Live, 1099).watch_health(disconnected, STARTED_AT),
             WatchHealth::Live
         );
-        assert_eq!(feeds(broken(1090), FeedState::Live, 1099).watch_health(WatchHealth::Live, BEGUN), blind);
-        assert_eq!(feeds(broken(1095), FeedState::Live, 1099).watch_health(blind, BEGUN), blind, "one gap");
-        assert_eq!(feeds(listing(), FeedState::Live, 1099).watch_health(blind, BEGUN), blind, "not yet");
         assert_eq!(
-            feeds(listing(), FeedState::Live, 1099).watch_health(WatchHealth::Live, BEGUN),
+            feeds(broken(1090), FeedState::Live, 1099).watch_health(WatchHealth::Live, STARTED_AT),
+            disconnected
+        );
+        assert_eq!(
+            feeds(broken(1095), FeedState::Live, 1099).watch_health(disconnected, STARTED_AT),
+            disconnected,
+            "one gap"
+        );
+        assert_eq!(
+            feeds(listing(), FeedState::Live, 1099).watch_health(disconnected, STARTED_AT),
+            disconnected,
+            "not yet"
+        );
+        assert_eq!(
+            feeds(listing(), FeedState::Live, 1099).watch_health(WatchHealth::Live, STARTED_AT),
             WatchHealth::Live
         );
     }
 
     #[test]
-    fn leases_that_may_not_be_read_blind_from_the_beginning() {
+    fn leases_that_may_not_be_read_disconnected_from_the_beginning() {
         let forbidden = FeedState::Forbidden { error: "no".into() };
-        let watch_health = feeds(FeedState::Live, forbidden, 1099).watch_health(WatchHealth::Live, BEGUN);
-        assert_eq!(watch_health, WatchHealth::Disconnected { since: BEGUN });
+        let watch_health =
+            feeds(FeedState::Live, forbidden, 1099).watch_health(WatchHealth::Live, STARTED_AT);
+        assert_eq!(watch_health, WatchHealth::Disconnected { since: STARTED_AT });
     }
 }

@@ -151,7 +151,7 @@ mod tests {
         JournalEntry::new(Timestamp::from_secs(secs), Severity::Info, subject, text, Why::default())
     }
 
-    fn told(entries: impl IntoIterator<Item = JournalEntry>) -> Vec<(String, usize, usize)> {
+    fn folded(entries: impl IntoIterator<Item = JournalEntry>) -> Vec<(String, usize, usize)> {
         let mut journal = SessionJournal::default();
         entries.into_iter().for_each(|entry| journal.add(entry));
         journal.entries().map(|entry| (entry.subject.clone(), entry.others, entry.times)).collect()
@@ -161,19 +161,19 @@ mod tests {
     fn repeats_are_counted_even_when_interleaved() {
         let entries =
             [entry(1, "", "lost"), entry(2, "", "other"), entry(60, "", "lost"), entry(61, "", "lost")];
-        assert_eq!(told(entries), [(String::new(), 0, 3), (String::new(), 0, 1)]);
+        assert_eq!(folded(entries), [(String::new(), 0, 3), (String::new(), 0, 1)]);
     }
 
     #[test]
     fn one_thing_done_to_many_objects_at_once_is_one_entry() {
         let entries = (0..30).map(|n| entry(1, &format!("pod/default/web-{n}"), "mark not ready"));
-        assert_eq!(told(entries), [("pod/default/web-0".into(), 29, 1)]);
+        assert_eq!(folded(entries), [("pod/default/web-0".into(), 29, 1)]);
     }
 
     #[test]
     fn the_same_done_later_to_another_object_is_an_entry_of_its_own() {
-        assert_eq!(told([entry(1, "node/a", "taint"), entry(11, "node/b", "taint")]).len(), 2);
-        assert_eq!(told([entry(1, "node/a", "x"), entry(1, "pod/b/b", "x")]).len(), 2, "another kind");
+        assert_eq!(folded([entry(1, "node/a", "taint"), entry(11, "node/b", "taint")]).len(), 2);
+        assert_eq!(folded([entry(1, "node/a", "x"), entry(1, "pod/b/b", "x")]).len(), 2, "another kind");
     }
 
     #[test]
@@ -190,11 +190,11 @@ mod tests {
             };
             journal.notice(notice);
         }
-        let told: Vec<_> =
+        let entries: Vec<_> =
             journal.entries().map(|entry| (&*entry.subject, entry.others, &*entry.text)).collect();
         let expected =
             [("node/a", 1, "is silent"), ("pod/x/y", 0, "eviction cancelled"), ("", 0, "zone z is Normal")];
-        assert_eq!(told, expected);
+        assert_eq!(entries, expected);
     }
 
     #[test]

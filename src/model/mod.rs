@@ -61,7 +61,7 @@ pub struct Model {
     node_changes: u64,
     /// Counts changes that plans may differ by.
     plan_changes: u64,
-    /// Effects that nobody has taken yet.
+    /// Effects that were not taken yet.
     outbox: VecDeque<Effect>,
     /// Effects that were taken and have no outcome yet.
     in_flight: BTreeMap<EffectId, Effect>,
@@ -84,7 +84,7 @@ impl ModelOptions {
     }
 }
 
-/// Where we are connected, and as whom.
+/// Which cluster this is, and as which user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionInfo {
     /// The kubeconfig context, or `demo`.

@@ -71,7 +71,7 @@ pub enum EvictionState {
     Predicted { at: Timestamp },
     /// The pod tolerates the taint without a limit.
     Never,
-    /// Deletion has begun; the grace ends at the deadline.
+    /// Its deletion has started; the grace period ends at the deadline.
     Terminating { deadline: Timestamp, finalizers: Arc<[Name]>, kubelet_silent: bool },
     /// It was scheduled, and the taint is gone.
     Cancelled { at: Timestamp },

@@ -1,4 +1,4 @@
-//! Which nodes are abnormal, kept up to date by changes, so that nobody has to walk over 5,000 nodes to find the few.
+//! Which nodes are abnormal, kept up to date by changes, so that finding the few does not take a walk over 5,000 nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

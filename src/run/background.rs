@@ -23,7 +23,7 @@ pub struct Background<T> {
 /// Work that repeats leaves so many times its own cost before it runs again.
 pub const COST: u32 = 20;
 
-/// Lets work that takes long stop when nobody waits for it any more.
+/// Lets long work stop early once its result is not needed any more.
 #[derive(Clone, Debug)]
 pub struct Cancelled(CancellationToken);
 

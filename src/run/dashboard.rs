@@ -74,7 +74,7 @@ impl Dashboard {
     }
 }
 
-/// Why the dashboard ended before it was told to.
+/// Why the dashboard failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("setting up the terminal: {0}")]
@@ -85,7 +85,8 @@ pub enum RunError {
     Keys(#[source] io::Error),
 }
 
-/// Shows the dashboard on the terminal until the user leaves or the process is told to end. The terminal is restored on every way out.
+/// Shows the dashboard on the terminal until the user quits or the process is terminated. The terminal is restored on every
+/// way out.
 ///
 /// # Errors
 /// The terminal cannot be set up, written to or read from.
@@ -95,11 +96,11 @@ pub async fn terminal(dashboard: Dashboard) -> Result<(), RunError> {
         [listen(SignalKind::terminate())?, listen(SignalKind::hangup())?, listen(SignalKind::interrupt())?];
     let mut tty = tty::Tty::enter().map_err(RunError::Enter)?;
     let keys = crossterm::event::EventStream::new();
-    let told_to_end = futures::future::select_all(ends.iter_mut().map(|end| Box::pin(end.recv())));
+    let terminated = futures::future::select_all(ends.iter_mut().map(|end| Box::pin(end.recv())));
     tokio::select! {
         left = run_dashboard(dashboard, &mut tty, keys) => left,
         // Dropping the terminal restores it.
-        _ = told_to_end => Ok(()),
+        _ = terminated => Ok(()),
     }
 }
 
@@ -163,7 +164,7 @@ struct Loop {
     plan: Background<PreviewResult>,
     headroom: Background<Option<HeadroomSnapshot>>,
     acting: OperationsDriver,
-    /// When what is carried out may be shown what has changed.
+    /// When operations may look at what has changed again.
     next_look: Instant,
 }
 
@@ -293,9 +294,9 @@ impl Loop {
             );
             return self.changed();
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         self.app.on_watch_event(message, self.clock.now());
-        while begun.elapsed() < TURN
+        while started.elapsed() < TURN
             && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
         {
             self.app.on_watch_event(message, self.clock.now());
@@ -328,7 +329,7 @@ impl Loop {
             self.app.model.journal.trouble(
                 now,
                 "",
-                "the executor has ended: effects are not carried out any more",
+                "the executor has ended: effects are not executed any more",
             );
         }
         self.effects = None;
@@ -469,7 +470,7 @@ impl Loop {
         }
     }
 
-    /// Lets what is carried out see what has changed.
+    /// Lets operations see what has changed.
     fn look_around(&mut self) {
         self.next_look = Instant::now() + LOOK;
         self.app.look_around(self.clock.now());
@@ -493,7 +494,7 @@ async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
     }
 }
 
-/// Waits for room in the channel, where there is something to send; false when nobody takes it any more.
+/// Waits for room in the channel, where there is something to send; false once the receiver is gone.
 async fn room_for_effect(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -> bool {
     match channel {
         Some(channel) if wanted => channel.reserve().await.is_ok(),

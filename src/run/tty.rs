@@ -27,7 +27,7 @@ use crate::{
 /// A frame of a large terminal in truecolour; bare stdout would write every KiB.
 const BUFFER: usize = 1 << 17;
 
-/// A program that nobody could continue (without a shell around it) is not stopped at all, and goes on after this.
+/// Without a shell that could continue it, the program is not stopped at all, and continues after this.
 const NOT_STOPPED: Duration = Duration::from_millis(200);
 
 /// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
