@@ -226,6 +226,10 @@ impl Server {
     }
 }
 
+pub fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
+}
+
 pub fn path(file: &Path) -> &str {
     file.to_str().expect("temporary names are text")
 }

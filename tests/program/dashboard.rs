@@ -21,72 +21,72 @@ use tokio::{
 };
 
 use crate::{
-    paper::Paper,
-    story::{self, Story, typed},
+    dashboard_fixture::{self, DashboardFixture, typed},
+    recording_screen::RecordingScreen,
 };
 
 #[tokio::test(start_paused = true)]
 async fn with_nothing_to_show_nothing_is_drawn_after_the_first_frame() {
-    let bench = Bench::new(Story::new().app);
-    bench
-        .while_running(async |bench| {
+    let harness = LoopHarness::new(DashboardFixture::new().app);
+    harness
+        .while_running(async |harness| {
             sleep(Duration::from_secs(600)).await;
-            assert_eq!(bench.draws().len(), 1);
+            assert_eq!(harness.draws().len(), 1);
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_something_counts_down_there_is_one_draw_a_second() {
-    let bench = Bench::new(Story::well().app);
-    bench
-        .while_running(async |bench| {
+    let harness = LoopHarness::new(DashboardFixture::well().app);
+    harness
+        .while_running(async |harness| {
             sleep(Duration::from_millis(10_500)).await;
-            assert_eq!(bench.draws().len(), 11, "the first, and one a second");
+            assert_eq!(harness.draws().len(), 11, "the first, and one a second");
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_frozen_screen_is_drawn_for_keys_only() {
-    let bench = Bench::new(Story::well().app);
-    bench
-        .while_running(async |bench| {
+    let harness = LoopHarness::new(DashboardFixture::well().app);
+    harness
+        .while_running(async |harness| {
             sleep(Duration::from_secs(2)).await;
-            bench.press("f").await;
-            let frozen = bench.draws().len();
+            harness.press("f").await;
+            let frozen = harness.draws().len();
             for second in 0..30 {
-                bench.renew("pool-a-01", second).await;
+                harness.renew("pool-a-01", second).await;
                 sleep(Duration::from_secs(1)).await;
             }
-            assert_eq!(bench.draws().len(), frozen, "data was drawn");
-            bench.press("j").await;
-            assert_eq!(bench.draws().len(), frozen + 1, "the key was not drawn at once");
-            bench.press("f").await;
+            assert_eq!(harness.draws().len(), frozen, "data was drawn");
+            harness.press("j").await;
+            assert_eq!(harness.draws().len(), frozen + 1, "the key was not drawn at once");
+            harness.press("f").await;
             sleep(Duration::from_secs(5)).await;
-            assert!(bench.draws().len() >= frozen + 6, "it goes on");
+            assert!(harness.draws().len() >= frozen + 6, "it goes on");
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn data_is_drawn_at_most_thirty_times_a_second_and_a_key_at_once() {
-    let bench = Bench::new(Story::well().app);
-    bench
-        .while_running(async |bench| {
+    let harness = LoopHarness::new(DashboardFixture::well().app);
+    harness
+        .while_running(async |harness| {
             sleep(Duration::from_secs(3)).await;
-            let before = bench.draws().len();
+            let before = harness.draws().len();
             for tick in 0..2000 {
-                bench.renew("pool-a-02", tick).await;
+                harness.renew("pool-a-02", tick).await;
                 sleep(Duration::from_millis(1)).await;
             }
-            let draws = bench.draws().len() - before;
+            let draws = harness.draws().len() - before;
             assert!((40..=62).contains(&draws), "{draws} draws in two seconds of data");
-            bench.renew("pool-a-02", 5000).await;
+            harness.renew("pool-a-02", 5000).await;
             sleep(Duration::from_millis(40)).await;
-            bench.renew("pool-a-02", 5001).await;
-            bench.press("j").await;
-            let last = *bench.draws().last().expect("drawn");
+            harness.renew("pool-a-02", 5001).await;
+            harness.press("j").await;
+            let last = *harness.draws().last().expect("drawn");
             assert_eq!(Instant::now(), last, "not in the same instant");
         })
         .await;
@@ -94,21 +94,21 @@ async fn data_is_drawn_at_most_thirty_times_a_second_and_a_key_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
-    let mut bench = Bench::new(Story::well().app);
+    let mut harness = LoopHarness::new(DashboardFixture::well().app);
     let link = EffectExecutor::Recorder.start();
-    (bench.effects, bench.outcomes) = (link.items, Some(link.outcomes));
-    bench
-        .while_running(async |bench| {
+    (harness.effects, harness.outcomes) = (link.items, Some(link.outcomes));
+    harness
+        .while_running(async |harness| {
             // Only the controller renews: all kubelets are silent to us.
             for _ in 0..70 {
-                bench.lead().await;
-                bench.hear(FeedKind::Leases).await;
+                harness.renew_leader().await;
+                harness.send_health(FeedKind::Leases).await;
                 sleep(Duration::from_secs(1)).await;
             }
             // The journal alone: beside other panes its lines are cut.
-            bench.press("4").await;
-            bench.press("z").await;
-            let screen = bench.screen();
+            harness.press("4").await;
+            harness.press("z").await;
+            let screen = harness.screen();
             assert!(screen.contains("would mark conditions Unknown"), "{screen}");
         })
         .await;
@@ -116,20 +116,22 @@ async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
 
 #[tokio::test(start_paused = true)]
 async fn effects_wait_without_blocking_anything_while_the_executor_is_busy() {
-    let mut bench = Bench::new(Story::well().app);
-    let (effects, mut taken) = mpsc::channel(1);
-    bench.effects = effects;
-    bench
-        .while_running(async |bench| {
+    let mut harness = LoopHarness::new(DashboardFixture::well().app);
+    let (effects, mut effects_out) = mpsc::channel(1);
+    harness.effects = effects;
+    harness
+        .while_running(async |harness| {
             for _ in 0..70 {
-                bench.lead().await;
+                harness.renew_leader().await;
                 sleep(Duration::from_secs(1)).await;
             }
-            let before = bench.draws().len();
-            bench.press("j").await;
-            assert_eq!(bench.draws().len(), before + 1, "the loop still answers");
+            let before = harness.draws().len();
+            harness.press("j").await;
+            assert_eq!(harness.draws().len(), before + 1, "the loop still answers");
             let mut nodes = Vec::new();
-            while let Ok(Some(effect)) = tokio::time::timeout(Duration::from_millis(10), taken.recv()).await {
+            while let Ok(Some(effect)) =
+                tokio::time::timeout(Duration::from_millis(10), effects_out.recv()).await
+            {
                 if let Write::MarkUnknown { node, .. } = effect.write {
                     nodes.push(node);
                 }
@@ -141,12 +143,12 @@ async fn effects_wait_without_blocking_anything_while_the_executor_is_busy() {
 
 #[tokio::test(start_paused = true)]
 async fn watches_that_end_are_named_and_the_screen_stays() {
-    let bench = Bench::new(Story::well().app);
-    bench
-        .while_running(async |bench| {
-            bench.feeds.lock().expect("no panic").take();
+    let harness = LoopHarness::new(DashboardFixture::well().app);
+    harness
+        .while_running(async |harness| {
+            harness.feeds.lock().expect("no panic").take();
             sleep(Duration::from_secs(2)).await;
-            let screen = bench.screen();
+            let screen = harness.screen();
             assert!(screen.contains("the watches have ended"), "{screen}");
         })
         .await;
@@ -154,35 +156,35 @@ async fn watches_that_end_are_named_and_the_screen_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn q_leaves_and_so_does_the_end_of_the_keys() {
-    let bench = Bench::new(Story::well().app);
-    let keys = bench.keys.clone();
-    let left = bench.run();
+    let harness = LoopHarness::new(DashboardFixture::well().app);
+    let keys = harness.keys.clone();
+    let left = harness.run();
     type_in(&keys, "jjq");
     left.await.expect("left in order");
-    let bench = Bench::new(Story::well().app);
-    let keys = bench.keys.clone();
-    let left = bench.run();
+    let harness = LoopHarness::new(DashboardFixture::well().app);
+    let keys = harness.keys.clone();
+    let left = harness.run();
     keys.close_channel();
     left.await.expect("left in order");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_terminal_ends_the_loop_with_words() {
-    let bench = Bench::new(Story::well().app);
-    let keys = bench.keys.clone();
+    let harness = LoopHarness::new(DashboardFixture::well().app);
+    let keys = harness.keys.clone();
     keys.unbounded_send(Err(io::Error::other("gone"))).expect("open");
-    let error = bench.run().await.expect_err("it must not go on");
+    let error = harness.run().await.expect_err("it must not go on");
     assert_eq!(error.to_string(), "reading keys from the terminal: gone");
     assert!(matches!(error, RunError::Keys(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_the_screen_at_its_moment_with_the_keys_typed_before() {
-    let story = Story::incident();
-    let (begin, until) = (story.now, story.now + Span::from_secs(7));
-    let bench = Bench::new(story.app);
+    let fixture = DashboardFixture::incident();
+    let (begin, until) = (fixture.now, fixture.now + Span::from_secs(7));
+    let harness = LoopHarness::new(fixture.app);
     let keys = typed("3z").into_iter().map(|key| (begin + Span::from_secs(1), key)).collect();
-    let (dashboard, _open) = bench.dashboard();
+    let (dashboard, _open) = harness.dashboard();
     let buffer = run::headless(dashboard, (120, 40), until, keys).await.expect("a frame");
     let text = snapshot::plain(&buffer);
     assert!(text.contains("3 Evictions") && !text.contains("2 Nodes"), "zoomed\n{text}");
@@ -191,48 +193,48 @@ async fn a_snapshot_is_the_screen_at_its_moment_with_the_keys_typed_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_is_worked_out_beside_the_loop_and_anew_when_an_option_turns() {
-    let bench = Bench::new(Story::maintenance().app);
-    bench
-        .while_running(async |bench| {
+    let harness = LoopHarness::new(DashboardFixture::maintenance().app);
+    harness
+        .while_running(async |harness| {
             let shows = async |text: &str| {
                 // Paused time stands still while anything is worked out.
                 sleep(Duration::from_millis(100)).await;
-                assert!(bench.screen().contains(text), "{text}\n{}", bench.screen());
+                assert!(harness.screen().contains(text), "{text}\n{}", harness.screen());
             };
-            bench.press("2/pool-a-01<Enter>r").await;
+            harness.press("2/pool-a-01<Enter>r").await;
             shows("refused without the options marked !").await;
-            bench.press("DEF").await;
+            harness.press("DEF").await;
             shows("1 pod is blocked").await;
-            bench.press("B").await;
+            harness.press("B").await;
             shows("completes in").await;
-            bench.press("<Esc>").await;
-            assert!(!bench.screen().contains("2 Plan"));
+            harness.press("<Esc>").await;
+            assert!(!harness.screen().contains("2 Plan"));
         })
         .await;
 }
 
 /// The loop with its other ends in our hands.
-struct Bench {
+struct LoopHarness {
     app: Option<App>,
     clock: Clock,
     feeds: Mutex<Option<mpsc::Sender<FeedEvent>>>,
     feed_ends: Option<mpsc::Receiver<FeedEvent>>,
     effects: mpsc::Sender<Effect>,
-    taken: Option<mpsc::Receiver<Effect>>,
+    effects_out: Option<mpsc::Receiver<Effect>>,
     outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
-    told: Option<mpsc::Sender<(EffectId, Outcome)>>,
+    outcomes_in: Option<mpsc::Sender<(EffectId, Outcome)>>,
     keys: futures_mpsc::UnboundedSender<io::Result<Event>>,
     typed: Option<futures_mpsc::UnboundedReceiver<io::Result<Event>>>,
-    paper: Paper,
+    recording: RecordingScreen,
 }
 
-impl Bench {
+impl LoopHarness {
     /// The clock shows the moment up to which the app's story was told.
     fn new(app: App) -> Self {
-        let clock = Clock::new(app.model.views.taken.max(story::BEGIN), 1.0);
+        let clock = Clock::new(app.model.views.taken.max(dashboard_fixture::START), 1.0);
         let (feeds, feed_ends) = mpsc::channel(100);
-        let (effects, taken) = mpsc::channel(1000);
-        let (told, outcomes) = mpsc::channel(1000);
+        let (effects, effects_out) = mpsc::channel(1000);
+        let (outcomes_in, outcomes) = mpsc::channel(1000);
         let (keys, typed) = futures_mpsc::unbounded();
         Self {
             app: Some(app),
@@ -240,12 +242,12 @@ impl Bench {
             feeds: Mutex::new(Some(feeds)),
             feed_ends: Some(feed_ends),
             effects,
-            taken: Some(taken),
+            effects_out: Some(effects_out),
             outcomes: Some(outcomes),
-            told: Some(told),
+            outcomes_in: Some(outcomes_in),
             keys,
             typed: Some(typed),
-            paper: Paper::default(),
+            recording: RecordingScreen::default(),
         }
     }
 
@@ -259,41 +261,41 @@ impl Bench {
     }
 
     async fn run(self) -> Result<(), RunError> {
-        let mut paper = self.paper.clone();
+        let mut recording = self.recording.clone();
         let (dashboard, mut open) = self.dashboard();
         let typed = open.typed.take().expect("taken once");
-        run::run_dashboard(dashboard, &mut paper, typed).await
+        run::run_dashboard(dashboard, &mut recording, typed).await
     }
 
     /// Runs the loop for as long as the script takes.
     async fn while_running(self, script: impl AsyncFnOnce(&Self)) {
-        let mut paper = self.paper.clone();
+        let mut recording = self.recording.clone();
         let (dashboard, mut open) = self.dashboard();
         let typed = open.typed.take().expect("taken once");
-        let taken = open.taken.take();
+        let effects_out = open.effects_out.take();
         tokio::select! {
             biased;
             () = script(&open) => {}
-            left = run::run_dashboard(dashboard, &mut paper, typed) => panic!("it left: {left:?}"),
+            left = run::run_dashboard(dashboard, &mut recording, typed) => panic!("it left: {left:?}"),
         }
-        drop((open.told.take(), taken));
+        drop((open.outcomes_in.take(), effects_out));
     }
 
     fn draws(&self) -> Vec<Instant> {
-        self.paper.draws.lock().expect("no panic").clone()
+        self.recording.draws.lock().expect("no panic").clone()
     }
 
     fn screen(&self) -> String {
-        self.paper.screen.lock().expect("no panic").clone()
+        self.recording.screen.lock().expect("no panic").clone()
     }
 
     /// Types, and lets the loop have its turn.
     async fn press(&self, keys: &str) {
         type_in(&self.keys, keys);
-        settle().await;
+        yield_to_loop().await;
     }
 
-    async fn tell(&self, event: FeedEvent) {
+    async fn send(&self, event: FeedEvent) {
         let feeds = self.feeds.lock().expect("no panic").clone().expect("open");
         feeds.send(event).await.expect("the loop runs");
     }
@@ -305,11 +307,11 @@ impl Bench {
             renewed: Some(self.clock.now()),
             duration: Some(Span::from_secs(40)),
         };
-        self.tell(FeedEvent::Changes(vec![Change::Lease(kordon::cluster::ObjectEvent::Applied(lease))]))
+        self.send(FeedEvent::Changes(vec![Change::Lease(kordon::cluster::ObjectEvent::Applied(lease))]))
             .await;
     }
 
-    async fn lead(&self) {
+    async fn renew_leader(&self) {
         let lease = LeaderLease {
             holder: "control-plane-2_5b0f7c1e".into(),
             acquired: Some(Timestamp::from_secs(1_000_000)),
@@ -317,13 +319,13 @@ impl Bench {
             duration: Some(Span::from_secs(15)),
             ..LeaderLease::default()
         };
-        self.tell(FeedEvent::Changes(vec![Change::Leader(Some(lease))])).await;
+        self.send(FeedEvent::Changes(vec![Change::Leader(Some(lease))])).await;
     }
 
-    async fn hear(&self, kind: FeedKind) {
+    async fn send_health(&self, kind: FeedKind) {
         let last_heard = Some(self.clock.now());
         let health = FeedHealth { state: FeedState::Live, last_heard, relists: 0, requests: 3, bytes: 100 };
-        self.tell(FeedEvent::Health(kind, health)).await;
+        self.send(FeedEvent::Health(kind, health)).await;
     }
 }
 
@@ -334,7 +336,7 @@ fn type_in(keys: &futures_mpsc::UnboundedSender<io::Result<Event>>, text: &str) 
 }
 
 /// Lets everybody have a turn without any time going by.
-async fn settle() {
+async fn yield_to_loop() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }

@@ -1,13 +1,14 @@
 //! The whole program: the command line, the dashboard and its screens.
 
-mod act;
-mod acting;
+mod operations_cli;
+mod operations_dashboard;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod dashboard;
+mod harness;
 mod drain_times;
-mod paper;
+mod recording_screen;
 mod screens;
-mod story;
+mod dashboard_fixture;
 mod terminal;

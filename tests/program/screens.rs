@@ -26,158 +26,158 @@ use kordon::{
 };
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
-use crate::story::{BEGIN, Story, taint};
+use crate::dashboard_fixture::{DashboardFixture, START, taint};
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 48), (220, 60)];
 
 #[test]
 fn an_incident_reads_well_at_every_size() {
     for (width, height) in SIZES {
-        expect(&mut Story::incident(), "incident", (width, height));
+        expect(&mut DashboardFixture::incident(), "incident", (width, height));
     }
 }
 
 #[test]
 fn a_well_cluster_is_calm() {
-    expect(&mut Story::well(), "well", (120, 40));
+    expect(&mut DashboardFixture::well(), "well", (120, 40));
 }
 
 #[test]
 fn what_the_cluster_can_lose_stands_over_the_zones_with_its_age_where_that_matters() {
-    let mut story = Story::well();
-    let title = |story: &mut Story| {
-        let screen = snapshot::plain(&drawn(story, (120, 40)));
+    let mut fixture = DashboardFixture::well();
+    let title = |fixture: &mut DashboardFixture| {
+        let screen = snapshot::plain(&drawn(fixture, (120, 40)));
         screen.lines().find(|line| line.contains("1 Zones")).expect("the pane of the zones").to_owned()
     };
-    assert!(title(&mut story).contains("· can lose any node, any zone ─"), "{}", title(&mut story));
-    story.now += Span::from_secs(120);
-    assert!(!title(&mut story).contains("ago"), "nothing has changed: {}", title(&mut story));
-    story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
-    assert!(title(&mut story).contains("any zone (2m00s ago) ─"), "{}", title(&mut story));
-    story.app.model.headroom = None;
-    assert!(title(&mut story).contains("· working out what it can lose ─"), "{}", title(&mut story));
+    assert!(title(&mut fixture).contains("· can lose any node, any zone ─"), "{}", title(&mut fixture));
+    fixture.now += Span::from_secs(120);
+    assert!(!title(&mut fixture).contains("ago"), "nothing has changed: {}", title(&mut fixture));
+    fixture.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
+    assert!(title(&mut fixture).contains("any zone (2m00s ago) ─"), "{}", title(&mut fixture));
+    fixture.app.model.headroom = None;
+    assert!(title(&mut fixture).contains("· working out what it can lose ─"), "{}", title(&mut fixture));
 }
 
 #[test]
 fn wide_shows_the_lesser_columns() {
-    let mut story = Story::incident();
-    story.press("w");
-    expect(&mut story, "wide", (220, 60));
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("w");
+    expect(&mut fixture, "wide", (220, 60));
 }
 
 #[test]
 fn the_pods_of_a_node_take_the_place_of_the_nodes() {
-    let mut story = Story::incident();
-    story.press("2<Enter>");
-    assert_eq!(story.app.screen.focus, Pane::Pods);
-    expect(&mut story, "pods", (120, 40));
-    story.press("<Esc>");
-    assert_eq!((story.app.screen.focus, story.app.screen.pods_of.clone()), (Pane::Nodes, None));
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2<Enter>");
+    assert_eq!(fixture.app.screen.focus, Pane::Pods);
+    expect(&mut fixture, "pods", (120, 40));
+    fixture.press("<Esc>");
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.pods_of.clone()), (Pane::Nodes, None));
 }
 
 #[test]
 fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came_from() {
-    let mut story = Story::incident();
-    story.press("2d");
-    assert_eq!(story.app.screen.focus, Pane::Detail);
-    expect(&mut story, "detail-node", (120, 40));
-    story.press("<Esc><Enter>d");
-    expect(&mut story, "detail-pod", (120, 40));
-    story.press("<Esc>");
-    assert_eq!(story.app.screen.focus, Pane::Pods);
-    story.press("3d<Esc>");
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2d");
+    assert_eq!(fixture.app.screen.focus, Pane::Detail);
+    expect(&mut fixture, "detail-node", (120, 40));
+    fixture.press("<Esc><Enter>d");
+    expect(&mut fixture, "detail-pod", (120, 40));
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.screen.focus, Pane::Pods);
+    fixture.press("3d<Esc>");
     assert_eq!(
-        (story.app.screen.focus, story.app.screen.overlays.detail().is_none()),
+        (fixture.app.screen.focus, fixture.app.screen.overlays.detail().is_none()),
         (Pane::Evictions, true)
     );
 }
 
 #[test]
 fn the_forecast_stands_on_a_time_axis() {
-    let mut story = Story::incident();
-    story.press("5");
-    expect(&mut story, "forecast", (120, 40));
-    story.press("jz");
-    expect(&mut story, "forecast", (80, 24));
-    story.press("d");
-    assert_eq!(story.app.screen.focus, Pane::Detail);
-    let mut story = Story::well();
-    story.press("5");
-    expect(&mut story, "forecast-well", (120, 40));
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("5");
+    expect(&mut fixture, "forecast", (120, 40));
+    fixture.press("jz");
+    expect(&mut fixture, "forecast", (80, 24));
+    fixture.press("d");
+    assert_eq!(fixture.app.screen.focus, Pane::Detail);
+    let mut fixture = DashboardFixture::well();
+    fixture.press("5");
+    expect(&mut fixture, "forecast-well", (120, 40));
 }
 
 /// The maintenance story with the focus on the node that is to be worked on.
-fn at_work() -> Story {
-    let mut story = Story::maintenance();
-    story.press("2/pool-a-01<Enter>");
-    story
+fn at_work() -> DashboardFixture {
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.press("2/pool-a-01<Enter>");
+    fixture
 }
 
 #[test]
 fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate() {
-    let mut story = at_work();
-    story.press("r");
-    assert_eq!(story.app.screen.focus, Pane::Plan);
-    expect(&mut story, "plan-drain-refused", (120, 40));
-    story.press("DEF");
-    expect(&mut story, "plan-drain", (120, 40));
-    expect(&mut story, "plan-drain", (80, 24));
-    story.press("BP");
-    expect(&mut story, "plan-drain-deletes", (120, 40));
-    story.press("BPPPz<Down><Down><Down>");
-    expect(&mut story, "plan-drain-whole", (220, 60));
-    story.press("<Esc>");
-    assert_eq!((story.app.screen.focus, story.app.screen.overlays.plan().is_none()), (Pane::Nodes, true));
-    story.press("<Esc>z<Down>r");
-    let drain = &story.app.screen.overlays.plan().expect("another plan").request.drain;
+    let mut fixture = at_work();
+    fixture.press("r");
+    assert_eq!(fixture.app.screen.focus, Pane::Plan);
+    expect(&mut fixture, "plan-drain-refused", (120, 40));
+    fixture.press("DEF");
+    expect(&mut fixture, "plan-drain", (120, 40));
+    expect(&mut fixture, "plan-drain", (80, 24));
+    fixture.press("BP");
+    expect(&mut fixture, "plan-drain-deletes", (120, 40));
+    fixture.press("BPPPz<Down><Down><Down>");
+    expect(&mut fixture, "plan-drain-whole", (220, 60));
+    fixture.press("<Esc>");
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.overlays.plan().is_none()), (Pane::Nodes, true));
+    fixture.press("<Esc>z<Down>r");
+    let drain = &fixture.app.screen.overlays.plan().expect("another plan").request.drain;
     assert!(drain.force && drain.ignore_daemonsets, "the options of the last drain are kept");
 }
 
 #[test]
 fn a_plan_is_filtered_and_the_detail_of_a_pod_lies_over_it() {
-    let mut story = at_work();
-    story.press("r/verdict:refused<Enter><Down>");
-    let list = &story.app.screen.overlays.plan().expect("a plan").list;
+    let mut fixture = at_work();
+    fixture.press("r/verdict:refused<Enter><Down>");
+    let list = &fixture.app.screen.overlays.plan().expect("a plan").list;
     assert_eq!(list.len(), 4, "a title and three pods");
-    story.press("d");
-    assert_eq!(story.app.screen.focus, Pane::Detail);
-    story.press("<Esc>");
-    assert_eq!(story.app.screen.focus, Pane::Plan);
+    fixture.press("d");
+    assert_eq!(fixture.app.screen.focus, Pane::Detail);
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.screen.focus, Pane::Plan);
 }
 
 #[test]
 fn marked_rows_are_planned_over_together() {
-    let mut story = Story::maintenance();
-    drawn(&mut story, (120, 40));
-    story.press("2<Space><Space><Down><Space>");
-    expect(&mut story, "marked", (120, 40));
-    story.press("rDEF");
-    expect(&mut story, "plan-marked", (120, 40));
-    story.press("<Esc>");
-    assert_eq!(story.app.screen.marked_nodes.len(), 3, "the plan was only looked at");
-    story.press("<Esc>");
-    assert!(story.app.screen.marked_nodes.is_empty());
-    story.press("/zone:b<Enter>M");
-    assert_eq!(story.app.screen.marked_nodes.len(), 10);
-    story.press("M");
-    assert!(story.app.screen.marked_nodes.is_empty());
+    let mut fixture = DashboardFixture::maintenance();
+    drawn(&mut fixture, (120, 40));
+    fixture.press("2<Space><Space><Down><Space>");
+    expect(&mut fixture, "marked", (120, 40));
+    fixture.press("rDEF");
+    expect(&mut fixture, "plan-marked", (120, 40));
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 3, "the plan was only looked at");
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.marked_nodes.is_empty());
+    fixture.press("/zone:b<Enter>M");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 10);
+    fixture.press("M");
+    assert!(fixture.app.screen.marked_nodes.is_empty());
 }
 
 #[test]
 fn keys_and_esc_go_to_the_topmost_overlay_and_esc_goes_back_one_by_one() {
-    let mut story = at_work();
-    let at = |story: &Story| story.app.screen.key_focus();
-    story.press("d");
-    assert_eq!(at(&story), KeyFocus::Pane(Pane::Detail));
-    story.press("t");
-    assert_eq!(at(&story), KeyFocus::Input(InputTarget::Edits), "a plan over the detail");
-    story.press("dedicated:NoExecute<Enter>/postgres<Enter>d");
-    assert_eq!(at(&story), KeyFocus::Pane(Pane::Detail), "the detail of a pod of the plan");
-    story.press("?");
-    assert!(story.app.screen.overlays.is_help_open());
-    story.press(":");
-    assert_eq!(at(&story), KeyFocus::Input(InputTarget::Command));
-    assert!(!story.app.screen.overlays.is_help_open(), "what is opened closes the help");
+    let mut fixture = at_work();
+    let at = |fixture: &DashboardFixture| fixture.app.screen.key_focus();
+    fixture.press("d");
+    assert_eq!(at(&fixture), KeyFocus::Pane(Pane::Detail));
+    fixture.press("t");
+    assert_eq!(at(&fixture), KeyFocus::Input(InputTarget::Edits), "a plan over the detail");
+    fixture.press("dedicated:NoExecute<Enter>/postgres<Enter>d");
+    assert_eq!(at(&fixture), KeyFocus::Pane(Pane::Detail), "the detail of a pod of the plan");
+    fixture.press("?");
+    assert!(fixture.app.screen.overlays.is_help_open());
+    fixture.press(":");
+    assert_eq!(at(&fixture), KeyFocus::Input(InputTarget::Command));
+    assert!(!fixture.app.screen.overlays.is_help_open(), "what is opened closes the help");
     let focuses = [
         KeyFocus::Pane(Pane::Detail),
         KeyFocus::Pane(Pane::Plan),
@@ -187,102 +187,102 @@ fn keys_and_esc_go_to_the_topmost_overlay_and_esc_goes_back_one_by_one() {
         KeyFocus::Pane(Pane::Nodes),
     ];
     for focus in focuses {
-        story.press("<Esc>");
-        assert_eq!(at(&story), focus);
+        fixture.press("<Esc>");
+        assert_eq!(at(&fixture), focus);
     }
-    assert!(story.app.screen.overlays.top().is_none());
+    assert!(fixture.app.screen.overlays.top().is_none());
 }
 
 #[test]
 fn a_view_without_the_focus_leaves_the_keys_to_the_pane_that_has_it() {
-    let mut story = at_work();
-    story.press("t");
-    story.press("dedicated:NoExecute<Enter>3");
-    assert_eq!(story.app.screen.key_focus(), KeyFocus::Pane(Pane::Evictions));
-    story.press("<Esc>");
-    assert!(story.app.screen.overlays.plan().is_some(), "Esc is of the evictions");
-    story.press("2<Enter>");
-    assert_eq!(story.app.screen.key_focus(), KeyFocus::Input(InputTarget::Edits));
+    let mut fixture = at_work();
+    fixture.press("t");
+    fixture.press("dedicated:NoExecute<Enter>3");
+    assert_eq!(fixture.app.screen.key_focus(), KeyFocus::Pane(Pane::Evictions));
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.overlays.plan().is_some(), "Esc is of the evictions");
+    fixture.press("2<Enter>");
+    assert_eq!(fixture.app.screen.key_focus(), KeyFocus::Input(InputTarget::Edits));
 }
 
 #[test]
 fn taints_are_typed_with_proposals_and_their_victims_follow() {
-    let mut story = at_work();
-    story.press("t");
-    expect(&mut story, "plan-taint-empty", (120, 40));
-    story.press("dedi<Tab>=x y:NoSch");
-    expect(&mut story, "plan-taint-fault", (120, 40));
-    story.press("<Ctrl-u>dedicated=gpu:NoE<Tab>");
-    expect(&mut story, "plan-taint", (120, 40));
-    story.press("<Enter>");
-    assert_eq!(story.app.screen.key_focus(), KeyFocus::Pane(Pane::Plan));
-    story.press("O<Enter><Esc>");
-    assert_eq!(story.app.screen.focus, Pane::Nodes);
+    let mut fixture = at_work();
+    fixture.press("t");
+    expect(&mut fixture, "plan-taint-empty", (120, 40));
+    fixture.press("dedi<Tab>=x y:NoSch");
+    expect(&mut fixture, "plan-taint-fault", (120, 40));
+    fixture.press("<Ctrl-u>dedicated=gpu:NoE<Tab>");
+    expect(&mut fixture, "plan-taint", (120, 40));
+    fixture.press("<Enter>");
+    assert_eq!(fixture.app.screen.key_focus(), KeyFocus::Pane(Pane::Plan));
+    fixture.press("O<Enter><Esc>");
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
 }
 
 #[test]
 fn labels_are_typed_and_told_as_what_changes() {
-    let mut story = at_work();
-    story.press("ltopology.kubernetes.io/zone=b pool=blue<Enter>");
-    expect(&mut story, "plan-label-refused", (100, 30));
-    story.press("O");
-    expect(&mut story, "plan-label", (100, 30));
+    let mut fixture = at_work();
+    fixture.press("ltopology.kubernetes.io/zone=b pool=blue<Enter>");
+    expect(&mut fixture, "plan-label-refused", (100, 30));
+    fixture.press("O");
+    expect(&mut fixture, "plan-label", (100, 30));
 }
 
 #[test]
 fn pods_are_evicted_or_deleted_from_their_list_as_plans() {
-    let mut story = at_work();
-    story.press("<Enter>/postgres<Enter>e");
-    expect(&mut story, "plan-evict", (120, 40));
-    story.press("<Esc><Del>");
-    expect(&mut story, "plan-delete", (120, 40));
+    let mut fixture = at_work();
+    fixture.press("<Enter>/postgres<Enter>e");
+    expect(&mut fixture, "plan-evict", (120, 40));
+    fixture.press("<Esc><Del>");
+    expect(&mut fixture, "plan-delete", (120, 40));
 }
 
 #[test]
 fn what_if_tells_what_the_controller_would_do_about_a_node_and_about_a_zone() {
-    let mut story = at_work();
-    story.press("x");
-    expect(&mut story, "plan-failure", (120, 40));
-    story.press("G");
-    expect(&mut story, "plan-failure-places", (120, 40));
-    story.press("g");
-    story.press("<Esc>1x");
-    expect(&mut story, "plan-zone-failure", (120, 40));
+    let mut fixture = at_work();
+    fixture.press("x");
+    expect(&mut fixture, "plan-failure", (120, 40));
+    fixture.press("G");
+    expect(&mut fixture, "plan-failure-places", (120, 40));
+    fixture.press("g");
+    fixture.press("<Esc>1x");
+    expect(&mut fixture, "plan-zone-failure", (120, 40));
 }
 
 #[test]
 fn a_plan_follows_the_cluster_while_it_is_open() {
-    let mut story = at_work();
-    story.press("rDEF");
-    let blocked = |story: &Story| planned(story).totals.blocked;
-    assert_eq!(blocked(&story), 1);
-    story.run(5);
-    let before = story.app.next_plan(story.now);
+    let mut fixture = at_work();
+    fixture.press("rDEF");
+    let blocked = |fixture: &DashboardFixture| current_plan(fixture).totals.blocked;
+    assert_eq!(blocked(&fixture), 1);
+    fixture.run(5);
+    let before = fixture.app.next_plan(fixture.now);
     assert!(before.is_none(), "heartbeats are nothing to a drain");
-    story.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
-    story.run(1);
-    assert_eq!(blocked(&story), 0);
+    fixture.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
+    fixture.run(1);
+    assert_eq!(blocked(&fixture), 0);
 }
 
-fn planned(story: &Story) -> &Plan {
-    story.app.screen.overlays.plan().and_then(Preview::plan).expect("a plan")
+fn current_plan(fixture: &DashboardFixture) -> &Plan {
+    fixture.app.screen.overlays.plan().and_then(Preview::plan).expect("a plan")
 }
 
 #[test]
 fn a_plan_over_a_snapshot_that_has_followed_the_cluster_is_the_one_over_a_new_snapshot() {
-    let mut story = at_work();
-    story.press("rDEF");
+    let mut fixture = at_work();
+    fixture.press("rDEF");
     for round in 0..4 {
         match round {
-            0 => story.change_node("pool-b-03", |node| node.unschedulable = true),
-            1 => story.add_pod("shop/late-0", "pool-c-02", WorkloadKind::ReplicaSet, Vec::new(), 300, 256),
-            2 => story.change_pod("shop/late-0", |pod| pod.phase = Phase::Succeeded),
-            _ => story.silence("pool-a-04"),
+            0 => fixture.change_node("pool-b-03", |node| node.unschedulable = true),
+            1 => fixture.add_pod("shop/late-0", "pool-c-02", WorkloadKind::ReplicaSet, Vec::new(), 300, 256),
+            2 => fixture.change_pod("shop/late-0", |pod| pod.phase = Phase::Succeeded),
+            _ => fixture.silence("pool-a-04"),
         }
-        story.run(15);
-        story.press("EE");
-        let plan = planned(&story);
-        let (cluster, version) = (&story.app.model.cluster, story.app.model.settings.version);
+        fixture.run(15);
+        fixture.press("EE");
+        let plan = current_plan(&fixture);
+        let (cluster, version) = (&fixture.app.model.cluster, fixture.app.model.settings.version);
         let placing = PlacingEnvironment::new(cluster, Snapshot::new(cluster, version), plan.made);
         let anew =
             Plan::new(plan.action.clone(), cluster, &placing, version, plan.made).expect("nodes are there");
@@ -304,23 +304,24 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
     keys.extend("ab:=-/ßNoExecute".chars().map(|letter| KeyEvent::from(KeyCode::Char(letter))));
     for seed in 0..8 {
         let mut chance = fastrand::Rng::with_seed(seed);
-        let mut story = if seed % 2 == 0 { Story::maintenance() } else { Story::incident() };
+        let mut fixture =
+            if seed % 2 == 0 { DashboardFixture::maintenance() } else { DashboardFixture::incident() };
         for step in 0..600 {
             let key = keys[chance.usize(..keys.len())];
-            if let Some(action) = commands::action(key, story.app.screen.key_focus()) {
-                update(&mut story.app, action, story.now);
+            if let Some(action) = commands::action(key, fixture.app.screen.key_focus()) {
+                update(&mut fixture.app, action, fixture.now);
             }
             // Plans come when they come.
             if chance.u8(..3) > 0 {
-                story.plan();
+                fixture.plan();
             }
-            let screen = &story.app.screen;
+            let screen = &fixture.app.screen;
             assert!(screen.panes().contains(&screen.focus), "{:?} at {step} of seed {seed}", screen.focus);
             if step % 7 == 0 {
-                drawn(&mut story, [(120, 40), (80, 24), (61, 15)][step % 3]);
+                drawn(&mut fixture, [(120, 40), (80, 24), (61, 15)][step % 3]);
             }
             if step % 150 == 149 {
-                story.run(1);
+                fixture.run(1);
             }
         }
     }
@@ -328,137 +329,137 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
 
 #[test]
 fn an_eviction_is_explained_where_the_focus_is() {
-    let mut story = Story::incident();
-    story.press("3<Down>z");
-    expect(&mut story, "evictions", (120, 40));
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("3<Down>z");
+    expect(&mut fixture, "evictions", (120, 40));
 }
 
 #[test]
 fn a_filter_is_typed_in_the_footer_and_named_in_the_title() {
-    let mut story = Story::incident();
-    story.press("/zone:a ready:no");
-    expect(&mut story, "filter-typed", (100, 30));
-    story.press("<Enter>");
-    expect(&mut story, "filtered", (100, 30));
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("/zone:a ready:no");
+    expect(&mut fixture, "filter-typed", (100, 30));
+    fixture.press("<Enter>");
+    expect(&mut fixture, "filtered", (100, 30));
 }
 
 #[test]
 fn help_is_the_command_table() {
-    let mut story = Story::well();
-    story.press("?");
-    expect(&mut story, "help", (120, 48));
+    let mut fixture = DashboardFixture::well();
+    fixture.press("?");
+    expect(&mut fixture, "help", (120, 48));
 }
 
 #[test]
 fn before_anything_is_known_the_screen_waits_in_words() {
-    expect(&mut Story::new(), "connecting", (100, 30));
+    expect(&mut DashboardFixture::new(), "connecting", (100, 30));
 }
 
 #[test]
 fn loading_counts_what_has_come() {
-    let mut story = Story::well();
-    story.health(FeedKind::Pods, FeedState::Listing { received: 61_500, expected: Some(150_000) });
-    expect(&mut story, "loading", (120, 40));
-    let mut story = Story::new();
-    story.health(FeedKind::Nodes, FeedState::Listing { received: 1200, expected: Some(5000) });
-    story.health(FeedKind::Leases, FeedState::Connecting);
-    expect(&mut story, "loading-nodes", (100, 30));
+    let mut fixture = DashboardFixture::well();
+    fixture.health(FeedKind::Pods, FeedState::Listing { received: 61_500, expected: Some(150_000) });
+    expect(&mut fixture, "loading", (120, 40));
+    let mut fixture = DashboardFixture::new();
+    fixture.health(FeedKind::Nodes, FeedState::Listing { received: 1200, expected: Some(5000) });
+    fixture.health(FeedKind::Leases, FeedState::Connecting);
+    expect(&mut fixture, "loading-nodes", (100, 30));
 }
 
 #[test]
 fn an_empty_cluster_says_so() {
-    let mut story = Story::new();
-    story.lists();
-    expect(&mut story, "empty", (100, 30));
+    let mut fixture = DashboardFixture::new();
+    fixture.lists();
+    expect(&mut fixture, "empty", (100, 30));
 }
 
 #[test]
 fn a_lost_link_is_staleness_with_an_age_and_nothing_is_judged() {
-    let mut story = Story::incident();
-    let since = story.now;
+    let mut fixture = DashboardFixture::incident();
+    let since = fixture.now;
     for kind in FeedKind::ALL {
-        story.health(kind, FeedState::Broken { since, error: "connection reset by peer".into() });
+        fixture.health(kind, FeedState::Broken { since, error: "connection reset by peer".into() });
     }
-    story.run_blind(47);
-    expect(&mut story, "stale", (120, 40));
+    fixture.run_blind(47);
+    expect(&mut fixture, "stale", (120, 40));
 }
 
 #[test]
 fn a_controller_that_stopped_is_named_as_the_reason_why_nothing_happens() {
-    let mut story = Story::incident();
-    story.led = false;
-    story.run(50);
-    expect(&mut story, "no-controller", (120, 40));
+    let mut fixture = DashboardFixture::incident();
+    fixture.led = false;
+    fixture.run(50);
+    expect(&mut fixture, "no-controller", (120, 40));
 }
 
 #[test]
 fn what_may_not_be_listed_is_named_and_the_rest_works() {
-    let mut story = Story::well();
+    let mut fixture = DashboardFixture::well();
     let error =
         "pods is forbidden: User \"sre@example.com\" cannot list resource \"pods\" at the cluster scope";
-    story.health(FeedKind::Pods, FeedState::Forbidden { error: error.into() });
+    fixture.health(FeedKind::Pods, FeedState::Forbidden { error: error.into() });
     let gone =
-        story.app.model.cluster.pods().iter().map(|pod| Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
+        fixture.app.model.cluster.pods().iter().map(|pod| Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
     let gone = FeedEvent::Changes(gone.collect());
-    story.app.on_watch_event(gone, story.now);
-    story.run(1);
-    expect(&mut story, "forbidden", (120, 40));
+    fixture.app.on_watch_event(gone, fixture.now);
+    fixture.run(1);
+    expect(&mut fixture, "forbidden", (120, 40));
 }
 
 #[test]
 fn a_zone_outage_shows_the_queue_and_its_slots() {
-    let mut story = Story::well();
+    let mut fixture = DashboardFixture::well();
     for number in 1..=8 {
-        story.silence(&format!("pool-b-{number:02}"));
+        fixture.silence(&format!("pool-b-{number:02}"));
     }
-    story.run(68);
-    expect(&mut story, "outage", (160, 48));
+    fixture.run(68);
+    expect(&mut fixture, "outage", (160, 48));
 }
 
 #[test]
 fn master_disruption_is_told_in_words() {
-    let mut story = Story::well();
+    let mut fixture = DashboardFixture::well();
     for zone in ["a", "b", "c"] {
         for number in 1..=10 {
-            story.silence(&format!("pool-{zone}-{number:02}"));
+            fixture.silence(&format!("pool-{zone}-{number:02}"));
         }
     }
-    story.run(68);
-    story.press("1z");
-    expect(&mut story, "all-down", (120, 40));
+    fixture.run(68);
+    fixture.press("1z");
+    expect(&mut fixture, "all-down", (120, 40));
 }
 
 #[test]
 fn enforce_and_read_only_look_different_from_dry_run() {
     for (mode, name) in [(Mode::Enforce, "enforce"), (Mode::ReadOnly, "read-only")] {
-        let mut story = Story::well();
-        story.app.mode = mode;
-        expect(&mut story, name, (100, 30));
+        let mut fixture = DashboardFixture::well();
+        fixture.app.mode = mode;
+        expect(&mut fixture, name, (100, 30));
     }
 }
 
 #[test]
 fn a_revived_node_cancels_its_evictions_and_says_so() {
-    let mut story = Story::incident();
-    story.run(20);
-    story.revive("pool-a-03");
-    story.run(7);
-    story.press("3/state:c<Enter>");
-    expect(&mut story, "cancelled", (120, 40));
+    let mut fixture = DashboardFixture::incident();
+    fixture.run(20);
+    fixture.revive("pool-a-03");
+    fixture.run(7);
+    fixture.press("3/state:c<Enter>");
+    expect(&mut fixture, "cancelled", (120, 40));
 }
 
 #[test]
 fn a_terminal_too_small_gets_the_answers_in_short() {
-    expect(&mut Story::incident(), "small", (40, 24));
+    expect(&mut DashboardFixture::incident(), "small", (40, 24));
 }
 
 #[test]
 fn text_from_the_cluster_is_shown_and_never_obeyed() {
-    let mut story = hostile();
+    let mut fixture = hostile();
     for size in [(120, 40), (220, 60)] {
         for keys in ["2", "w", "3", "4", "1", "2<Enter>", "/zone\u{202e}"] {
-            story.press(keys);
-            for (place, cell) in drawn(&mut story, size).content.iter().enumerate() {
+            fixture.press(keys);
+            for (place, cell) in drawn(&mut fixture, size).content.iter().enumerate() {
                 let bad = |letter: char| {
                     letter.is_control()
                         || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -466,22 +467,22 @@ fn text_from_the_cluster_is_shown_and_never_obeyed() {
                 assert!(!cell.symbol().chars().any(bad), "{:?} at {place} after {keys}", cell.symbol());
             }
         }
-        story.press("<Esc><Esc><Esc>w");
+        fixture.press("<Esc><Esc><Esc>w");
     }
     expect(&mut hostile(), "hostile", (120, 40));
 }
 
 #[test]
 fn no_size_makes_a_panic() {
-    let mut states = [Story::incident(), Story::new(), hostile()];
-    for story in &mut states {
+    let mut states = [DashboardFixture::incident(), DashboardFixture::new(), hostile()];
+    for fixture in &mut states {
         for keys in ["", "3", "4", "1", "2<Enter>", "w", "z", "?", "?/ab", "<Esc><Esc>2r", "<Esc>t"] {
-            if !keys.contains("<Enter>") || !story.app.screen.nodes.list.is_empty() {
-                story.press(keys);
+            if !keys.contains("<Enter>") || !fixture.app.screen.nodes.list.is_empty() {
+                fixture.press(keys);
             }
             for width in [1, 2, 3, 5, 9, 20, 40, 59, 60, 61, 80, 99, 100, 120, 300] {
                 for height in [1, 2, 3, 5, 14, 15, 18, 19, 24, 30, 80] {
-                    let buffer = drawn(story, (width, height));
+                    let buffer = drawn(fixture, (width, height));
                     assert!(
                         buffer.content.iter().any(|cell| cell.symbol() != " "),
                         "blank at {width}x{height}"
@@ -494,128 +495,128 @@ fn no_size_makes_a_panic() {
 
 #[test]
 fn a_plan_reads_without_colours() {
-    let mut story = at_work();
-    story.press("TTTrDEF");
-    assert_eq!(story.app.screen.theme(), ThemeName::Mono);
-    gallery("plan-mono", &drawn(&mut story, (120, 40)), Theme::bundled(ThemeName::Mono));
+    let mut fixture = at_work();
+    fixture.press("TTTrDEF");
+    assert_eq!(fixture.app.screen.theme(), ThemeName::Mono);
+    gallery("plan-mono", &drawn(&mut fixture, (120, 40)), Theme::bundled(ThemeName::Mono));
     let mut colourful = at_work();
     colourful.press("rDEF");
     assert_eq!(
-        snapshot::plain(&drawn(&mut story, (120, 40))),
+        snapshot::plain(&drawn(&mut fixture, (120, 40))),
         snapshot::plain(&drawn(&mut colourful, (120, 40)))
     );
 }
 
 /// The maintenance story in enforce, before the plan to drain the node that is to be worked on.
-fn about_to_drain() -> Story {
-    let mut story = at_work();
-    story.press(":reason new kernel<Enter>:enforce 30m<Enter>rDEF");
-    story
+fn about_to_drain() -> DashboardFixture {
+    let mut fixture = at_work();
+    fixture.press(":reason new kernel<Enter>:enforce 30m<Enter>rDEF");
+    fixture
 }
 
 #[test]
 fn a_command_is_found_by_words_and_its_mistakes_are_told_beside_it() {
-    let mut story = Story::well();
-    story.press(":zone");
-    expect(&mut story, "palette", (100, 30));
-    story.press("<Ctrl-u>enforce 1y<Enter>");
-    expect(&mut story, "palette-fault", (160, 48));
-    assert_eq!(story.app.mode, Mode::DryRun);
-    story.press("<Ctrl-u>more columns<Enter>");
-    assert!(story.app.screen.wide && story.app.screen.overlays.palette().is_none());
+    let mut fixture = DashboardFixture::well();
+    fixture.press(":zone");
+    expect(&mut fixture, "palette", (100, 30));
+    fixture.press("<Ctrl-u>enforce 1y<Enter>");
+    expect(&mut fixture, "palette-fault", (160, 48));
+    assert_eq!(fixture.app.mode, Mode::DryRun);
+    fixture.press("<Ctrl-u>more columns<Enter>");
+    assert!(fixture.app.screen.wide && fixture.app.screen.overlays.palette().is_none());
 }
 
 #[test]
 fn what_is_grave_takes_words_that_name_what_is_grave_about_it() {
-    let mut story = about_to_drain();
-    story.press("A");
-    expect(&mut story, "acting-asks", (120, 40));
-    story.serve();
+    let mut fixture = about_to_drain();
+    fixture.press("A");
+    expect(&mut fixture, "acting-asks", (120, 40));
+    fixture.serve();
     for size in [(80, 24), (120, 40), (220, 60)] {
-        expect(&mut story, "acting-confirm", size);
+        expect(&mut fixture, "acting-confirm", size);
     }
-    story.press("prod-eu<Enter>");
-    assert!(story.app.acts.undertakings.is_empty(), "a part of the words is no yes");
-    story.checked.guards.protected_namespaces.insert("shop".into());
-    story.press("<Esc>A");
-    story.serve();
-    expect(&mut story, "acting-guarded", (120, 40));
-    story.press("prod-eu override protected-namespace try-blocked<Enter>");
-    story.serve();
-    assert_eq!(story.app.acts.running().count(), 1);
+    fixture.press("prod-eu<Enter>");
+    assert!(fixture.app.acts.undertakings.is_empty(), "a part of the words is no yes");
+    fixture.checked.guards.protected_namespaces.insert("shop".into());
+    fixture.press("<Esc>A");
+    fixture.serve();
+    expect(&mut fixture, "acting-guarded", (120, 40));
+    fixture.press("prod-eu override protected-namespace try-blocked<Enter>");
+    fixture.serve();
+    assert_eq!(fixture.app.acts.running().count(), 1);
 }
 
 #[test]
 fn the_progress_tells_what_is_waited_for_and_why() {
-    let mut story = about_to_drain();
-    story.press("A");
-    story.serve();
-    story.press("prod-eu try-blocked<Enter>");
-    story.serve();
-    assert_eq!(story.app.screen.focus, Pane::Progress);
-    story.now += Span::from_secs(3);
+    let mut fixture = about_to_drain();
+    fixture.press("A");
+    fixture.serve();
+    fixture.press("prod-eu try-blocked<Enter>");
+    fixture.serve();
+    assert_eq!(fixture.app.screen.focus, Pane::Progress);
+    fixture.now += Span::from_secs(3);
     for size in [(80, 24), (120, 40), (220, 60)] {
-        expect(&mut story, "acting-progress", size);
+        expect(&mut fixture, "acting-progress", size);
     }
-    story.press("p");
-    expect(&mut story, "acting-paused", (120, 40));
-    story.press("q");
-    expect(&mut story, "acting-quit", (80, 24));
-    story.press("<Esc>C");
-    expect(&mut story, "acting-cancel", (100, 30));
-    story.press("<Enter>");
-    assert_eq!(story.app.acts.running().count(), 1, "Enter alone cancels nothing");
-    story.press("C<Tab><Enter>");
-    story.serve();
-    expect(&mut story, "acting-cancelled", (120, 40));
+    fixture.press("p");
+    expect(&mut fixture, "acting-paused", (120, 40));
+    fixture.press("q");
+    expect(&mut fixture, "acting-quit", (80, 24));
+    fixture.press("<Esc>C");
+    expect(&mut fixture, "acting-cancel", (100, 30));
+    fixture.press("<Enter>");
+    assert_eq!(fixture.app.acts.running().count(), 1, "Enter alone cancels nothing");
+    fixture.press("C<Tab><Enter>");
+    fixture.serve();
+    expect(&mut fixture, "acting-cancelled", (120, 40));
 }
 
 #[test]
 fn the_report_stands_where_the_progress_was_and_the_mode_ends_by_itself() {
-    let mut story = Story::maintenance();
-    story.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
-    story.serve();
-    story.agree();
-    assert_eq!(story.app.acts.running().count(), 1);
-    story.run(20);
-    story.reap();
-    assert_eq!(story.app.acts.running().count(), 0);
-    expect(&mut story, "acting-report", (120, 40));
-    story.run(41);
-    assert_eq!(story.app.mode, Mode::DryRun);
-    story.press("<Esc>c");
-    story.press("A");
-    expect(&mut story, "acting-locked", (120, 40));
-    assert!(story.app.screen.overlays.question().is_none() && story.app.next_chore().is_none());
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
+    fixture.serve();
+    fixture.agree();
+    assert_eq!(fixture.app.acts.running().count(), 1);
+    fixture.run(20);
+    fixture.reap();
+    assert_eq!(fixture.app.acts.running().count(), 0);
+    expect(&mut fixture, "acting-report", (120, 40));
+    fixture.run(41);
+    assert_eq!(fixture.app.mode, Mode::DryRun);
+    fixture.press("<Esc>c");
+    fixture.press("A");
+    expect(&mut fixture, "acting-locked", (120, 40));
+    assert!(fixture.app.screen.overlays.question().is_none() && fixture.app.next_chore().is_none());
 }
 
 #[test]
 fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
-    let mut story = at_work();
-    story.change_node("pool-a-01", |node| node.unschedulable = true);
-    story.past = Some(cut_off(&story));
-    story.app.find_unfinished();
-    story.serve();
-    expect(&mut story, "acting-unfinished", (160, 48));
-    expect(&mut story, "acting-unfinished", (80, 24));
-    story.press("R");
-    assert!(story.app.screen.overlays.question().is_none(), "in dry-run nothing is resumed");
-    story.press("U");
-    story.serve();
-    expect(&mut story, "acting-undo-locked", (120, 40));
-    story.press("<Esc>:enforce<Enter>R");
-    story.serve();
-    expect(&mut story, "acting-resume", (120, 40));
-    story.press("<Esc>X");
-    assert!(story.app.acts.unfinished.is_empty());
+    let mut fixture = at_work();
+    fixture.change_node("pool-a-01", |node| node.unschedulable = true);
+    fixture.past = Some(cut_off(&fixture));
+    fixture.app.find_unfinished();
+    fixture.serve();
+    expect(&mut fixture, "acting-unfinished", (160, 48));
+    expect(&mut fixture, "acting-unfinished", (80, 24));
+    fixture.press("R");
+    assert!(fixture.app.screen.overlays.question().is_none(), "in dry-run nothing is resumed");
+    fixture.press("U");
+    fixture.serve();
+    expect(&mut fixture, "acting-undo-locked", (120, 40));
+    fixture.press("<Esc>:enforce<Enter>R");
+    fixture.serve();
+    expect(&mut fixture, "acting-resume", (120, 40));
+    fixture.press("<Esc>X");
+    assert!(fixture.app.acts.unfinished.is_empty());
 }
 
 /// A drain of the node that was cut off after it had cordoned it.
-fn cut_off(story: &Story) -> JournaledOperation {
-    let node = story.app.model.cluster.node(&"pool-a-01".into()).expect("there");
+fn cut_off(fixture: &DashboardFixture) -> JournaledOperation {
+    let node = fixture.app.model.cluster.node(&"pool-a-01".into()).expect("there");
     let uid = node.uid.clone();
     let line = |kind| JournalLine {
-        at: BEGIN - Span::from_secs(600),
+        at: START - Span::from_secs(600),
         operation: "drain-20260102-025000-zx81c".into(),
         kind,
     };
@@ -649,26 +650,26 @@ fn cut_off(story: &Story) -> JournaledOperation {
 #[test]
 fn every_theme_draws_every_state() {
     for theme in ThemeName::ALL {
-        let mut story = Story::incident();
-        while story.app.screen.theme() != theme {
-            story.press("T");
+        let mut fixture = DashboardFixture::incident();
+        while fixture.app.screen.theme() != theme {
+            fixture.press("T");
         }
-        let buffer = drawn(&mut story, (160, 48));
+        let buffer = drawn(&mut fixture, (160, 48));
         gallery(&format!("theme-{}", theme.as_str()), &buffer, Theme::bundled(theme));
         assert_eq!(
             snapshot::plain(&buffer),
-            snapshot::plain(&drawn(&mut Story::incident(), (160, 48))),
+            snapshot::plain(&drawn(&mut DashboardFixture::incident(), (160, 48))),
             "the same words"
         );
     }
 }
 
 /// A cluster whose every text wants to be more than text.
-fn hostile() -> Story {
-    let mut story = Story::well();
+fn hostile() -> DashboardFixture {
+    let mut fixture = DashboardFixture::well();
     let evil = "\x1b]0;owned\x07\x1b[2J\u{202e}gnp.exe\u{200b}\r\n\x1b[31m";
-    let now = story.now;
-    story.change_node("pool-a-01", |node| {
+    let now = fixture.now;
+    fixture.change_node("pool-a-01", |node| {
         let condition = Condition {
             kind: format!("Evil{evil}").into(),
             status: ConditionStatus::True,
@@ -694,8 +695,8 @@ fn hostile() -> Story {
         labels.insert("node.kubernetes.io/instance-type".into(), evil.into());
         node.labels = labels.into();
     });
-    story.add_node(&format!("node{evil}"), "a");
-    story.add_pod(
+    fixture.add_node(&format!("node{evil}"), "a");
+    fixture.add_pod(
         &format!("ns{evil}/pod{evil}-1"),
         "pool-a-01",
         WorkloadKind::ReplicaSet,
@@ -703,31 +704,33 @@ fn hostile() -> Story {
         100,
         100,
     );
-    story.app.model.connection.context = evil.into();
-    story.app.model.connection.server = evil.into();
-    story.app.model.connection.identity = Some(evil.into());
-    story.app.model.connection.server_version = Some(evil.into());
-    story.app.on_watch_event(FeedEvent::Trouble(format!("it broke: {evil}")), now);
-    story.health(FeedKind::Budgets, FeedState::Broken { since: now, error: evil.into() });
-    story.run(3);
-    story.terminate("shop/cart-00-x7f2q", &[evil]);
-    story.run(1);
-    assert!(story.app.model.cluster.pod(&Key::new(&format!("ns{evil}"), &format!("pod{evil}-1"))).is_some());
-    story
+    fixture.app.model.connection.context = evil.into();
+    fixture.app.model.connection.server = evil.into();
+    fixture.app.model.connection.identity = Some(evil.into());
+    fixture.app.model.connection.server_version = Some(evil.into());
+    fixture.app.on_watch_event(FeedEvent::Trouble(format!("it broke: {evil}")), now);
+    fixture.health(FeedKind::Budgets, FeedState::Broken { since: now, error: evil.into() });
+    fixture.run(3);
+    fixture.terminate("shop/cart-00-x7f2q", &[evil]);
+    fixture.run(1);
+    assert!(
+        fixture.app.model.cluster.pod(&Key::new(&format!("ns{evil}"), &format!("pod{evil}-1"))).is_some()
+    );
+    fixture
 }
 
-fn drawn(story: &mut Story, (width, height): (u16, u16)) -> Buffer {
+fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
-    let rows = terminal.draw_app(&story.app, story.now).expect("a buffer");
-    story.app.screen.drawn(&rows);
+    let rows = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
+    fixture.app.screen.drawn(&rows);
     terminal.backend().buffer().clone()
 }
 
 /// Compares a screen with its golden file.
-fn expect(story: &mut Story, name: &str, size: (u16, u16)) {
-    let buffer = drawn(story, size);
+fn expect(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
+    let buffer = drawn(fixture, size);
     let name = format!("{name}-{}x{}", size.0, size.1);
-    gallery(&name, &buffer, Theme::bundled(story.app.screen.theme()));
+    gallery(&name, &buffer, Theme::bundled(fixture.app.screen.theme()));
     let text = snapshot::plain(&buffer);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE").is_some() {
@@ -746,7 +749,7 @@ fn gallery(name: &str, buffer: &Buffer, theme: &Theme) {
 
 #[test]
 fn the_story_begins_where_it_says() {
-    assert_eq!(BEGIN.to_time(), "2026-01-02T03:00:00Z");
-    assert_eq!(Story::well().now, BEGIN + Span::from_secs(60));
-    assert!(Timestamp::EPOCH < BEGIN);
+    assert_eq!(START.to_time(), "2026-01-02T03:00:00Z");
+    assert_eq!(DashboardFixture::well().now, START + Span::from_secs(60));
+    assert!(Timestamp::EPOCH < START);
 }

@@ -10,7 +10,7 @@ use kordon::{
 use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal};
 
-use crate::{common::terminal::Terminal, story::Story};
+use crate::{common::terminal::Terminal, dashboard_fixture::DashboardFixture};
 
 /// Tells the child what to do; without it, the child is an ordinary test that has nothing to do.
 const CHILD: &str = "KORDON_TERMINAL_CHILD";
@@ -143,18 +143,18 @@ fn suspending_gives_the_shell_the_terminal_and_coming_back_draws_again() {
 fn show_dashboard() {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
-        let mut story = Story::incident();
+        let mut fixture = DashboardFixture::incident();
         if std::env::var_os("NO_COLOR").is_some() {
-            while story.app.screen.theme() != kordon::app::ThemeName::Mono {
-                story.app.screen.next_theme();
+            while fixture.app.screen.theme() != kordon::app::ThemeName::Mono {
+                fixture.app.screen.next_theme();
             }
         }
-        let clock = Clock::new(story.now, 1.0);
+        let clock = Clock::new(fixture.now, 1.0);
         // The watches have nothing more to say, and are not over.
         let (_open, feeds) = tokio::sync::mpsc::channel(1);
         let link = EffectExecutor::Recorder.start();
         let links = Links { feeds, effects: link.items, outcomes: link.outcomes };
-        let dashboard = Dashboard { app: story.app, links, clock, context: None };
+        let dashboard = Dashboard { app: fixture.app, links, clock, context: None };
         run::terminal(dashboard).await.expect("it runs");
     });
 }

@@ -153,10 +153,6 @@ pub fn key(pod: &Pod) -> Key {
     Key::new("default", &pod.name_any())
 }
 
-pub fn is_cordoned(node: &Node) -> bool {
-    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
-}
-
 pub fn deployment(name: &str, replicas: u32) -> Value {
     json!({
         "metadata": { "name": name },

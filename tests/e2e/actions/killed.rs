@@ -19,10 +19,13 @@ use kordon::{
 use kube::{Api, Client, ResourceExt, api::DeleteParams};
 
 use super::cluster::{
-    ClusterSize, OPERATOR, UserShell, env_number, is_cordoned, is_granted_eviction, may_drain, nodes, pods,
-    pods_on, start_cluster, wait_until_ready,
+    ClusterSize, OPERATOR, UserShell, env_number, is_granted_eviction, may_drain, nodes, pods, pods_on,
+    start_cluster, wait_until_ready,
 };
-use crate::harness::{eventually::eventually, plane::Plane, say};
+use crate::{
+    common::program::is_cordoned,
+    harness::{eventually::eventually, plane::Plane, say},
+};
 
 /// One node of each zone is never drained, so that replacements fit.
 const SIZE: ClusterSize = ClusterSize { nodes_per_zone: 5, web: 12, db: 48, grace: Span::from_secs(60) };

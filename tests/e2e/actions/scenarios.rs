@@ -17,13 +17,16 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::cluster::{
-    ClusterSize, OPERATOR, UserShell, budgets, create_budget, is_cordoned, is_eviction, is_granted_eviction,
-    key, may_drain, nodes, pods, pods_on, set_budget, start_cluster,
+    ClusterSize, OPERATOR, UserShell, budgets, create_budget, is_eviction, is_granted_eviction, key,
+    may_drain, nodes, pods, pods_on, set_budget, start_cluster,
 };
-use crate::harness::{
-    eventually::eventually,
-    kubelets::is_ready,
-    plane::{ControllerManager, Plane},
+use crate::{
+    common::program::is_cordoned,
+    harness::{
+        eventually::eventually,
+        kubelets::is_ready,
+        plane::{ControllerManager, Plane},
+    },
 };
 
 /// Five pods of `web`, so that a quarter of them is two.

@@ -1,11 +1,6 @@
 //! The program that writes to a cluster: what it does, what it refuses, and how it ends.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    process::Stdio,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fs, process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
@@ -13,13 +8,8 @@ use kordon::{
         CordonNote, DrainClaim,
         claim::{CORDON, DRAIN},
     },
-    demo::{
-        api::{ApiOptions, Fault, FaultAnswer, Verb},
-        scenario::Scenario,
-        world,
-    },
-    engine::{Origin, ServerVersion, Settings},
-    journal::{Journal, LineKind, operations},
+    demo::api::{Fault, FaultAnswer, Verb},
+    journal::LineKind,
     time::Timestamp,
 };
 use kube::{
@@ -28,9 +18,9 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{
-    program::{self, Server, Shell},
-    terminal::Terminal,
+use crate::{
+    common::{program::is_cordoned, terminal::Terminal},
+    harness::Harness,
 };
 
 // Exit codes, as `docs/cli.md` has them.
@@ -44,31 +34,34 @@ const MARKED: i32 = 10;
 const TIMED_OUT: i32 = 11;
 const INTERRUPTED: i32 = 13;
 
+/// How much faster than ours the time of the cluster passes.
+const SPEED: f64 = 20.0;
+
 /// What makes every pod of the demo drainable.
 const FLAGS: [&str; 3] = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
 const ENFORCE: [&str; 2] = ["--enforce", "--yes"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_enforce_the_plan_is_printed_and_nothing_is_written() {
-    let site = Site::new().await;
+    let harness = Harness::start(SPEED).await;
     for line in [
         &["drain", "general-1a-02", "--ignore-daemonsets", "--delete-emptydir-data", "--force"][..],
         &["cordon", "general-1a-02"],
         &["taint", "nodes", "general-1a-02", "a=b:NoExecute"],
         &["label", "nodes", "general-1a-02", "a=b"],
     ] {
-        let output = site.run(line).await;
+        let output = harness.run(line).await;
         assert!(output.out.contains("API call"), "{line:?}: {} {}", output.out, output.err);
     }
-    assert_eq!(site.server.written(), Vec::<String>::new());
-    assert!(!site.journal().path().exists(), "a journal of nothing");
+    assert_eq!(harness.server.written(), Vec::<String>::new());
+    assert!(!harness.journal().path().exists(), "a journal of nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
-    let site = Site::new().await;
+    let harness = Harness::start(SPEED).await;
     let line = [&["plan"][..], &drain(&["general-1a-02"]), &["--validate", "-o", "json"]].concat();
-    let output = site.run(&line).await;
+    let output = harness.run(&line).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     let plan: Value = serde_json::from_str(&output.out).expect("a plan");
     let steps = plan["steps"].as_array().expect("steps");
@@ -76,29 +69,33 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
     for step in steps {
         assert_eq!((&step["dryRunResult"], &step["asPlanned"]), (&json!("allowed"), &json!(true)), "{step}");
     }
-    assert_eq!(site.server.written().len(), steps.len(), "each is asked about once");
-    let node = site.server.node("general-1a-02").await;
-    assert!(!cordoned(&node) && site.leaving("general-1a-02").await.is_empty(), "it was no dry run");
-    assert!(!site.journal().path().exists(), "a journal of nothing");
+    assert_eq!(harness.server.written().len(), steps.len(), "each is asked about once");
+    let node = harness.server.node("general-1a-02").await;
+    assert!(
+        !is_cordoned(&node) && harness.terminating_pods("general-1a-02").await.is_empty(),
+        "it was no dry run"
+    );
+    assert!(!harness.journal().path().exists(), "a journal of nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_would_refuse_is_told_by_validating() {
-    let site = Site::new().await;
-    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
-    let output = site.run(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    let harness = Harness::start(SPEED).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    let output = harness.run(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
     assert!(output.out.contains("not as planned") && output.out.contains("forbidden"), "{}", output.out);
-    let output = site.act(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    let output = harness.enforce(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
     assert_eq!(output.code, USAGE, "{}", output.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
-    let site = Site::new().await;
-    let line = [&site.connection()[..], &drain(&["general-1a-02", "general-1b-02"]), &["--enforce"]].concat();
+    let harness = Harness::start(SPEED).await;
+    let line =
+        [&harness.connection()[..], &drain(&["general-1a-02", "general-1b-02"]), &["--enforce"]].concat();
     for typed in ["", "y", "yes"] {
-        let mut terminal = Terminal::with(site.shell.under_terminal(&line));
+        let mut terminal = Terminal::with(harness.shell.under_terminal(&line));
         let status = tokio::task::block_in_place(|| {
             terminal.wait("Type here to go on");
             terminal.type_in(&format!("{typed}\r"));
@@ -108,8 +105,8 @@ async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
         assert_eq!(status.exit_code(), INTERRUPTED.cast_unsigned(), "{}", terminal.raw());
         assert!(terminal.raw().contains("not confirmed: nothing was written"), "{}", terminal.raw());
     }
-    assert_eq!(site.server.written(), Vec::<String>::new());
-    let mut terminal = Terminal::with(site.shell.under_terminal(&line));
+    assert_eq!(harness.server.written(), Vec::<String>::new());
+    let mut terminal = Terminal::with(harness.shell.under_terminal(&line));
     let status = tokio::task::block_in_place(|| {
         terminal.wait("Type here to go on");
         terminal.type_in("here\r");
@@ -117,134 +114,141 @@ async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
     });
     assert_eq!(status.exit_code(), DONE.cast_unsigned(), "{}", terminal.raw());
     assert!(terminal.raw().contains("kubectl drain general-1a-02 general-1b-02"), "the plan was shown");
-    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+    assert_eq!(harness.server.left_on("general-1a-02").await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn enforcing_without_a_terminal_needs_to_be_said_twice() {
-    let site = Site::new().await;
-    let output = site.run(&["cordon", "general-1a-02", "--enforce"]).await;
+    let harness = Harness::start(SPEED).await;
+    let output = harness.run(&["cordon", "general-1a-02", "--enforce"]).await;
     assert_eq!(output.code, USAGE);
-    assert!(output.err.contains("--yes") && site.server.written().is_empty(), "{}", output.err);
+    assert!(output.err.contains("--yes") && harness.server.written().is_empty(), "{}", output.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_says_who_and_why_and_is_undone_by_its_name() {
-    let site = Site::new().await;
+    let harness = Harness::start(SPEED).await;
     let reason = ["--reason", "new kernel", "--until", "2h"];
-    let report = site.enforced(&[&["cordon", "general-1a-02"][..], &reason].concat()).await;
+    let report = harness.enforced(&[&["cordon", "general-1a-02"][..], &reason].concat()).await;
     assert_eq!((&report["end"], &report["nodes"][0]["stage"]), (&json!("done"), &json!("written")));
-    let node = site.server.node("general-1a-02").await;
+    let node = harness.server.node("general-1a-02").await;
     let note = CordonNote::parse(&node.annotations()[CORDON]).expect("a note of ours");
     assert!(note.by.contains("alice") && note.why == "new kernel" && note.until.is_some(), "{note:?}");
-    let again = site.enforced(&["cordon", "general-1a-02"]).await;
+    let again = harness.enforced(&["cordon", "general-1a-02"]).await;
     assert_eq!(again["nodes"][0]["stage"], json!("alreadySo"));
     let plan = report["operation"].as_str().expect("a name");
-    site.enforced(&["undo", plan]).await;
-    let node = site.server.node("general-1a-02").await;
-    assert!(!cordoned(&node) && !node.annotations().contains_key(CORDON));
+    harness.enforced(&["undo", plan]).await;
+    let node = harness.server.node("general-1a-02").await;
+    assert!(!is_cordoned(&node) && !node.annotations().contains_key(CORDON));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn undo_leaves_what_somebody_else_cordoned() {
-    let site = Site::new().await;
-    let report = site.enforced(&["cordon", "general-1a-02"]).await;
-    site.enforced(&["uncordon", "general-1a-02"]).await;
-    site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
-    site.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
-    assert!(cordoned(&site.server.node("general-1a-02").await), "it was not ours to uncordon");
+    let harness = Harness::start(SPEED).await;
+    let report = harness.enforced(&["cordon", "general-1a-02"]).await;
+    harness.enforced(&["uncordon", "general-1a-02"]).await;
+    harness.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
+    harness.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
+    assert!(is_cordoned(&harness.server.node("general-1a-02").await), "it was not ours to uncordon");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn taints_and_labels_are_written_and_put_back_as_they_were() {
-    let site = Site::new().await;
-    site.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
-    let tainted = site.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule", "x-"]).await;
-    let labelled = site
+    let harness = Harness::start(SPEED).await;
+    harness.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
+    let tainted = harness.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule", "x-"]).await;
+    let labelled = harness
         .enforced(&["label", "nodes", "general-1a-02", "team=blue", "topology.kubernetes.io/region-"])
         .await;
     let keys = |node: &Node| -> Vec<String> {
         let taints = node.spec.clone().and_then(|spec| spec.taints).unwrap_or_default();
         taints.into_iter().map(|taint| taint.key).collect()
     };
-    let node = site.server.node("general-1a-02").await;
+    let node = harness.server.node("general-1a-02").await;
     assert_eq!((keys(&node), node.labels()["team"].as_str()), (vec!["a".to_owned()], "blue"));
     for report in [tainted, labelled] {
-        site.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
+        harness.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
     }
-    let node = site.server.node("general-1a-02").await;
+    let node = harness.server.node("general-1a-02").await;
     assert_eq!((keys(&node), node.labels().get("team")), (vec!["x".to_owned()], None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_permitted_is_named_before_anything_is_written() {
-    let site = Site::new().await;
-    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
-    let output = site.act(&drain(&["general-1a-02"])).await;
+    let harness = Harness::start(SPEED).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    let output = harness.enforce(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
     assert!(output.err.contains("create pods/eviction in "), "{}", output.err);
-    assert_eq!(site.server.written(), Vec::<String>::new());
+    assert_eq!(harness.server.written(), Vec::<String>::new());
 }
 
 /// Scenario 7: A drain whose cordon is refused stops before the first eviction (kubectl evicts all the same).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
-    let site = Site::new().await;
+    let harness = Harness::start(SPEED).await;
     // Not for good, so that an access review says yes.
-    site.server
+    harness
+        .server
         .api
         .inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Patch], "nodes").share(0.999_999));
-    let output = site.act(&drain(&["general-1a-02"])).await;
+    let output = harness.enforce(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
-    assert!(site.server.evictions().is_empty(), "{:?}", site.server.evictions());
+    assert!(harness.server.evictions().is_empty(), "{:?}", harness.server.evictions());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn guard_rails_hold_unless_they_are_overridden_by_name() {
-    let site = Site::new().await;
+    let harness = Harness::start(SPEED).await;
     let line = ["cordon", "general-1a-02", "general-1b-02", "--max-nodes=1"];
-    let output = site.act(&line).await;
+    let output = harness.enforce(&line).await;
     assert_eq!(output.code, GUARDED);
     assert!(
-        output.err.contains("--override max-nodes") && site.server.written().is_empty(),
+        output.err.contains("--override max-nodes") && harness.server.written().is_empty(),
         "{}",
         output.err
     );
-    let output = site.act(&[&line[..], &["--override", "max-nodes"]].concat()).await;
+    let output = harness.enforce(&[&line[..], &["--override", "max-nodes"]].concat()).await;
     assert_eq!(output.code, DONE, "{}", output.err);
-    let pasts = operations(&site.journal().lines().expect("read"));
-    assert_eq!(pasts[0].start.overrides, ["max-nodes"], "the override is in the journal");
+    let operations = harness.operations();
+    assert_eq!(operations[0].start.overrides, ["max-nodes"], "the override is in the journal");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_without_its_flags_is_refused_with_the_flags_it_needs() {
-    let site = Site::new().await;
-    let output = site.act(&["drain", "general-1a-02"]).await;
+    let harness = Harness::start(SPEED).await;
+    let output = harness.enforce(&["drain", "general-1a-02"]).await;
     assert_eq!(output.code, REFUSED);
-    assert!(output.err.contains("--ignore-daemonsets") && site.server.written().is_empty(), "{}", output.err);
+    assert!(
+        output.err.contains("--ignore-daemonsets") && harness.server.written().is_empty(),
+        "{}",
+        output.err
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_somebody_else_is_draining_is_left_alone() {
-    let site = Site::new().await;
-    let mark = DrainClaim { by: "bob@desk".into(), operation: "theirs".into(), renewed: site.now() };
-    site.patch("general-1a-02", json!({"metadata": {"annotations": {DRAIN: mark.to_text()}}})).await;
-    let output = site.act(&drain(&["general-1a-02"])).await;
+    let harness = Harness::start(SPEED).await;
+    let mark = DrainClaim { by: "bob@desk".into(), operation: "theirs".into(), renewed: harness.now() };
+    harness.patch("general-1a-02", json!({"metadata": {"annotations": {DRAIN: mark.to_text()}}})).await;
+    let output = harness.enforce(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, MARKED);
     assert!(output.err.contains("bob@desk"), "{}", output.err);
-    assert!(site.server.evictions().is_empty() && !cordoned(&site.server.node("general-1a-02").await));
+    assert!(
+        harness.server.evictions().is_empty() && !is_cordoned(&harness.server.node("general-1a-02").await)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
-    let site = Site::new().await;
-    let report = site.enforced(&drain(&["general-1a-02"])).await;
+    let harness = Harness::start(SPEED).await;
+    let report = harness.enforced(&drain(&["general-1a-02"])).await;
     assert_eq!((&report["end"], &report["nodes"][0]["stage"]), (&json!("done"), &json!("drained")));
-    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
-    let node = site.server.node("general-1a-02").await;
-    assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN), "cordoned, and no mark is left");
-    site.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
-    let journal = site.run(&["journal", "-o", "json"]).await.done();
+    assert_eq!(harness.server.left_on("general-1a-02").await, Vec::<String>::new());
+    let node = harness.server.node("general-1a-02").await;
+    assert!(is_cordoned(&node) && !node.annotations().contains_key(DRAIN), "cordoned, and no mark is left");
+    harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    let journal = harness.run(&["journal", "-o", "json"]).await.done();
     let journal: Value = serde_json::from_str(&journal).expect("JSON");
     assert_eq!(journal["operations"][0]["end"], json!("done"));
 }
@@ -253,95 +257,91 @@ async fn a_drain_ends_with_nothing_on_the_node_that_should_go() {
 /// leaves it).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
-    let site = Site::new().await;
+    let harness = Harness::start(SPEED).await;
     let line = drain(&["general-1a-02"]);
-    let (output, ()) = tokio::join!(site.act(&line), async {
-        site.until(|site| !site.server.evictions().is_empty()).await;
+    let (output, ()) = tokio::join!(harness.enforce(&line), async {
+        harness.until(|harness| !harness.server.evictions().is_empty()).await;
         let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": true}]);
         let pod = json!({"metadata": {"name": "late", "namespace": "default", "ownerReferences": owner},
             "spec": {"nodeName": "general-1a-02", "containers": [{"name": "c", "image": "i"}]},
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-        site.server.api.load("pods", pod);
+        harness.server.api.load("pods", pod);
     });
     assert_eq!(output.code, DONE, "{}", output.err);
-    assert!(site.server.evictions().iter().any(|key| key == "default/late"), "{}", output.err);
-    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
+    assert!(harness.server.evictions().iter().any(|key| key == "default/late"), "{}", output.err);
+    assert_eq!(harness.server.left_on("general-1a-02").await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn evictions_that_are_never_answered_do_not_hold_a_drain_beyond_its_time() {
-    let site = Site::new().await;
-    site.server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Create], "pods/eviction"));
-    let begun = site.now();
+    let harness = Harness::start(SPEED).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Create], "pods/eviction"));
+    let begun = harness.now();
     let line = [&drain(&["general-1a-02"])[..], &["--timeout=3s"]].concat();
-    let output = site.act(&line).await;
+    let output = harness.enforce(&line).await;
     assert_eq!(output.code, TIMED_OUT, "{}", output.err);
-    assert!(site.now().since(begun).as_secs() < 45, "it took {}", site.now().since(begun));
+    assert!(harness.now().since(begun).as_secs() < 45, "it took {}", harness.now().since(begun));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
-    let site = Site::new().await;
-    site.server.api.inject(
+    let harness = Harness::start(SPEED).await;
+    harness.server.api.inject(
         Fault::always(FaultAnswer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Create], "pods/eviction"),
     );
-    let line = [&site.connection()[..], &drain(&["general-1a-02"]), &ENFORCE, &["-o", "json"]].concat();
-    let child = site.shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
+    let line = [&harness.connection()[..], &drain(&["general-1a-02"]), &ENFORCE, &["-o", "json"]].concat();
+    let child = harness.shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
     let id = rustix::process::Pid::from_raw(child.id().expect("alive").cast_signed()).expect("an id");
-    site.until(|site| site.server.api.log().iter().any(|logged| logged.code == 429)).await;
+    harness.until(|harness| harness.server.api.log().iter().any(|logged| logged.code == 429)).await;
     rustix::process::kill_process(id, rustix::process::Signal::INT).expect("told");
     let output = child.wait_with_output().await.expect("ended");
     assert_eq!(output.status.code(), Some(INTERRUPTED));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     assert_eq!(report["end"], json!("cancelled"));
-    let node = site.server.node("general-1a-02").await;
-    assert!(cordoned(&node) && !node.annotations().contains_key(DRAIN));
+    let node = harness.server.node("general-1a-02").await;
+    assert!(is_cordoned(&node) && !node.annotations().contains_key(DRAIN));
 }
 
 /// Scenario 70: Undo leaves a node cordoned that was cordoned before the plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
-    let site = Site::new().await;
-    site.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
-    let report = site.enforced(&drain(&["general-1a-02"])).await;
+    let harness = Harness::start(SPEED).await;
+    harness.patch("general-1a-02", json!({"spec": {"unschedulable": true}})).await;
+    let report = harness.enforced(&drain(&["general-1a-02"])).await;
     assert_eq!(report["nodes"][0]["cordoned"], json!(false));
-    site.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
-    assert!(cordoned(&site.server.node("general-1a-02").await));
+    harness.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
+    assert!(is_cordoned(&harness.server.node("general-1a-02").await));
 }
 
 /// Scenario 14: A taint list that somebody else changed meanwhile is not overwritten: 409, and the list is
 /// computed again (kubectl overwrites it).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
-    let site = Site::new().await;
-    site.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
-    site.server.api.inject(Fault::always(FaultAnswer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
-    let report = site.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule"]).await;
+    let harness = Harness::start(SPEED).await;
+    harness.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
+    let report = harness.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule"]).await;
     assert_eq!(report["end"], json!("done"));
     let taints =
-        site.server.node("general-1a-02").await.spec.and_then(|spec| spec.taints).unwrap_or_default();
+        harness.server.node("general-1a-02").await.spec.and_then(|spec| spec.taints).unwrap_or_default();
     let keys: Vec<&str> = taints.iter().map(|taint| taint.key.as_str()).collect();
     assert_eq!(keys, ["a", "x"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_survives_the_loss_of_the_server() {
-    let site = Site::new().await;
+    let harness = Harness::start(SPEED).await;
     let line = drain(&["general-1a-02"]);
-    let (output, ()) = tokio::join!(site.act(&line), async {
-        site.until(|site| !site.server.evictions().is_empty()).await;
+    let (output, ()) = tokio::join!(harness.enforce(&line), async {
+        harness.until(|harness| !harness.server.evictions().is_empty()).await;
         // An outage has a length; nothing happens in it that could be waited for.
-        site.server.api.set_down(true);
+        harness.server.api.set_down(true);
         tokio::time::sleep(Duration::from_secs(3)).await;
-        site.server.api.set_down(false);
+        harness.server.api.set_down(false);
     });
     assert_eq!(output.code, DONE, "{}", output.err);
-    assert_eq!(site.server.left_on("general-1a-02").await, Vec::<String>::new());
-    let mut evicted = site.server.evictions();
-    evicted.sort();
-    let all = evicted.len();
-    evicted.dedup();
-    assert_eq!(evicted.len(), all, "a pod was evicted twice: {evicted:?}");
+    assert_eq!(harness.server.left_on("general-1a-02").await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
 }
 
 /// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
@@ -352,13 +352,13 @@ async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none()
     let kills: usize = std::env::var("KORDON_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
     let seed: u64 = std::env::var("KORDON_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut chance = fastrand::Rng::with_seed(seed);
-    let site = Site::new().await;
-    let workers = site.workers().await;
+    let harness = Harness::start(SPEED).await;
+    let workers = harness.workers().await;
     let (mut killed, mut amid, mut round) = (0, 0, 0);
     while killed < kills {
         let nodes =
             [workers[round * 2 % workers.len()].clone(), workers[(round * 2 + 1) % workers.len()].clone()];
-        let (times, in_the_middle) = site.drain_with_kills(&nodes, &mut chance, seed, round).await;
+        let (times, in_the_middle) = harness.drain_with_kills(&nodes, &mut chance, seed, round).await;
         killed += times;
         amid += in_the_middle;
         round += 1;
@@ -368,68 +368,7 @@ async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none()
     assert!(amid * 4 >= killed, "only {amid} of {killed} kills came in the middle: they prove little");
 }
 
-/// The program, and a demo cluster that lives twenty times as fast as we do.
-struct Site {
-    shell: Shell,
-    server: Server,
-    kubeconfig: String,
-    _world: world::World,
-}
-
-impl Site {
-    async fn new() -> Self {
-        let options = ApiOptions { log_entries: 1_000_000, ..ApiOptions::default() };
-        let (shell, server) = (Shell::new(), Server::start_at_speed(options, 20.0).await);
-        let scenario = Scenario::named("healthy").expect("there is one");
-        let world = server.inhabit_as(&world::WorldOptions { scenario, ..world::WorldOptions::default() });
-        let kubeconfig = shell.kubeconfig(&server.url, json!({"token": "t"}));
-        let site = Self { shell, server, kubeconfig, _world: world };
-        site.until(|site| site.server.api.count("pods") > 150).await;
-        // On a busy machine so quick a cluster is late with its heartbeats; nobody is to be taken for dead here.
-        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
-        assert!(settings.set("node-monitor-grace-period", "1h", Origin::Override).expect("a span"));
-        site.server.govern_with(settings).await;
-        site
-    }
-
-    fn connection(&self) -> [&str; 2] {
-        ["--kubeconfig", &self.kubeconfig]
-    }
-
-    async fn run(&self, line: &[&str]) -> program::Output {
-        self.shell.run(&[&self.connection()[..], line].concat()).await
-    }
-
-    /// In earnest.
-    async fn act(&self, line: &[&str]) -> program::Output {
-        self.run(&[line, &ENFORCE[..]].concat()).await
-    }
-
-    /// In earnest, and done: the report.
-    async fn enforced(&self, line: &[&str]) -> Value {
-        let output = self.act(&[line, &["-o", "json"]].concat()).await;
-        assert_eq!(output.code, DONE, "{line:?}: {}", output.err);
-        serde_json::from_str(&output.out).expect("a report")
-    }
-
-    fn journal(&self) -> Journal {
-        Journal::within(&self.shell.home.path().join(".local/state/kordon/journal"), "here")
-    }
-
-    fn now(&self) -> Timestamp {
-        kordon::clock::wall()
-    }
-
-    /// Waits until something holds, for half a minute at most.
-    async fn until(&self, holds: impl Fn(&Self) -> bool) {
-        let waiting = async {
-            while !holds(self) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(180), waiting).await.expect("it comes true");
-    }
-
+impl Harness {
     async fn patch(&self, node: &str, patch: Value) {
         let nodes: Objects<Node> = Objects::all(self.server.api.client());
         nodes.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
@@ -446,7 +385,7 @@ impl Site {
     }
 
     /// The pods on a node that are on their way out.
-    async fn leaving(&self, node: &str) -> Vec<String> {
+    async fn terminating_pods(&self, node: &str) -> Vec<String> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods: Vec<Pod> = Objects::all(self.server.api.client()).list(&params).await.expect("pods").items;
         pods.iter()
@@ -487,7 +426,7 @@ impl Site {
                 if code == Some(BLOCKED) && line[1] != "--resume" {
                     // Such as the only replica of a workload under a budget: other nodes, then.
                     assert!(
-                        !cordoned(&self.server.node(&nodes[0]).await),
+                        !is_cordoned(&self.server.node(&nodes[0]).await),
                         "{told}: begun all the same: {said}"
                     );
                     return (killed, amid);
@@ -499,8 +438,8 @@ impl Site {
             killed += 1;
             amid += usize::from(self.server.evictions().len() > evicted_before);
             self.check_cordons(&told).await;
-            let pasts = operations(&self.journal().lines().expect("read"));
-            match pasts.iter().rfind(|past| past.start.action == "drain" && past.started >= begun) {
+            let operations = self.operations();
+            match operations.iter().rfind(|past| past.start.action == "drain" && past.started >= begun) {
                 // Killed before it began: it begins anew.
                 None => {}
                 Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
@@ -508,12 +447,7 @@ impl Site {
                 Some(_) => break,
             }
         }
-        let mut times: BTreeMap<String, usize> = BTreeMap::new();
-        for key in self.server.evictions().split_off(evicted_before) {
-            *times.entry(key).or_default() += 1;
-        }
-        let twice: Vec<_> = times.iter().filter(|(_, count)| **count > 1).collect();
-        assert!(twice.is_empty(), "{told}: evicted more than once: {twice:?}");
+        assert_eq!(self.evicted_twice(evicted_before), Vec::<String>::new(), "{told}");
         for node in nodes {
             assert_eq!(self.server.left_on(node).await, Vec::<String>::new(), "{told}: forgotten on {node}");
             assert!(
@@ -522,11 +456,14 @@ impl Site {
             );
         }
         self.check_cordons(&told).await;
-        let pasts = operations(&self.journal().lines().expect("read"));
-        let last = pasts.iter().rfind(|past| past.start.action == "drain").expect("a drain");
+        let operations = self.operations();
+        let last = operations.iter().rfind(|past| past.start.action == "drain").expect("a drain");
         self.enforced(&["undo", &last.id]).await;
         for node in nodes {
-            assert!(!cordoned(&self.server.node(node).await), "{told}: {node} is still cordoned after undo");
+            assert!(
+                !is_cordoned(&self.server.node(node).await),
+                "{told}: {node} is still cordoned after undo"
+            );
         }
         (killed, amid)
     }
@@ -548,10 +485,10 @@ impl Site {
 
     /// No node is cordoned that the journal does not tell of.
     async fn check_cordons(&self, told: &str) {
-        let pasts = operations(&self.journal().lines().expect("read"));
+        let operations = self.operations();
         let known: BTreeSet<String> =
-            pasts.iter().flat_map(|past| past.cordoned().map(ToString::to_string)).collect();
-        for node in self.nodes().await.iter().filter(|node| cordoned(node)) {
+            operations.iter().flat_map(|past| past.cordoned().map(ToString::to_string)).collect();
+        for node in self.nodes().await.iter().filter(|node| is_cordoned(node)) {
             let name = node.name_any();
             assert!(known.contains(&name), "{told}: {name} is cordoned and the journal does not tell of it");
         }
@@ -560,8 +497,4 @@ impl Site {
 
 fn drain<'a>(nodes: &[&'a str]) -> Vec<&'a str> {
     [&["drain"][..], nodes, &FLAGS].concat()
-}
-
-fn cordoned(node: &Node) -> bool {
-    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }

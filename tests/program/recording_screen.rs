@@ -17,12 +17,12 @@ use tokio::time::Instant;
 
 /// Copies show the same.
 #[derive(Clone, Default)]
-pub struct Paper {
+pub struct RecordingScreen {
     pub draws: Arc<Mutex<Vec<Instant>>>,
     pub screen: Arc<Mutex<String>>,
 }
 
-impl Surface for Paper {
+impl Surface for RecordingScreen {
     fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
         let mut terminal = Terminal::new(TestBackend::new(200, 50)).expect("a buffer");
         let drawn = terminal.draw_app(app, now)?;

@@ -28,10 +28,10 @@ use kordon::{
 };
 
 /// Where every story begins: 2026-01-02 03:00:00 UTC.
-pub const BEGIN: Timestamp = Timestamp::from_secs(1_767_322_800);
+pub const START: Timestamp = Timestamp::from_secs(1_767_322_800);
 
 /// The cluster as it is, and the app that is told of it.
-pub struct Story {
+pub struct DashboardFixture {
     pub app: App,
     pub now: Timestamp,
     pub world: Cluster,
@@ -46,7 +46,7 @@ pub struct Story {
     pub past: Option<JournaledOperation>,
 }
 
-impl Story {
+impl DashboardFixture {
     /// Begins with what the watches have not told yet.
     pub fn new() -> Self {
         let options = ModelOptions {
@@ -60,10 +60,10 @@ impl Story {
             role: ControllerRole::Shadow,
         };
         let themes = kordon::app::ThemeName::ALL.to_vec();
-        let app = App::new(Model::new(options, BEGIN), AppOptions { themes, ..AppOptions::default() });
+        let app = App::new(Model::new(options, START), AppOptions { themes, ..AppOptions::default() });
         Self {
             app,
-            now: BEGIN,
+            now: START,
             world: Cluster::default(),
             version: 1000,
             led: true,
@@ -75,41 +75,41 @@ impl Story {
 
     /// The cluster of most stories: three zones of ten nodes with workloads, all well for a minute.
     pub fn well() -> Self {
-        let mut story = Self::new();
+        let mut fixture = Self::new();
         for zone in ["a", "b", "c"] {
             for number in 1..=10 {
-                story.add_node(&format!("pool-{zone}-{number:02}"), zone);
+                fixture.add_node(&format!("pool-{zone}-{number:02}"), zone);
             }
         }
         for number in 0..30 {
             let zone = ["a", "b", "c"][number % 3];
             let node = format!("pool-{zone}-{:02}", number / 3 + 1);
-            story.add_workloads(&node, number);
+            fixture.add_workloads(&node, number);
         }
-        story.lists();
-        story.run(60);
-        story
+        fixture.lists();
+        fixture.run(60);
+        fixture
     }
 
     /// An incident: four nodes of zone a fall silent one after another, a kubelet of zone b reports itself unwell,
     /// and somebody works on a node of zone c.
     pub fn incident() -> Self {
-        let mut story = Self::well();
-        story.change_node("pool-c-04", |node| {
+        let mut fixture = Self::well();
+        fixture.change_node("pool-c-04", |node| {
             node.unschedulable = true;
             node.taints = [taint("node.kubernetes.io/unschedulable", TaintEffect::NoSchedule, None)].into();
         });
-        story.change_node("pool-b-07", |node| {
-            set_condition(node, "MemoryPressure", ConditionStatus::True, BEGIN)
+        fixture.change_node("pool-b-07", |node| {
+            set_condition(node, "MemoryPressure", ConditionStatus::True, START)
         });
-        story.terminate("shop/cart-29-x7f2q", &["storage.example.com/detach"]);
-        story.silence("pool-a-03");
-        story.run(9);
-        story.silence("pool-a-05");
-        story.run(14);
-        story.silence("pool-a-08");
-        let now = story.now;
-        story.change_node("pool-b-02", |node| {
+        fixture.terminate("shop/cart-29-x7f2q", &["storage.example.com/detach"]);
+        fixture.silence("pool-a-03");
+        fixture.run(9);
+        fixture.silence("pool-a-05");
+        fixture.run(14);
+        fixture.silence("pool-a-08");
+        let now = fixture.now;
+        fixture.change_node("pool-b-02", |node| {
             set_condition(node, "Ready", ConditionStatus::False, now);
             let ready =
                 node.conditions.iter().position(|condition| condition.kind == *"Ready").expect("it has one");
@@ -118,41 +118,41 @@ impl Story {
             conditions[ready].message = "container runtime is down".into();
             node.conditions = conditions.into();
         });
-        story.run(45);
-        story.silence("pool-c-09");
-        story.run(33);
-        story
+        fixture.run(45);
+        fixture.silence("pool-c-09");
+        fixture.run(33);
+        fixture
     }
 
     /// Somebody is about to work on pool-a-01, where pods of every difficulty run: one of two that a budget lets go
     /// one by one, one that its budget never lets go, one that nobody brings back, one with data in an emptyDir.
     pub fn maintenance() -> Self {
-        let mut story = Self::well();
+        let mut fixture = Self::well();
         for (name, node) in [
             ("checkout-5kd8x", "pool-a-01"),
             ("checkout-9vbnm", "pool-a-01"),
             ("checkout-t4w2c", "pool-b-01"),
         ] {
-            story.add_pod(&format!("shop/{name}"), node, WorkloadKind::ReplicaSet, Vec::new(), 300, 256);
-            story.change_pod(&format!("shop/{name}"), |pod| pod.labels = labels("checkout"));
+            fixture.add_pod(&format!("shop/{name}"), node, WorkloadKind::ReplicaSet, Vec::new(), 300, 256);
+            fixture.change_pod(&format!("shop/{name}"), |pod| pod.labels = labels("checkout"));
         }
         for number in 0..10 {
-            story.change_pod(&format!("data/postgres-{number}"), |pod| pod.labels = labels("postgres"));
+            fixture.change_pod(&format!("data/postgres-{number}"), |pod| pod.labels = labels("postgres"));
         }
-        story.change_pod("shop/cart-00-x7f2q", |pod| pod.storage.empty_dir = true);
-        story.add_pod("shop/debug-0", "pool-a-01", WorkloadKind::Job, Vec::new(), 100, 64);
-        story.change_pod("shop/debug-0", |pod| pod.owner = None);
+        fixture.change_pod("shop/cart-00-x7f2q", |pod| pod.storage.empty_dir = true);
+        fixture.add_pod("shop/debug-0", "pool-a-01", WorkloadKind::Job, Vec::new(), 100, 64);
+        fixture.change_pod("shop/debug-0", |pod| pod.owner = None);
         for kind in WorkloadKind::ALL {
-            story.list(|event| Change::Workload(kind, event));
+            fixture.list(|event| Change::Workload(kind, event));
         }
-        story.list(Change::Namespace);
-        story.list(Change::Service);
-        story.list(Change::Claim);
-        story.list(Change::Volume);
-        story.list(Change::StorageClass);
-        story.list(Change::CsiNode);
-        story.list(Change::Budget);
-        let pods: Vec<Arc<Pod>> = story.world.pods().iter().cloned().collect();
+        fixture.list(Change::Namespace);
+        fixture.list(Change::Service);
+        fixture.list(Change::Claim);
+        fixture.list(Change::Volume);
+        fixture.list(Change::StorageClass);
+        fixture.list(Change::CsiNode);
+        fixture.list(Change::Budget);
+        let pods: Vec<Arc<Pod>> = fixture.world.pods().iter().cloned().collect();
         for pod in &pods {
             if let Some(Owner { kind: OwnerKind::Workload(kind), name, uid }) = &pod.owner {
                 let siblings = pods.iter().filter(|other| other.owner == pod.owner).count();
@@ -160,19 +160,19 @@ impl Story {
                     kind: *kind,
                     key: Key { namespace: pod.key.namespace.clone(), name: name.clone() },
                     uid: uid.clone(),
-                    version: story.next_version(),
+                    version: fixture.next_version(),
                     replicas: Some(siblings as i32),
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
                 };
-                story.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
+                fixture.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
             }
         }
-        story.add_budget("shop/checkout", 2);
-        story.add_budget("data/postgres", 10);
-        story.run(1);
-        story
+        fixture.add_budget("shop/checkout", 2);
+        fixture.add_budget("data/postgres", 10);
+        fixture.run(1);
+        fixture
     }
 
     fn list<T: kordon::cluster::TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
@@ -214,13 +214,13 @@ impl Story {
             ("node.kubernetes.io/instance-type".into(), "m7i.2xlarge".into()),
         ]);
         let number = self.alive.len();
-        let created = BEGIN - Span::from_secs(86_400 * 41 + 3600 * number as i64);
+        let created = START - Span::from_secs(86_400 * 41 + 3600 * number as i64);
         let condition = |kind: &str, status, reason: &str| Condition {
             kind: kind.into(),
             status,
             reason: reason.into(),
             message: "".into(),
-            last_heartbeat: Some(BEGIN - Span::from_secs(20)),
+            last_heartbeat: Some(START - Span::from_secs(20)),
             last_transition: Some(created + Span::from_secs(40)),
         };
         let node = Node {
@@ -330,14 +330,14 @@ impl Story {
             key: Key::new(namespace, name),
             uid: format!("uid-{key}").as_str().into(),
             version: self.next_version(),
-            created: BEGIN - Span::from_secs(86_400 * 3 + 77 * self.version as i64 % 90_000),
+            created: START - Span::from_secs(86_400 * 3 + 77 * self.version as i64 % 90_000),
             owner: Some(Owner { kind: OwnerKind::Workload(owner), name: stem.into(), uid: Uid::from(stem) }),
             node: Some(node.into()),
             tolerations: tolerations.into(),
             requests: Resources { cpu_milli, memory_bytes: mebibytes << 20, pods: 1 },
             grace: Span::from_secs(30),
             phase: Phase::Running,
-            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(BEGIN) }),
+            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(START) }),
             ..Pod::default()
         };
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
@@ -371,7 +371,7 @@ impl Story {
         let lease = LeaderLease {
             version: self.next_version(),
             holder: "control-plane-2_5b0f7c1e".into(),
-            acquired: Some(BEGIN - Span::from_secs(86_400 * 4 + 7300)),
+            acquired: Some(START - Span::from_secs(86_400 * 4 + 7300)),
             renewed: Some(self.now),
             duration: Some(Span::from_secs(15)),
         };
@@ -384,7 +384,7 @@ impl Story {
             let end = self.now + Span::from_secs(1);
             self.act_until(end);
             self.now = end;
-            let second = end.since(BEGIN).as_secs();
+            let second = end.since(START).as_secs();
             let renewing: Vec<NodeName> = self
                 .alive
                 .iter()

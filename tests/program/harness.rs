@@ -1,0 +1,92 @@
+//! The program, and a demo cluster for it to operate on.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use kordon::{
+    demo::{api::ApiOptions, scenario::Scenario, world},
+    engine::{Origin, ServerVersion, Settings},
+    journal::{Journal, JournaledOperation, operations},
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+
+use crate::common::program::{self, Server, Shell};
+
+/// A demo cluster that is served, and a home folder with a kubeconfig for it.
+pub struct Harness {
+    pub shell: Shell,
+    pub server: Server,
+    pub kubeconfig: String,
+    _world: world::World,
+}
+
+impl Harness {
+    /// Starts a cluster whose time passes `speed` times as fast as ours.
+    pub async fn start(speed: f64) -> Self {
+        let options = ApiOptions { log_entries: 1_000_000, ..ApiOptions::default() };
+        let (shell, server) = (Shell::new(), Server::start_at_speed(options, speed).await);
+        let scenario = Scenario::named("healthy").expect("there is one");
+        let world = server.inhabit_as(&world::WorldOptions { scenario, ..world::WorldOptions::default() });
+        let kubeconfig = shell.kubeconfig(&server.url, json!({"token": "t"}));
+        let harness = Self { shell, server, kubeconfig, _world: world };
+        harness.until(|harness| harness.server.api.count("pods") > 150).await;
+        // On a busy machine the heartbeats of a fast cluster are late: no node may be marked Unknown for that.
+        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+        assert!(settings.set("node-monitor-grace-period", "1h", Origin::Override).expect("a span"));
+        harness.server.govern_with(settings).await;
+        harness
+    }
+
+    pub fn connection(&self) -> [&str; 2] {
+        ["--kubeconfig", &self.kubeconfig]
+    }
+
+    /// Runs the program with the kubeconfig.
+    pub async fn run(&self, line: &[&str]) -> program::Output {
+        self.shell.run(&[&self.connection()[..], line].concat()).await
+    }
+
+    /// Runs the program with `--enforce --yes`.
+    pub async fn enforce(&self, line: &[&str]) -> program::Output {
+        self.run(&[line, &["--enforce", "--yes"]].concat()).await
+    }
+
+    /// The report of an operation that was completed.
+    pub async fn enforced(&self, line: &[&str]) -> Value {
+        let output = self.enforce(&[line, &["-o", "json"]].concat()).await;
+        assert_eq!(output.code, 0, "{line:?}: {}", output.err);
+        serde_json::from_str(&output.out).expect("a report")
+    }
+
+    pub fn journal(&self) -> Journal {
+        Journal::within(&self.shell.home.path().join(".local/state/kordon/journal"), "here")
+    }
+
+    /// The operations in the journal.
+    pub fn operations(&self) -> Vec<JournaledOperation> {
+        operations(&self.journal().lines().expect("read"))
+    }
+
+    pub fn now(&self) -> Timestamp {
+        kordon::clock::wall()
+    }
+
+    /// Waits for a condition. The limit is for a program that has failed; the machine may be busy.
+    pub async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            while !holds(self) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(180), waiting).await.expect("the condition holds in time");
+    }
+
+    /// The pods that were evicted more than once, not counting the first `skipped` evictions.
+    pub fn evicted_twice(&self, skipped: usize) -> Vec<String> {
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for pod in self.server.evictions().split_off(skipped) {
+            *times.entry(pod).or_default() += 1;
+        }
+        times.into_iter().filter(|(_, count)| *count > 1).map(|(pod, _)| pod).collect()
+    }
+}

@@ -1,0 +1,507 @@
+//! Acting from the dashboard: the loop as it ships, with typed keys, over a demo cluster that is served; what was
+//! written is seen by its API.
+
+use std::{io, process::Stdio, time::Duration};
+
+use crossterm::event::Event;
+use futures::channel::mpsc;
+use kordon::{
+    app::{AppOptions, Mode},
+    cluster::claim::DRAIN,
+    demo::api::{Fault, FaultAnswer, Verb},
+    engine::{ServerVersion, Settings},
+    executor::{effects::EffectExecutor, write_context},
+    k8s::connect::{ConnectOptions, connect},
+    model::{ConnectionInfo, ControllerRole, ModelOptions},
+    run::{self, Dashboard, RunError, Session},
+};
+use kube::ResourceExt;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    common::{
+        program::is_cordoned,
+        terminal::{Terminal, assent},
+    },
+    dashboard_fixture,
+    harness::Harness,
+    recording_screen::RecordingScreen,
+};
+
+/// How much faster than ours the time of the cluster passes.
+const SPEED: f64 = 5.0;
+
+const NODE: &str = "general-1a-02";
+
+/// Opens the plan to drain the node, with all that it takes.
+const DRAIN_IT: &str = "2/general-1a-02<Enter>rDEF";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_dry_run_no_key_writes_anything() {
+    let harness = Harness::start(SPEED).await;
+    let seed = 7;
+    for mode in [Mode::DryRun, Mode::ReadOnly] {
+        let script = async |dashboard: &DashboardDriver| {
+            dashboard.ready().await;
+            dashboard.press(DRAIN_IT).await;
+            dashboard.wait_for_plan().await;
+            dashboard.press("A").await;
+            dashboard
+                .wait(if mode == Mode::DryRun { "dry-run: nothing is written" } else { "read-only: nothing" })
+                .await;
+            dashboard.press("<Enter><Enter>here<Enter><Esc><Esc><Esc>").await;
+            let mut chance = fastrand::Rng::with_seed(seed);
+            let keys: Vec<char> = "jkgGMcurtlxeDEFBPNOZAoURXCpdzwsSf 12345/?".chars().collect();
+            for _ in 0..600 {
+                let key = keys[chance.usize(..keys.len())].to_string();
+                let other = ["<Enter>", "<Esc>", "<Tab>", "<Down>", "<Del>"][chance.usize(..5)];
+                dashboard.type_in(if chance.u8(..5) == 0 { other } else { &key });
+                if chance.u8(..20) == 0 {
+                    dashboard.press("<Esc>").await;
+                }
+            }
+            dashboard.press("<Esc>").await;
+        };
+        harness.with_dashboard(mode, script).await;
+    }
+    assert_eq!(harness.server.written(), Vec::<String>::new(), "seed {seed}");
+    assert!(!harness.journal().path().exists(), "a journal of nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn read_only_cannot_be_unlocked_and_nothing_typed_is_lost_by_a_mistake() {
+    let harness = Harness::start(SPEED).await;
+    harness
+        .with_dashboard(Mode::ReadOnly, async |dashboard| {
+            dashboard.press(":enforce 1h<Enter>").await;
+            dashboard.wait("--read-only, which locks enforcing out").await;
+            assert!(dashboard.screen().contains(":enforce 1h"), "{}", dashboard.screen());
+        })
+        .await;
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.press(":enforce soon<Enter>").await;
+            dashboard.wait("soon is no time such as 30s, 15m or 1h30m").await;
+            dashboard.press("<Ctrl-u>enforce 13h<Enter>").await;
+            dashboard.wait("at most 12h00m at a time").await;
+            dashboard.press("<Ctrl-u>enforce<Enter>").await;
+            dashboard.wait("ENFORCE").await;
+            dashboard.press(":dry-run<Enter>").await;
+            dashboard.wait("DRY-RUN").await;
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
+    let harness = Harness::start(SPEED).await;
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.press(":reason new kernel<Enter>:enforce 12h<Enter>").await;
+            dashboard.wait("ENFORCE").await;
+            dashboard.press(DRAIN_IT).await;
+            dashboard.wait_for_plan().await;
+            dashboard.press("A").await;
+            dashboard.wait("Type here to go on").await;
+            assert!(dashboard.screen().contains("why: new kernel"), "{}", dashboard.screen());
+            dashboard.press("<Enter>").await;
+            dashboard.wait("that is not what is to be typed").await;
+            dashboard.press("yes<Enter>").await;
+            assert_eq!(harness.server.written(), Vec::<String>::new(), "before it was agreed to");
+            dashboard.press("<Ctrl-u>").await;
+            dashboard.agree().await;
+            harness.until(|harness| !harness.server.evictions().is_empty()).await;
+            dashboard.press("p").await;
+            dashboard.wait("paused").await;
+            let (asked, _) = harness.assert_paused().await;
+            dashboard.press("p").await;
+            dashboard.wait("done after").await;
+            assert!(harness.server.evictions().len() >= asked);
+            assert_eq!(harness.server.left_on(NODE).await, Vec::<String>::new());
+            let node = harness.server.node(NODE).await;
+            assert!(
+                is_cordoned(&node) && !node.annotations().contains_key(DRAIN),
+                "cordoned, and no mark is left"
+            );
+            assert!(dashboard.screen().contains("1 node drained"), "{}", dashboard.screen());
+            dashboard.press("U").await;
+            dashboard.wait("general-1a-02 is uncordoned").await;
+            dashboard.wait("Yes, put it back").await;
+            dashboard.press("<Tab><Enter>").await;
+            dashboard.wait("undo of drain general-1a-02 · done").await;
+            assert!(!is_cordoned(&harness.server.node(NODE).await));
+            harness.until(|harness| harness.operations()[0].undone).await;
+            let past = &harness.operations()[0];
+            assert_eq!((past.ended.as_deref(), past.start.why.as_str()), (Some("done"), "new kernel"));
+            assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cordon_takes_a_yes_that_is_not_the_default_and_the_command_line_undoes_it() {
+    let harness = Harness::start(SPEED).await;
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.press(":enforce 12h<Enter>2/general-1a-02<Enter>c").await;
+            dashboard.wait("2 Plan  cordon general-1a-02").await;
+            dashboard.wait("/api/v1/nodes/general-1a-02").await;
+            dashboard.press("A").await;
+            dashboard.wait("[ Cancel ]").await;
+            dashboard.press("<Enter>").await;
+            dashboard.wait_gone("Yes, cordon").await;
+            assert_eq!(harness.server.written(), Vec::<String>::new());
+            dashboard.press("A").await;
+            dashboard.wait("Yes, cordon").await;
+            dashboard.press("<Tab><Enter>").await;
+            dashboard.wait("cordon general-1a-02 · done").await;
+        })
+        .await;
+    assert!(is_cordoned(&harness.server.node(NODE).await));
+    let journal = harness.run(&["journal"]).await.done();
+    let plan = harness.operations()[0].id.clone();
+    assert!(journal.contains(&*plan) && journal.contains("done"), "{journal}");
+    harness.run(&["undo", &plan, "--enforce", "--yes"]).await;
+    assert!(!is_cordoned(&harness.server.node(NODE).await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn enforcing_ends_by_itself_and_what_runs_goes_on() {
+    let harness = Harness::start(SPEED).await;
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.start_drain(&harness).await;
+            dashboard.press(":enforce 1s<Enter>").await;
+            dashboard.wait("DRY-RUN").await;
+            dashboard.wait("what is being carried out goes on").await;
+            dashboard.wait("done after").await;
+            dashboard.press("<Esc>").await;
+            dashboard.press("/<Ctrl-u>general-1b-02<Enter>c").await;
+            dashboard.wait("2 Plan  cordon general-1b-02").await;
+            dashboard.press("A").await;
+            dashboard.wait("dry-run: nothing is written").await;
+        })
+        .await;
+    assert_eq!(harness.server.left_on(NODE).await, Vec::<String>::new());
+    assert!(!is_cordoned(&harness.server.node("general-1b-02").await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_permissions_are_named_and_nothing_is_written() {
+    let harness = Harness::start(SPEED).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.ask_to_drain().await;
+            dashboard.wait("these permissions are missing").await;
+            assert!(dashboard.screen().contains("create pods/eviction in "), "{}", dashboard.screen());
+            dashboard.press("<Enter>").await;
+            dashboard.wait_gone("these permissions are missing").await;
+        })
+        .await;
+    assert_eq!(harness.server.written(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_has_changed_since_it_was_agreed_to_is_shown_again() {
+    let harness = Harness::start(SPEED).await;
+    harness.with_dashboard(Mode::DryRun, async |dashboard| {
+        dashboard.ready().await;
+        dashboard.ask_to_drain().await;
+        dashboard.wait("Type here to go on").await;
+        let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": true}]);
+        let pod = json!({"metadata": {"name": "newcomer", "namespace": "default", "ownerReferences": owner},
+            "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "i"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        harness.server.api.load("pods", pod);
+        // The plan behind the question is worked out anew.
+        dashboard.wait("newcomer").await;
+        dashboard.press("here<Enter>").await;
+        dashboard.wait("This has changed since you looked").await;
+        dashboard.wait("pod default/newcomer has come").await;
+        assert_eq!(harness.server.written(), Vec::<String>::new());
+        dashboard.agree().await;
+        dashboard.wait("done after").await;
+    })
+    .await;
+    assert!(
+        harness.server.evictions().iter().any(|pod| pod == "default/newcomer"),
+        "{:?}",
+        harness.server.evictions()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
+    let harness = Harness::start(SPEED).await;
+    let line =
+        ["drain", NODE, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--enforce", "--yes"];
+    let arguments = [&harness.connection()[..], &line].concat();
+    let mut command = harness.shell.command(&arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
+    harness.until(|harness| !harness.server.evictions().is_empty()).await;
+    child.kill().await.expect("killed");
+    assert!(harness.operations()[0].is_unfinished(), "it was over before it was killed");
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.wait("drain general-1a-02 was cut off").await;
+            dashboard.ready().await;
+            dashboard.press("R").await;
+            dashboard.wait("dry-run: nothing is written").await;
+            dashboard.press(":enforce 12h<Enter>").await;
+            dashboard.wait("ENFORCE").await;
+            dashboard.press("R").await;
+            dashboard.wait("Go on with a drain that was cut off").await;
+            dashboard.agree().await;
+            dashboard.wait("done after").await;
+            assert!(!dashboard.screen().contains("was cut off"), "{}", dashboard.screen());
+        })
+        .await;
+    assert_eq!(harness.server.left_on(NODE).await, Vec::<String>::new());
+    harness.until(|harness| harness.operations()[0].ended.as_deref() == Some("done")).await;
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() {
+    let harness = Harness::start(SPEED).await;
+    let start = || Terminal::with(harness.shell.under_terminal(&harness.connection()));
+    let begun = || {
+        let mut terminal = start();
+        // Before that, it is not yet in a mode to be typed into.
+        terminal.wait("● pods");
+        terminal.type_in(":enforce 1h\r");
+        terminal.wait("ENFORCE");
+        terminal.type_in("2/general-1a-02\r");
+        terminal.wait("● general-1a-02");
+        terminal.type_in("r");
+        terminal.wait("2 Plan");
+        terminal.type_in("DEF");
+        let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
+        terminal.wait_until("no plan", told);
+        terminal.type_in("A");
+        terminal.agree();
+        terminal
+    };
+    let mut terminal = tokio::task::block_in_place(begun);
+    harness.until(|harness| !harness.server.evictions().is_empty()).await;
+    terminal.child.kill().expect("killed");
+    assert!(harness.operations()[0].is_unfinished(), "it was over before it was killed");
+    tokio::task::block_in_place(|| {
+        let mut terminal = start();
+        terminal.wait("drain general-1a-02 was cut off");
+        terminal.wait("● pods");
+        terminal.type_in(":enforce 1h\r");
+        terminal.wait("ENFORCE");
+        terminal.type_in("R");
+        terminal.agree();
+        terminal.wait("done after");
+        terminal.wait_gone("was cut off");
+        terminal.type_in("q");
+        assert!(terminal.end().success());
+    });
+    assert_eq!(harness.operations()[0].ended.as_deref(), Some("done"));
+    assert_eq!(harness.server.left_on(NODE).await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_dashboard_left_unfinished_the_command_line_resumes() {
+    let harness = Harness::start(SPEED).await;
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.start_drain(&harness).await;
+            dashboard.press("q").await;
+            dashboard.wait("This is being carried out").await;
+            dashboard.press("<Esc>").await;
+            dashboard.wait_gone("This is being carried out").await;
+            // The desk is left in the midst of it.
+        })
+        .await;
+    let past = harness.operations().remove(0);
+    if past.is_unfinished() {
+        let output = harness.run(&["drain", "--resume", "--enforce", "--yes"]).await;
+        assert_eq!(output.code, 0, "{}", output.err);
+    }
+    assert_eq!(harness.operations()[0].ended.as_deref(), Some("done"));
+    assert_eq!(harness.server.left_on(NODE).await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaving_cancels_first_where_that_is_what_is_answered() {
+    let harness = Harness::start(SPEED).await;
+    let left = harness
+        .until_exit(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.start_drain(&harness).await;
+            dashboard.press("p").await;
+            dashboard.wait("paused").await;
+            dashboard.press("q").await;
+            dashboard.wait("This is being carried out").await;
+            dashboard.press("<Tab><Tab><Enter>").await;
+        })
+        .await;
+    left.expect("left in order");
+    let past = harness.operations().remove(0);
+    assert_eq!(past.ended.as_deref(), Some("cancelled"));
+    assert!(!harness.server.node(NODE).await.annotations().contains_key(DRAIN), "a mark is left");
+}
+
+impl Harness {
+    async fn dashboard(&self, mode: Mode, cancel: CancellationToken) -> Dashboard {
+        let options =
+            ConnectOptions { kubeconfig: Some(self.kubeconfig.clone().into()), ..ConnectOptions::default() };
+        let connection = connect(&options).await.expect("the demo answers");
+        let options = ModelOptions {
+            connection: ConnectionInfo { context: connection.context.clone(), ..ConnectionInfo::default() },
+            settings: Settings::defaults(ServerVersion::new(1, 36)),
+            role: ControllerRole::Shadow,
+        };
+        let clock = self.server.clock;
+        let session = Session::start(&connection, options, false, EffectExecutor::Recorder, clock, cancel);
+        let context = write_context::WriteContext::with(&connection, self.journal(), clock);
+        Dashboard::over(session, AppOptions { mode, ..AppOptions::default() }, Some(context))
+    }
+
+    /// Runs the dashboard until the end of the script, and drops it without leaving it.
+    async fn with_dashboard(&self, mode: Mode, script: impl AsyncFnOnce(&DashboardDriver)) {
+        let cancel = CancellationToken::new();
+        let _ends = cancel.clone().drop_guard();
+        let dashboard = self.dashboard(mode, cancel).await;
+        let (driver, typed) = DashboardDriver::new();
+        let mut screen = driver.recording.clone();
+        tokio::select! {
+            () = script(&driver) => {}
+            exit = run::run_dashboard(dashboard, &mut screen, typed) => panic!("it exited: {exit:?}\n{}", driver.screen()),
+        }
+    }
+
+    /// Runs the dashboard until the script makes it exit.
+    async fn until_exit(
+        &self,
+        mode: Mode,
+        script: impl AsyncFnOnce(&DashboardDriver),
+    ) -> Result<(), RunError> {
+        let cancel = CancellationToken::new();
+        let _ends = cancel.clone().drop_guard();
+        let dashboard = self.dashboard(mode, cancel).await;
+        let (driver, typed) = DashboardDriver::new();
+        let mut screen = driver.recording.clone();
+        let (exit, ()) = tokio::join!(run::run_dashboard(dashboard, &mut screen, typed), script(&driver));
+        exit
+    }
+
+    /// Waits until nothing that was asked for is unanswered any more; tells how many evictions were granted by then,
+    /// and that a while later there are no more.
+    async fn assert_paused(&self) -> (usize, ()) {
+        // What was under way when it was paused still comes in.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let granted = self.server.evictions().len();
+        // A pause has a length; nothing happens in it that could be waited for.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        assert_eq!(self.server.evictions().len(), granted, "evicted while it was paused");
+        (granted, ())
+    }
+}
+
+/// Types keys into a dashboard and reads its screen.
+struct DashboardDriver {
+    keys: mpsc::UnboundedSender<io::Result<Event>>,
+    recording: RecordingScreen,
+}
+
+impl DashboardDriver {
+    /// A driver, and the keys that it types.
+    fn new() -> (Self, mpsc::UnboundedReceiver<io::Result<Event>>) {
+        let (keys, typed) = mpsc::unbounded();
+        (Self { keys, recording: RecordingScreen::default() }, typed)
+    }
+
+    /// Waits until the cluster is seen.
+    async fn ready(&self) {
+        self.wait(NODE).await;
+        self.wait("● pods").await;
+    }
+
+    /// Waits until the plan of the drain has been worked out with its options.
+    async fn wait_for_plan(&self) {
+        let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
+        self.wait_until("no plan", |screen| told(screen) && !screen.contains("working it out")).await;
+    }
+
+    /// Unlocks writing and has the drain carried out, as far as the first question.
+    async fn ask_to_drain(&self) {
+        self.press(":enforce 12h<Enter>").await;
+        self.press(DRAIN_IT).await;
+        self.wait_for_plan().await;
+        self.press("A").await;
+    }
+
+    /// The same, agreed to, until the first pod is evicted.
+    async fn start_drain(&self, harness: &Harness) {
+        self.ask_to_drain().await;
+        self.agree().await;
+        harness.until(|harness| !harness.server.evictions().is_empty()).await;
+    }
+
+    /// Types, whether it means something or not.
+    fn type_in(&self, keys: &str) {
+        for key in dashboard_fixture::typed(keys) {
+            self.keys.unbounded_send(Ok(Event::Key(key))).expect("the loop runs");
+        }
+    }
+
+    /// Types what means something, and waits until it was drawn.
+    async fn press(&self, keys: &str) {
+        self.type_in(keys);
+        let draws = || self.recording.draws.lock().expect("no panic").len();
+        let before = draws();
+        let drawn = async {
+            while draws() == before {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(180), drawn).await.expect("keys are drawn at once");
+    }
+
+    fn screen(&self) -> String {
+        self.recording.screen.lock().expect("no panic").clone()
+    }
+
+    async fn wait(&self, text: &str) {
+        self.wait_until(&format!("no {text:?}"), |screen| screen.contains(text)).await;
+    }
+
+    async fn wait_gone(&self, text: &str) {
+        self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text)).await;
+    }
+
+    /// Gives the answer that is asked for, once more where the plan has changed meanwhile, until it begins.
+    async fn agree(&self) {
+        loop {
+            let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
+            self.wait_until("no question", over).await;
+            let Some(keys) = assent(&self.screen()) else { return };
+            self.type_in(&keys.replace('\r', "<Enter>").replace('\t', "<Tab>"));
+            self.wait_until("no key is taken", |screen| assent(screen) != Some(keys)).await;
+        }
+    }
+
+    /// Waits for what is on the screen and never for a time; the limit is for a program that has failed.
+    async fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        let waiting = async {
+            while !holds(&self.screen()) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(180), waiting).await;
+        assert!(waited.is_ok(), "{what} on\n{}", self.screen());
+    }
+}
