@@ -79,16 +79,14 @@ const BANNED: [&str; 60] = [
 const ARCHAISMS: usize = 13;
 
 /// What has not been rewritten yet: sources, documents and commands whose paths begin so.
-const NOT_YET: [&str; 23] = [
+const NOT_YET: [&str; 21] = [
     "src/app/",
     "src/cli/act/",
-    "src/cli/once.rs",
-    "src/engine/",
-    "src/executor/",
+    "src/engine/audit.rs",
     "src/forecast/",
     "src/operation/",
     "src/plan/",
-    "src/run",
+    "src/run/",
     "src/ui/",
     "src/why/",
     "ARCHITECTURE.md",
@@ -102,7 +100,7 @@ const NOT_YET: [&str; 23] = [
     "docs/placement.md",
     "docs/report.md",
     "docs/safety.md",
-    "kordon",
+    "kordon drain",
 ];
 
 #[test]
