@@ -1,4 +1,4 @@
-//! What a server adds to an object before it stores it: defaults, and the changes of its admission plugins.
+//! Defaults and admission plugins.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use super::{
     store::Store,
 };
 
-/// Fills in a new object: what each kind's defaults and the admission plugins say.
+/// Applies defaults and admission plugins to a new object.
 pub fn on_create(kind: &Kind, value: &mut Value, options: &ApiOptions, store: &Store) -> Result<(), Refusal> {
     match kind.name {
         "Pod" => new_pod(value, options, store)?,
@@ -35,7 +35,7 @@ pub fn on_create(kind: &Kind, value: &mut Value, options: &ApiOptions, store: &S
     Ok(())
 }
 
-/// What holds for a changed object as for a new one.
+/// Applies what is done on updates too.
 pub fn on_update(kind: &Kind, value: &mut Value, options: &ApiOptions) {
     if kind.name == "Pod" {
         add_default_tolerations(value, options);
@@ -43,7 +43,7 @@ pub fn on_update(kind: &Kind, value: &mut Value, options: &ApiOptions) {
     on_write(kind, value);
 }
 
-/// Leaves out what Go's `omitempty` leaves out, so that writing the same again changes nothing.
+/// Removes what Go's `omitempty` omits, so that writing the same again changes nothing.
 fn on_write(kind: &Kind, value: &mut Value) {
     drop_nulls(value);
     let metadata = metadata(value);
@@ -68,7 +68,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A null is the same as an absent field, except inside a list.
+/// Removes nulls, which mean absent fields, except inside lists.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -146,7 +146,7 @@ fn quality_of_service(spec: &mut Value) -> &'static str {
     }
 }
 
-/// The Priority admission plugin: the class's value, or the default class's, or 0.
+/// The Priority admission plugin: the value of the class, of the default class, or 0.
 fn resolve_priority(pod: &mut Value, store: &Store) -> Result<(), Refusal> {
     let classes = kinds::named("priorityclasses");
     let named = text(pod, "/spec/priorityClassName");
@@ -191,7 +191,7 @@ fn add_default_tolerations(pod: &mut Value, options: &ApiOptions) {
     }
 }
 
-/// The TaintNodesByCondition admission plugin: a new node takes no pods until the controller has seen it Ready.
+/// The TaintNodesByCondition admission plugin: a new node gets no pods until the controller has found it Ready.
 fn new_node(node: &mut Value, options: &ApiOptions) {
     if !options.taint_new_nodes {
         return;

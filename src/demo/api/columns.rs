@@ -1,4 +1,4 @@
-//! What `kubectl get` shows of each kind.
+//! The columns of `kubectl get` for each kind.
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ use super::json::text;
 #[derive(Debug)]
 pub struct TableColumn {
     pub name: &'static str,
-    /// As OpenAPI has it: `string`, `integer`.
+    /// The OpenAPI type: `string`, `integer`.
     pub kind: &'static str,
     /// Shown only with `-o wide`.
     pub wide: bool,
-    /// What stands in it for an object at a moment.
+    /// The cell of an object at a time.
     pub cell: fn(&Value, Timestamp) -> Value,
 }
 
@@ -236,7 +236,7 @@ fn pod_ready(pod: &Value) -> String {
     format!("{ready}/{}", pod["spec"]["containers"].as_array().map_or(0, Vec::len))
 }
 
-/// One word for the state of a pod: why it is not running, or else its phase.
+/// The state of a pod: the reason why it does not run, or else its phase.
 fn pod_status(pod: &Value) -> String {
     let given = |pointer: &str| Some(text(pod, pointer)).filter(|text| !text.is_empty());
     if given("/metadata/deletionTimestamp").is_some() {
@@ -313,7 +313,7 @@ fn of_containers(object: &Value, field: &str) -> String {
     words.join(",")
 }
 
-/// A label selector in kubectl's notation; a ReplicationController's is plain pairs.
+/// A label selector in kubectl's notation; a ReplicationController has plain pairs.
 fn selector(selector: &Value) -> String {
     let structured = selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
     if !structured {
@@ -374,7 +374,7 @@ fn since(time: &str, now: Timestamp) -> String {
     Timestamp::parse(time).map_or_else(|| "<unknown>".to_owned(), |time| human(now.since(time).as_secs()))
 }
 
-/// A duration as kubectl writes it: the shorter, the finer.
+/// A duration in kubectl's format.
 fn human(secs: i64) -> String {
     let (minutes, hours, days) = (secs / 60, secs / 3600, secs / 86_400);
     let two = |large: i64, unit: &str, small: i64, small_unit: &str| match small {

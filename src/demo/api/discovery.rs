@@ -1,4 +1,4 @@
-//! What the server says about itself: version, groups, resources, and as much OpenAPI as kubectl insists on.
+//! Version and discovery: groups and resources.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::{
     request::ApiRequest,
 };
 
-/// The answer to `/version`.
+/// The response to `/version`.
 pub fn version(options: &ApiOptions) -> Value {
     let minor = options.minor_version;
     json!({"major": "1", "minor": minor.to_string(), "gitVersion": format!("v1.{minor}.0+kordon-demo"),
@@ -38,7 +38,7 @@ pub fn answer(request: &ApiRequest) -> Result<Reply, Refusal> {
     Ok(reply::json(200, &found))
 }
 
-/// The named groups, in the order of the table.
+/// The groups other than core, in the order of the table.
 fn groups() -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     for kind in KINDS {

@@ -1,4 +1,4 @@
-//! Events have two groups and one storage: the core group's shape is stored, events.k8s.io's is made of it.
+//! Events of both groups share one storage in the core group's form; events.k8s.io's form is derived from it.
 
 use serde_json::Value;
 
@@ -16,12 +16,12 @@ const FIELDS: &[(&str, &str)] = &[
     ("deprecatedSource", "source"),
 ];
 
-/// The stored shape of an event that came by events.k8s.io.
+/// The stored form of an event from events.k8s.io.
 pub fn to_core(event: Value) -> Value {
     rename(event, "v1", |(new, core)| (new, core))
 }
 
-/// The events.k8s.io shape of a stored event.
+/// The events.k8s.io form of a stored event.
 pub fn from_core(event: Value) -> Value {
     rename(event, "events.k8s.io/v1", |(new, core)| (core, new))
 }

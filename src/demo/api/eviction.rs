@@ -1,4 +1,4 @@
-//! The eviction subresource: a delete that asks the budgets first (docs/upstream/operator-actions.md#4).
+//! The eviction subresource: a delete that checks PodDisruptionBudgets first (docs/upstream/operator-actions.md#4).
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn check_shape(eviction: &Value, key: &ObjectKey) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A dry run may be asked for in the query, in the body, or in both with the same words.
+/// A dry run can be requested in the query or in the body; if both are given, they must agree.
 fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal> {
     let query = request.dry_run()?;
     let body = dry_run_in(options)?;
@@ -82,7 +82,7 @@ fn evict(
             }
         }
         set_disruption_target(transaction, pods, key)?;
-        // Marking the pod has made a new version of it; what the client said was about the one before.
+        // The condition made a new version; the client's precondition was about the old one.
         if options.revision.as_deref() == Some(stored.revision.to_string().as_str()) {
             options.revision = None;
         }
@@ -91,7 +91,7 @@ fn evict(
     Ok(())
 }
 
-/// Nobody's service depends on it: no budget is asked.
+/// Whether a pod can be evicted without a budget: it does not run, or is terminating already.
 fn needs_no_budget(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed" | "Pending")
         || !pod["metadata"]["deletionTimestamp"].is_null()
@@ -113,7 +113,7 @@ fn budgets_of(transaction: &Transaction<'_>, pod_key: &ObjectKey, pod: &Value) -
         .collect()
 }
 
-/// Takes one disruption from the budget, where the pod needs one.
+/// Consumes one disruption of the budget if the pod needs one.
 fn check_budget(
     transaction: &mut Transaction<'_>,
     budget: &Value,
@@ -160,7 +160,7 @@ fn too_many_requests(cause: String) -> Refusal {
     Refusal::new(429, "TooManyRequests", message).because(vec![cause])
 }
 
-/// Why nothing is left of a budget.
+/// The message of an exhausted budget.
 fn exhausted_message(budget: &Value) -> String {
     let name = text(budget, "/metadata/name");
     let status = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
@@ -203,7 +203,7 @@ fn consume_disruption(
     Ok(())
 }
 
-/// Writes the condition that tells why the pod goes.
+/// Sets the pod's condition DisruptionTarget.
 fn set_disruption_target(
     transaction: &mut Transaction<'_>,
     pods: &'static Kind,

@@ -1,4 +1,4 @@
-//! What can be made to go wrong: for tests, and for the demo's incidents.
+//! Faults that tests inject into the API.
 
 use fastrand::Rng;
 
@@ -9,42 +9,42 @@ use super::{
     request::{Resource, Verb},
 };
 
-/// A rule by which some requests go wrong.
+/// A rule that makes some requests fail.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Whose requests; None: everybody's.
+    /// The user of the requests; None for all users.
     pub user: Option<String>,
-    /// Empty: any verb.
+    /// Empty for all verbs.
     pub verbs: Vec<Verb>,
-    /// A plural, with a subresource where one is meant (`pods/eviction`). None: everything, health checks too.
+    /// A plural, optionally with a subresource (`pods/eviction`). None for everything, health checks included.
     pub resource: Option<String>,
-    /// The share of matching requests that it hits, 0 to 1.
+    /// The share of matching requests that fail, 0 to 1.
     pub share: f64,
     pub answer: FaultAnswer,
 }
 
-/// What a request that is hit by a fault gets.
+/// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAnswer {
-    /// 403, and "no" from access reviews: a right that is missing.
+    /// 403, and "no" from access reviews: a missing permission.
     Forbidden,
-    /// 429 as an overloaded server sends it: plain text, no `Status`.
+    /// 429 as from an overloaded server: plain text, no `Status`.
     Overloaded {
         /// For the Retry-After header.
         retry_after_secs: u32,
     },
     /// 500.
     InternalError,
-    /// 409 to whatever is written.
+    /// 409 for every write.
     Conflict,
-    /// No answer, for as long as the client waits.
+    /// No response.
     Hang,
     /// The connection breaks.
     Reset,
 }
 
 impl Fault {
-    /// A fault that hits every request.
+    /// A fault of every request.
     pub fn always(answer: FaultAnswer) -> Self {
         Self { user: None, verbs: Vec::new(), resource: None, share: 1.0, answer }
     }
@@ -60,14 +60,14 @@ impl Fault {
         self
     }
 
-    /// Hits only this share of the requests, 0 to 1.
+    /// Limits the fault to this share of the requests, 0 to 1.
     pub fn share(mut self, share: f64) -> Self {
         self.share = share;
         self
     }
 }
 
-/// The rules in force; the first that hits decides.
+/// The active faults; the first that matches applies.
 #[derive(Default)]
 pub struct Faults(Vec<Fault>);
 
@@ -80,7 +80,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// What goes wrong with a request; `resource` is None for paths that name none.
+    /// The fault of a request; `resource` is None for paths without one.
     pub fn matching(
         &self,
         identity: &Requester,
@@ -93,7 +93,7 @@ impl Faults {
         matching.find(|fault| fault.share >= 1.0 || rng.f64() < fault.share).map(|fault| fault.answer)
     }
 
-    /// Whether a right is missing for good, as an access review tells.
+    /// Whether a permission is always missing, for access reviews.
     pub fn forbids(&self, user: &str, verb: Verb, kind: &'static Kind, sub: Option<Subresource>) -> bool {
         let lacking = |fault: &&Fault| fault.answer == FaultAnswer::Forbidden && fault.share >= 1.0;
         self.0.iter().filter(lacking).any(|fault| fault.matches(user, verb, Some((kind, sub))))
@@ -116,7 +116,7 @@ impl Fault {
     }
 }
 
-/// The refusal for a missing right, in RBAC's words.
+/// The error for a missing permission, in RBAC's words.
 pub fn forbidden(identity: &Requester, verb: Verb, resource: &Resource) -> Refusal {
     let kind = resource.kind;
     let sub = resource.subresource.map(|s| format!("/{}", s.name())).unwrap_or_default();
@@ -135,12 +135,12 @@ pub fn forbidden(identity: &Requester, verb: Verb, resource: &Resource) -> Refus
     Refusal::forbidden(kind, resource.name.as_deref().unwrap_or_default(), &why)
 }
 
-/// The state of the whole server, that watches and connections look at.
+/// The state of the server for watches and connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Refuses everything and keeps no connection.
+    /// Refuses all requests and closes all connections.
     pub down: bool,
-    /// Watches stay open and say nothing, as behind a link that drops packets.
+    /// Watches stay open and send nothing, as over a link that drops packets.
     pub stalled: bool,
     /// Counts how often all watches were cut.
     pub cuts: u64,

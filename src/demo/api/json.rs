@@ -1,8 +1,8 @@
-//! Parts of an object as JSON: its metadata, the texts in it, its conditions.
+//! Access to objects as JSON: metadata, strings, conditions.
 
 use serde_json::{Map, Value, json};
 
-/// The metadata of an object, made where it is missing or not an object.
+/// The metadata of an object, created if it is missing or not an object.
 pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -14,7 +14,7 @@ pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     metadata.as_object_mut().expect("made an object above")
 }
 
-/// The text at `pointer`; empty where nothing is there.
+/// The string at `pointer`; empty if there is none.
 pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

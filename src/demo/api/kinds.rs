@@ -1,4 +1,4 @@
-//! The kinds this API serves: one table, from which routes, storage, selectors, discovery and columns come.
+//! The table of the kinds that this API serves. Routes, storage, selectors, discovery and columns come from it.
 
 use super::columns::{self, TableColumn};
 
@@ -14,7 +14,7 @@ pub struct Kind {
     /// As in `kind`.
     pub name: &'static str,
     pub short_names: &'static [&'static str],
-    /// `all` where `kubectl get all` shows it.
+    /// `all` if `kubectl get all` shows it.
     pub categories: &'static [&'static str],
     pub scope: Scope,
     pub subresources: &'static [Subresource],
@@ -30,7 +30,7 @@ pub struct Kind {
 pub enum Scope {
     Namespaced,
     Cluster,
-    /// A question that is answered and not kept, such as SelfSubjectAccessReview.
+    /// A review that is answered and not stored, such as SelfSubjectAccessReview.
     Review,
 }
 
@@ -91,9 +91,9 @@ pub fn of_object(api_version: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|k| k.name == kind && k.api_version() == api_version)
 }
 
-/// The first kind with this plural. Panics on a plural that is not in the table: for names in our own code.
+/// The first kind with this plural. Panics if the table has none: for names in our own code.
 pub fn named(plural: &str) -> &'static Kind {
-    KINDS.iter().find(|k| k.plural == plural).expect("a plural written in our code is in the table")
+    KINDS.iter().find(|k| k.plural == plural).expect("plurals in our code are in the table")
 }
 
 const PLAIN: Kind = Kind {
@@ -352,7 +352,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// Events are stored in the shape of the core group, whichever group they came by.
+/// Events are stored in the form of the core group, whichever group they were written to.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("involvedObject.kind", "/involvedObject/kind"),
     ("involvedObject.namespace", "/involvedObject/namespace"),

@@ -1,4 +1,4 @@
-//! Lists: whole, in pages, as tables; streamed piece by piece, for a list of pods may be a gigabyte.
+//! Lists: whole, in pages, or as tables. They are streamed in chunks, as a list of pods may have a gigabyte.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use super::{
     table, view,
 };
 
-/// The objects of one answer, all of one moment.
+/// The objects of one response, all of the same revision.
 pub struct List {
     kind: &'static Kind,
     objects: Vec<Arc<Stored>>,
     revision: u64,
-    /// Where the next page begins; None where this was the last.
+    /// The start of the next page; None after the last.
     next: Option<ContinueToken>,
     remaining: Option<usize>,
 }
 
-/// The `continue` parameter: a list under way, and how far it was read.
+/// The `continue` parameter: a paged list, and how far it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContinueToken {
     list: u64,
@@ -36,7 +36,7 @@ struct ContinueToken {
 }
 
 impl List {
-    /// Collects what a list request asks for.
+    /// Collects the objects of a list request.
     pub fn read(
         store: &mut Store,
         kind: &'static Kind,
@@ -48,7 +48,7 @@ impl List {
             return Self::next_page(store, kind, selection, query.text("continue"), limit);
         }
         check_revision(store, query)?;
-        // A cached list (resourceVersion 0) is sent whole, whatever the limit.
+        // A list from the cache (resourceVersion 0) ignores the limit.
         let limit = limit.filter(|_| query.text("resourceVersion") != "0").unwrap_or(usize::MAX);
         let revision = store.revision();
         let all = store.objects_of(kind).select(selection);
@@ -100,7 +100,7 @@ impl List {
         })
     }
 
-    /// The answer in the form asked for.
+    /// The response in the requested form.
     pub fn reply(self, form: View, query: &Query, now: Timestamp) -> Reply {
         match form {
             View::Object => self.stream(View::Object),
@@ -156,7 +156,7 @@ impl ContinueToken {
     }
 }
 
-/// Refuses a list of a revision that is not the present one where exactly that is asked for.
+/// Refuses a list that must have exactly a revision other than the current one.
 fn check_revision(store: &Store, query: &Query) -> Result<(), Refusal> {
     let Some(wanted) = query.number::<u64>("resourceVersion")? else { return Ok(()) };
     let now = store.revision();

@@ -1,12 +1,12 @@
 //! The embedded cluster's API server: in process as a `kube::Client`, and over HTTP on loopback.
 //!
-//! It keeps Kubernetes' promises as far as kordon, its agents and kubectl rely on them: resourceVersions and
-//! conflicts, lists in pages or streamed, watches with bookmarks and 410, the three kinds of patches, graceful
-//! deletion, evictions under budgets, dry runs, and refusals as `Status` objects. It checks no identities unless
-//! it is told tokens, and knows no RBAC but the rights that [`Fault`]s take away.
+//! It implements what kordon, the demo's agents and kubectl rely on: resourceVersions and conflicts, paged and
+//! streaming lists, watches with bookmarks and 410, three kinds of patches, graceful deletion, evictions under
+//! PodDisruptionBudgets, dry runs, and errors as `Status` objects. It authenticates nobody unless it has tokens. It
+//! has no RBAC except for the permissions that [`Fault`]s take away.
 //!
-//! What it does not do: it collects no garbage (owners are only names to it), records no field ownership (an apply
-//! is a strategic merge), and reads protobuf only of a few small kinds.
+//! Not implemented: garbage collection of owned objects, field ownership (an apply is a strategic merge), and
+//! protobuf except for a few small kinds.
 //!
 //! One table describes the kinds ([`kinds`]); one generic implementation serves them.
 
@@ -60,30 +60,30 @@ use request::{ApiRequest, RequestTarget};
 use store::Store;
 use transaction::Transaction;
 
-/// An API server. Copies are handles to the same one.
+/// An API server. Clones are handles to the same server.
 #[derive(Clone)]
 pub struct Api {
     inner: Arc<Inner>,
 }
 
-/// How a server behaves.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
-    /// From which uids, generated names and shares of faults come.
+    /// The seed of uids, generated names and random faults.
     pub seed: u64,
-    /// How much history each kind keeps, in bytes of objects: what a watch that fell behind can catch up with.
+    /// How much history each kind keeps, in bytes of objects. A watch that falls further behind gets 410.
     pub history_bytes: usize,
-    /// `tolerationSeconds` that new pods get for not-ready and unreachable; None: the admission plugin is off.
+    /// `tolerationSeconds` of new pods for not-ready and unreachable; None disables the admission plugin.
     pub default_toleration_seconds: Option<i64>,
-    /// Whether a new node gets the taint not-ready:NoSchedule, as the plugin TaintNodesByCondition gives it.
+    /// Whether a new node gets the taint not-ready:NoSchedule, as by the plugin TaintNodesByCondition.
     pub taint_new_nodes: bool,
-    /// Whether `sendInitialEvents` works; servers before 1.32 refuse it.
+    /// Whether `sendInitialEvents` is supported; servers before 1.32 refuse it.
     pub streaming_lists: bool,
-    /// The minor version that `/version` tells; the major one is 1.
+    /// The minor version that `/version` reports; the major version is 1.
     pub minor_version: u32,
-    /// Bearer tokens and their users: with any, a request over HTTP without one of them is error (401).
+    /// Bearer tokens and their users. If there are any, a request over HTTP needs one of them (else 401).
     pub tokens: BTreeMap<String, String>,
-    /// How many of the latest requests are kept for [`Api::log`].
+    /// How many of the latest requests [`Api::log`] keeps.
     pub log_entries: usize,
 }
 
@@ -102,16 +102,16 @@ impl Default for ApiOptions {
     }
 }
 
-/// Who asks.
+/// The user and agent of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requester {
-    /// As RBAC knows it, such as `system:node:n1`.
+    /// The user's name, such as `system:node:n1`.
     pub user: String,
     /// The User-Agent.
     pub agent: String,
 }
 
-/// A request that was made, and its answer.
+/// A request and its response, in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
     pub at: Timestamp,
@@ -119,7 +119,7 @@ pub struct LoggedRequest {
     pub verb: Verb,
     /// Path and query.
     pub uri: String,
-    /// The HTTP status; 0 where no answer was given.
+    /// The HTTP status; 0 without a response.
     pub code: u16,
 }
 
@@ -163,20 +163,20 @@ impl Api {
         api
     }
 
-    /// Puts an object in as it is, past all checks: for seeding a cluster. What its metadata lacks (uid,
-    /// creationTimestamp, namespace `default`) is filled in. `plural` has to be one of the table's.
+    /// Stores an object without checks, to seed a cluster. Missing metadata (uid, creationTimestamp, namespace
+    /// `default`) is filled in. `plural` must be in the table of kinds.
     pub fn load(&self, plural: &str, object: Value) {
         let kind = kinds::named(plural);
         let mut state = self.state();
         self.transaction(&mut state, false).load(kind, object);
     }
 
-    /// How many objects of a kind there are.
+    /// The number of objects of a kind.
     pub fn count(&self, plural: &str) -> usize {
         self.state().store.objects_of(kinds::named(plural)).count()
     }
 
-    /// The revision of the latest write: as long as it stays the same, nothing was written.
+    /// The revision of the latest write.
     pub fn revision(&self) -> u64 {
         self.state().store.revision()
     }
@@ -186,7 +186,7 @@ impl Api {
         self.state().log.iter().cloned().collect()
     }
 
-    /// Lets requests go wrong from now on, until [`Api::clear_faults`].
+    /// Injects a fault until [`Api::clear_faults`].
     pub fn inject(&self, fault: Fault) {
         self.state().faults.add(fault);
     }
@@ -195,28 +195,27 @@ impl Api {
         self.state().faults.clear();
     }
 
-    /// Takes the server down, or brings it back. While down it refuses all requests and breaks all connections;
-    /// what it stored stays.
+    /// Stops or starts the server. A stopped server refuses all requests and breaks all connections; its objects stay.
     pub fn set_down(&self, down: bool) {
         self.inner.health.send_modify(|health| health.down = down);
     }
 
-    /// Lets watches stay open without a word, or speak again.
+    /// Stalls or resumes watches: a stalled watch stays open and sends nothing.
     pub fn stall_watches(&self, stalled: bool) {
         self.inner.health.send_modify(|health| health.stalled = stalled);
     }
 
-    /// Breaks the connection of every watch there is; new ones work.
+    /// Breaks the connections of all open watches; new ones work.
     pub fn cut_watches(&self) {
         self.inner.health.send_modify(|health| health.cuts += 1);
     }
 
-    /// Forgets all history: watches and pages from before now get 410.
+    /// Compacts all history: watches and pages from before now get 410.
     pub fn compact_history(&self) {
         self.state().store.compact();
     }
 
-    /// Answers one request. An error is a broken connection.
+    /// Handles one request. An error is a broken connection.
     async fn answer(&self, head: Parts, body: Bytes, identity: Requester) -> io::Result<Reply> {
         let uri = head.uri.to_string();
         let request = ApiRequest::parse(&head, body, identity);
@@ -283,12 +282,12 @@ impl Api {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock leaves the last whole version of everything: objects are replaced, not edited.
+        // A panic under the lock leaves consistent state: objects are replaced, never edited.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The answer to a request that a fault hit.
+/// The response to a request that a fault matches.
 fn fault_reply(answer: FaultAnswer, request: &ApiRequest) -> Reply {
     let refusal = match (answer, &request.target) {
         (FaultAnswer::Overloaded { retry_after_secs }, _) => {

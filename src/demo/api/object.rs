@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{json::metadata, kinds::Kind};
 
-/// Where an object stands within its kind. The namespace of a cluster-wide object is empty.
+/// Namespace and name of an object. The namespace of a cluster-scoped object is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
     pub namespace: CompactString,
@@ -32,8 +32,8 @@ impl fmt::Display for ObjectKey {
 
 /// One version of an object, never changed once stored.
 ///
-/// The body is what goes over the wire, encoded once when it was written, for every list and every watch. What is
-/// parsed beside it is small: 150,000 pods have to fit into memory twice over a rolling change.
+/// The body is encoded once, when it is written, and sent as it is by every list and watch. The parsed fields are
+/// small: 150,000 pods must fit into memory twice during a rolling change.
 #[derive(Debug)]
 pub struct Stored {
     pub key: ObjectKey,
@@ -58,7 +58,7 @@ impl Stored {
         Self { key, revision, labels, fields, body }
     }
 
-    /// The object as a value, to be changed or shown.
+    /// The object as a value.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a body was encoded from a Value")
     }
@@ -73,7 +73,7 @@ impl Stored {
         self.fields.get(index).map_or("", CompactString::as_str)
     }
 
-    /// About how many bytes this version holds.
+    /// The approximate size of this version in bytes.
     pub fn size(&self) -> usize {
         self.body.len() + 256
     }

@@ -1,4 +1,4 @@
-//! As much OpenAPI as kubectl looks up before it writes: which parameters each kind's PATCH knows.
+//! The part of OpenAPI that kubectl reads before it writes: the parameters of each kind's PATCH.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::{
     request::ApiRequest,
 };
 
-/// Answers `/openapi/v3` and `/openapi/v3/…`; there is no v2, which newer kubectls do without.
+/// Answers `/openapi/v3` and `/openapi/v3/…`. There is no v2, which newer kubectls do not need.
 pub fn answer(request: &ApiRequest) -> Result<Reply, Refusal> {
     let Some(rest) = request.path.strip_prefix("/openapi/v3") else { return Err(Refusal::no_such_path()) };
     let rest = rest.trim_start_matches('/');

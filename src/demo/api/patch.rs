@@ -1,10 +1,10 @@
-//! The ways to patch an object: JSON merge, JSON patch, strategic merge.
+//! Patches: JSON merge patch, JSON patch, strategic merge patch.
 
 use serde_json::{Map, Value};
 
 use super::{kinds::Kind, refusal::Refusal, request::PatchType};
 
-/// Applies `patch` to `object`, or says why it cannot.
+/// Applies `patch` to `object`.
 pub fn apply(kind: &Kind, way: PatchType, object: &Value, patch: Value) -> Result<Value, Refusal> {
     let mut patched = object.clone();
     match way {
@@ -15,7 +15,7 @@ pub fn apply(kind: &Kind, way: PatchType, object: &Value, patch: Value) -> Resul
             let error = "the server rejected our request due to an error in our request";
             json_patch::patch(&mut patched, &patch).map_err(|_| Refusal::new(422, "Invalid", error))?;
         }
-        // Server-side apply without field ownership: what an applier leaves out of its next apply stays.
+        // Server-side apply without field ownership: fields that the next apply omits stay.
         PatchType::Strategic | PatchType::Apply => {
             let Value::Object(patch) = patch else {
                 return Err(Refusal::bad_request("a strategic merge patch must be a JSON object"));
@@ -53,16 +53,16 @@ fn as_object(value: &mut Value) -> &mut Map<String, Value> {
 /// How a list is merged.
 #[derive(Clone, Copy)]
 enum ListRule {
-    /// Replaced whole, as `spec.taints` and `tolerations` are.
+    /// Replaced as a whole, like `spec.taints` and `tolerations`.
     Atomic,
-    /// Merged element by element, which are the same where this field is the same.
+    /// Merged element by element; this field identifies an element.
     ByKey(&'static str),
     /// A set of plain values.
     Set,
 }
 
-/// What upstream's types declare as `patchStrategy` and `patchMergeKey`, by field: the same name means the same
-/// in all kinds that we serve, but for `ports`.
+/// Upstream's `patchStrategy` and `patchMergeKey` by field name. A name means the same in all kinds that are served,
+/// except for `ports`.
 fn list_rule(kind: &Kind, field: &str) -> ListRule {
     match field {
         "conditions" | "addresses" => ListRule::ByKey("type"),
@@ -204,7 +204,7 @@ fn merge_item(kind: &Kind, list: &mut Vec<Value>, item: Value, key: &str) -> Res
     }
 }
 
-/// Puts the elements that `order` names into its order; the others keep their places relative to each other, after.
+/// Sorts the elements that `order` names in its order; all others follow in their own order.
 fn put_in_order(list: &mut [Value], order: &[Value], rule: ListRule) {
     let place = |item: &Value| {
         let same = |wanted: &&Value| match rule {

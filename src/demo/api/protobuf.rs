@@ -1,6 +1,6 @@
-//! Kubernetes' protobuf, as far as it takes to understand the few bodies that kubectl sends in it.
+//! Kubernetes' protobuf encoding of the few bodies that kubectl sends in it.
 //!
-//! Everything else is asked to come as JSON (415); all answers are JSON, which every client accepts.
+//! All other bodies must be JSON (415); all responses are JSON, which every client accepts.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,13 @@ use super::refusal::Refusal;
 /// The media type of a body in protobuf.
 pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body in protobuf begins with.
+/// The first bytes of every protobuf body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// A field we read, by its number in the message.
+/// A field that is decoded, by its number in the message.
 enum Field {
     Text(&'static str),
-    /// A map from text to text.
+    /// A map of strings.
     Pairs(&'static str),
     Message(&'static str, Message),
 }
@@ -74,7 +74,7 @@ const ACCESS_REVIEW: Message = &[
 const RULES_REVIEW: Message = &[(1, METADATA), (2, Field::Message("spec", &[(1, Field::Text("namespace"))]))];
 const NAMESPACE: Message = &[(1, METADATA)];
 
-/// Reads a body in protobuf.
+/// Decodes a protobuf body.
 pub fn decode(body: &[u8]) -> Result<Value, Refusal> {
     let broken = || Refusal::bad_request("the body of the request is not Kubernetes protobuf");
     let body = body.strip_prefix(MAGIC).ok_or_else(broken)?;
@@ -103,7 +103,7 @@ fn message(bytes: &[u8], schema: Message) -> Option<Map<String, Value>> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         match schema.iter().find(|(known, _)| *known == number).map(|(_, field)| field) {
             None => {}
-            // Go writes empty texts as well, which mean nothing.
+            // Go also writes empty strings, which mean nothing.
             Some(Field::Text(_)) if bytes.is_empty() => {}
             Some(Field::Text(name)) => {
                 object.insert((*name).to_owned(), text(bytes)?.into());
@@ -121,7 +121,7 @@ fn message(bytes: &[u8], schema: Message) -> Option<Map<String, Value>> {
     Some(object)
 }
 
-/// The fields of a message that are texts or messages, with their numbers; None where the message breaks off.
+/// The length-delimited fields of a message with their numbers; None if the message is truncated.
 fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, &[u8])>> {
     let mut broken = false;
     std::iter::from_fn(move || {
@@ -139,7 +139,7 @@ fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, &[u8])>> {
     })
 }
 
-/// The next field; `Some(None)` where it is a number, which we need none of.
+/// The next field; `Some(None)` for a number, as none is needed.
 fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, &'a [u8])>> {
     let tag = varint(bytes)?;
     let length = match tag & 7 {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_access_review_is_read_from_protobuf() {
+    fn an_access_review_is_decoded() {
         let attributes = [text(2, "create"), text(3, ""), text(5, "pods"), text(6, "eviction")].concat();
         let object = [nested(1, &[]), nested(2, &nested(1, &attributes)), nested(3, &[0x08, 1])].concat();
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_read_and_unknown_numbers_passed_over() {
+    fn labels_are_decoded_and_unknown_numbers_skipped() {
         let label = [text(1, "team"), text(2, "a")].concat();
         let metadata = [text(1, "ns"), vec![0x38, 0x96, 0x01], nested(11, &label)].concat();
         let namespace = decode(&body("v1", "Namespace", &nested(1, &metadata)));
@@ -199,7 +199,7 @@ mod tests {
     fn broken_and_foreign_bodies_are_refused() {
         let whole = body("v1", "Namespace", &nested(1, &text(1, "ns")));
         for end in 0..whole.len() {
-            // Some beginnings are whole messages with fewer fields; none may panic.
+            // Some prefixes are valid messages with fewer fields; none may panic.
             let _ = decode(&whole[..end]);
         }
         assert_eq!(decode(&whole[..whole.len() - 1]).map_err(|r| r.code), Err(400));

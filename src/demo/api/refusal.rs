@@ -1,15 +1,15 @@
-//! Why a request is error, in the words and with the codes of a Kubernetes API server.
+//! Errors of the API, with the texts and codes of a Kubernetes API server.
 
 use serde_json::{Map, Value, json};
 
 use super::{kinds::Kind, object::ObjectKey};
 
-/// A error request: what becomes the `Status` object of the answer.
+/// Why a request is refused: the content of the `Status` object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason, such as `Conflict`; empty where a server gives none.
+    /// The machine-readable reason, such as `Conflict`; empty if a server gives none.
     pub reason: &'static str,
     pub message: String,
     /// Seconds for the Retry-After header and `details.retryAfterSeconds`.
@@ -17,13 +17,13 @@ pub struct Refusal {
     details: Map<String, Value>,
 }
 
-/// One finding about one field of an object.
+/// One error in one field of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldCause {
     /// Such as `FieldValueInvalid`.
     pub reason: &'static str,
     pub message: String,
-    /// The path of the field; empty where the cause is not a field.
+    /// The path of the field; empty if the cause is not a field.
     pub field: String,
 }
 
@@ -37,7 +37,7 @@ impl Refusal {
         Self::new(400, "BadRequest", message)
     }
 
-    /// There is no such path.
+    /// The path does not exist.
     pub fn no_such_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource")
     }
@@ -62,14 +62,14 @@ impl Refusal {
         Self::new(409, "Conflict", message).about(kind, &key.name)
     }
 
-    /// The object was changed since the version the writer read.
+    /// The object has changed since the writer read it.
     pub fn stale(kind: &Kind, key: &ObjectKey) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, key, why)
     }
 
-    /// The object breaks the rules of its kind: all findings at once. Expects at least one.
+    /// The object is invalid. Expects at least one cause.
     pub fn invalid(kind: &Kind, name: &str, causes: Vec<FieldCause>) -> Self {
         let found: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
         let found =
@@ -92,7 +92,7 @@ impl Refusal {
         Self::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// The version asked for is no longer (or not) in the history.
+    /// The requested version is not in the history any more.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }

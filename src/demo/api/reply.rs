@@ -1,4 +1,4 @@
-//! Answers: whole bodies and streams, with the headers a server sends.
+//! Responses: whole bodies and streams, with a server's headers.
 
 use std::io;
 
@@ -13,10 +13,10 @@ use crate::time::Timestamp;
 
 use super::refusal::Refusal;
 
-/// An answer, whose body may fail where the connection is lost.
+/// A response. Its body fails if the connection is lost.
 pub type Reply = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-/// The size of the pieces in which long answers are sent: big enough to cost few calls, small next to any budget.
+/// The chunk size of long responses: large enough for few calls, small compared with the memory of a client.
 pub const CHUNK: usize = 64 * 1024;
 
 pub fn json(code: u16, value: &Value) -> Reply {
@@ -48,7 +48,7 @@ pub fn refusal(refusal: &Refusal) -> Reply {
     reply
 }
 
-/// Writes the Date header by the API's own clock: clients measure their clock's difference with it.
+/// Sets the Date header by the API's own clock, from which clients measure their clock difference.
 pub fn date(reply: &mut Reply, now: Timestamp) {
     let date = now.utc().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     if let Ok(date) = HeaderValue::try_from(date) {
@@ -56,7 +56,7 @@ pub fn date(reply: &mut Reply, now: Timestamp) {
     }
 }
 
-/// Joins small pieces into chunks; made as they are asked for.
+/// Joins small pieces into chunks, lazily.
 pub fn chunks(mut pieces: impl Iterator<Item = Bytes>) -> impl Iterator<Item = Bytes> {
     std::iter::from_fn(move || {
         let mut chunk = BytesMut::new();

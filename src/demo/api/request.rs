@@ -1,4 +1,4 @@
-//! A request, taken apart: what it is about, what it wants done, and how the answer should look.
+//! Parsed requests: target, verb, parameters, and the form of the response.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, header, request::Parts};
@@ -14,13 +14,13 @@ use super::{
 
 /// One request to the API.
 pub struct ApiRequest {
-    /// As it came, for the log and for discovery.
+    /// The path as sent, for the log and for discovery.
     pub path: String,
     pub target: RequestTarget,
     pub verb: Verb,
     pub query: Query,
     pub view: View,
-    /// What a PATCH's body is; None where it is nothing we know.
+    /// The type of a PATCH; None if it is unknown.
     pub patch: Option<PatchType>,
     /// Whether the body is protobuf and not JSON.
     pub protobuf: bool,
@@ -45,7 +45,7 @@ pub enum RequestTarget {
 #[derive(Clone, Debug)]
 pub struct Resource {
     pub kind: &'static Kind,
-    /// Empty for cluster-wide kinds and for all namespaces.
+    /// Empty for cluster-scoped kinds and for all namespaces.
     pub namespace: String,
     pub name: Option<String>,
     pub subresource: Option<Subresource>,
@@ -72,11 +72,11 @@ pub enum Verb {
     Patch,
     Delete,
     DeleteCollection,
-    /// OPTIONS and whatever else nobody asks a Kubernetes API for.
+    /// OPTIONS and other methods that the Kubernetes API does not have.
     Other,
 }
 
-/// In which form objects are wanted (the Accept header).
+/// The requested form of objects (the Accept header).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     Object,
@@ -95,7 +95,7 @@ pub enum PatchType {
 }
 
 impl ApiRequest {
-    /// Takes a request apart. Nothing fails here: what makes no sense is error when it is answered.
+    /// Parses a request. This never fails: an invalid request is refused when it is handled.
     pub fn parse(head: &Parts, body: Bytes, identity: Requester) -> Self {
         let path = head.uri.path().trim_end_matches('/').to_owned();
         let query = Query::parse(head.uri.query().unwrap_or_default());
@@ -160,13 +160,13 @@ impl Verb {
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// kube writes `?&limit=500`: empty pairs are passed over.
+    /// kube writes `?&limit=500`: empty pairs are skipped.
     fn parse(text: &str) -> Self {
         let pairs = form_urlencoded::parse(text.as_bytes()).into_owned();
         Self(pairs.filter(|(key, _)| !key.is_empty()).collect())
     }
 
-    /// The first value of a parameter; empty where it is not given.
+    /// The first value of a parameter; empty if absent.
     pub fn text(&self, key: &str) -> &str {
         self.0.iter().find(|(k, _)| k == key).map_or("", |(_, value)| value)
     }
@@ -175,7 +175,7 @@ impl Query {
         matches!(self.text(key), "true" | "1")
     }
 
-    /// A number, None where it is not given.
+    /// A number; None if absent.
     pub fn number<N: std::str::FromStr>(&self, key: &str) -> Result<Option<N>, Refusal> {
         match self.text(key) {
             "" => Ok(None),
@@ -202,7 +202,7 @@ pub fn dry_run_in(options: &Value) -> Result<bool, Refusal> {
     dry_run(options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str))
 }
 
-/// Whether nothing is to be written; a value other than `All` is error.
+/// Whether this is a dry run; a value other than `All` is refused.
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusal> {
     let mut dry = false;
     for value in values {
@@ -281,7 +281,7 @@ fn verb(method: &Method, target: &RequestTarget, query: &Query) -> Verb {
     }
 }
 
-/// The first form of the Accept header that we know, as a server takes it.
+/// The first known form of the Accept header, as in a real server.
 fn view(headers: &HeaderMap) -> View {
     let accept = headers.get(header::ACCEPT).and_then(|a| a.to_str().ok()).unwrap_or_default();
     for range in accept.split(',') {

@@ -1,4 +1,4 @@
-//! Requests about objects: which verb on what leads where.
+//! Requests for objects, by verb and subresource.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use super::{
     view, watch,
 };
 
-/// Answers a request about objects of a kind.
+/// Handles a request for objects of a kind.
 pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     if resource.kind.scope == Scope::Review {
         return match request.verb {
@@ -120,7 +120,7 @@ fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply
         return Ok(shown(api, 201, request, kind, &object));
     }
     let change = |present: &Value| {
-        // The other group's events are patched in their own shape.
+        // Events of the other group are patched in their own form.
         let patched = patch::apply(kind, way, &from_stored(kind, present.clone()), body)?;
         Ok(to_stored(kind, patched))
     };
@@ -136,7 +136,7 @@ fn delete(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply,
     let mut state = api.state();
     let deleted = api.transaction(&mut state, dry_run).delete(kind, &key, &options)?;
     drop(state);
-    // Pods and services are answered with their last state even when they are gone.
+    // The response for pods and services is their last state, even if they are gone.
     if deleted.gone && !matches!(kind.name, "Pod" | "Service") {
         return Ok(reply::json(200, &gone(kind, &deleted.object)));
     }
@@ -174,7 +174,7 @@ fn delete_all(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
     ))
 }
 
-/// What the scheduler asks for: the pod's node, once and for all.
+/// The binding subresource: sets the pod's node, once.
 fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = resource.key()?;
@@ -212,7 +212,7 @@ fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, R
     Ok(reply::success(201))
 }
 
-/// Answers what the asking user may do: everything that no fault forbids.
+/// Answers an access review: everything is allowed that no fault forbids.
 fn review(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let mut review = object_in(request, resource)?;
     review["status"] = if resource.kind.name == "SelfSubjectRulesReview" {
@@ -220,7 +220,7 @@ fn review(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply,
         json!({"resourceRules": everything, "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
             "incomplete": true})
     } else if is_allowed(api, request, &review["spec"]["resourceAttributes"]) {
-        json!({"allowed": true, "reason": "the embedded cluster allows what it was not told to forbid"})
+        json!({"allowed": true, "reason": "the embedded cluster allows everything that no fault forbids"})
     } else {
         json!({"allowed": false})
     };
@@ -249,7 +249,7 @@ fn is_allowed(api: &Api, request: &ApiRequest, wanted: &Value) -> bool {
         .all(|verb| !faults.forbids(&request.identity.user, verb, kind, sub))
 }
 
-/// Reads the options of a delete. A body takes the place of the whole query (docs/upstream/operator-actions.md#4.1).
+/// The options of a delete. A body replaces the whole query (docs/upstream/operator-actions.md#4.1).
 fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal> {
     if request.body.is_empty() {
         let grace_seconds = request.query.number("gracePeriodSeconds")?;
@@ -260,7 +260,7 @@ fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal
     Ok((DeleteOptions::of(&body), dry_run_in(&body)?))
 }
 
-/// The object in a request's body, checked against the URL, in the shape it is stored in.
+/// The object in a request's body, checked against the URL, in its stored form.
 fn object_in(request: &ApiRequest, resource: &Resource) -> Result<Value, Refusal> {
     let kind = resource.kind;
     let value = request.value()?;

@@ -1,4 +1,4 @@
-//! The scale subresource: how many replicas, in one shape for all kinds that have them.
+//! The scale subresource.
 
 use serde_json::{Value, json};
 

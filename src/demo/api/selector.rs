@@ -1,4 +1,4 @@
-//! Label and field selectors: which objects of a kind a request is about.
+//! Label and field selectors.
 
 use super::{
     kinds::Kind,
@@ -6,17 +6,17 @@ use super::{
     refusal::Refusal,
 };
 
-/// What a list, watch or collection delete is about.
+/// The objects of a list, watch or collection delete.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Empty: all namespaces.
+    /// Empty for all namespaces.
     pub namespace: String,
     labels: Vec<Requirement>,
     fields: Vec<FieldTerm>,
 }
 
 impl Selection {
-    /// Reads the two selectors of a request.
+    /// Parses the two selectors of a request.
     pub fn parse(kind: &Kind, namespace: &str, labels: &str, fields: &str) -> Result<Self, Refusal> {
         Ok(Self {
             namespace: namespace.to_owned(),
@@ -31,19 +31,19 @@ impl Selection {
             && self.labels.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
     }
 
-    /// The selection of exactly one object: a watch of a single name.
+    /// Selects one object only, for a watch of a single name.
     pub fn only(mut self, name: &str) -> Self {
         self.fields.push(FieldTerm { field: Field::Name, value: name.to_owned(), equal: true });
         self
     }
 
-    /// The one object this selection can match, if it names one.
+    /// The only object that this selection can match, if it names one.
     pub fn key(&self) -> Option<ObjectKey> {
         let name = self.fields.iter().find(|term| term.field == Field::Name && term.equal)?;
         (!self.namespace.is_empty()).then(|| ObjectKey::new(&self.namespace, &name.value))
     }
 
-    /// Nothing but the namespace is selected by.
+    /// Whether only the namespace selects.
     pub fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -60,7 +60,7 @@ enum Test {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Also true where the label is absent.
+    /// Also matches an absent label.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),
@@ -80,8 +80,8 @@ impl Requirement {
     }
 }
 
-/// Whether an object's own `LabelSelector` (null: nothing; empty: everything) matches a set of labels.
-/// An invalid selector is None.
+/// Whether an object's own `LabelSelector` matches a set of labels; null matches nothing, an empty one everything.
+/// None for an invalid selector.
 pub fn label_selector_matches(
     selector: &serde_json::Value,
     label: impl Fn(&str) -> Option<String>,

@@ -1,4 +1,4 @@
-//! The two doors: a `kube::Client` in process, and HTTP/1.1 on a listener.
+//! Access to the API: a `kube::Client` in process, and HTTP/1.1 on a listener.
 
 use std::io;
 
@@ -19,16 +19,16 @@ use super::{
     reply::{self, Reply},
 };
 
-/// Who a request comes from that does not say: the administrator, as on a cluster of one's own.
+/// The user of requests without identity.
 const ADMINISTRATOR: &str = "system:admin";
 
 impl Api {
-    /// A client of the administrator. To be called within a tokio runtime.
+    /// A client of the administrator. Must be called within a tokio runtime.
     pub fn client(&self) -> kube::Client {
         self.client_as(ADMINISTRATOR)
     }
 
-    /// A client of this user, who is also its user agent unless a request says otherwise.
+    /// A client of this user. The user's name is also the default user agent.
     pub fn client_as(&self, user: &str) -> kube::Client {
         let (api, user) = (self.clone(), user.to_owned());
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -44,9 +44,9 @@ impl Api {
         kube::Client::new(service, "default")
     }
 
-    /// Serves HTTP/1.1 until `stop`; then all connections end. Returns early only if the listener fails for good.
+    /// Serves HTTP/1.1 until `stop`; then closes all connections.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
-        // One task for each connection; a local server has few clients. Dropping the set ends them.
+        // One task per connection; a local server has few clients. Dropping the set aborts them.
         let mut connections = JoinSet::new();
         let mut health = self.inner.health.subscribe();
         loop {
@@ -54,11 +54,11 @@ impl Api {
                 () = stop.cancelled() => return Ok(()),
                 accepted = listener.accept() => {
                     let Ok((stream, _)) = accepted else {
-                        // Such as no file descriptors left: the next one may fare better.
+                        // For example no file descriptors: a later attempt may succeed.
                         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                         continue;
                     };
-                    // While the server is down a connection is closed as soon as it is made.
+                    // While the server is down, connections are closed immediately.
                     if !health.borrow().down {
                         connections.spawn(self.clone().connection(stream));
                     }
@@ -77,7 +77,7 @@ impl Api {
         let _ = stream.set_nodelay(true);
         let service =
             hyper::service::service_fn(|request: Request<Incoming>| self.clone().over_http(request));
-        // A client that goes away in the middle is no news to a server.
+        // A client that disconnects is not an error.
         let _ =
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
     }
@@ -97,7 +97,7 @@ impl Api {
         self.answer(head, body, identity).await
     }
 
-    /// None where tokens are needed and the request has none of them.
+    /// None if tokens are required and the request has no valid one.
     fn identity(&self, headers: &HeaderMap) -> Option<Requester> {
         let tokens = &self.inner.options.tokens;
         let token = header_text(headers, header::AUTHORIZATION.as_str());
@@ -114,7 +114,7 @@ impl Api {
     }
 }
 
-/// As the real server takes: 3 MiB.
+/// The limit of the real server: 3 MiB.
 const MAX_BODY_BYTES: usize = 3 << 20;
 
 fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {

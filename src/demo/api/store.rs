@@ -1,4 +1,4 @@
-//! What the API keeps: objects by kind and key, and the latest changes of each kind, in the order of revisions.
+//! The storage of the API: objects by kind and key, and the latest changes of each kind by revision.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,42 +15,42 @@ use super::{
     selector::Selection,
 };
 
-/// All objects, under one lock held by whoever calls; no method waits.
+/// All objects. The caller holds the lock; no method waits.
 pub struct Store {
     revision: u64,
     /// By plural.
     kinds: BTreeMap<&'static str, KindStore>,
-    /// Paged lists that somebody is in the middle of, oldest first.
+    /// Paged lists in progress, oldest first.
     paged_lists: VecDeque<PagedList>,
     next_paged_list: u64,
 }
 
-/// One kind's objects and history.
+/// The objects and the history of one kind.
 pub struct KindStore {
     objects: BTreeMap<ObjectKey, Arc<Stored>>,
     history: History,
     latest: watch::Sender<u64>,
 }
 
-/// One write, as watches tell it.
+/// One write, as watches send it.
 #[derive(Clone, Debug)]
 pub struct StoredWrite {
     pub revision: u64,
-    /// The version before; None where the object was created.
+    /// The version before; None if the object was created.
     pub before: Option<Arc<Stored>>,
-    /// The version after; for a removal the last state under the removal's revision.
+    /// The version after; for a removal the last state with the removal's revision.
     pub object: Arc<Stored>,
     pub removed: bool,
 }
 
-/// The revision asked for is older than the history.
+/// The requested revision is older than the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooOld {
-    /// The oldest revision that a watch can begin at.
+    /// The oldest revision that a watch can start from.
     pub oldest: u64,
 }
 
-/// A list of one moment, to be read in pages.
+/// The objects of one revision, to be read in pages.
 struct PagedList {
     id: u64,
     plural: &'static str,
@@ -59,13 +59,13 @@ struct PagedList {
     objects: Arc<[Arc<Stored>]>,
 }
 
-/// How long the pages of a list can be asked for, as etcd keeps what it compacts every five minutes.
+/// How long a paged list can be continued; etcd is compacted every five minutes.
 const PAGED_LIST_TTL: Duration = Duration::from_secs(300);
-/// Past this many lists under way, the oldest one's reader is told 410 and begins again.
+/// With more paged lists than this, the oldest one's reader gets 410 and starts again.
 const MAX_PAGED_LISTS: usize = 32;
 
 impl Store {
-    /// An empty store, whose history keeps about `history_bytes` of changes for each kind.
+    /// An empty store whose history keeps about `history_bytes` of changes for each kind.
     pub fn new(history_bytes: usize) -> Self {
         let store = || KindStore {
             objects: BTreeMap::new(),
@@ -109,7 +109,7 @@ impl Store {
         object
     }
 
-    /// Keeps the objects of a kind as they are now, for a list that is read in pages, and names the list.
+    /// Keeps the objects of a kind as they are now, for a paged list. Returns the list's id.
     pub fn start_paged_list(&mut self, kind: &Kind) -> u64 {
         self.paged_lists.retain(|list| list.taken.elapsed() < PAGED_LIST_TTL);
         let plural = self.kinds.get_key_value(kind.plural).expect("a store for each kind").0;
@@ -133,13 +133,13 @@ impl Store {
         self.next_paged_list
     }
 
-    /// The list begun under `id` with its revision; None where it has expired.
+    /// The objects of a paged list, with its revision; None if it has expired.
     pub fn paged_list(&self, kind: &Kind, id: u64) -> Option<(Arc<[Arc<Stored>]>, u64)> {
         let list = self.paged_lists.iter().find(|p| p.id == id && p.plural == kind.plural)?;
         (list.taken.elapsed() < PAGED_LIST_TTL).then(|| (list.objects.clone(), list.revision))
     }
 
-    /// Forgets all history and all lists under way: watches from before now, and continued lists, get 410.
+    /// Removes all history and all paged lists: watches from before now, and continued lists, get 410.
     pub fn compact(&mut self) {
         let revision = self.revision;
         for store in self.kinds.values_mut() {
@@ -167,7 +167,7 @@ impl KindStore {
         self.objects.len()
     }
 
-    /// The objects of a selection, in the order of their keys.
+    /// The selected objects in the order of their keys.
     pub fn select<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Arc<Stored>> {
         let from = match selection.key() {
             Some(key) => key,
@@ -190,7 +190,7 @@ impl KindStore {
         self.history.after(revision, max)
     }
 
-    /// Tells the revision of each new change.
+    /// Receives the revision of each new change.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.latest.subscribe()
     }
@@ -202,12 +202,12 @@ impl KindStore {
     }
 }
 
-/// The latest changes of one kind, bounded by their size.
+/// The latest changes of one kind, limited by their size.
 struct History {
     changes: VecDeque<StoredWrite>,
     size: usize,
     limit: usize,
-    /// The revision of the newest change that is no longer here.
+    /// The revision of the newest change that was removed.
     compacted: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Tables: what a server sends to `kubectl get`.
+//! Tables for `kubectl get`.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::time::Timestamp;
 
 use super::{kinds::Kind, request::Query};
 
-/// A meta.k8s.io/v1 Table of some objects; the list's metadata is the caller's.
+/// A meta.k8s.io/v1 Table of objects, without the metadata of a list.
 pub fn table(kind: &Kind, objects: impl Iterator<Item = Value>, query: &Query, now: Timestamp) -> Value {
     let columns: Vec<Value> = kind
         .columns

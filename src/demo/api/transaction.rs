@@ -1,4 +1,4 @@
-//! One write: create, update, delete, with the checks a server makes before it changes anything.
+//! One write: create, update or delete, with the checks that a server makes first.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
     validation,
 };
 
-/// A write under way, over the locked store. A dry run goes through all of it and changes nothing.
+/// A write in progress, over the locked store. A dry run makes all checks and changes nothing.
 pub struct Transaction<'a> {
     pub store: &'a mut Store,
     pub rng: &'a mut Rng,
@@ -26,28 +26,28 @@ pub struct Transaction<'a> {
     pub now: Timestamp,
 }
 
-/// Where `Kind::selectable` of namespaces has the phase.
+/// The index of the phase in `Kind::selectable` of namespaces.
 const NAMESPACE_PHASE: usize = 0;
 
-/// What an update changes.
+/// The part of an object that an update changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Everything but the status, for kinds that keep it apart.
+    /// Everything but the status, for kinds with a status subresource.
     Main,
-    /// The status, and of the metadata what it may change.
+    /// The status, and the metadata that its subresource may change.
     Status,
-    /// Everything: what the server itself changes.
+    /// Everything, for changes by the server itself.
     Whole,
 }
 
-/// How a client says what it wants; decides what a wrong uid is answered with.
+/// The method of a write, which decides the error for a wrong uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMethod {
     Put,
     Patch,
 }
 
-/// What a delete asks for: a `DeleteOptions` body, or the query.
+/// The options of a delete, from a `DeleteOptions` body or the query.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
     pub grace_seconds: Option<i64>,
@@ -55,16 +55,16 @@ pub struct DeleteOptions {
     pub revision: Option<String>,
 }
 
-/// What became of a delete.
+/// The result of a delete.
 pub struct Deleted {
     /// The last or the terminating state.
     pub object: Arc<Stored>,
-    /// No longer there; false where a grace period or a finalizer holds it.
+    /// Whether it is removed; false while a grace period or a finalizer keeps it.
     pub gone: bool,
 }
 
 impl Transaction<'_> {
-    /// Creates an object in `namespace` from what a client sent.
+    /// Creates the object that a client sent, in `namespace`.
     pub fn create(&mut self, kind: &Kind, namespace: &str, mut value: Value) -> Result<Arc<Stored>, Refusal> {
         self.name(&mut value);
         let name = text(&value, "/metadata/name").to_owned();
@@ -86,7 +86,7 @@ impl Transaction<'_> {
         Ok(self.put(kind, key, value))
     }
 
-    /// Puts an object in as it is, with what is missing of its metadata: the seed of a cluster, not a client's wish.
+    /// Stores an object of the seed without checks, and fills in missing metadata.
     pub fn load(&mut self, kind: &Kind, mut value: Value) -> Arc<Stored> {
         self.name(&mut value);
         let namespace =
@@ -104,7 +104,7 @@ impl Transaction<'_> {
         self.put(kind, key, value)
     }
 
-    /// Changes an object: `change` makes the wanted state out of the present one.
+    /// Changes an object: `change` computes the new state from the current one.
     pub fn update(
         &mut self,
         kind: &Kind,
@@ -152,7 +152,7 @@ impl Transaction<'_> {
         Ok(self.put(kind, key.clone(), after))
     }
 
-    /// Deletes an object: at once, or after its grace, or when its finalizers let go.
+    /// Deletes an object: immediately, after its grace period, or when its finalizers are removed.
     pub fn delete(
         &mut self,
         kind: &Kind,
@@ -175,7 +175,7 @@ impl Transaction<'_> {
             return Ok(Deleted { object: self.remove(kind, key, value), gone: true });
         }
         let due = match terminating {
-            // A shorter grace counts from when the first one began.
+            // A shorter grace period counts from the start of the first one.
             Some(due) => due + Span::from_secs(grace - so_far),
             None => self.now + Span::from_secs(grace),
         };
@@ -195,12 +195,11 @@ impl Transaction<'_> {
         Ok(Deleted { object, gone: false })
     }
 
-    /// Deletes all that is in a terminating namespace. The server plays the namespace controller itself: without
-    /// one, no namespace would ever go.
+    /// Deletes the contents of a terminating namespace. There is no namespace controller, so the server does it.
     fn delete_namespace_contents(&mut self, namespace: &str) {
         for kind in KINDS.iter().filter(|kind| kind.is_namespaced()) {
             for key in self.store.objects_of(kind).keys_in(namespace) {
-                // It is there, and nothing else refuses a delete without preconditions.
+                // The object exists, and a delete without preconditions has no other error.
                 let _ = self.delete(kind, &key, &DeleteOptions::default());
             }
         }
@@ -243,7 +242,7 @@ impl Transaction<'_> {
         removed
     }
 
-    /// Makes a name of generateName where none is given.
+    /// Makes a name from generateName if there is none.
     fn name(&mut self, value: &mut Value) {
         let prefix = text(value, "/metadata/generateName").to_owned();
         if text(value, "/metadata/name").is_empty() && !prefix.is_empty() {
@@ -261,7 +260,7 @@ impl Transaction<'_> {
         refuse_in_terminating_namespace(kind, name, object)
     }
 
-    /// What the server writes into the metadata of everything new.
+    /// Writes the metadata that the server sets on every new object.
     fn set_server_metadata(&mut self, kind: &Kind, namespace: &str, uid: &str, value: &mut Value) {
         let created = self.now.to_time();
         let fields = metadata(value);
@@ -277,7 +276,7 @@ impl Transaction<'_> {
             fields.entry("generation").or_insert_with(|| json!(1));
         }
         value["kind"] = kind.name.into();
-        // Both groups of events are stored as the first one's.
+        // Events of both groups are stored as core events.
         value["apiVersion"] = kinds::named(kind.plural).api_version().into();
     }
 
@@ -290,7 +289,7 @@ impl Transaction<'_> {
         [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
     }
 
-    /// Five characters that spell no words.
+    /// Five characters that form no words.
     fn suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5).map(|_| char::from(ALPHABET[self.rng.usize(..ALPHABET.len())])).collect()
@@ -298,7 +297,7 @@ impl Transaction<'_> {
 }
 
 impl DeleteOptions {
-    /// Reads a `DeleteOptions` object.
+    /// Parses a `DeleteOptions` object.
     pub fn of(value: &Value) -> Self {
         let precondition = |field: &str| value["preconditions"][field].as_str().map(str::to_owned);
         Self {
@@ -332,7 +331,7 @@ impl DeleteOptions {
     }
 }
 
-/// 403 with the cause NamespaceTerminating where the namespace is on its way out.
+/// Fails with 403 and the cause NamespaceTerminating if the namespace is terminating.
 pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stored) -> Result<(), Refusal> {
     let namespace = namespace.value();
     if namespace["metadata"]["deletionTimestamp"].is_null() {
@@ -348,7 +347,7 @@ pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stor
     Err(Refusal::forbidden(kind, name, &why).because(vec![cause]))
 }
 
-/// Checks the preconditions that stand in the object itself: name, uid, resourceVersion.
+/// Checks the preconditions in the object itself: name, uid, resourceVersion.
 fn check_identity(
     kind: &Kind,
     key: &ObjectKey,
@@ -385,7 +384,7 @@ fn check_identity(
     Ok(())
 }
 
-/// A client cannot change these, whatever it sends.
+/// Restores the fields that a client cannot change.
 fn keep_server_fields(before: &Value, after: &mut Value) {
     let fields = metadata(after);
     for owned in [
@@ -427,7 +426,7 @@ fn increment_generation(value: &mut Value) {
     metadata(value).insert("generation".into(), (generation + 1).into());
 }
 
-/// An object that was only held by finalizers and has none left.
+/// Whether an object was kept only by finalizers and has none left.
 fn is_released(value: &Value) -> bool {
     let fields = &value["metadata"];
     !fields["deletionTimestamp"].is_null()
@@ -436,7 +435,7 @@ fn is_released(value: &Value) -> bool {
         && value["kind"] != "Namespace"
 }
 
-/// How long the object may take to go (docs/upstream/operator-actions.md#4.4). Only pods have a grace.
+/// The grace period of a delete (docs/upstream/operator-actions.md#4.4). Only pods have one.
 fn grace_of(kind: &Kind, value: &Value, options: &DeleteOptions) -> i64 {
     if kind.name != "Pod" {
         return 0;

@@ -1,4 +1,4 @@
-//! The obvious rules an object must keep, with the texts a server answers where it breaks them.
+//! Basic validation of objects, with the error texts of a Kubernetes API server.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
     selector::label_selector_matches,
 };
 
-/// Checks a new object, or what a changed one has become (`before`).
+/// Validates a new object, or the new state of a changed one (`before` is the old state).
 pub fn check(kind: &Kind, value: &Value, before: Option<&Value>) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let name = text(value, "/metadata/name");
@@ -46,7 +46,7 @@ fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
     };
-    // Names of RBAC-like objects may hold a colon upstream; none of our kinds is one.
+    // Upstream allows a colon in names of RBAC objects, which are not served here.
     if name.len() > 253 || !name.split('.').all(part_fits) {
         let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                    and must start and end with an alphanumeric character";
@@ -54,8 +54,7 @@ fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
     }
 }
 
-/// The server's validation of taints (docs/upstream/operator-actions.md#2.4). The path says `metadata`, as the real
-/// server's does.
+/// Validates taints (docs/upstream/operator-actions.md#2.4). The paths start with `metadata`, as upstream's do.
 fn taints_are_valid(node: &Value, causes: &mut Vec<FieldCause>) {
     let Some(taints) = node.pointer("/spec/taints").and_then(Value::as_array) else { return };
     let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -157,7 +156,7 @@ fn toleration_is_valid(toleration: &Value, path: &str, causes: &mut Vec<FieldCau
     }
 }
 
-/// A pod's spec is fixed but for images, more tolerations, and a deadline.
+/// A pod's spec is immutable except for images, additional tolerations and a deadline.
 fn pod_changed_only_what_it_may(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let fixed = |pod: &Value| {
         let mut spec = pod["spec"].clone();

@@ -1,11 +1,11 @@
-//! The forms in which an object is shown: itself, or only its metadata.
+//! The forms in which an object is sent: whole, or only its metadata.
 
 use bytes::Bytes;
 use serde_json::json;
 
 use super::{events, kinds::Kind, object::Stored, request::View};
 
-/// The body of an object in the form asked for; the object itself costs nothing.
+/// The body of an object in the requested form. The whole object is not encoded again.
 pub fn shown(kind: &Kind, object: &Stored, form: View) -> Bytes {
     match form {
         View::Object | View::Table if kind.group == events::GROUP => {

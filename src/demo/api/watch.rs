@@ -1,4 +1,4 @@
-//! Watches: the history of a kind from some revision on, and then whatever happens.
+//! Watches: the history of a kind from a revision on, then new changes.
 
 use std::{collections::VecDeque, io, pin::pin, sync::Arc, time::Duration};
 
@@ -22,18 +22,18 @@ use super::{
 
 /// One open watch.
 ///
-/// It holds no queue of its own: it reads the kind's history from where it stands, when it is told that there is
-/// more. So nothing grows for a client that does not read; one that falls behind the whole history gets the ERROR
-/// event 410 and has to list again, as from a real server.
+/// It has no queue: when the kind changes, it reads the history from its cursor. So a client that does not read
+/// costs no memory. A watch that falls behind the history sends the ERROR event 410, and the client lists again, as
+/// with a real server.
 struct Watch {
     api: Api,
     kind: &'static Kind,
     selection: Selection,
     form: View,
     include: String,
-    /// All changes up to this revision have been told, or are in `waiting`.
+    /// All changes up to this revision have been sent.
     cursor: u64,
-    /// What stands at the beginning, until it is told.
+    /// The objects of the initial list that are still to be sent.
     initial: VecDeque<Arc<Stored>>,
     /// The bookmark that ends a streaming list.
     initial_end: bool,
@@ -45,10 +45,11 @@ struct Watch {
     closed: bool,
 }
 
-/// How often a quiet watch says how far it is, and how many changes are read at a time.
+/// How often a quiet watch sends a bookmark.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// How many changes are read at a time.
 const BATCH: usize = 64;
-/// How long a watch lives whose client does not say.
+/// The timeout of a watch whose client sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Answers a watch request.
@@ -97,7 +98,7 @@ pub fn open(
     Ok(reply::stream(chunks))
 }
 
-/// A streaming list has to say so in full; a server without them refuses (422).
+/// Checks the parameters of a streaming list; a server without them refuses (422).
 fn check_streaming_list(api: &Api, kind: &Kind, request: &ApiRequest) -> Result<(), Refusal> {
     let query = &request.query;
     let asked = !query.text("sendInitialEvents").is_empty();
@@ -129,7 +130,7 @@ fn check_streaming_list(api: &Api, kind: &Kind, request: &ApiRequest) -> Result<
 }
 
 impl Watch {
-    /// The next piece of the stream; None where it is over.
+    /// The next chunk of the stream; None at its end.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         while !self.closed {
             let health = *self.health.borrow_and_update();
@@ -150,7 +151,7 @@ impl Watch {
         None
     }
 
-    /// Waits until there may be something to tell; a stalled watch has no bookmarks to send either.
+    /// Waits until there may be something to send; a stalled watch sends no bookmarks either.
     async fn wait(&mut self, stalled: bool) {
         let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.deadline);
         let timer = pin!(tokio::time::sleep_until(bookmark.min(self.deadline)));
@@ -164,7 +165,7 @@ impl Watch {
         }
     }
 
-    /// What can be told now.
+    /// The events that can be sent now.
     fn next_chunk(&mut self) -> Option<Bytes> {
         if !self.initial.is_empty() {
             let mut chunk = BytesMut::new();
@@ -200,14 +201,14 @@ impl Watch {
         }
     }
 
-    /// The last event of a watch that cannot go on: the client has to list again.
+    /// Ends a watch that cannot continue: the client must list again.
     fn expire(&mut self, oldest: u64) -> Bytes {
         self.closed = true;
         let message = format!("too old resource version: {} ({oldest})", self.cursor);
         line("ERROR", &Refusal::expired(message).to_value())
     }
 
-    /// Says how far the watch is, where it is time to: nothing is left to tell up to `revision`.
+    /// A bookmark, if it is time for one: everything up to `revision` has been sent.
     fn due_bookmark(&mut self, revision: u64) -> Option<Bytes> {
         if self.bookmarks.is_none_or(|at| Instant::now() < at) {
             return None;
@@ -217,7 +218,7 @@ impl Watch {
         Some(self.bookmark(self.cursor, false))
     }
 
-    /// Writes the event that a change is to this watch's selection: something may enter or leave it by changing.
+    /// Writes the event of a change for this watch's selection, which an object can enter or leave by a change.
     fn write_change(&self, chunk: &mut BytesMut, change: &StoredWrite) {
         let was_in = change.before.as_ref().is_some_and(|before| self.selection.matches(before));
         let is_in = !change.removed && self.selection.matches(&change.object);
@@ -225,7 +226,7 @@ impl Watch {
             (false, false, _) => {}
             (false, true, _) => self.write_event(chunk, "ADDED", &change.object),
             (true, true, _) => self.write_event(chunk, "MODIFIED", &change.object),
-            // It is told as it last was within the selection, under the revision by which it left.
+            // Sent as it last was within the selection, with the revision at which it left.
             (true, false, Some(before)) if !change.removed => {
                 let last = Stored::encode(self.kind, before.key.clone(), change.revision, before.value());
                 self.write_event(chunk, "DELETED", &last);
@@ -234,7 +235,7 @@ impl Watch {
         }
     }
 
-    /// The object's own bytes are only copied: encoding it again for each watch would be most of the server's work.
+    /// The object's bytes are copied: encoding it again for each watch would be most of the server's work.
     fn write_event(&self, chunk: &mut BytesMut, what: &str, object: &Stored) {
         let body = match self.form {
             View::Object | View::Metadata => view::shown(self.kind, object, self.form),
