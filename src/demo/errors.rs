@@ -1,4 +1,4 @@
-//! What goes wrong for the agents, told to whoever wants to know.
+//! Errors of the demo's agents, reported over a channel.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use tokio::sync::mpsc;
 
 use crate::{clock::Clock, time::Timestamp};
 
-/// Something that an agent wanted and did not get. It tries again by itself.
+/// A failed action of an agent. The agent retries by itself.
 #[derive(Clone, Debug)]
 pub struct AgentError {
     pub at: Timestamp,
-    /// Which agent, and about what.
+    /// The agent and its action.
     pub agent: String,
     pub text: String,
 }
 
-/// Where agents tell their errors.
+/// Takes the agents' errors.
 #[derive(Clone, Debug)]
 pub struct ErrorReporter {
     clock: Clock,
     sender: mpsc::Sender<AgentError>,
 }
 
-/// When nobody reads, so many are kept and later ones dropped: the first ones say what began.
+/// The bound of the channel. When it is full, later errors are dropped: the first ones show the cause.
 const KEPT: usize = 256;
 
 impl ErrorReporter {
@@ -33,7 +33,7 @@ impl ErrorReporter {
 
     pub fn report(&self, agent: impl Into<String>, trouble: &dyn fmt::Display) {
         let trouble = AgentError { at: self.clock.now(), agent: agent.into(), text: trouble.to_string() };
-        // Full, or nobody is there to read: see KEPT.
+        // Full, or without a receiver: see KEPT.
         let _ = self.sender.try_send(trouble);
     }
 }

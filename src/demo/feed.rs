@@ -1,4 +1,4 @@
-//! Watches shared by the agents, and what an agent knows by them.
+//! Watches shared by the agents, and the objects that an agent knows.
 
 use std::{collections::BTreeMap, fmt::Debug, ops::Bound, sync::Arc};
 
@@ -19,17 +19,17 @@ use super::{
     objects::{Key, Object},
 };
 
-/// One watch, decoded once, for any number of agents.
+/// One watch for any number of agents; each object is decoded once.
 pub struct Feed<K> {
     inboxes: Vec<Inbox<K>>,
 }
 
 type Inbox<K> = Box<dyn Fn(FeedChange<K>) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// What a watch told.
+/// A change reported by a watch.
 #[derive(Debug)]
 pub enum FeedChange<K> {
-    /// Everything there is; what is not among it is gone.
+    /// All objects; any other is gone.
     Listed(Vec<Arc<K>>),
     Applied(Arc<K>),
     Deleted(Arc<K>),
@@ -53,8 +53,8 @@ where
         Self { inboxes: Vec::new() }
     }
 
-    /// Delivers to one more agent, as messages of its own kind. While its inbox is full, the watch waits for it;
-    /// one that waits too long begins anew with a list.
+    /// Delivers to one more agent, as its own message type. While its inbox is full, the watch waits; after too long a
+    /// wait it starts again with a list.
     pub fn deliver<M: Send + 'static>(
         mut self,
         inbox: &mpsc::Sender<M>,
@@ -64,7 +64,7 @@ where
         self.inboxes.push(Box::new(move |change| {
             let (inbox, message) = (inbox.clone(), wrap(change));
             Box::pin(async move {
-                // An agent that has stopped needs nothing more.
+                // A stopped agent needs no messages.
                 let _ = inbox.send(message).await;
             })
         }));
@@ -106,16 +106,16 @@ where
     }
 }
 
-/// All objects of a kind that an agent knows, by a feed and by the answers to its own writes.
+/// All objects of a kind that an agent knows, from a feed and from the responses to its own writes.
 ///
-/// An agent notes what the API answered to its own write at once and does not wait for the watch, so that it never
-/// does a thing twice. An older version, arriving late, changes nothing.
+/// An agent records the response to its own write and does not wait for the watch, so that it never does a thing
+/// twice. An older version that arrives late is ignored.
 #[derive(Debug)]
 pub struct KnownObjects<K> {
     objects: BTreeMap<Key, Arc<K>>,
 }
 
-/// One object, before and after a change; not both None.
+/// One object before and after a change; at least one is Some.
 #[derive(Debug)]
 pub struct ObjectChange<K> {
     pub before: Option<Arc<K>>,
@@ -124,7 +124,7 @@ pub struct ObjectChange<K> {
 
 impl<K: Object> ObjectChange<K> {
     pub fn key(&self) -> Key {
-        let either = self.after.as_ref().or(self.before.as_ref()).expect("a change has one side at least");
+        let either = self.after.as_ref().or(self.before.as_ref()).expect("a change has at least one side");
         Key::of(&**either)
     }
 }
@@ -146,7 +146,7 @@ impl<K: Object> KnownObjects<K> {
         self.objects.len()
     }
 
-    /// All objects, those after `key` first and then the others.
+    /// All objects, those after `key` first.
     pub fn after(&self, key: &Key) -> impl Iterator<Item = (&Key, &Arc<K>)> {
         let later = self.objects.range((Bound::Excluded(key), Bound::Unbounded));
         later.chain(self.objects.range(..=key))
@@ -158,7 +158,7 @@ impl<K: Object> KnownObjects<K> {
         self.objects.range(first..).take_while(move |(key, _)| key.namespace == namespace)
     }
 
-    /// Takes in a change, and says what it means object by object.
+    /// Applies a change and returns the changes of single objects.
     pub fn apply(&mut self, change: FeedChange<K>) -> Vec<ObjectChange<K>> {
         match change {
             FeedChange::Applied(object) => self.record(object).into_iter().collect(),
@@ -167,7 +167,7 @@ impl<K: Object> KnownObjects<K> {
         }
     }
 
-    /// Takes in a version of an object. None where it is not newer than the one known.
+    /// Records a version of an object. None if it is not newer than the known one.
     pub fn record(&mut self, object: Arc<K>) -> Option<ObjectChange<K>> {
         let key = Key::of(&*object);
         if self.objects.get(&key).is_some_and(|known| known.revision() >= object.revision()) {
@@ -177,7 +177,7 @@ impl<K: Object> KnownObjects<K> {
         Some(ObjectChange { before, after: Some(object) })
     }
 
-    /// Replaces an object by what it is about to become, until the watch tells the same.
+    /// Replaces an object by its expected state, until the watch reports it.
     pub fn assume(&mut self, object: Arc<K>) -> ObjectChange<K> {
         let before = self.objects.insert(Key::of(&*object), object.clone());
         ObjectChange { before, after: Some(object) }
@@ -186,7 +186,7 @@ impl<K: Object> KnownObjects<K> {
     fn remove(&mut self, object: &K) -> Option<ObjectChange<K>> {
         let key = Key::of(object);
         if self.objects.get(&key).is_some_and(|known| known.revision() > object.revision()) {
-            return None; // Another one of the same name is there already.
+            return None; // There is a newer object of the same name.
         }
         let before = self.objects.remove(&key)?;
         Some(ObjectChange { before: Some(before), after: None })

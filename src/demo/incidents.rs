@@ -1,4 +1,4 @@
-//! What happens to the embedded cluster after its beginning: a scenario's timeline, and its ordinary bustle.
+//! What happens to the embedded cluster: a scenario's script, and background changes.
 
 use http::Request;
 use kube::Client;
@@ -17,38 +17,38 @@ use super::{
 };
 use crate::{clock::Clock, time::Span};
 
-/// Something that happens, so long after the beginning.
+/// An event of a script, this long after the start.
 #[derive(Clone, Debug)]
 pub struct ScriptStep {
     pub after: Span,
     pub what: DemoEvent,
 }
 
-/// What can happen.
+/// An event of a script.
 #[derive(Clone, Debug)]
 pub enum DemoEvent {
-    /// Something happens to a node by itself.
+    /// A fault of a node.
     NodeFault(String, NodeFault),
-    /// An operator drains a node, reboots it with this kernel, and lets it work again.
+    /// An operator drains a node, reboots it with this kernel and uncordons it.
     Upgrade { node: String, kernel: &'static str },
-    /// A Deployment gets new pods, a few at a time, as by `kubectl rollout restart`.
+    /// A Deployment gets new pods, as by `kubectl rollout restart`.
     Rollout { namespace: &'static str, deployment: &'static str },
 }
 
-/// The kernel that the rolling upgrade brings.
+/// The kernel of the rolling upgrade.
 const NEW_KERNEL: &str = "6.1.0-41-cloud-amd64";
-/// How long an operator waits for a drain, and for a node to come up.
+/// How long the operator waits for a drain.
 const DRAIN_TIMEOUT: Span = Span::from_secs(180);
 
-/// A scenario's timeline.
+/// A scenario's script for some machines.
 pub type Script = fn(&[Machine]) -> Vec<ScriptStep>;
 
 pub fn empty(_: &[Machine]) -> Vec<ScriptStep> {
     Vec::new()
 }
 
-/// The tour, for two hours: a rollout every 50 seconds, pressure that comes and goes, and every ten minutes a node that
-/// falls silent and comes back five minutes later.
+/// Two hours of the default scenario: a rollout every 50 seconds, pressure that comes and goes, and every ten minutes a
+/// node that disconnects for five minutes.
 pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let node = |round: usize| workers.get(round * 7 % workers.len().max(1));
@@ -76,7 +76,7 @@ pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     steps
 }
 
-/// Deployments that the tour rolls out, in round.
+/// The Deployments that the tour rolls out, in this order.
 const ROLLED_OUT: [(&str, &str); 6] = [
     ("shop", "frontend"),
     ("search", "query-api"),
@@ -90,7 +90,7 @@ pub fn silent_node(machines: &[Machine]) -> Vec<ScriptStep> {
     workers(machines).first().map(|node| fault(5, node, NodeFault::Disconnect)).into_iter().collect()
 }
 
-/// One node comes and goes each minute and a half; another loses its container runtime for four minutes.
+/// One node disconnects every 90 seconds; another loses its container runtime for four minutes.
 pub fn flapping(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let [flaps, broken, ..] = workers.as_slice() else { return Vec::new() };
@@ -141,7 +141,7 @@ fn fault(after: i64, node: &str, fault: NodeFault) -> ScriptStep {
     ScriptStep { after: secs(after), what: DemoEvent::NodeFault(node.to_owned(), fault) }
 }
 
-/// The nodes that run the users' pods and have no history of their own.
+/// Worker nodes that are healthy at the start.
 fn workers(machines: &[Machine]) -> Vec<String> {
     let is_well = |machine: &&Machine| {
         !machine.is_control_plane() && machine.history == super::seed::MachineHistory::Healthy
@@ -149,7 +149,7 @@ fn workers(machines: &[Machine]) -> Vec<String> {
     machines.iter().filter(is_well).map(|machine| machine.name.clone()).collect()
 }
 
-/// Lets things happen.
+/// Runs scripts and background changes.
 pub struct Incidents {
     pub clock: Clock,
     pub writer: Writer,
@@ -159,7 +159,7 @@ pub struct Incidents {
 }
 
 impl Incidents {
-    /// Plays a script, in its order; a step that takes time delays those after it.
+    /// Plays a script in order; a step that takes time delays the next.
     pub async fn play(self, script: Vec<ScriptStep>, cancel: CancellationToken) {
         let started = self.clock.now();
         for step in script {
@@ -184,7 +184,7 @@ impl Incidents {
             }
             DemoEvent::Rollout { namespace, deployment } => {
                 match self.roll_out(namespace, deployment).await {
-                    // A small cluster has not got every Deployment.
+                    // A small cluster does not have every Deployment.
                     Ok(()) | Err(WriteError::NotFound) => {}
                     Err(error) => self.errors.report(format!("rollout of {namespace}/{deployment}"), &error),
                 }
@@ -193,7 +193,7 @@ impl Incidents {
     }
 
     async fn inject(&self, node: String, fault: NodeFault) {
-        // Kubelets that have stopped are history all fault.
+        // The kubelets may have stopped already.
         let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node, fault)).await;
     }
 
@@ -216,7 +216,7 @@ impl Incidents {
         self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await.map(drop)
     }
 
-    /// Asks for the eviction of every pod that a drain would evict; tells how many are still there.
+    /// Requests the eviction of every pod that a drain evicts; returns how many are still there.
     async fn evict_from(&self, node: &str) -> Result<usize, WriteError> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         let leaving: Vec<&Pod> = pods.iter().filter(|pod| drains(pod)).collect();
@@ -230,7 +230,7 @@ impl Incidents {
             });
             let path = format!("{}/eviction", path::pod(&key));
             match self.writer.create::<IgnoredAny>(&path, &eviction).await {
-                // A budget may give way later; a pod that is gone or another by now is no longer in the way.
+                // A budget may allow it later; a pod that is gone or replaced needs no eviction.
                 Ok(_)
                 | Err(WriteError::TooManyRequests(_) | WriteError::NotFound | WriteError::Conflict(_)) => {}
                 Err(error) => return Err(error),
@@ -239,7 +239,7 @@ impl Incidents {
         Ok(leaving.len())
     }
 
-    /// What no budget let go, the operator deletes in the end.
+    /// Deletes the pods that budgets kept from being evicted.
     async fn delete_from(&self, node: &str) -> Result<(), WriteError> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         for pod in pods.iter().filter(|pod| drains(pod) && !pod.is_deleted()) {
@@ -259,7 +259,7 @@ impl Incidents {
         self.writer.patch::<IgnoredAny>(&path, Patch::Merge, &patch).await.map(drop)
     }
 
-    /// The bustle of every day: so many changes of pods a second, most of them of no consequence.
+    /// Changes an annotation of random pods, this often per second.
     pub async fn run_background_changes(self, a_second: f64, cancel: CancellationToken) {
         if a_second <= 0.0 {
             return;
@@ -303,7 +303,7 @@ async fn list_pods(client: &Client, query: &str) -> Result<Vec<Pod>, WriteError>
     Ok(list.items)
 }
 
-/// Whether a drain evicts it: not what belongs to a DaemonSet or to the node itself, nor what has ended.
+/// Whether a drain evicts a pod: not pods of DaemonSets, static pods or finished pods.
 fn drains(pod: &Pod) -> bool {
     let stays = pod.controller().is_some_and(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"));
     !pod.is_finished() && !stays

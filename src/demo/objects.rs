@@ -1,4 +1,4 @@
-//! The objects as the agents see them: only the fields that some agent reads.
+//! The objects with the fields that some agent reads.
 
 use std::{
     borrow::Cow,
@@ -115,7 +115,7 @@ pub struct Resources {
     pub requests: BTreeMap<String, String>,
 }
 
-/// Only what DaemonSets keep their pods on a node with.
+/// The part that DaemonSets use to bind pods to nodes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {
@@ -171,7 +171,7 @@ pub struct Workload {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: WorkloadSpec,
-    /// As it is stored, to see whether it has to be written.
+    /// As stored, to find out whether it must be written.
     #[serde(default)]
     pub status: Value,
 }
@@ -186,7 +186,7 @@ pub struct WorkloadSpec {
     pub pod_management_policy: String,
     pub selector: LabelSelector,
     pub template: Arc<Value>,
-    /// Of a StatefulSet: the claims that each of its pods has.
+    /// The claims of each pod of a StatefulSet.
     pub volume_claim_templates: Vec<Value>,
 }
 
@@ -213,14 +213,14 @@ pub struct Budget {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BudgetSpec {
-    /// Absent, a number, or a text such as `25%`.
+    /// Absent, a number, or a string such as `25%`.
     pub min_available: Value,
     pub max_unavailable: Value,
     /// None selects nothing.
     pub selector: Option<LabelSelector>,
 }
 
-/// Where an object stands: namespace (empty for nodes) and name.
+/// Namespace (empty for nodes) and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub namespace: String,
@@ -237,7 +237,7 @@ impl Key {
     }
 }
 
-/// What agents ask of any object's metadata.
+/// Access to any object's metadata.
 pub trait Object: Resource {
     fn uid(&self) -> &str {
         self.meta().uid.as_deref().unwrap_or_default()
@@ -252,7 +252,7 @@ pub trait Object: Resource {
         self.meta().deletion_timestamp.is_some()
     }
 
-    /// What controls it.
+    /// Its controller.
     fn controller(&self) -> Option<&OwnerReference> {
         self.meta().owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
     }
@@ -292,12 +292,12 @@ impl Pod {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Neither finished nor on its way out: what its owner counts.
+    /// Neither finished nor terminating: its owner counts it.
     pub fn is_active(&self) -> bool {
         !self.is_finished() && !self.is_deleted()
     }
 
-    /// The node that a DaemonSet keeps it on.
+    /// The node that a DaemonSet binds it to.
     pub fn pinned_to(&self) -> Option<&str> {
         let terms = &self.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution;
         let fields = terms.node_selector_terms.iter().flat_map(|term| &term.match_fields);
@@ -308,7 +308,7 @@ impl Pod {
             .map(String::as_str)
     }
 
-    /// Requested CPU in thousandths and memory in KiB.
+    /// CPU request in thousandths of a core, and memory request in KiB.
     pub fn requests(&self) -> (i64, i64) {
         let sum = |resource: &str, read: fn(&str) -> Option<i64>| {
             let texts = self.spec.containers.iter().filter_map(|c| c.resources.requests.get(resource));
@@ -391,7 +391,7 @@ impl Resource for Workload {
     }
 }
 
-/// Whether a selector chooses an object with these labels. None chooses nothing, an empty one everything.
+/// Whether a selector matches these labels. None matches nothing, an empty one everything.
 pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(selector) = selector else { return false };
     let value = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
@@ -411,7 +411,7 @@ pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String
     equal && expressions
 }
 
-/// `250m` or `2` in thousandths.
+/// `250m` or `2` in thousandths of a core.
 pub fn cpu_milli(text: &str) -> Option<i64> {
     match text.strip_suffix('m') {
         Some(milli) => milli.parse().ok(),
@@ -431,7 +431,7 @@ pub fn memory_kib(text: &str) -> Option<i64> {
 /// Annotations that an agent reads; all others are dropped.
 const READ_ANNOTATIONS: [&str; 1] = [super::seed::pods::RUN_SECONDS];
 
-/// Metadata without what no agent reads, which is most of it.
+/// Metadata without the fields that no agent reads.
 fn thin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_read_without_its_ballast() {
+    fn a_pod_is_decoded_without_unused_fields() {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {
                 "name": "p", "namespace": "d", "uid": "u", "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z",

@@ -1,12 +1,12 @@
-//! Randomness that does not depend on who asks first.
+//! Randomness that does not depend on the order of requests.
 
 use fastrand::Rng;
 
-/// The source of everything accidental in the embedded cluster: a seed, and what the accident is about.
+/// The source of all randomness in the embedded cluster.
 ///
-/// Agents run as tasks and meet events in an order that may differ between runs. Each draw therefore comes from a
-/// generator of its own, made from the seed and the names of what it decides, so that a seed gives the same world and
-/// the same accidents whatever the order.
+/// Agents run as tasks and handle events in an order that differs between runs. Each decision therefore has its own
+/// generator, made from the seed and the names of what it decides. So a seed gives the same cluster and the same
+/// incidents in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSource {
     seed: u64,
@@ -17,7 +17,7 @@ impl RandomSource {
         Self { seed }
     }
 
-    /// The generator for the accident that `words` name.
+    /// The generator for the decision that `words` name.
     pub fn rng(&self, words: &[&str]) -> Rng {
         let mut hash = Hash::new(self.seed);
         for word in words {
@@ -28,7 +28,7 @@ impl RandomSource {
     }
 }
 
-/// `length` characters as Kubernetes makes names of: no vowels, nothing that reads like another.
+/// `length` characters of Kubernetes' alphabet for names: no vowels, no similar characters.
 pub fn suffix(rng: &mut Rng, length: usize) -> String {
     (0..length).map(|_| char::from(ALPHABET[rng.usize(..ALPHABET.len())])).collect()
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_accident_is_the_same_whoever_asked_before() {
+    fn a_decision_does_not_depend_on_earlier_ones() {
         let random = RandomSource::new(7);
         let alone = random.rng(&["pod", "a"]).u64(..);
         let _other = random.rng(&["pod", "b"]).u64(..);

@@ -1,4 +1,4 @@
-//! The scenarios of the embedded cluster: one table.
+//! The table of scenarios of the embedded cluster.
 
 use super::{
     incidents::{self, Script},
@@ -9,24 +9,24 @@ use crate::time::Span;
 /// A cluster and what happens to it.
 #[derive(Debug)]
 pub struct Scenario {
-    /// As after `--scenario`.
+    /// The value of `--scenario`.
     pub name: &'static str,
     /// What happens, in one line.
     pub doc: &'static str,
-    /// How many nodes it has, unless told otherwise.
+    /// The default number of nodes.
     pub nodes: usize,
-    /// How many pods it begins with, unless told otherwise.
+    /// The default number of pods at the start.
     pub pods: usize,
-    /// Pod changes a second that go on all the time, unless told otherwise.
+    /// The default rate of background pod changes per second.
     pub pod_changes_per_second: f64,
-    /// What happened before the beginning.
+    /// What happened before the start.
     pub(super) history: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
-    /// What happens afterwards.
+    /// What happens after the start.
     pub(super) script: Script,
 }
 
 impl Scenario {
-    /// The scenario of this name.
+    /// The scenario with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SCENARIOS.iter().find(|scenario| scenario.name == name)
     }
@@ -42,11 +42,11 @@ const QUIET: Scenario = Scenario {
     script: incidents::empty,
 };
 
-/// Every scenario; the first is what `kordon demo` shows.
+/// All scenarios; the first is the default.
 pub static SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "default",
-        doc: "a night halfway through: one node long lost, one falling silent, a rollout, memory pressure",
+        doc: "one node lost, one about to become Unknown, rollouts, pressure on nodes",
         pod_changes_per_second: 0.5,
         history: default_history,
         script: incidents::tour,
@@ -55,25 +55,25 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "healthy", doc: "nothing goes wrong", ..QUIET },
     Scenario {
         name: "silent-node",
-        doc: "one node falls silent and stays so",
+        doc: "one node stops sending heartbeats for good",
         script: incidents::silent_node,
         ..QUIET
     },
     Scenario {
         name: "flapping",
-        doc: "one node comes and goes, and another loses its container runtime",
+        doc: "one node disconnects again and again, and another loses its container runtime",
         script: incidents::flapping,
         ..QUIET
     },
     Scenario {
         name: "zone-outage",
-        doc: "every node of one zone falls silent, and comes back ten minutes later",
+        doc: "all nodes of one zone disconnect for ten minutes",
         script: incidents::zone_outage,
         ..QUIET
     },
     Scenario {
         name: "partial-disruption",
-        doc: "most nodes of a zone of more than 50 fall silent one after the other: evictions slow down",
+        doc: "most nodes of a large zone disconnect one after the other: evictions slow down",
         nodes: 190,
         pods: 1500,
         script: incidents::partial_disruption,
@@ -81,20 +81,19 @@ pub static SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "full-outage",
-        doc: "all nodes fall silent: evictions stop; then all come back",
+        doc: "all nodes disconnect: evictions stop; then all reconnect",
         script: incidents::full_outage,
         ..QUIET
     },
     Scenario {
         name: "kernel-upgrade",
-        doc: "a rolling upgrade: each worker is cordoned, drained, rebooted with a new kernel, uncordoned",
+        doc: "a rolling upgrade: each worker is cordoned, drained, rebooted with a new kernel and uncordoned",
         script: incidents::kernel_upgrade,
         ..QUIET
     },
 ];
 
-/// One node was given up four minutes ago, one has been silent for 25 seconds and nobody knows yet,
-/// one has long been short of memory.
+/// One node became Unknown four minutes ago, one has been disconnected for 25 seconds, one has memory pressure.
 fn default_history(machines: &[Machine]) -> Vec<(usize, MachineHistory)> {
     let find = |pool: &str, zone: usize| machines.iter().position(|m| m.pool.name == pool && m.zone == zone);
     let mut histories = Vec::new();
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scenario_has_a_name_of_its_own_and_a_line_about_it() {
+    fn every_scenario_has_a_unique_name_and_a_line_of_help() {
         for scenario in SCENARIOS {
             assert!(
                 std::ptr::eq(Scenario::named(scenario.name).expect("found"), scenario),

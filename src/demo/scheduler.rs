@@ -1,7 +1,7 @@
-//! The scheduler of the embedded cluster: binds waiting pods to nodes that have room for them and that they bear.
+//! The scheduler of the embedded cluster: binds Pending pods to nodes that fit.
 //!
-//! A small one: requests, taints, cordons, node selectors; then spread over zones and nodes, then the least loaded
-//! node. It knows no preemption, and no affinity but that of DaemonSets.
+//! It is a small one: requests, taints, cordons and node selectors; then spread over zones and nodes, then the least
+//! loaded node. It has no preemption, and no affinity except that of DaemonSets.
 
 use std::{
     cmp::Reverse,
@@ -25,7 +25,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Binds pods, one after the other, the most important first.
+/// Binds pods one after the other, by priority.
 pub struct SimpleScheduler {
     clock: Clock,
     writer: Writer,
@@ -35,25 +35,25 @@ pub struct SimpleScheduler {
     usage: BTreeMap<String, NodeUsage>,
     /// Pods of each controller (by uid) on each node.
     siblings: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Pods to be bound.
+    /// Pods to bind.
     queue: BTreeSet<(Reverse<i64>, Key)>,
-    /// Pods that found no usage. They are looked at again when something may have made room.
+    /// Pods that fit no node. They are tried again when capacity may be free.
     unschedulable: BTreeSet<Key>,
-    /// When the unschedulable ones are looked at again.
+    /// When unschedulable pods are tried again.
     retry_at: Timestamp,
-    /// After which node the next search begins, in a cluster too large to look at every node.
+    /// The node after which the next search starts, in a cluster too large to check every node.
     cursor: String,
     listed: (bool, bool),
 }
 
-/// What the scheduler hears.
+/// A message to the scheduler.
 #[derive(Debug)]
 pub enum SchedulerMessage {
     Nodes(FeedChange<Node>),
     Pods(FeedChange<Pod>),
 }
 
-/// What a node offers, and what its pods have requested of it.
+/// What a node can allocate, and what its pods request.
 #[derive(Clone, Debug, Default)]
 struct NodeUsage {
     zone: String,
@@ -68,13 +68,13 @@ struct Amount {
     pods: i64,
 }
 
-/// Room that was made is not looked at one pod at a time.
+/// Waits for more changes before unschedulable pods are tried again.
 const RETRY_AFTER_CHANGE: Span = Span::from_secs(1);
-/// Parked pods are looked at again even if nothing seems to have changed.
+/// When unschedulable pods are tried again without a change.
 const RETRY_INTERVAL: Span = Span::from_secs(30);
-/// How soon a binding that failed is tried again.
+/// When a failed binding is tried again.
 const RETRY_AFTER_ERROR: Span = Span::from_secs(1);
-/// So many nodes with room are compared, no more.
+/// How many nodes that fit are compared.
 const MAX_CANDIDATES: usize = 100;
 
 impl SimpleScheduler {
@@ -169,7 +169,7 @@ impl SimpleScheduler {
             self.queue.remove(&(Reverse(before.spec.priority), key.clone()));
         }
         match change.after.as_ref().filter(|pod| pod.spec.node_name.is_empty() && pod.is_active()) {
-            // A new version of a unschedulable pod is mostly our own mark on it.
+            // A new version of an unschedulable pod is mostly our own condition on it.
             Some(_) if self.unschedulable.contains(&key) => {}
             Some(pod) => drop(self.queue.insert((Reverse(pod.spec.priority), key))),
             None => drop(self.unschedulable.remove(&key)),
@@ -180,7 +180,7 @@ impl SimpleScheduler {
         let node = &pod.spec.node_name;
         let usage = self.usage.entry(node.clone()).or_default();
         usage.requested = usage.requested.with(Amount::requested(pod), sign);
-        // One on its way out is no reason to go elsewhere.
+        // A terminating pod does not count for spreading.
         let Some(owner) = pod.controller().filter(|_| !pod.is_deleted()) else { return };
         let here = self.siblings.entry(owner.uid.clone()).or_default().entry(node.clone()).or_insert(0);
         *here = match sign {
@@ -209,7 +209,7 @@ impl SimpleScheduler {
             None => self.mark_unschedulable(&pod, &key).await,
         };
         match done {
-            // Gone, or bound by somebody else: the watch tells.
+            // Gone, or bound by somebody else: the watch reports it.
             Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => {
                 self.errors.report(format!("scheduler, pod {}/{}", key.namespace, key.name), &error);
@@ -227,7 +227,7 @@ impl SimpleScheduler {
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
         self.writer.create::<IgnoredAny>(&format!("{}/binding", path::pod(key)), &binding).await?;
-        // Known at once, so that the next pod sees it; the watch tells the same later.
+        // Recorded immediately, so that the next pod counts it; the watch reports it later.
         let mut bound = (**pod).clone();
         bound.spec.node_name = node;
         let change = self.pods.assume(Arc::new(bound));
@@ -235,7 +235,7 @@ impl SimpleScheduler {
         Ok(())
     }
 
-    /// Says on the pod that it has no usage, once, and leaves it until there may be one.
+    /// Sets the condition PodScheduled=False once, and keeps the pod until capacity may be free.
     async fn mark_unschedulable(&mut self, pod: &Pod, key: &Key) -> Result<(), WriteError> {
         self.unschedulable.insert(key.clone());
         self.retry_at = self.retry_at.min(self.clock.now() + RETRY_INTERVAL);
@@ -251,7 +251,7 @@ impl SimpleScheduler {
         self.writer.patch::<IgnoredAny>(&path, Patch::Strategic, &patch).await.map(drop)
     }
 
-    /// Where the pod goes: the zone, then the node, with the fewest of its siblings, then the least loaded one.
+    /// Chooses the zone, then the node, with the fewest siblings of the pod, then the least loaded one.
     fn choose_node(&mut self, pod: &Pod) -> Option<String> {
         if let Some(name) = pod.pinned_to() {
             let node = self.nodes.object(&node_key(name))?;
@@ -285,7 +285,7 @@ impl SimpleScheduler {
         Some(name)
     }
 
-    /// The share of the node's CPU and memory that would be requested with the pod on it; None where it may not go there.
+    /// The share of the node's CPU and memory that is requested with the pod on it; None if the pod does not fit.
     fn load_with(&self, node: &Node, pod: &Pod) -> Option<f64> {
         let is_tolerated = |taint| pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(taint));
         let mut hard = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
@@ -315,7 +315,7 @@ enum Sign {
 impl Amount {
     fn allocatable(node: &Node) -> Self {
         let text = |resource: &str| node.status.allocatable.get(resource).map(String::as_str);
-        // What cannot be read is not there.
+        // An invalid quantity counts as none.
         Self {
             cpu_milli: text("cpu").and_then(cpu_milli).unwrap_or(0),
             memory_kib: text("memory").and_then(memory_kib).unwrap_or(0),

@@ -1,4 +1,4 @@
-//! What lives in the embedded cluster: seeds it, starts its agents, and lets things happen to it.
+//! The embedded cluster's contents: seeds it, starts its agents, and plays its scenario.
 
 use std::collections::BTreeSet;
 
@@ -23,37 +23,37 @@ use super::{
 };
 use crate::{clock::Clock, time::Timestamp};
 
-/// Changes that an agent has not taken in yet; when full, its watch waits for it.
+/// The bound of an agent's inbox; when it is full, the watch waits.
 const INBOX: usize = 1024;
 
-/// The inhabitants of one embedded cluster. They stop when the token they were started with is cancelled.
+/// The agents of one embedded cluster. They stop when their token is cancelled.
 pub struct World {
     tasks: TaskTracker,
     kubelets: mpsc::Sender<kubelets::KubeletMessage>,
 }
 
-/// Which world.
+/// The options of a world.
 #[derive(Clone, Debug)]
 pub struct WorldOptions {
     pub scenario: &'static Scenario,
-    /// How many nodes; None: as many as the scenario wants.
+    /// The number of nodes; None for the scenario's.
     pub nodes: Option<usize>,
-    /// How many pods at the beginning; None: as many as the scenario wants.
+    /// The number of pods at the start; None for the scenario's.
     pub pods: Option<usize>,
     /// Equal seeds give equal worlds.
     pub seed: u64,
-    /// Pod changes (as a watch tells them) a second that go on all the time; None: as the scenario wants.
+    /// Background pod changes per second; None for the scenario's.
     pub pod_changes_per_second: Option<f64>,
     pub scheduling: Scheduling,
 }
 
-/// Who places its pods.
+/// Which scheduler binds the pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// A small scheduler of its own.
+    /// The demo's own small scheduler.
     #[default]
     BuiltIn,
-    /// Somebody else who uses the API.
+    /// Another one, over the API.
     External,
 }
 
@@ -71,7 +71,7 @@ impl Default for WorldOptions {
 }
 
 impl World {
-    /// Fills an empty API and brings the cluster to life.
+    /// Fills an empty API and starts the agents.
     pub fn start(api: &Api, clock: Clock, options: &WorldOptions, cancel: CancellationToken) -> Self {
         let random = RandomSource::new(options.seed);
         let epoch = clock.now();
@@ -130,9 +130,9 @@ impl World {
         Self { tasks, kubelets }
     }
 
-    /// Lets something happen to a node, beside what the scenario has in store for it.
+    /// Injects a fault of a node, in addition to the scenario.
     pub async fn inject(&self, node: &str, fault: NodeFault) {
-        // Kubelets that have stopped are history all fault.
+        // The kubelets may have stopped already.
         let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node.to_owned(), fault)).await;
     }
 
@@ -142,7 +142,7 @@ impl World {
     }
 }
 
-/// A kubelet as its machine's history has left it.
+/// The initial state of a machine's kubelet.
 fn start(machine: &Machine, random: RandomSource, now: Timestamp) -> InitialKubelet {
     let renewed = match machine.history {
         MachineHistory::Healthy | MachineHistory::MemoryPressureFor(_) => Some(machine.renewed(random, now)),
@@ -157,7 +157,7 @@ fn start(machine: &Machine, random: RandomSource, now: Timestamp) -> InitialKube
     InitialKubelet { node: machine.name.clone(), renewed, reported: machine.reported(random, now), pressures }
 }
 
-/// The agents' errors are nobody's on screen: they go into the log.
+/// Writes the agents' errors to the log.
 async fn log(mut errors: mpsc::Receiver<AgentError>, cancel: CancellationToken) {
     loop {
         tokio::select! {

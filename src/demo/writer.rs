@@ -1,4 +1,4 @@
-//! The agents' writes: JSON through a `kube::Client`, as any client of a cluster makes them.
+//! The agents' writes: JSON over a `kube::Client`.
 
 use http::{Method, Request, header};
 use kube::Client;
@@ -11,20 +11,20 @@ pub struct Writer {
     client: Client,
 }
 
-/// Why a write was not done.
+/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    #[error("the object is gone")]
+    #[error("the object does not exist")]
     NotFound,
-    #[error("another version was there: {0}")]
+    #[error("conflict: {0}")]
     Conflict(String),
-    #[error("not now: {0}")]
+    #[error("too many requests: {0}")]
     TooManyRequests(String),
     #[error(transparent)]
     Other(#[from] kube::Error),
 }
 
-/// How a patch is meant.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch {
     Merge,
@@ -59,7 +59,7 @@ impl Writer {
         self.send(Method::PATCH, path, kind, patch).await
     }
 
-    /// Deletes one object, and only this one: another of the same name has another uid.
+    /// Deletes one object, with its uid as precondition.
     pub async fn delete(&self, path: &str, uid: &str, grace_seconds: Option<i64>) -> Result<(), WriteError> {
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
         if let Some(seconds) = grace_seconds {
@@ -98,7 +98,7 @@ impl WriteError {
     }
 }
 
-/// Paths of the objects that agents write.
+/// Paths of objects.
 pub mod path {
     use crate::demo::objects::{Key, WorkloadKind};
 

@@ -1,4 +1,4 @@
-//! The session of a pod on its node: created, running, ready, stopped.
+//! The lifecycle of a pod on its node: created, running, ready, stopped.
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// A step that a kubelet will take with a pod.
+/// The next step of a pod.
 #[derive(Clone, Debug)]
 pub struct PendingStep {
-    /// Of the pod; another pod of the same name begins anew.
+    /// The pod's uid.
     pub uid: String,
     pub step: ContainerStep,
-    /// Of the timer that is set for it.
+    /// The number of its timer.
     pub number: u64,
 }
 
@@ -25,17 +25,17 @@ pub struct PendingStep {
 pub enum ContainerStep {
     /// Sandbox and images: ContainerCreating.
     Create,
-    /// Containers run, and are not ready yet.
+    /// Containers run and are not ready yet.
     Run,
-    /// Readiness probes succeed; also after the controller had marked the pod as not ready.
+    /// Readiness probes succeed; also after the controller marked the pod as not ready.
     Ready,
-    /// The containers come to their end by themselves.
+    /// The containers exit by themselves.
     Finish,
-    /// The pod was deleted with so many seconds of grace: containers end, the object goes.
+    /// The pod was deleted with this grace period: containers exit, the object is removed.
     Stop { grace_seconds: i64 },
 }
 
-/// What a kubelet does next with a pod, and how long that takes from now. None: nothing until it changes.
+/// The next step of a pod and the time until then; None if nothing happens until it changes.
 pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(ContainerStep, Span)> {
     let between = |what: &str, low: f64, high: f64| {
         let share = random.rng(&[what, pod.uid()]).f64();
@@ -44,7 +44,7 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
     if pod.is_deleted() {
         let grace_seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(30);
         if grace_seconds == 0 {
-            return None; // Stopped long ago: a finalizer holds the object.
+            return None; // Stopped already: a finalizer keeps the object.
         }
         return Some((ContainerStep::Stop { grace_seconds }, stopping_time(pod, grace_seconds, random)));
     }
@@ -58,14 +58,14 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
             let seconds: f64 = pod.annotation(RUN_SECONDS)?.parse().ok()?;
             let started = Timestamp::parse(&pod.status.start_time).unwrap_or(now);
             let end = started + between("finish", seconds * 0.6, seconds * 1.4);
-            // A pod of the beginning may be past its time: let it end within a minute or two.
+            // A pod of the seed may be overdue: it ends within two minutes.
             Some((ContainerStep::Finish, end.since(now).max(between("overdue", 20.0, 120.0))))
         }
         _ => None,
     }
 }
 
-/// How long the containers take to end: most obey at once, some need all the grace they get.
+/// How long the containers take to stop: most stop quickly, some use up the grace period.
 fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Span {
     let mut rng = random.rng(&["stop", pod.uid()]);
     let wanted = match rng.u8(..10) {
@@ -76,7 +76,7 @@ fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Span {
     wanted.min(Span::from_secs(grace_seconds))
 }
 
-/// The status to be written with a step; None where it needs none.
+/// The status to write with a step; None if there is none.
 pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: Timestamp) -> Option<Value> {
     let at = now.to_time();
     let condition = |kind: &str, status: &str| {
@@ -114,13 +114,13 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
                 condition("PodReadyToStartContainers", "True"),
                 clear(condition("Ready", "True")), clear(condition("ContainersReady", "True")),
             ]});
-            // After a controller's mark the containers were ready all the time.
+            // If the controller marked the pod as not ready, the containers are still ready.
             if !pod.status.container_statuses.iter().all(|container| container.ready) {
                 status["containerStatuses"] = containers(pod, true, &json!({"running": {"startedAt": at}}));
             }
             status
         }
-        // The status of a pod that goes at once would be seen by nobody.
+        // The pod is removed immediately, so its status need not be written.
         ContainerStep::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
             return None;
         }
@@ -149,7 +149,7 @@ fn because(mut condition: Value, reason: &str) -> Value {
     condition
 }
 
-/// Takes back what an earlier write gave as the reason.
+/// Removes the reason and message of an earlier write.
 fn clear(mut condition: Value) -> Value {
     condition["reason"] = Value::Null;
     condition["message"] = Value::Null;

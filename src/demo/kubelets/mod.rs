@@ -1,4 +1,4 @@
-//! Every node's kubelet, in one task: leases, node status, and the lives of pods.
+//! The kubelets of all nodes, in one task: leases, node status, and the lifecycle of pods.
 
 mod containers;
 mod status;
@@ -26,9 +26,9 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// The kubelets of all nodes: one task and one heap of timers, so that thousands of nodes cost little.
+/// The kubelets of all nodes: one task and one heap of timers, so that thousands of nodes are cheap.
 ///
-/// A kubelet that is cut off does nothing at all; what its containers do meanwhile, nobody sees.
+/// A disconnected kubelet does nothing, and its containers do not change.
 pub struct Kubelets {
     clock: Clock,
     writer: Writer,
@@ -37,35 +37,35 @@ pub struct Kubelets {
     kubelets: BTreeMap<Arc<str>, Kubelet>,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
-    /// What comes next for pods in motion, by pod.
+    /// The next step of each pod that has one.
     pending: BTreeMap<Key, PendingStep>,
     timers: BinaryHeap<Reverse<(Timestamp, u64, Timer)>>,
-    /// Alarms set so far; orders those of one moment, and tells the valid one of several.
+    /// The number of timers set so far: orders timers of the same time, and identifies the valid one of a pod.
     timers_set: u64,
 }
 
-/// What the kubelets on_message.
+/// A message to the kubelets.
 #[derive(Debug)]
 pub enum KubeletMessage {
     Nodes(FeedChange<Node>),
     Pods(FeedChange<Pod>),
-    /// Something happens to a node.
+    /// A fault of a node.
     Fault(String, NodeFault),
 }
 
-/// What can happen to a node.
+/// A fault of a node, or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeFault {
-    /// It is cut off: no renewals, no status, no confirmations.
+    /// The kubelet cannot reach the API: no renewals, no status, no confirmed deletions.
     Disconnect,
-    /// It is reachable again.
+    /// The kubelet reaches the API again.
     Reconnect,
-    /// Its container runtime stops answering: Ready=False, and no pod kubelets or ends.
+    /// The container runtime stops responding: Ready=False, and no pod starts or stops.
     StopRuntime,
     StartRuntime,
-    /// It reports this kind of pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or no longer.
+    /// The kubelet reports this pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or its end.
     Pressure(&'static str, PressureLevel),
-    /// It goes down and comes up after `down`, with another kernel.
+    /// The node is down for `down` and then runs another kernel.
     Reboot {
         down: Span,
         kernel: String,
@@ -81,13 +81,13 @@ pub enum PressureLevel {
 #[derive(Debug)]
 struct Kubelet {
     connection: Connection,
-    /// Whether the container runtime answers.
+    /// Whether the container runtime responds.
     runtime: bool,
-    /// Kinds of pressure it feels.
+    /// The pressures that it reports.
     pressures: BTreeSet<&'static str>,
-    /// The kernel it runs since its last reboot; None: the one that its node object has.
+    /// The kernel since its last reboot; None for the one of its Node object.
     kernel: Option<String>,
-    /// How often it was cut off or came back: timers of an earlier session are not heard.
+    /// Counts disconnections and reconnections: timers of an earlier session are ignored.
     session: u32,
     /// When it last wrote its status.
     reported: Timestamp,
@@ -114,18 +114,18 @@ enum Timer {
         node: Arc<str>,
         session: u32,
     },
-    /// A pod's next move, if `number` is still the one.
+    /// A pod's next step, if `number` is still valid.
     Pod {
         key: Key,
         number: u64,
     },
 }
 
-/// A kubelet's state at the beginning.
+/// A kubelet's state at the start.
 #[derive(Clone, Debug)]
 pub struct InitialKubelet {
     pub node: String,
-    /// When it last renewed its lease; None: it is cut off.
+    /// When it last renewed its lease; None if it is disconnected.
     pub renewed: Option<Timestamp>,
     /// When it last wrote its status.
     pub reported: Timestamp,
@@ -135,11 +135,11 @@ pub struct InitialKubelet {
 /// Lease renewal: a quarter of the lease's 40 s, and up to 4 % more (docs/upstream/node-lifecycle.md#11.3).
 const RENEW_EVERY: Span = Span::from_secs(10);
 const RENEW_JITTER: f64 = 0.04;
-/// The status is worked out so often …
+/// How often the status is computed.
 const STATUS_EVERY: Span = Span::from_secs(10);
-/// … and written if it changed, or at least so often.
+/// How often an unchanged status is written.
 const REPORT_EVERY: Span = Span::from_secs(300);
-/// How soon a renewal that failed is tried again.
+/// When a failed renewal is retried.
 const RETRY: Span = Span::from_secs(1);
 
 impl Kubelets {
@@ -246,9 +246,9 @@ impl Kubelets {
         }
     }
 
-    /// The kubelet reaches the API again: it renews, reports, and looks at its pods.
+    /// The kubelet reaches the API again: it renews its lease, reports its status and handles its pods.
     fn reconnect(&mut self, node: &Arc<str>) {
-        let kubelet = self.kubelets.get_mut(node).expect("only kubelets that exist come back");
+        let kubelet = self.kubelets.get_mut(node).expect("only existing kubelets reconnect");
         kubelet.connection = Connection::Up;
         kubelet.session += 1;
         let session = kubelet.session;
@@ -259,7 +259,7 @@ impl Kubelets {
         self.schedule_steps(node);
     }
 
-    /// Does what is due.
+    /// Handles the timers that are due.
     async fn on_timeout(&mut self) {
         let now = self.clock.now();
         while let Some(Reverse((at, ..))) = self.timers.peek()
@@ -312,7 +312,7 @@ impl Kubelets {
         self.set_timer(now + Span::from_secs_f64(wait), Timer::Renew { node, session });
     }
 
-    /// The lease was deleted; a kubelet makes itself a new one.
+    /// Creates the lease again after its deletion.
     async fn create_lease(&self, node: &str, now: Timestamp) -> Result<(), WriteError> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -328,7 +328,7 @@ impl Kubelets {
         let now = self.clock.now();
         self.set_timer(now + STATUS_EVERY, Timer::Report { node: node.clone(), session });
         let key = Key { namespace: String::new(), name: node.to_string() };
-        // Deleted nodes are not registered again while their kubelet runs.
+        // A running kubelet does not register a deleted node again.
         let Some(known) = self.nodes.object(&key) else { return };
         let kubelet = &self.kubelets[&node];
         let due = now.since(kubelet.reported) >= REPORT_EVERY;
@@ -337,7 +337,7 @@ impl Kubelets {
         match self.writer.patch::<Node>(&path, Patch::Strategic, &status).await {
             Ok(written) => {
                 self.nodes.record(Arc::new(written));
-                self.kubelets.get_mut(&node).expect("it has just reported").reported = now;
+                self.kubelets.get_mut(&node).expect("it reported above").reported = now;
             }
             Err(WriteError::NotFound) => {}
             Err(error) => self.errors.report(format!("kubelet of {node}, writing its status"), &error),
@@ -366,7 +366,7 @@ impl Kubelets {
         }
     }
 
-    /// Works out what its kubelet will do next with a pod, and when.
+    /// Sets the timer of a pod's next step.
     fn schedule_step(&mut self, key: &Key) {
         let Some(pod) = self.pods.object(key) else {
             self.pending.remove(key);
@@ -382,7 +382,7 @@ impl Kubelets {
             return;
         };
         if self.pending.get(key).is_some_and(|on| on.uid == pod.uid() && on.step == step) {
-            return; // Already on its way, and not to be put off.
+            return; // Scheduled already.
         }
         let uid = pod.uid().to_owned();
         let number = self.set_timer(self.clock.now() + wait, Timer::Pod { key: key.clone(), number: 0 });
@@ -406,7 +406,7 @@ impl Kubelets {
                     self.on_pod(&change);
                 }
             }
-            // Gone, or another one of the same name: the watch tells.
+            // Gone, or replaced by another of the same name: the watch reports it.
             Ok(None) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => {
                 self.errors
@@ -418,7 +418,7 @@ impl Kubelets {
         }
     }
 
-    /// The pod as it was written; None where it was deleted.
+    /// Returns the pod as written; None if it was deleted.
     async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, WriteError> {
         let key = Key::of(pod);
         let path = path::pod(&key);
@@ -434,7 +434,7 @@ impl Kubelets {
         Ok(None)
     }
 
-    /// Sets an timer; for a pod it carries the number that is returned.
+    /// Sets a timer and returns its number, which a pod's timer carries.
     fn set_timer(&mut self, at: Timestamp, timer: Timer) -> u64 {
         self.timers_set += 1;
         let timer = match timer {

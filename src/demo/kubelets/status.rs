@@ -1,4 +1,4 @@
-//! What a kubelet writes about its node.
+//! The node status that a kubelet writes.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// The patch of the node's status; None where nothing changed and none is `due`.
+/// The patch of the node's status; None if nothing changed and no report is `due`.
 pub fn report(kubelet: &Kubelet, node: &Node, due: bool, now: Timestamp) -> Option<Value> {
     let wanted = conditions(kubelet);
     let differs = |(kind, status, reason, _): &(&str, &str, &str, &str)| {

@@ -1,6 +1,6 @@
-//! What runs in the embedded cluster: one table of services.
+//! The table of services that run in the embedded cluster.
 
-/// One service of a believable company, from which workloads, budgets and pods are made.
+/// One service of a fictional company. Workloads, budgets and pods are generated from it.
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogueService {
     pub namespace: &'static str,
@@ -9,9 +9,9 @@ pub struct CatalogueService {
     /// Pods in a cluster of the default size.
     pub replicas: usize,
     pub image: &'static str,
-    /// Requested CPU in thousandths; 0: no requests at all (QoS BestEffort).
+    /// CPU request in thousandths of a core; 0 for no requests at all (QoS BestEffort).
     pub cpu_milli: i64,
-    /// Requested memory in MiB.
+    /// Memory request in MiB.
     pub memory_mib: i64,
     pub tolerance: EvictionTolerance,
     /// The only pool of nodes it may run in.
@@ -21,7 +21,7 @@ pub struct CatalogueService {
     pub grace_seconds: i64,
     pub budget: CatalogueBudget,
     pub volume: CatalogueVolume,
-    /// A finalizer on each pod, which somebody has to take off.
+    /// A finalizer on each pod.
     pub finalizer: Option<&'static str>,
 }
 
@@ -36,7 +36,7 @@ pub enum CatalogueKind {
 /// How long the pods stay on a node that is not ready or unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionTolerance {
-    /// What admission gives: 300 seconds.
+    /// The default of admission: 300 seconds.
     Default,
     Seconds(i64),
     Unlimited,
@@ -56,7 +56,7 @@ pub enum CatalogueVolume {
     Claim,
 }
 
-/// An agent that has a pod on every node.
+/// A DaemonSet with a pod on every node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeAgent {
     pub name: &'static str,
@@ -75,7 +75,7 @@ pub const PRIORITY_CLASSES: &[(&str, i64)] = &[
     ("interruptible", -100),
 ];
 
-/// In the order in which a small cluster gives them up, last first.
+/// The most important first: a small cluster has only the first ones.
 pub const NODE_AGENTS: &[NodeAgent] = &[
     NodeAgent {
         name: "cilium",
@@ -103,9 +103,9 @@ pub const NODE_AGENTS: &[NodeAgent] = &[
     },
 ];
 
-/// The components of a control-plane node that its kubelet runs by itself.
+/// The static pods of a control-plane node.
 ///
-/// No kube-controller-manager: beside the embedded cluster, kordon's own controller does its work.
+/// There is no kube-controller-manager: kordon's own controller runs beside the embedded cluster.
 pub const STATIC_PODS: &[(&str, &str)] = &[
     ("etcd", "registry.k8s.io/etcd:3.6.5-0"),
     ("kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3"),
@@ -129,7 +129,7 @@ const PLAIN: CatalogueService = CatalogueService {
     finalizer: None,
 };
 
-/// Every service, the most telling first: a cluster with few pods has the head of this list.
+/// All services, the most instructive first: a cluster with few pods has only the first ones.
 pub const SERVICES: &[CatalogueService] = &[
     CatalogueService {
         namespace: "shop",

@@ -1,4 +1,4 @@
-//! Who set which field: the `managedFields` that make up a third of a real object.
+//! `managedFields`, a third of a real object's size.
 
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ fn owned(object: &Value, status: bool) -> Value {
     Value::Object(fields)
 }
 
-/// Of the metadata only what a client sets.
+/// The metadata that a client sets.
 fn metadata(value: &Value) -> Value {
     let mut set = Map::new();
     for name in ["annotations", "finalizers", "generateName", "labels", "ownerReferences"] {
@@ -53,7 +53,7 @@ fn metadata(value: &Value) -> Value {
     Value::Object(set)
 }
 
-/// What the fields of a list's items are told apart by; lists of other items are owned as a whole.
+/// The keys that identify items of a list; lists of other items are owned as a whole.
 const KEYS: [&[&str]; 5] = [&["containerPort", "protocol"], &["mountPath"], &["uid"], &["type"], &["name"]];
 
 fn set_of(value: &Value) -> Value {

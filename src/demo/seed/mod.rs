@@ -1,4 +1,4 @@
-//! The cluster at the beginning: machines, workloads, and pods that have long been running.
+//! The initial cluster: machines, workloads and running pods.
 
 pub mod catalogue;
 mod managed_fields;
@@ -19,10 +19,10 @@ use self::{
 use super::random::RandomSource;
 use crate::time::{Span, Timestamp};
 
-/// The version of the embedded cluster's kubelets: that of its API server.
+/// The version of the embedded cluster's kubelets and API server.
 pub const VERSION: &str = "v1.36.3";
 
-/// Everything that is there at the beginning. Equal inputs give equal objects.
+/// The initial objects. Equal inputs give equal objects.
 #[derive(Debug)]
 pub struct Seed {
     pub machines: Vec<Machine>,
@@ -33,48 +33,48 @@ pub struct Seed {
     epoch: Timestamp,
 }
 
-/// What became of a machine before the beginning.
+/// What happened to a machine before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineHistory {
     Healthy,
-    /// It last gave a sign of life so long ago; nobody has noticed yet.
+    /// Its last heartbeat was this long ago; the controller has not noticed yet.
     DisconnectedFor(Span),
-    /// The controller has given it up so long ago, and tainted it.
+    /// The controller marked it Unknown and tainted it this long ago.
     UnknownFor(Span),
-    /// It has been short of memory for so long.
+    /// It has reported memory pressure for this long.
     MemoryPressureFor(Span),
 }
 
-/// What became of a pod before the beginning.
+/// The state of a pod at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialPodState {
     Running,
-    /// Its node was given up so long ago: marked not ready.
+    /// Its node became Unknown this long ago, and the pod was marked as not ready.
     NotReady {
         since: Span,
     },
-    /// Marked not ready as well, then deleted so long ago; nobody on its node knows.
+    /// Also marked as not ready, then deleted this long ago; its disconnected kubelet does not know.
     Evicted {
         since: Span,
         at: Span,
     },
-    /// Made so long ago in place of an evicted one.
+    /// Created this long ago to replace an evicted pod.
     Replacement {
         age: Span,
     },
 }
 
-/// Something that pods are made for.
+/// A workload of the initial cluster.
 #[derive(Debug)]
 pub struct SeedWorkload {
     pub namespace: String,
     pub name: String,
     pub owner: SeedOwner,
-    /// Pods wanted; for a node agent one for each machine.
+    /// Desired pods; for a node agent one per machine.
     pub replicas: usize,
     /// Labels that select its pods.
     pub labels: Value,
-    /// Template of the pods as their direct owner has it.
+    /// The pod template of the pods' direct owner.
     pub template: Value,
     /// The pod-template-hash, for pods of a Deployment.
     hash: Option<String>,
@@ -84,14 +84,14 @@ pub struct SeedWorkload {
 pub enum SeedOwner {
     Service(CatalogueService),
     Agent(NodeAgent),
-    /// The kubelet itself.
+    /// The kubelet: a static pod.
     Static,
 }
 
 impl Seed {
-    /// `nodes` machines with `pods` pods on them (node agents and control plane included, where so many fit).
+    /// A cluster of `nodes` machines with `pods` pods, node agents and control plane included if there are enough.
     ///
-    /// `histories` says what happened before to which machines, by their names.
+    /// `histories` returns what happened to machines before, by index.
     pub fn new(
         nodes: usize,
         pods: usize,
@@ -108,7 +108,7 @@ impl Seed {
         Self { machines, workloads, pods, random, epoch }
     }
 
-    /// Every object, owners before what they own. Made one by one: all at once they would not fit into memory.
+    /// All objects, owners first. They are generated one by one, as all of them may not fit into memory.
     pub fn objects(&self) -> impl Iterator<Item = Value> {
         let (random, epoch) = (self.random, self.epoch);
         let namespaces: BTreeSet<&str> = self
@@ -145,7 +145,7 @@ impl Seed {
             if template.as_ref().is_none_or(|(of, _)| *of != seed.workload) {
                 template = Some((seed.workload, PodTemplate::new(workload, self.random)));
             }
-            let (_, template) = template.as_ref().expect("made above");
+            let (_, template) = template.as_ref().expect("set above");
             let machine = seed.machine.map(|index| &self.machines[index]);
             template.pod(seed, workload, machine, self.random, self.epoch)
         })
@@ -247,7 +247,7 @@ impl SeedWorkload {
         self.template["spec"]["restartPolicy"] = json!("Never");
     }
 
-    /// The template as a Deployment has it.
+    /// The template in the form of a Deployment.
     fn bare_template(&self) -> Value {
         let mut template = self.template.clone();
         if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
@@ -256,7 +256,7 @@ impl SeedWorkload {
         template
     }
 
-    /// Kind, apiVersion and name of what owns the pods; None where nothing does.
+    /// Kind and apiVersion of the pods' owner; None without one.
     fn pod_owner_kind(&self) -> Option<(&'static str, &'static str)> {
         match &self.owner {
             SeedOwner::Static => None,
@@ -287,7 +287,7 @@ impl SeedWorkload {
         }))
     }
 
-    /// Requested CPU and memory of one pod, in thousandths and MiB.
+    /// CPU and memory requests of one pod, in thousandths of a core and MiB.
     fn requests(&self) -> (i64, i64) {
         match &self.owner {
             SeedOwner::Service(service) => (service.cpu_milli, service.memory_mib),
@@ -297,7 +297,7 @@ impl SeedWorkload {
     }
 }
 
-/// The workloads that together have about `pods` pods on these machines.
+/// Workloads with `pods` pods in total on these machines.
 fn workloads_for(machines: &[Machine], pods: usize) -> Vec<SeedWorkload> {
     let control_planes = machines.iter().filter(|machine| machine.is_control_plane()).count();
     let mut made = Vec::new();
@@ -308,7 +308,7 @@ fn workloads_for(machines: &[Machine], pods: usize) -> Vec<SeedWorkload> {
             STATIC_PODS.iter().map(|(name, image)| SeedWorkload::static_pod(name, image, control_planes)),
         );
     }
-    // Agents on every node may take half of the pods, not more: few pods should still be different ones.
+    // Node agents are at most half of the pods, so that a small cluster has other pods too.
     for agent in NODE_AGENTS {
         if machines.is_empty()
             || machines.len() * (made.len() + 1) > pods / 2 + control_planes * STATIC_PODS.len()
@@ -324,7 +324,7 @@ fn workloads_for(machines: &[Machine], pods: usize) -> Vec<SeedWorkload> {
 
 fn services_for(mut left: usize) -> Vec<SeedWorkload> {
     let one_round: usize = SERVICES.iter().map(|service| service.replicas).sum();
-    // A larger cluster has both more services and larger ones.
+    // A larger cluster has more services and larger ones.
     let factor = (left as f64 / one_round as f64).sqrt().max(1.0).floor() as usize;
     let mut made = Vec::new();
     for copy in 0.. {
@@ -344,17 +344,17 @@ fn services_for(mut left: usize) -> Vec<SeedWorkload> {
     made
 }
 
-/// Puts the pods of the beginning onto machines.
+/// Assigns the initial pods to machines.
 struct InitialPlacement<'a> {
     machines: &'a [Machine],
     free_cpu: Vec<i64>,
     free_memory: Vec<i64>,
     taken: Vec<usize>,
-    /// Where the next search begins.
+    /// Where the next search starts.
     cursor: usize,
 }
 
-/// How many machines with room are compared before one is taken.
+/// How many machines with enough capacity are compared.
 const MAX_CANDIDATES: usize = 30;
 
 impl<'a> InitialPlacement<'a> {
@@ -439,7 +439,7 @@ impl<'a> InitialPlacement<'a> {
         }
     }
 
-    /// The machine with the fewest of the workload's pods in its zone and on it, then the emptiest.
+    /// The machine with the fewest pods of the workload in its zone and on it, then the fewest pods.
     fn choose(
         &mut self,
         workload: &SeedWorkload,
@@ -483,7 +483,7 @@ impl<'a> InitialPlacement<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Eligible {
     All,
-    /// Only where nothing has gone wrong.
+    /// Only healthy machines.
     Healthy,
 }
 

@@ -1,4 +1,4 @@
-//! The machines of the embedded cluster, and what their Node and Lease objects say at the beginning.
+//! The machines of the embedded cluster, and their initial Node and Lease objects.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ use crate::{
 };
 
 pub const REGION: &str = "eu-central-1";
-/// The zones, by the letter that ends their name and stands in the names of their nodes.
+/// The last letters of the zones' names, which are part of their nodes' names.
 pub const ZONES: [char; 3] = ['a', 'b', 'c'];
-/// The kernel that every node runs at first.
+/// The initial kernel of all nodes.
 pub const KERNEL: &str = "6.1.0-38-cloud-amd64";
 
-/// One machine, before anything happened to it.
+/// One machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// Such as `general-1a-04`: pool, zone, number within both.
@@ -110,12 +110,12 @@ impl Machine {
         format!("{REGION}{}", ZONES[self.zone])
     }
 
-    /// The address of the machine; each zone has a network of its own.
+    /// The address of the machine; each zone has its own network.
     pub fn address(&self) -> String {
         format!("10.{}.{}.{}", self.zone + 1, self.index / 200, self.index % 200 + 10)
     }
 
-    /// The address of the pod in place `slot` of this machine.
+    /// The address of the pod number `slot` of this machine.
     pub fn pod_address(&self, slot: usize) -> String {
         format!("10.{}.{}.{}", 128 + self.index / 256, self.index % 256, slot % 250 + 2)
     }
@@ -140,7 +140,7 @@ impl Machine {
         epoch - ago
     }
 
-    /// When its kubelet last wrote its status: unchanged, it does so every five minutes.
+    /// When its kubelet last wrote its status: every five minutes if unchanged.
     pub fn reported(&self, random: RandomSource, epoch: Timestamp) -> Timestamp {
         let ago = Span::from_secs(random.rng(&["reported", &self.name]).i64(0..290));
         match self.history {
@@ -157,18 +157,18 @@ impl Machine {
 }
 
 fn workers(count: usize) -> impl Iterator<Item = (usize, &'static NodePool)> {
-    // The pool that is furthest behind its share comes next, so that any number of workers has about the shares.
+    // The pool furthest below its share is next, so that the shares hold for any number of workers.
     let mut given = [0_i64; POOLS.len()];
     (0..count).map(move |i| {
         let owed = |p: usize| POOLS[p].share * (i as i64 + 1) - 20 * given[p];
         let at = (0..POOLS.len()).max_by_key(|p| (owed(*p), POOLS.len() - p)).expect("there are pools");
         given[at] += 1;
-        // Pools begin in different zones, or a small cluster would be lopsided.
+        // Pools start in different zones, so that a small cluster is balanced.
         ((given[at] as usize - 1 + at) % ZONES.len(), &POOLS[at])
     })
 }
 
-/// The Node object of a machine, as its kubelet and the controllers have left it.
+/// The Node object of a machine, as written by its kubelet and the controllers.
 pub fn node(machine: &Machine, random: RandomSource, epoch: Timestamp) -> Value {
     let mut rng = random.rng(&["node", &machine.name]);
     let made = epoch - Span::from_secs(rng.i64(3 * 86_400..90 * 86_400));
@@ -310,7 +310,7 @@ fn resources(cpu_milli: i64, memory_mib: i64) -> Value {
     })
 }
 
-/// Type, reason and message of each condition of a well node whose status is False.
+/// Type, reason and message of the conditions that are False on a healthy node.
 pub const HEALTHY_CONDITIONS: [(&str, &str, &str); 3] = [
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -345,7 +345,7 @@ fn conditions(machine: &Machine, made: Timestamp, heartbeat: Timestamp, epoch: T
     Value::Array(all)
 }
 
-/// What a kubelet lists of the images on its disk: the first few of the cluster's.
+/// The images that a kubelet lists: the first few of the cluster's.
 fn images() -> Value {
     super::catalogue::SERVICES
         .iter()

@@ -1,4 +1,4 @@
-//! Pod templates, and the pods that have been running since before the beginning.
+//! Pod templates, and the initial pods.
 
 use serde_json::{Map, Value, json};
 
@@ -13,10 +13,10 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Says, on a Job's template, how many seconds its containers take on average.
+/// An annotation on a Job's template: how many seconds its containers run on average.
 pub const RUN_SECONDS: &str = "demo.kordon/run-seconds";
 
-/// The template of a service's pods, with every default a server would fill in.
+/// The template of a service's pods, with all defaults of a server.
 pub fn service_template(service: &CatalogueService, labels: &Value) -> Value {
     let mut metadata = json!({
         "labels": labels,
@@ -52,7 +52,7 @@ pub fn service_template(service: &CatalogueService, labels: &Value) -> Value {
     json!({"metadata": metadata, "spec": spec})
 }
 
-/// The template of a node agent's pods. The DaemonSet's own tolerations come with each pod.
+/// The template of a node agent's pods, without the tolerations that the DaemonSet controller adds.
 pub fn agent_template(agent: &NodeAgent, labels: &Value) -> Value {
     let mut container = container(agent.name, agent.image);
     container["resources"] = json!({"requests": requests(agent.cpu_milli, agent.memory_mib)});
@@ -70,7 +70,7 @@ pub fn agent_template(agent: &NodeAgent, labels: &Value) -> Value {
     json!({"metadata": {"labels": labels}, "spec": spec})
 }
 
-/// What a server adds to the spec of every pod.
+/// Adds the defaults of a server to a pod's spec.
 fn pod_defaults(spec: &mut Value, priority: Option<&str>) {
     spec["dnsPolicy"] = json!("ClusterFirst");
     spec["enableServiceLinks"] = json!(true);
@@ -148,7 +148,7 @@ fn volumes(service: &CatalogueService) -> Value {
     ];
     match service.volume {
         CatalogueVolume::EmptyDir => volumes.push(json!({"name": "data", "emptyDir": {"sizeLimit": "2Gi"}})),
-        // A StatefulSet's claims are named after its pods and stand in the pods alone.
+        // A StatefulSet's claims are named after its pods, so they are not in the template.
         CatalogueVolume::Claim if service.kind == super::catalogue::CatalogueKind::Deployment => volumes.push(
             json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("{}-data", service.name)}}),
         ),
@@ -173,7 +173,7 @@ fn tolerations(tolerance: EvictionTolerance) -> Value {
     }
 }
 
-/// What admission and the DaemonSet controller add to a pod of this workload: tolerations, priority, the token volume.
+/// Adds what admission and the DaemonSet controller add to a pod: tolerations, priority, the token volume.
 fn admit(spec: &mut Value, workload: &SeedWorkload) {
     let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();
     if matches!(workload.owner, SeedOwner::Agent(_)) {
@@ -227,22 +227,22 @@ pub fn daemon_tolerations() -> Vec<Value> {
     all
 }
 
-/// Pods of one workload: everything they have in common, made once.
+/// The common parts of the pods of one workload.
 pub struct PodTemplate {
     pod: Value,
     host_network: bool,
 }
 
-/// One pod of the beginning.
+/// One initial pod.
 #[derive(Clone, Copy, Debug)]
 pub struct PodSeed {
     /// Index of the workload.
     pub workload: usize,
     /// Number among the workload's pods.
     pub ordinal: usize,
-    /// Index of its machine; None while it waits to be placed.
+    /// Index of its machine; None while it is Pending.
     pub machine: Option<usize>,
-    /// Its place on the machine.
+    /// Its number on the machine.
     pub slot: usize,
     pub state: InitialPodState,
 }
@@ -325,7 +325,7 @@ impl PodTemplate {
         pod
     }
 
-    /// Fills in where and since when it runs.
+    /// Sets the addresses and start times of a running pod.
     fn set_running(
         &self,
         status: &mut Value,
@@ -353,14 +353,14 @@ impl PodTemplate {
         }
     }
 
-    /// What the controllers did to it because of its node.
+    /// Applies what the controllers did because of its node.
     fn apply_state(&self, pod: &mut Value, state: InitialPodState, epoch: Timestamp) {
         let (since, deleted) = match state {
             InitialPodState::Running | InitialPodState::Replacement { .. } => return,
             InitialPodState::NotReady { since } => (since, None),
             InitialPodState::Evicted { since, at } => (since, Some(epoch - at)),
         };
-        let conditions = pod["status"]["conditions"].as_array_mut().expect("made by running()");
+        let conditions = pod["status"]["conditions"].as_array_mut().expect("set by running()");
         for condition in conditions.iter_mut().filter(|c| c["type"] == "Ready") {
             condition["status"] = json!("False");
             condition["lastTransitionTime"] = json!((epoch - since).to_time());
@@ -378,7 +378,7 @@ impl PodTemplate {
     }
 }
 
-/// The name of a pod of the beginning.
+/// The name of an initial pod.
 pub fn pod_name(
     workload: &SeedWorkload,
     seed: &PodSeed,
@@ -401,7 +401,7 @@ pub fn pod_name(
     }
 }
 
-/// How a DaemonSet keeps its pod to one node.
+/// The affinity that binds a DaemonSet's pod to one node.
 pub fn pinned(node: &str) -> Value {
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
@@ -416,7 +416,7 @@ fn claim(spec: &mut Value, service: &CatalogueService, pod: &str) {
     }
 }
 
-/// The status of a pod that runs well, but for what differs from pod to pod.
+/// The status of a healthy pod, without what differs between pods.
 fn running(spec: &Value, workload: &SeedWorkload) -> Value {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "observedGeneration": 1});
     let kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];

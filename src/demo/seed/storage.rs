@@ -1,4 +1,4 @@
-//! Volumes of the embedded cluster: disks that live in one zone, and shares that are reached from everywhere.
+//! Volumes of the embedded cluster: disks of one zone, and shares that all zones can mount.
 
 use serde_json::{Value, json};
 
@@ -14,9 +14,9 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// The class of disks, which are attached to one node of their zone.
+/// The storage class of disks, which attach to one node of their zone.
 pub const DISKS: &str = "gp3";
-/// The class of shares, which many nodes mount.
+/// The storage class of shares, which many nodes can mount.
 const SHARES: &str = "efs";
 
 const DISK_DRIVER: &str = "ebs.csi.aws.com";
@@ -24,7 +24,7 @@ const DISK_DRIVER: &str = "ebs.csi.aws.com";
 const DISKS_A_NODE: u32 = 25;
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Makes what the volumes of one cluster are.
+/// Generates the storage objects of one cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct StorageSeed {
     pub random: RandomSource,
@@ -44,7 +44,7 @@ impl StorageSeed {
         [class(DISKS, DISK_DRIVER, "WaitForFirstConsumer"), class(SHARES, "efs.csi.aws.com", "Immediate")]
     }
 
-    /// What a machine can attach.
+    /// The CSINode of a machine: what it can attach.
     pub fn csi_node(self, machine: &Machine) -> Value {
         self.with_identity(json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": machine.name},
@@ -55,8 +55,8 @@ impl StorageSeed {
         }))
     }
 
-    /// The claim that a pod of the beginning uses, and its volume: of a StatefulSet each pod has a disk in the zone where
-    /// it first ran, the pods of a Deployment have a share in common.
+    /// The claim of an initial pod, and its volume. Each pod of a StatefulSet has a disk in its zone; the pods of a
+    /// Deployment use one share.
     pub fn of_pod(self, seed: &PodSeed, workload: &SeedWorkload, machine: Option<&Machine>) -> Vec<Value> {
         let SeedOwner::Service(service) = &workload.owner else { return Vec::new() };
         let (name, class, mode, size) = match (service.volume, service.kind) {
@@ -69,7 +69,7 @@ impl StorageSeed {
             }
             _ => return Vec::new(),
         };
-        // A disk is made for the first node that needs it.
+        // A disk is created for the first node that needs it.
         let zone = machine.map(Machine::zone_name).filter(|_| class == DISKS);
         let is_bound = class == SHARES || zone.is_some();
         let mut claim = self.claim(&workload.namespace, &name, class, mode, size);

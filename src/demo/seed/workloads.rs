@@ -1,4 +1,4 @@
-//! The objects that own pods, and the budgets over them.
+//! The owners of pods, and their PodDisruptionBudgets.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Every object of a workload but its pods, owners first.
+/// All objects of a workload except its pods, owners first.
 pub fn objects(workload: &SeedWorkload, random: RandomSource, epoch: Timestamp) -> Vec<Value> {
     let born = epoch - Span::from_secs(random.rng(&["born", &workload.name]).i64(3 * 86_400..60 * 86_400));
     let mut made = match &workload.owner {
@@ -35,7 +35,7 @@ pub fn objects(workload: &SeedWorkload, random: RandomSource, epoch: Timestamp) 
     made
 }
 
-/// The uid that an object of the beginning has.
+/// The uid of an initial object.
 pub fn object_uid(random: RandomSource, kind: &str, namespace: &str, name: &str) -> String {
     uid(&mut random.rng(&["uid", kind, namespace, name]))
 }

@@ -1,4 +1,4 @@
-//! The disruption controller: how many pods of a budget may go (docs/upstream/operator-actions.md#5).
+//! The disruption controller: how many disruptions a budget allows (docs/upstream/operator-actions.md#5).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +17,10 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// A disrupted disruption that did not happen is forgotten after so long.
+/// When an approved eviction that did not happen stops to count.
 const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
-/// The budgets that choose a pod.
+/// The budgets that select a pod.
 pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     budgets
@@ -30,7 +30,7 @@ pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
         .collect()
 }
 
-/// What a budget's status says.
+/// The numbers of a budget's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbers {
     expected: usize,
@@ -78,7 +78,7 @@ impl Workloads {
         if let Some(map) = patch.get_mut("disruptedPods") {
             remove_missing_entries(map, &budget.status["disruptedPods"]);
         }
-        // The API counts down on its own when it evicts: what it has written since must not be overwritten.
+        // The API itself counts down on evictions: the precondition keeps its newer writes.
         let revision = budget.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": patch});
         let written: Budget = self.patch(&format!("{}/status", path::budget(key)), &patch).await?;
@@ -86,7 +86,7 @@ impl Workloads {
         Ok(())
     }
 
-    /// The replicas that the pods' controllers want together. Integer minAvailable does not ask.
+    /// The desired replicas of all controllers of the pods. An integer minAvailable does not need them.
     fn scales(&self, spec: &BudgetSpec, pods: &[Arc<Pod>]) -> Result<usize, String> {
         if spec.min_available.is_number() {
             return Ok(pods.len());
@@ -154,7 +154,7 @@ fn share(amount: &Value, whole: usize) -> usize {
     (percent.unwrap_or(0) * whole).div_ceil(100)
 }
 
-/// Evictions that the API has disrupted and that have not shown yet, by pod name, and when the next one is forgotten.
+/// Evictions that the API approved and that did not happen yet, by pod name, and when the next one expires.
 fn pending_disruptions(
     budget: &Budget,
     pods: &[Arc<Pod>],
@@ -203,7 +203,7 @@ fn condition(budget: &Budget, is: &str, reason: &str, message: &str, now: Timest
     })
 }
 
-/// A merge patch leaves the entries of a map that it does not name: name those to be forgotten.
+/// Removes map entries that are not in the patch: a merge patch would keep them.
 fn remove_missing_entries(patch: &mut Value, is: &Value) {
     let Some(patch) = patch.as_object_mut() else { return };
     for name in is.as_object().into_iter().flat_map(|is| is.keys()) {

@@ -1,4 +1,4 @@
-//! DaemonSets: a pod on every node that it may be on.
+//! DaemonSets: a pod on every node whose taints it tolerates.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,11 @@ impl Workloads {
         let desired = missing.len();
         for pod in self.pods_of(&set) {
             let node = pod.pinned_to().unwrap_or(&pod.spec.node_name);
-            // What is left on a node that is gone, the pod garbage collector takes away.
+            // The pod garbage collector removes pods of nodes that do not exist.
             let known = self.nodes.object(&Key { namespace: String::new(), name: node.to_owned() });
             let stays = known.is_none_or(|node| tolerated(node, &tolerations, &["NoExecute"]));
             if pod.is_deleted() {
-                missing.remove(node); // Its successor comes when it is gone.
+                missing.remove(node); // It is replaced when it is gone.
             } else if pod.is_finished() || !stays {
                 missing.remove(node);
                 self.delete_pod(&pod, None).await?;
@@ -59,7 +59,7 @@ impl Workloads {
 
 fn tolerations(set: &Workload) -> Vec<Toleration> {
     let own = set.spec.template["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
-    // What does not read as a toleration tolerates nothing.
+    // An invalid toleration tolerates nothing.
     own.into_iter().chain(daemon_tolerations()).filter_map(|t| serde_json::from_value(t).ok()).collect()
 }
 

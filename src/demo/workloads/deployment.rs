@@ -1,4 +1,4 @@
-//! Deployments: one ReplicaSet for the template, and the way from the old ones to it.
+//! Deployments: one ReplicaSet for the template, and rolling updates to it.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Workloads {
         Ok(())
     }
 
-    /// One step of a rolling update, with a surge and an unavailability of a quarter.
+    /// One step of a rolling update, with maxSurge and maxUnavailable of 25%.
     async fn roll(
         &mut self,
         current: &Workload,
@@ -119,7 +119,7 @@ fn count(set: &Workload, field: &str) -> u64 {
     set.status[field].as_u64().unwrap_or(0)
 }
 
-/// A ReplicaSet's template as its Deployment has it.
+/// A ReplicaSet's template in the form of its Deployment.
 fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(labels) = template["metadata"]["labels"].as_object_mut() {

@@ -1,4 +1,4 @@
-//! Jobs: pods that come to an end, until enough have.
+//! Jobs: runs pods until enough have succeeded.
 
 use serde_json::json;
 

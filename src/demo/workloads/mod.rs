@@ -1,4 +1,4 @@
-//! The workload controllers of the embedded cluster, in one task: who owns pods keeps them at their number.
+//! The workload controllers of the embedded cluster, in one task.
 
 mod budget;
 mod daemon_set;
@@ -34,8 +34,8 @@ use crate::{
 
 /// All workload controllers, the disruption controller and the pod garbage collector.
 ///
-/// They share one picture of the cluster. What changed is queued by name and then result at as a whole, as upstream's
-/// controllers do; own writes enter the picture at once, so that nothing is made twice.
+/// They share one view of the cluster. Changed objects are queued by name and then synced, as in upstream's
+/// controllers. Own writes enter the view immediately, so that nothing is created twice.
 pub struct Workloads {
     clock: Clock,
     writer: Writer,
@@ -49,16 +49,16 @@ pub struct Workloads {
     owned: BTreeMap<String, BTreeSet<Key>>,
     /// Pods of each budget, and budgets of each pod.
     budgeted: BudgetedPods,
-    /// What has not been listed yet: nothing is decided before all is known.
+    /// Kinds that have not been listed yet: nothing is synced before all are.
     unlisted: BTreeSet<&'static str>,
     queue: BTreeSet<WorkItem>,
     delayed: BTreeSet<(Timestamp, WorkItem)>,
     pod_gc: PodGc,
-    /// Pods made so far, by owner; gives each its own name.
+    /// The number of pods created so far, by owner; makes names unique.
     created_pods: BTreeMap<String, u64>,
 }
 
-/// What the controllers on_message.
+/// A message to the controllers.
 #[derive(Debug)]
 pub enum WorkloadMessage {
     Nodes(FeedChange<Node>),
@@ -67,26 +67,26 @@ pub enum WorkloadMessage {
     Budgets(FeedChange<Budget>),
 }
 
-/// One thing to be result at.
+/// An item of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum WorkItem {
     Workload(WorkloadKind, Key),
     Budget(Key),
-    /// The pods' finalizers that somebody has to take off.
+    /// Removes the finalizers of a pod, on behalf of their owner.
     Finalizer(Key),
     PodGc,
 }
 
-/// Budgets and the pods they choose.
+/// Budgets and the pods that they select.
 #[derive(Debug, Default)]
 struct BudgetedPods {
     pods: BTreeMap<Key, BTreeSet<Key>>,
     budgets: BTreeMap<Key, BTreeSet<Key>>,
 }
 
-/// How soon a thing that failed is result at again.
+/// When a failed item is retried.
 const RETRY: Span = Span::from_secs(1);
-/// How long the owner of a pod's finalizer needs.
+/// How long the owner of a pod's finalizer takes.
 const FINALIZER_DELAY: Span = Span::from_secs(20);
 
 impl Workloads {
@@ -114,7 +114,7 @@ impl Workloads {
 
     pub async fn run(mut self, mut inbox: mpsc::Receiver<WorkloadMessage>, cancel: CancellationToken) {
         loop {
-            // Everything that is known already is taken in before anything is decided.
+            // All messages are applied before anything is synced.
             while let Ok(message) = inbox.try_recv() {
                 self.on_message(message);
             }
@@ -232,7 +232,7 @@ impl Workloads {
 
     fn on_workload(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
         let key = change.key();
-        // A budget counts the replicas that the owners of its pods want.
+        // A budget counts the desired replicas of its pods' owners.
         let wanted = |workload: &Option<Arc<Workload>>| workload.as_ref().map(|w| w.spec.replicas);
         if wanted(&change.before) != wanted(&change.after) {
             let budgets = self.budgets.within(&key.namespace);
@@ -277,7 +277,7 @@ impl Workloads {
         };
         match result {
             Ok(()) => {}
-            // The object is gone or was changed by another: the watch will tell, and a second look costs nothing.
+            // The object is gone or was changed by somebody else: sync again later.
             Err(WriteError::NotFound | WriteError::Conflict(_)) => {
                 self.delayed.insert((self.clock.now() + RETRY, item));
             }
@@ -298,7 +298,7 @@ impl Workloads {
         keys.filter_map(|key| self.pods.object(key)).cloned().collect()
     }
 
-    /// Makes a pod from the owner's template, with a name of its own or the one given.
+    /// Creates a pod from the owner's template, with the given name or a generated one.
     async fn create_pod(
         &mut self,
         kind: WorkloadKind,
@@ -347,7 +347,7 @@ impl Workloads {
         }
     }
 
-    /// Writes what differs of a workload's status.
+    /// Writes the changed fields of a workload's status.
     async fn write_status(
         &mut self,
         kind: WorkloadKind,
@@ -364,7 +364,7 @@ impl Workloads {
         Ok(())
     }
 
-    /// A status that we wrote ourselves needs no second look at its workload, but one at what depends on it.
+    /// After an own status write, syncs what depends on the workload, but not the workload itself.
     fn on_workload_written(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
         let own = WorkItem::Workload(kind, change.key());
         let queued = self.queue.contains(&own);
@@ -387,7 +387,7 @@ impl Workloads {
 }
 
 impl BudgetedPods {
-    /// Sets which budgets choose a pod. Returns those whose numbers this may change.
+    /// Sets the budgets that select a pod. Returns those whose numbers this may change.
     fn set_budgets(&mut self, pod: &Key, budgets: BTreeSet<Key>) -> BTreeSet<Key> {
         let before = self.budgets.remove(pod).unwrap_or_default();
         for budget in before.difference(&budgets) {
@@ -405,7 +405,7 @@ impl BudgetedPods {
         touched
     }
 
-    /// Sets which pods a budget chooses.
+    /// Sets the pods that a budget selects.
     fn set_pods(&mut self, budget: &Key, pods: BTreeSet<Key>) {
         for pod in self.pods.remove(budget).unwrap_or_default() {
             if let Some(budgets) = self.budgets.get_mut(&pod) {
@@ -419,12 +419,12 @@ impl BudgetedPods {
     }
 }
 
-/// The fields of `wanted` that `is` has not got like this; None where it has them all.
+/// The fields of `wanted` that differ from `is`; None if there are none.
 fn difference(is: &Value, wanted: Value) -> Option<Value> {
     let Value::Object(wanted) = wanted else { return None };
     let differing = wanted.into_iter().filter(|(field, value)| {
         let is = is.get(field).unwrap_or(&Value::Null);
-        // An absent number is zero.
+        // An absent number means zero.
         is != value && !(is.is_null() && (*value == json!(0) || value.is_null()))
     });
     let differing: serde_json::Map<String, Value> = differing.collect();

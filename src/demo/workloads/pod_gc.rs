@@ -16,10 +16,10 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// What the garbage collector remembers between its passes.
+/// The state of the garbage collector between its passes.
 #[derive(Debug, Default)]
 pub struct PodGc {
-    /// Since when a node that pods are bound to has been missing.
+    /// Since when nodes that pods are bound to have been missing.
     missing: BTreeMap<String, Timestamp>,
 }
 

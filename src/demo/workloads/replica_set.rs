@@ -1,4 +1,4 @@
-//! ReplicaSets: replaces a pod as soon as it is on its way out (docs/upstream/placement-and-pressure.md#5.4).
+//! ReplicaSets: replace a pod as soon as it is terminating (docs/upstream/placement-and-pressure.md#5.4).
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -32,13 +32,13 @@ impl Workloads {
         self.write_status(WorkloadKind::ReplicaSet, &set, status).await
     }
 
-    /// What counts against the number that is wanted.
+    /// The pods that count as replicas.
     fn active_pods_of(&self, set: &Workload) -> Vec<Arc<Pod>> {
         self.pods_of(set).into_iter().filter(|pod| pod.is_active()).collect()
     }
 }
 
-/// Which pod goes first when there are too many: not bound, not running, not ready, youngest.
+/// The order in which surplus pods are deleted: not bound, not running, not ready, youngest.
 fn deletion_order(pod: &Pod) -> (bool, bool, bool, Reverse<String>, String) {
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
     let name = pod.metadata.name.clone().unwrap_or_default();
