@@ -243,10 +243,10 @@ mod tests {
         }
         let list = vec![pod("same", "same", 1), pod("changed", "changed", 8), pod("new", "new", 9)];
         let changes = known.apply(FeedChange::Listed(list));
-        let told: Vec<(String, bool, bool)> =
+        let seen: Vec<(String, bool, bool)> =
             changes.iter().map(|t| (t.key().name, t.before.is_some(), t.after.is_some())).collect();
         assert_eq!(
-            told,
+            seen,
             [("changed".into(), true, true), ("new".into(), false, true), ("gone".into(), true, false)]
         );
     }

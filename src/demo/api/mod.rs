@@ -312,7 +312,7 @@ fn fault_reply(answer: FaultAnswer, request: &ApiRequest) -> Reply {
             Refusal::stale(resource.kind, &object::ObjectKey::new(&resource.namespace, name))
         }
         (FaultAnswer::InternalError | FaultAnswer::Conflict | FaultAnswer::Hang | FaultAnswer::Reset, _) => {
-            Refusal::new(500, "InternalError", "Internal error occurred: the demo was told to fail here")
+            Refusal::new(500, "InternalError", "Internal error occurred: injected by a fault of the demo")
         }
     };
     reply::refusal(&refusal)
