@@ -25,21 +25,21 @@ use crate::common::program::Shell;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_replacements_of_a_drain_land_where_the_plan_said() {
-    let site = Site::new().await;
+    let demo = ServedDemo::new().await;
     // Their pods come and go by themselves, and between two nodes that are as good little decides.
-    site.end_the_jobs().await;
+    demo.end_the_jobs().await;
     let node = "general-1a-02";
     let mut told = Vec::new();
-    for pod in site.pods().await.iter().filter(|pod| on(pod) == Some(node)) {
+    for pod in demo.pods().await.iter().filter(|pod| on(pod) == Some(node)) {
         let Some(hash) = pod.labels().get("pod-template-hash") else { continue };
         let selector = format!("--pod-selector=pod-template-hash={hash}");
         let drain = ["drain", node, &selector, "--delete-emptydir-data"];
-        let plan = site.run(&[&["plan"], &drain[..], &["-o", "json"]].concat()).await;
+        let plan = demo.run(&[&["plan"], &drain[..], &["-o", "json"]].concat()).await;
         let plan: Value = serde_json::from_str(&plan).expect("a plan");
         let best = best(&plan, &pod.name_any());
-        let before: BTreeSet<_> = site.pods().await.iter().filter_map(ResourceExt::uid).collect();
-        site.run(&[&drain[..], &["--enforce", "--yes"]].concat()).await;
-        let landed = site.until(|pods| {
+        let before: BTreeSet<_> = demo.pods().await.iter().filter_map(ResourceExt::uid).collect();
+        demo.run(&[&drain[..], &["--enforce", "--yes"]].concat()).await;
+        let landed = demo.until(|pods| {
             let new = |pod: &&Pod| {
                 pod.uid().is_some_and(|uid| !before.contains(&uid))
                     && pod.labels().get("pod-template-hash") == Some(hash)
@@ -66,14 +66,14 @@ fn on(pod: &Pod) -> Option<&str> {
 }
 
 /// `kordon demo` as a user starts it, served and alone.
-struct Site {
+struct ServedDemo {
     shell: Shell,
     kubeconfig: String,
     client: kube::Client,
     _demo: Child,
 }
 
-impl Site {
+impl ServedDemo {
     async fn new() -> Self {
         let shell = Shell::new();
         let line = [
@@ -144,30 +144,30 @@ impl Site {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_a_place_is_told_why_and_placed_as_soon_as_there_is_room() {
-    let town = Town::new(&["n1", "n2"]);
-    town.create("a", 0, "900m", json!({})).await;
-    town.create("b", 0, "900m", json!({})).await;
-    town.until(async |town| town.node_of("a").await.is_some() && town.node_of("b").await.is_some()).await;
-    assert_ne!(town.node_of("a").await, town.node_of("b").await);
-    town.create("c", 0, "500m", json!({})).await;
-    town.until(async |town| town.why_not("c").await.is_some()).await;
-    let why = town.why_not("c").await.expect("it has been waited for");
+    let api = ScheduledApi::new(&["n1", "n2"]);
+    api.create("a", 0, "900m", json!({})).await;
+    api.create("b", 0, "900m", json!({})).await;
+    api.until(async |api| api.node_of("a").await.is_some() && api.node_of("b").await.is_some()).await;
+    assert_ne!(api.node_of("a").await, api.node_of("b").await);
+    api.create("c", 0, "500m", json!({})).await;
+    api.until(async |api| api.why_not("c").await.is_some()).await;
+    let why = api.why_not("c").await.expect("it has been waited for");
     assert_eq!(why, "0/2 nodes are available: 2 not enough cpu. Preemption: 2 no pods of lower priority.");
-    let said = town.api.revision();
+    let said = api.api.revision();
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert_eq!(town.api.revision(), said, "it is said once");
-    town.remove("b").await;
-    town.until(async |town| town.node_of("c").await.is_some()).await;
+    assert_eq!(api.api.revision(), said, "it is said once");
+    api.remove("b").await;
+    api.until(async |api| api.node_of("c").await.is_some()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_matters_more_is_placed_first_and_lesser_pods_make_room() {
-    let town = Town::new(&["n1"]);
-    town.create("little", -1, "800m", json!({})).await;
-    town.until(async |town| town.node_of("little").await.is_some()).await;
-    town.create("great", 10, "800m", json!({})).await;
-    town.until(async |town| town.pod("great").await["status"]["nominatedNodeName"] == "n1").await;
-    let victim = town.pod("little").await;
+    let api = ScheduledApi::new(&["n1"]);
+    api.create("little", -1, "800m", json!({})).await;
+    api.until(async |api| api.node_of("little").await.is_some()).await;
+    api.create("great", 10, "800m", json!({})).await;
+    api.until(async |api| api.pod("great").await["status"]["nominatedNodeName"] == "n1").await;
+    let victim = api.pod("little").await;
     assert!(!victim["metadata"]["deletionTimestamp"].is_null(), "{victim}");
     let conditions = victim["status"]["conditions"].as_array().expect("conditions");
     assert!(
@@ -175,27 +175,27 @@ async fn who_matters_more_is_placed_first_and_lesser_pods_make_room() {
         "{conditions:?}"
     );
     // The room is kept for who made it, though this one would fit into what is left of the node's life.
-    town.create("later", 0, "300m", json!({})).await;
-    town.until(async |town| town.why_not("later").await.is_some()).await;
-    town.remove("little").await;
-    town.until(async |town| town.node_of("great").await.is_some()).await;
-    assert_eq!(town.node_of("later").await, None);
+    api.create("later", 0, "300m", json!({})).await;
+    api.until(async |api| api.why_not("later").await.is_some()).await;
+    api.remove("little").await;
+    api.until(async |api| api.node_of("great").await.is_some()).await;
+    assert_eq!(api.node_of("later").await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_are_gated_or_of_another_scheduler_are_left_alone() {
-    let town = Town::new(&["n1"]);
-    town.create("gated", 0, "100m", json!({"schedulingGates": [{"name": "example.com/wait"}]})).await;
-    town.create("other", 0, "100m", json!({"schedulerName": "theirs"})).await;
-    town.create("ours", 0, "100m", json!({})).await;
-    town.until(async |town| town.node_of("ours").await.is_some()).await;
+    let api = ScheduledApi::new(&["n1"]);
+    api.create("gated", 0, "100m", json!({"schedulingGates": [{"name": "example.com/wait"}]})).await;
+    api.create("other", 0, "100m", json!({"schedulerName": "theirs"})).await;
+    api.create("ours", 0, "100m", json!({})).await;
+    api.until(async |api| api.node_of("ours").await.is_some()).await;
     for name in ["gated", "other"] {
-        assert_eq!((town.node_of(name).await, town.why_not(name).await), (None, None), "{name}");
+        assert_eq!((api.node_of(name).await, api.why_not(name).await), (None, None), "{name}");
     }
 }
 
 /// An API with a few nodes of one CPU each, and the scheduler on it.
-struct Town {
+struct ScheduledApi {
     api: Api,
     client: kube::Client,
     _stops: DropGuard,
@@ -203,7 +203,7 @@ struct Town {
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-impl Town {
+impl ScheduledApi {
     fn new(nodes: &[&str]) -> Self {
         let clock = Clock::new(Timestamp::from_secs(1_767_225_600), 1.0);
         let api = Api::new(clock, ApiOptions::default());

@@ -26,150 +26,150 @@ use tokio_util::sync::CancellationToken;
 
 #[tokio::test(start_paused = true)]
 async fn leases_are_renewed_every_ten_seconds() {
-    let town = Town::of("healthy");
-    town.pass(30).await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(30).await;
     for sample in 0..5 {
-        for (node, age) in town.lease_ages().await {
+        for (node, age) in cluster.lease_ages().await {
             assert!(age < Span::from_millis(10_500), "sample {sample}: {node} renewed {age} ago");
         }
-        town.pass(7).await;
+        cluster.pass(7).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_node_renews_nothing_until_it_is_back_and_then_reports_itself_ready() {
-    let town = Town::of("healthy");
-    town.pass(20).await;
-    town.world.inject("general-1a-01", NodeFault::Disconnect).await;
-    town.pass(60).await;
-    let ages = town.lease_ages().await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(20).await;
+    cluster.world.inject("general-1a-01", NodeFault::Disconnect).await;
+    cluster.pass(60).await;
+    let ages = cluster.lease_ages().await;
     assert!(ages["general-1a-01"] >= Span::from_secs(59), "{:?}", ages["general-1a-01"]);
     assert!(ages["general-1a-02"] < Span::from_secs(11));
 
     // What a controller does meanwhile.
     let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}});
-    let nodes: Api<Node> = Api::all(town.client.clone());
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
     nodes
         .patch_status("general-1a-01", &PatchParams::default(), &Patch::Strategic(unknown))
         .await
         .expect("patched");
-    town.pass(15).await;
-    assert_eq!(town.condition("general-1a-01", "Ready").await, "Unknown");
+    cluster.pass(15).await;
+    assert_eq!(cluster.condition("general-1a-01", "Ready").await, "Unknown");
 
-    town.world.inject("general-1a-01", NodeFault::Reconnect).await;
-    town.pass(3).await;
-    assert_eq!(town.condition("general-1a-01", "Ready").await, "True");
-    assert!(town.lease_ages().await["general-1a-01"] < Span::from_secs(4));
+    cluster.world.inject("general-1a-01", NodeFault::Reconnect).await;
+    cluster.pass(3).await;
+    assert_eq!(cluster.condition("general-1a-01", "Ready").await, "True");
+    assert!(cluster.lease_ages().await["general-1a-01"] < Span::from_secs(4));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_without_container_runtime_or_under_pressure_says_so_within_ten_seconds() {
-    let town = Town::of("healthy");
-    town.pass(1).await;
-    town.world.inject("general-1b-01", NodeFault::StopRuntime).await;
-    town.world.inject("general-1c-01", NodeFault::Pressure("DiskPressure", PressureLevel::High)).await;
-    town.pass(11).await;
-    assert_eq!(town.condition("general-1b-01", "Ready").await, "False");
-    assert_eq!(town.condition("general-1c-01", "DiskPressure").await, "True");
-    assert_eq!(town.condition("general-1c-01", "Ready").await, "True");
-    town.world.inject("general-1b-01", NodeFault::StartRuntime).await;
-    town.pass(11).await;
-    assert_eq!(town.condition("general-1b-01", "Ready").await, "True");
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(1).await;
+    cluster.world.inject("general-1b-01", NodeFault::StopRuntime).await;
+    cluster.world.inject("general-1c-01", NodeFault::Pressure("DiskPressure", PressureLevel::High)).await;
+    cluster.pass(11).await;
+    assert_eq!(cluster.condition("general-1b-01", "Ready").await, "False");
+    assert_eq!(cluster.condition("general-1c-01", "DiskPressure").await, "True");
+    assert_eq!(cluster.condition("general-1c-01", "Ready").await, "True");
+    cluster.world.inject("general-1b-01", NodeFault::StartRuntime).await;
+    cluster.pass(11).await;
+    assert_eq!(cluster.condition("general-1b-01", "Ready").await, "True");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_pod_ends_within_its_grace_and_its_replica_set_replaces_it_at_once() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    let victims: Vec<Pod> = town.pods("payments", "api").await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    let victims: Vec<Pod> = cluster.pods("payments", "api").await;
     assert_eq!(victims.len(), 5);
     for pod in &victims {
-        town.delete(pod).await;
+        cluster.delete(pod).await;
     }
-    town.pass(2).await;
-    let now = town.pods("payments", "api").await;
+    cluster.pass(2).await;
+    let now = cluster.pods("payments", "api").await;
     assert_eq!(now.iter().filter(|pod| active(pod)).count(), 5, "replaced while the old ones still end");
     let mut lasted = BTreeSet::new();
     for second in 2..=62 {
-        let left = town.pods("payments", "api").await;
+        let left = cluster.pods("payments", "api").await;
         let old = left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_some()).count();
         lasted.insert((old, second));
-        town.pass(1).await;
+        cluster.pass(1).await;
     }
     assert!(lasted.iter().any(|(old, _)| *old > 0), "all of them ended within two seconds");
-    let left = town.pods("payments", "api").await;
+    let left = cluster.pods("payments", "api").await;
     assert_eq!(left.len(), 5, "grace is 60 s");
     assert!(left.iter().all(|pod| ready(pod) && active(pod)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_on_a_silent_node_stay_terminating_until_it_is_back() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    let pod = town.on_node("general-1a-01", "ReplicaSet").await.remove(0);
-    town.world.inject("general-1a-01", NodeFault::Disconnect).await;
-    town.pass(1).await;
-    town.delete(&pod).await;
-    town.pass(300).await;
-    let still = town.pod(&pod).await.expect("nobody confirmed its end");
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    let pod = cluster.on_node("general-1a-01", "ReplicaSet").await.remove(0);
+    cluster.world.inject("general-1a-01", NodeFault::Disconnect).await;
+    cluster.pass(1).await;
+    cluster.delete(&pod).await;
+    cluster.pass(300).await;
+    let still = cluster.pod(&pod).await.expect("nobody confirmed its end");
     assert_eq!(still.uid(), pod.uid());
     assert!(still.metadata.deletion_timestamp.is_some());
-    town.world.inject("general-1a-01", NodeFault::Reconnect).await;
-    town.pass(pod.spec.as_ref().and_then(|s| s.termination_grace_period_seconds).unwrap_or(30) + 3).await;
-    assert!(town.pod(&pod).await.is_none());
+    cluster.world.inject("general-1a-01", NodeFault::Reconnect).await;
+    cluster.pass(pod.spec.as_ref().and_then(|s| s.termination_grace_period_seconds).unwrap_or(30) + 3).await;
+    assert!(cluster.pod(&pod).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_were_marked_not_ready_are_ready_again_soon_after_their_node_is_back() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    town.world.inject("general-1b-02", NodeFault::Disconnect).await;
-    town.pass(1).await;
-    let pods = town.on_node("general-1b-02", "ReplicaSet").await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    cluster.world.inject("general-1b-02", NodeFault::Disconnect).await;
+    cluster.pass(1).await;
+    let pods = cluster.on_node("general-1b-02", "ReplicaSet").await;
     for pod in &pods {
         let mark = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-        let api: Api<Pod> = Api::namespaced(town.client.clone(), &pod.namespace().expect("namespaced"));
+        let api: Api<Pod> = Api::namespaced(cluster.client.clone(), &pod.namespace().expect("namespaced"));
         api.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(mark))
             .await
             .expect("marked");
     }
-    town.pass(30).await;
-    assert!(town.on_node("general-1b-02", "ReplicaSet").await.iter().all(|pod| !ready(pod)));
-    town.world.inject("general-1b-02", NodeFault::Reconnect).await;
-    town.pass(5).await;
-    let after = town.on_node("general-1b-02", "ReplicaSet").await;
+    cluster.pass(30).await;
+    assert!(cluster.on_node("general-1b-02", "ReplicaSet").await.iter().all(|pod| !ready(pod)));
+    cluster.world.inject("general-1b-02", NodeFault::Reconnect).await;
+    cluster.pass(5).await;
+    let after = cluster.on_node("general-1b-02", "ReplicaSet").await;
     assert!(!after.is_empty() && after.iter().all(ready));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stateful_set_waits_for_the_old_object_before_it_makes_the_new_one() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    let redis = |town: &Town| Api::<Pod>::namespaced(town.client.clone(), "shop");
-    let old = redis(&town).get("redis-1").await.expect("there from the beginning");
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    let redis = |cluster: &DemoCluster| Api::<Pod>::namespaced(cluster.client.clone(), "shop");
+    let old = redis(&cluster).get("redis-1").await.expect("there from the beginning");
     let node = old.spec.as_ref().and_then(|spec| spec.node_name.clone()).expect("bound");
     let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
-    let nodes: Api<Node> = Api::all(town.client.clone());
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
     nodes.patch(&node, &PatchParams::default(), &cordon).await.expect("no controller taints it here");
-    town.world.inject(&node, NodeFault::Disconnect).await;
-    town.pass(1).await;
-    town.delete(&old).await;
-    town.pass(120).await;
-    assert_eq!(redis(&town).get("redis-1").await.expect("held by its node").uid(), old.uid());
+    cluster.world.inject(&node, NodeFault::Disconnect).await;
+    cluster.pass(1).await;
+    cluster.delete(&old).await;
+    cluster.pass(120).await;
+    assert_eq!(redis(&cluster).get("redis-1").await.expect("held by its node").uid(), old.uid());
 
     // Somebody forces it.
-    redis(&town).delete("redis-1", &DeleteParams::default().grace_period(0)).await.expect("deleted");
-    town.pass(10).await;
-    let new = redis(&town).get("redis-1").await.expect("made again");
+    redis(&cluster).delete("redis-1", &DeleteParams::default().grace_period(0)).await.expect("deleted");
+    cluster.pass(10).await;
+    let new = redis(&cluster).get("redis-1").await.expect("made again");
     assert_ne!(new.uid(), old.uid());
     assert!(ready(&new));
 }
 
 #[tokio::test(start_paused = true)]
 async fn budgets_are_kept_and_evictions_beyond_them_are_refused() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    let budgets: Api<PodDisruptionBudget> = Api::all(town.client.clone());
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    let budgets: Api<PodDisruptionBudget> = Api::all(cluster.client.clone());
     let numbers = |budget: &PodDisruptionBudget| {
         let status = budget.status.clone().expect("synced");
         (status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed)
@@ -189,34 +189,34 @@ async fn budgets_are_kept_and_evictions_beyond_them_are_refused() {
     assert_eq!(all["monitoring/grafana"], (1, 1, 1, 0));
     assert_eq!(all["search/elastic"], (5, 5, 4, 1));
 
-    let pods = town.pods("payments", "api").await;
-    town.evict(&pods[0]).await.expect("one may go");
-    let refused = town.evict(&pods[1]).await.expect_err("no second one");
+    let pods = cluster.pods("payments", "api").await;
+    cluster.evict(&pods[0]).await.expect("one may go");
+    let refused = cluster.evict(&pods[1]).await.expect_err("no second one");
     let kube::Error::Api(status) = refused else { panic!("{refused}") };
     assert_eq!(status.code, 429);
 
-    town.pass(15).await;
-    town.evict(&pods[1]).await.expect("the first one's replacement is ready");
+    cluster.pass(15).await;
+    cluster.evict(&pods[1]).await.expect("the first one's replacement is ready");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_replaces_every_pod_and_never_has_too_few() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
     let old: BTreeSet<String> =
-        town.pods("shop", "frontend").await.iter().map(|pod| pod.name_any()).collect();
-    let deployments: Api<Deployment> = Api::namespaced(town.client.clone(), "shop");
+        cluster.pods("shop", "frontend").await.iter().map(|pod| pod.name_any()).collect();
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), "shop");
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}});
     deployments.patch("frontend", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
     for _ in 0..90 {
-        town.pass(1).await;
-        let pods = town.pods("shop", "frontend").await;
+        cluster.pass(1).await;
+        let pods = cluster.pods("shop", "frontend").await;
         let serving = pods.iter().filter(|pod| ready(pod)).count();
         assert!(serving >= 7, "{serving} of 9 ready"); // maxUnavailable is 25 %
         let alive = pods.iter().filter(|pod| active(pod)).count();
         assert!(alive <= 12, "{alive} pods"); // maxSurge is 25 %
     }
-    let new = town.pods("shop", "frontend").await;
+    let new = cluster.pods("shop", "frontend").await;
     assert_eq!(new.len(), 9);
     assert!(new.iter().all(|pod| ready(pod) && !old.contains(&pod.name_any())));
     let status = deployments.get("frontend").await.expect("there").status.expect("written");
@@ -224,7 +224,7 @@ async fn a_rollout_replaces_every_pod_and_never_has_too_few() {
         (status.updated_replicas, status.available_replicas, status.replicas),
         (Some(9), Some(9), Some(9))
     );
-    let sets: Api<ReplicaSet> = Api::namespaced(town.client.clone(), "shop");
+    let sets: Api<ReplicaSet> = Api::namespaced(cluster.client.clone(), "shop");
     let scaled: Vec<i32> = sets
         .list(&ListParams::default().labels("app.kubernetes.io/name=frontend"))
         .await
@@ -238,105 +238,105 @@ async fn a_rollout_replaces_every_pod_and_never_has_too_few() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_a_place_says_so_and_is_bound_when_there_is_room() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    let nodes: Api<Node> = Api::all(town.client.clone());
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
     let cordon = |on: bool| Patch::Merge(json!({"spec": {"unschedulable": on}}));
     let all = nodes.list(&ListParams::default()).await.expect("listed");
     for node in &all {
         nodes.patch(&node.name_any(), &PatchParams::default(), &cordon(true)).await.expect("cordoned");
     }
-    town.pass(1).await;
-    let victim = town.pods("shop", "catalog").await.remove(0);
-    town.delete(&victim).await;
-    town.pass(60).await;
+    cluster.pass(1).await;
+    let victim = cluster.pods("shop", "catalog").await.remove(0);
+    cluster.delete(&victim).await;
+    cluster.pass(60).await;
     let waiting: Vec<Pod> =
-        town.pods("shop", "catalog").await.into_iter().filter(|pod| !ready(pod)).collect();
+        cluster.pods("shop", "catalog").await.into_iter().filter(|pod| !ready(pod)).collect();
     assert_eq!(waiting.len(), 1);
     let conditions = waiting[0].status.as_ref().and_then(|s| s.conditions.clone()).expect("conditions");
     let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled").expect("told");
     assert_eq!(scheduled.reason.as_deref(), Some("Unschedulable"));
     nodes.patch("general-1a-01", &PatchParams::default(), &cordon(false)).await.expect("uncordoned");
-    town.pass(10).await;
-    let bound = town.pod(&waiting[0]).await.expect("there");
+    cluster.pass(10).await;
+    let bound = cluster.pod(&waiting[0]).await.expect("there");
     assert_eq!(bound.spec.as_ref().and_then(|spec| spec.node_name.as_deref()), Some("general-1a-01"));
     assert!(ready(&bound));
 }
 
 #[tokio::test(start_paused = true)]
 async fn orphans_of_a_deleted_node_are_collected_after_the_quarantine() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    let nodes: Api<Node> = Api::all(town.client.clone());
-    town.world.inject("spot-1a-01", NodeFault::Disconnect).await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    cluster.world.inject("spot-1a-01", NodeFault::Disconnect).await;
     nodes.delete("spot-1a-01", &DeleteParams::default()).await.expect("deleted");
-    let there = town.on_node("spot-1a-01", "DaemonSet").await.len();
+    let there = cluster.on_node("spot-1a-01", "DaemonSet").await.len();
     assert!(there > 0);
-    town.pass(38).await;
-    assert_eq!(town.on_node("spot-1a-01", "DaemonSet").await.len(), there, "still in quarantine");
-    town.pass(45).await;
-    assert_eq!(town.on_node("spot-1a-01", "DaemonSet").await.len(), 0);
+    cluster.pass(38).await;
+    assert_eq!(cluster.on_node("spot-1a-01", "DaemonSet").await.len(), there, "still in quarantine");
+    cluster.pass(45).await;
+    assert_eq!(cluster.on_node("spot-1a-01", "DaemonSet").await.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_holds_a_stopped_pod_until_its_owner_takes_it_off() {
-    let town = Town::of("healthy");
-    town.pass(5).await;
-    let pod = town.pods("platform", "backup-agent").await.remove(0);
-    town.delete(&pod).await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(5).await;
+    let pod = cluster.pods("platform", "backup-agent").await.remove(0);
+    cluster.delete(&pod).await;
     let mut held = false;
     for _ in 0..32 {
-        town.pass(1).await;
-        let now = town.pod(&pod).await.expect("held for twenty seconds after its end");
+        cluster.pass(1).await;
+        let now = cluster.pod(&pod).await.expect("held for twenty seconds after its end");
         held = now.status.and_then(|status| status.phase).as_deref() == Some("Succeeded");
         if held {
             break;
         }
     }
     assert!(held, "its grace is 30 s");
-    town.pass(25).await;
-    assert!(town.pod(&pod).await.is_none());
+    cluster.pass(25).await;
+    assert!(cluster.pod(&pod).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_scenario_begins_with_an_unknown_node_and_one_that_nobody_has_missed_yet() {
-    let town = Town::of("default");
-    town.pass(1).await;
-    assert_eq!(town.condition("general-1b-01", "Ready").await, "Unknown");
-    let node = town.node("general-1b-01").await;
+    let cluster = DemoCluster::of("default");
+    cluster.pass(1).await;
+    assert_eq!(cluster.condition("general-1b-01", "Ready").await, "Unknown");
+    let node = cluster.node("general-1b-01").await;
     let taint = node.spec.as_ref().and_then(|s| s.taints.clone()).unwrap_or_default();
     let taint = taint.into_iter().find(|taint| taint.effect == "NoExecute").expect("NoExecute");
     let added = Timestamp::parse(&taint.time_added.expect("timeAdded").0.to_string()).expect("a time");
-    let left = Span::from_secs(300) - town.clock.now().since(added);
+    let left = Span::from_secs(300) - cluster.clock.now().since(added);
     assert!(left > Span::from_secs(20) && left < Span::from_secs(60), "the first eviction comes in {left}");
-    let ages = town.lease_ages().await;
+    let ages = cluster.lease_ages().await;
     let silent: Vec<&String> = ages
         .iter()
         .filter(|(_, age)| **age > Span::from_secs(24) && **age < Span::from_secs(50))
         .map(|(node, _)| node)
         .collect();
     assert_eq!(silent, ["memory-1c-01"]);
-    let before = town.pods("shop", "frontend").await.len();
-    town.pass(9).await;
-    assert!(town.pods("shop", "frontend").await.len() > before, "a rollout is on its way");
+    let before = cluster.pods("shop", "frontend").await.len();
+    cluster.pass(9).await;
+    assert!(cluster.pods("shop", "frontend").await.len() > before, "a rollout is on its way");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_zone_outage_takes_one_zone_and_gives_it_back() {
-    let town = Town::of("zone-outage");
-    town.pass(70).await;
-    for (node, age) in town.lease_ages().await {
+    let cluster = DemoCluster::of("zone-outage");
+    cluster.pass(70).await;
+    for (node, age) in cluster.lease_ages().await {
         assert_eq!(age > Span::from_secs(45), node.contains("-1b-"), "{node} renewed {age} ago");
     }
-    town.pass(560).await;
-    assert!(town.lease_ages().await.values().all(|age| *age < Span::from_secs(11)));
+    cluster.pass(560).await;
+    assert!(cluster.lease_ages().await.values().all(|age| *age < Span::from_secs(11)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_partial_disruption_takes_more_than_55_percent_of_a_zone_of_more_than_50() {
-    let town = Town::of("partial-disruption");
-    town.pass(150).await;
-    let ages = town.lease_ages().await;
+    let cluster = DemoCluster::of("partial-disruption");
+    cluster.pass(150).await;
+    let ages = cluster.lease_ages().await;
     let zone: Vec<&Span> =
         ages.iter().filter(|(node, _)| node.contains("-1a-")).map(|(_, age)| age).collect();
     let lost = zone.iter().filter(|age| ***age > Span::from_secs(50)).count();
@@ -348,37 +348,37 @@ async fn a_partial_disruption_takes_more_than_55_percent_of_a_zone_of_more_than_
 
 #[tokio::test(start_paused = true)]
 async fn a_full_outage_takes_every_node_and_gives_all_back() {
-    let town = Town::of("full-outage");
-    town.pass(70).await;
-    assert!(town.lease_ages().await.values().all(|age| *age > Span::from_secs(50)));
-    town.pass(200).await;
-    assert!(town.lease_ages().await.values().all(|age| *age < Span::from_secs(11)));
+    let cluster = DemoCluster::of("full-outage");
+    cluster.pass(70).await;
+    assert!(cluster.lease_ages().await.values().all(|age| *age > Span::from_secs(50)));
+    cluster.pass(200).await;
+    assert!(cluster.lease_ages().await.values().all(|age| *age < Span::from_secs(11)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kernel_upgrade_drains_reboots_and_uncordons_node_by_node() {
-    let town = Town::of("kernel-upgrade");
+    let cluster = DemoCluster::of("kernel-upgrade");
     let kernel =
         |node: &Node| node.status.as_ref().and_then(|s| s.node_info.clone()).map(|info| info.kernel_version);
-    let old = kernel(&town.node("general-1a-01").await);
-    town.pass(12).await;
-    let cordoned = town.cordoned().await;
+    let old = kernel(&cluster.node("general-1a-01").await);
+    cluster.pass(12).await;
+    let cordoned = cluster.cordoned().await;
     assert_eq!(cordoned.len(), 1);
     let first = cordoned.first().expect("one").clone();
     for _ in 0..400 {
-        if town.cordoned().await.first() != Some(&first) {
+        if cluster.cordoned().await.first() != Some(&first) {
             break;
         }
-        town.pass(1).await;
+        cluster.pass(1).await;
     }
-    let upgraded = town.node(&first).await;
+    let upgraded = cluster.node(&first).await;
     assert_ne!(kernel(&upgraded), old, "{first} runs the new kernel");
-    assert_eq!(town.condition(&first, "Ready").await, "True");
+    assert_eq!(cluster.condition(&first, "Ready").await, "True");
     for _ in 0..60 {
-        town.pass(10).await;
-        assert!(town.cordoned().await.len() <= 1, "one at a time");
+        cluster.pass(10).await;
+        assert!(cluster.cordoned().await.len() <= 1, "one at a time");
     }
-    let nodes: Api<Node> = Api::all(town.client.clone());
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
     let all = nodes.list(&ListParams::default()).await.expect("listed");
     let upgraded = all.iter().filter(|node| kernel(node) != old).count();
     assert!(upgraded > 3, "{upgraded} nodes in ten minutes");
@@ -386,11 +386,11 @@ async fn a_kernel_upgrade_drains_reboots_and_uncordons_node_by_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flapping_node_comes_and_goes() {
-    let town = Town::of("flapping");
+    let cluster = DemoCluster::of("flapping");
     let mut seen = BTreeSet::new();
     for _ in 0..30 {
-        town.pass(10).await;
-        let ages = town.lease_ages().await;
+        cluster.pass(10).await;
+        let ages = cluster.lease_ages().await;
         let silent: Vec<&String> =
             ages.iter().filter(|(_, a)| **a > Span::from_secs(40)).map(|(n, _)| n).collect();
         assert!(silent.len() <= 1, "{silent:?}");
@@ -403,9 +403,10 @@ async fn a_flapping_node_comes_and_goes() {
 async fn equal_seeds_give_equal_worlds_and_other_seeds_others() {
     let mut worlds = Vec::new();
     for seed in [4, 4, 5] {
-        let town = Town::with(WorldOptions { seed, scenario: named("default"), ..WorldOptions::default() });
-        let nodes: Api<Node> = Api::all(town.client.clone());
-        let pods: Api<Pod> = Api::all(town.client.clone());
+        let cluster =
+            DemoCluster::with(WorldOptions { seed, scenario: named("default"), ..WorldOptions::default() });
+        let nodes: Api<Node> = Api::all(cluster.client.clone());
+        let pods: Api<Pod> = Api::all(cluster.client.clone());
         let nodes = nodes.list(&ListParams::default()).await.expect("listed").items;
         let pods = pods.list(&ListParams::default()).await.expect("listed").items;
         let mut texts: Vec<Value> = nodes.iter().map(|node| json!(node)).collect();
@@ -425,31 +426,31 @@ async fn pod_changes_come_at_the_rate_that_was_asked_for() {
         pod_changes_per_second: Some(50.0),
         ..WorldOptions::default()
     };
-    let town = Town::with(options);
-    town.pass(10).await;
-    let before = town.server.revision();
+    let cluster = DemoCluster::with(options);
+    cluster.pass(10).await;
+    let before = cluster.server.revision();
     let leases = 24; // renewed once in these ten seconds
-    town.pass(10).await;
-    let changes = town.server.revision() - before;
+    cluster.pass(10).await;
+    let changes = cluster.server.revision() - before;
     assert!((500 + leases - 30..=500 + leases + 40).contains(&changes), "{changes} changes");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_cluster_writes_nothing_but_heartbeats() {
-    let town = Town::of("healthy");
-    town.pass(60).await;
-    let before = town.server.revision();
-    town.pass(60).await;
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(60).await;
+    let before = cluster.server.revision();
+    cluster.pass(60).await;
     // 24 nodes: a lease every 10 s, a status every 5 min; two Jobs end a few pods.
-    let changes = town.server.revision() - before;
+    let changes = cluster.server.revision() - before;
     assert!((24 * 5..24 * 7 + 60).contains(&changes), "{changes} writes in a minute");
 }
 
 #[tokio::test(start_paused = true)]
 async fn stateful_sets_and_deployments_report_what_they_have() {
-    let town = Town::of("healthy");
-    town.pass(10).await;
-    let sets: Api<StatefulSet> = Api::all(town.client.clone());
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(10).await;
+    let sets: Api<StatefulSet> = Api::all(cluster.client.clone());
     for set in sets.list(&ListParams::default()).await.expect("listed") {
         let status = set.status.clone().expect("written");
         assert_eq!(status.ready_replicas, set.spec.as_ref().and_then(|s| s.replicas), "{}", set.name_any());
@@ -457,7 +458,7 @@ async fn stateful_sets_and_deployments_report_what_they_have() {
 }
 
 /// An embedded cluster under test.
-struct Town {
+struct DemoCluster {
     server: Server,
     client: Client,
     clock: Clock,
@@ -465,13 +466,13 @@ struct Town {
     cancel: CancellationToken,
 }
 
-impl Drop for Town {
+impl Drop for DemoCluster {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
 }
 
-impl Town {
+impl DemoCluster {
     fn of(scenario: &str) -> Self {
         Self::with(WorldOptions { scenario: named(scenario), ..WorldOptions::default() })
     }

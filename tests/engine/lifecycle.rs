@@ -137,12 +137,12 @@ struct PodSpec {
 struct Step {
     t: f64,
     #[serde(flatten)]
-    what: Act,
+    what: TimelineAction,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
-enum Act {
+enum TimelineAction {
     Silence {
         node: String,
     },
@@ -195,10 +195,10 @@ impl Recording {
     }
 
     fn play_with(&self, chance: Chance) -> Vec<Seen> {
-        let mut stage = Stage::new(self);
-        stage.run(self, chance);
-        stage.seen.retain(|seen| seen.t <= self.until);
-        stage.seen
+        let mut playback = Playback::new(self);
+        playback.run(self, chance);
+        playback.seen.retain(|seen| seen.t <= self.until);
+        playback.seen
     }
 
     /// The runs of a scenario that upstream answered differently from run to run, each as a recording of its own.
@@ -214,7 +214,7 @@ impl Recording {
     /// nodes that wait being handled in the order of their next taints. None where no number explains it; then the
     /// differences that the best of them leaves.
     pub fn explanation(&self) -> Result<BTreeMap<ZoneKey, usize>, Vec<String>> {
-        let zones = Stage::new(self).cluster;
+        let zones = Playback::new(self).cluster;
         let mut most: BTreeMap<ZoneKey, usize> = BTreeMap::new();
         for node in self.order().iter().filter_map(|node| zones.node(node)) {
             *most.entry(node.zone()).or_default() += 1;
@@ -386,7 +386,7 @@ impl Seen {
 }
 
 /// The scenario being played.
-struct Stage {
+struct Playback {
     cluster: Cluster,
     engine: Option<Engine>,
     kubelets: BTreeMap<NodeName, Kubelet>,
@@ -433,10 +433,10 @@ fn secs(time: Timestamp) -> f64 {
     time.since(at(0.0)).as_secs_f64()
 }
 
-impl Stage {
+impl Playback {
     fn new(recording: &Recording) -> Self {
         assert!((recording.heartbeat_s - 1.0).abs() < f64::EPSILON, "heartbeats are a second apart");
-        let mut stage = Self {
+        let mut playback = Self {
             cluster: Cluster::default(),
             engine: None,
             kubelets: BTreeMap::new(),
@@ -447,17 +447,17 @@ impl Stage {
             seen: Vec::new(),
         };
         for node in &recording.nodes {
-            stage.add_node(node);
+            playback.add_node(node);
         }
         for pod in &recording.pods {
-            stage.add_pod(pod);
+            playback.add_pod(pod);
         }
         // There are no DaemonSets, whatever pods say of their owners.
         for event in [ObjectEvent::ListStarted, ObjectEvent::ListDone] {
-            stage.tell(Change::Workload(WorkloadKind::DaemonSet, event));
+            playback.tell(Change::Workload(WorkloadKind::DaemonSet, event));
         }
-        stage.beats(FIRST_BEAT);
-        stage
+        playback.beats(FIRST_BEAT);
+        playback
     }
 
     fn run(&mut self, recording: &Recording, chance: Chance) {
@@ -500,20 +500,20 @@ impl Stage {
         }
     }
 
-    fn act(&mut self, act: &Act) {
+    fn act(&mut self, act: &TimelineAction) {
         match act {
-            Act::Silence { node } => self.kubelet(node).beat = None,
-            Act::Beat { node, beat } => {
+            TimelineAction::Silence { node } => self.kubelet(node).beat = None,
+            TimelineAction::Beat { node, beat } => {
                 let beat = Beat::parse(beat.as_deref());
                 self.kubelet(node).beat = beat;
                 self.beat(&node.as_str().into(), true);
             }
-            Act::Status { node, set } => {
+            TimelineAction::Status { node, set } => {
                 let posts = self.kubelet(node).posts.get_or_insert_with(healthy);
                 posts.extend(set.iter().map(|(kind, status)| (kind.clone(), ConditionStatus::parse(status))));
                 self.post(&node.as_str().into());
             }
-            Act::Taints { node, set } => {
+            TimelineAction::Taints { node, set } => {
                 let set: Vec<Taint> = set.iter().map(taint).collect();
                 self.change_node(node, |node| {
                     let kept = node
@@ -524,8 +524,8 @@ impl Stage {
                     node.taints = kept.chain(set).collect();
                 });
             }
-            Act::Cordon { node, on } => self.change_node(node, |node| node.unschedulable = *on),
-            Act::Labels { node, set } => self.change_node(node, |node| {
+            TimelineAction::Cordon { node, on } => self.change_node(node, |node| node.unschedulable = *on),
+            TimelineAction::Labels { node, set } => self.change_node(node, |node| {
                 let mut labels = (*node.labels).clone();
                 for (key, value) in set {
                     match value {
@@ -535,19 +535,19 @@ impl Stage {
                 }
                 node.labels = Arc::new(labels);
             }),
-            Act::DeleteNode { node } => {
+            TimelineAction::DeleteNode { node } => {
                 let name = NodeName::from(node.as_str());
                 self.kubelets.remove(&name);
                 self.tell(Change::Lease(ObjectEvent::Deleted(name.clone())));
                 self.tell(Change::Node(ObjectEvent::Deleted(name)));
             }
-            Act::AddNode { node } => {
+            TimelineAction::AddNode { node } => {
                 self.add_node(node);
                 self.beat(&node.name.as_str().into(), true);
             }
-            Act::AddPod { pod } => self.add_pod(pod),
-            Act::DeletePod { pod, grace } => self.delete_pod(pod, *grace),
-            Act::Tolerations { pod, set } => {
+            TimelineAction::AddPod { pod } => self.add_pod(pod),
+            TimelineAction::DeletePod { pod, grace } => self.delete_pod(pod, *grace),
+            TimelineAction::Tolerations { pod, set } => {
                 let tolerations = self.tolerations(set);
                 self.change_pod(pod, |pod| pod.tolerations = tolerations);
             }

@@ -7,5 +7,5 @@ mod drains;
 mod lifecycle;
 mod sim;
 mod simulation;
-mod story;
+mod explanation;
 mod vectors;

@@ -363,17 +363,17 @@ proptest! {
 
 /// A cluster, and what its kubelets do to the controller.
 #[derive(Debug, Clone)]
-struct Turmoil {
+struct RandomFaults {
     nodes: usize,
     minor: u32,
     /// Second, node, and what becomes of it.
-    fates: Vec<(i64, usize, Fate)>,
+    fates: Vec<(i64, usize, NodeFault)>,
     /// How long a second pod on each node bears it.
     bears: Vec<Option<i64>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum NodeFault {
     Silent,
     Posts(ConditionStatus),
 }
@@ -381,21 +381,21 @@ enum Fate {
 /// How long things befall the nodes.
 const TURMOIL: i64 = 240;
 
-fn turmoils() -> impl Strategy<Value = Turmoil> {
+fn random_faults() -> impl Strategy<Value = RandomFaults> {
     let fate = prop_oneof![
-        3 => Just(Fate::Silent),
-        1 => Just(Fate::Posts(ConditionStatus::True)),
-        1 => Just(Fate::Posts(ConditionStatus::False)),
+        3 => Just(NodeFault::Silent),
+        1 => Just(NodeFault::Posts(ConditionStatus::True)),
+        1 => Just(NodeFault::Posts(ConditionStatus::False)),
     ];
     let bears = prop_oneof![Just(None), Just(Some(300)), (0_i64..120).prop_map(Some)];
     (3_usize..18).prop_flat_map(move |nodes| {
         let fates = prop::collection::vec((0..TURMOIL, 0..nodes, fate.clone()), 0..nodes * 2);
         (Just(nodes), 19_u32..37, fates, prop::collection::vec(bears.clone(), nodes))
-            .prop_map(|(nodes, minor, fates, bears)| Turmoil { nodes, minor, fates, bears })
+            .prop_map(|(nodes, minor, fates, bears)| RandomFaults { nodes, minor, fates, bears })
     })
 }
 
-impl Turmoil {
+impl RandomFaults {
     fn settings(&self) -> Settings {
         Settings::defaults(ServerVersion::new(1, self.minor))
     }
@@ -409,12 +409,12 @@ impl Turmoil {
     }
 
     /// Lets the fates of this second befall the nodes, and the second pass.
-    fn befall(&self, second: i64, sim: &mut Sim) {
+    fn apply(&self, second: i64, sim: &mut Sim) {
         for (_, number, fate) in self.fates.iter().filter(|(at, ..)| *at == second) {
             let node = format!("n{number:02}");
             match fate {
-                Fate::Silent => sim.silence(&node),
-                Fate::Posts(readiness) => sim.post(&node, *readiness),
+                NodeFault::Silent => sim.silence(&node),
+                NodeFault::Posts(readiness) => sim.post(&node, *readiness),
             }
         }
         sim.run(Span::from_secs(1));
@@ -425,10 +425,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_a_controllers_own_engine_foretells_it_does_to_the_instant(turmoil in turmoils()) {
-        let mut sim = turmoil.begin();
+    fn what_a_controllers_own_engine_foretells_it_does_to_the_instant(faults in random_faults()) {
+        let mut sim = faults.begin();
         // Twenty seconds later whoever fell silent has missed a renewal.
-        (0..TURMOIL + 20).for_each(|second| turmoil.befall(second, &mut sim));
+        (0..TURMOIL + 20).for_each(|second| faults.apply(second, &mut sim));
         let engine = sim.controller.as_ref().expect("started");
         let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600));
         sim.run(Span::from_secs(600));
@@ -452,16 +452,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
-    fn whatever_befalls_nodes_no_probe_runs_backwards_and_no_effect_lacks_its_why(turmoil in turmoils()) {
-        let mut sim = turmoil.begin();
-        sim.attach_shadow(turmoil.settings());
+    fn whatever_befalls_nodes_no_probe_runs_backwards_and_no_effect_lacks_its_why(faults in random_faults()) {
+        let mut sim = faults.begin();
+        sim.attach_shadow(faults.settings());
         let probes = |sim: &Sim| -> Vec<[Option<Timestamp>; 2]> {
             let of = |engine: &Option<Engine>, node| Some(engine.as_ref()?.node_view(node)?.probe);
             sim.cluster.nodes().iter().map(|node| [&sim.controller, &sim.shadow].map(|e| of(e, node))).collect()
         };
         let mut before = probes(&sim);
         for second in 0..TURMOIL + 400 {
-            turmoil.befall(second, &mut sim);
+            faults.apply(second, &mut sim);
             let after = probes(&sim);
             prop_assert!(before.iter().zip(&after).all(|(before, after)| (0..2).all(|e| before[e] <= after[e])));
             before = after;
@@ -472,11 +472,11 @@ proptest! {
     }
 
     #[test]
-    fn the_same_turmoil_twice_is_answered_alike(turmoil in turmoils()) {
+    fn the_same_turmoil_twice_is_answered_alike(faults in random_faults()) {
         let run = || {
-            let mut sim = turmoil.begin();
-            sim.attach_shadow(turmoil.settings());
-            (0..TURMOIL + 200).for_each(|second| turmoil.befall(second, &mut sim));
+            let mut sim = faults.begin();
+            sim.attach_shadow(faults.settings());
+            (0..TURMOIL + 200).for_each(|second| faults.apply(second, &mut sim));
             (sim.done, sim.recorded, sim.notices)
         };
         prop_assert_eq!(run(), run());

@@ -11,13 +11,13 @@ use kordon::{
     },
 };
 
-use crate::stage::{NEWEST, NOW, Stage, of, own, taint};
+use crate::plan_fixture::{NEWEST, NOW, PlanFixture, of, own, taint};
 
 #[test]
 fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
-    let mut stage = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
-    replicas(&mut stage, "web", &["n1", "n1"], 1);
-    let plan = drain(&stage, &["n1"]);
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
+    replicas(&mut fixture, "web", &["n1", "n1"], 1);
+    let plan = drain(&fixture, &["n1"]);
     let landed: BTreeSet<&str> = plan.pods.iter().filter_map(node).collect();
     assert_eq!(landed, ["n2", "n3"].into());
     assert_eq!((plan.totals.placed, plan.totals.pending), (2, 0));
@@ -33,10 +33,10 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
 
 #[test]
 fn who_finds_no_node_stays_pending_with_reasons_counted_and_what_would_help() {
-    let mut stage = roomy(&[("n1", 2), ("n2", 1), ("n3", 4)]);
-    stage.node("n3", |node| node.taints = [taint("team=x:NoSchedule")].into());
-    replicas(&mut stage, "web", &["n1"], 2);
-    let plan = drain(&stage, &["n1"]);
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 4)]);
+    fixture.node("n3", |node| node.taints = [taint("team=x:NoSchedule")].into());
+    replicas(&mut fixture, "web", &["n1"], 2);
+    let plan = drain(&fixture, &["n1"]);
     let pod = of(&plan, "web-0");
     assert!(matches!(pod.landing, Some(Landing::Nowhere { .. })), "{:?}", pod.landing);
     assert_eq!(pod.ready_again, None);
@@ -61,28 +61,28 @@ fn who_finds_no_node_stays_pending_with_reasons_counted_and_what_would_help() {
 
 #[test]
 fn a_statefulset_finds_the_room_that_its_pod_left_and_a_replicaset_does_not() {
-    let mut stage = roomy(&[("n1", 2)]);
-    stage.owner(WorkloadKind::StatefulSet, "db", 1);
-    stage.pod("db-0", "n1", |pod| {
+    let mut fixture = roomy(&[("n1", 2)]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 1);
+    fixture.pod("db-0", "n1", |pod| {
         own(pod, WorkloadKind::StatefulSet, "db");
         asks(pod, 2);
     });
-    assert_eq!(node(of(&evict(&stage, &["db-0"]), "db-0")), Some("n1"));
+    assert_eq!(node(of(&evict(&fixture, &["db-0"]), "db-0")), Some("n1"));
 
-    let mut stage = roomy(&[("n1", 2)]);
-    replicas(&mut stage, "web", &["n1"], 2);
-    let plan = evict(&stage, &["web-0"]);
+    let mut fixture = roomy(&[("n1", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    let plan = evict(&fixture, &["web-0"]);
     assert_eq!(node(of(&plan, "web-0")), None, "the old one still holds its room");
     assert_eq!(plan.totals.pending, 1);
 }
 
 #[test]
 fn daemons_come_back_where_they_were_and_bare_pods_nowhere() {
-    let mut stage = roomy(&[("n1", 4), ("n2", 4)]);
-    stage.owner(WorkloadKind::DaemonSet, "agent", 2);
-    stage.pod("agent-0", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
-    stage.pod("bare", "n1", |_| {});
-    let plan = evict(&stage, &["agent-0", "bare"]);
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    fixture.owner(WorkloadKind::DaemonSet, "agent", 2);
+    fixture.pod("agent-0", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
+    fixture.pod("bare", "n1", |_| {});
+    let plan = evict(&fixture, &["agent-0", "bare"]);
     assert_eq!(node(of(&plan, "agent-0")), Some("n1"));
     assert_eq!(of(&plan, "bare").landing, None);
     assert!(of(&plan, "bare").lost.is_some());
@@ -90,11 +90,11 @@ fn daemons_come_back_where_they_were_and_bare_pods_nowhere() {
 
 #[test]
 fn an_important_replacement_displaces_a_lesser_pod_whose_own_replacement_is_told() {
-    let mut stage = roomy(&[("n1", 2), ("n2", 2)]);
-    replicas(&mut stage, "web", &["n1"], 2);
-    stage.pod("web-0", "n1", |pod| pod.priority = 1000);
-    replicas(&mut stage, "batch", &["n2"], 2);
-    let plan = drain(&stage, &["n1"]);
+    let mut fixture = roomy(&[("n1", 2), ("n2", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    fixture.pod("web-0", "n1", |pod| pod.priority = 1000);
+    replicas(&mut fixture, "batch", &["n2"], 2);
+    let plan = drain(&fixture, &["n1"]);
     let pod = of(&plan, "web-0");
     assert_eq!(node(pod), Some("n2"));
     let judgement = pod.placement.as_ref().expect("it was judged");
@@ -106,37 +106,37 @@ fn an_important_replacement_displaces_a_lesser_pod_whose_own_replacement_is_told
 
 #[test]
 fn who_a_taint_deletes_lands_elsewhere() {
-    let mut stage = roomy(&[("n1", 4), ("n2", 4)]);
-    replicas(&mut stage, "web", &["n1", "n1"], 1);
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1", "n1"], 1);
     let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
-    let plan = plan(&stage, Action::Taint { nodes: vec!["n1".into()], edits });
+    let plan = plan(&fixture, Action::Taint { nodes: vec!["n1".into()], edits });
     assert_eq!(plan.pods.iter().filter_map(node).collect::<Vec<_>>(), ["n2", "n2"]);
     assert_eq!(plan.receivers[0].after.pods.requested, 2);
 }
 
 #[test]
 fn the_same_snapshot_gives_the_same_landings() {
-    let mut stage = roomy(&[("n1", 8), ("n2", 4), ("n3", 4), ("n4", 4)]);
-    replicas(&mut stage, "web", &["n1", "n1", "n1", "n1", "n1"], 1);
-    assert_eq!(drain(&stage, &["n1"]), drain(&stage, &["n1"]));
+    let mut fixture = roomy(&[("n1", 8), ("n2", 4), ("n3", 4), ("n4", 4)]);
+    replicas(&mut fixture, "web", &["n1", "n1", "n1", "n1", "n1"], 1);
+    assert_eq!(drain(&fixture, &["n1"]), drain(&fixture, &["n1"]));
 }
 
 /// Nodes with so many cores, 10 pods each.
-fn roomy(nodes: &[(&str, i64)]) -> Stage {
+fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
     let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
-    let mut stage = Stage::new(&names);
+    let mut fixture = PlanFixture::new(&names);
     for (name, cores) in nodes {
         let allocatable = Resources { cpu_milli: cores * 1000, memory_bytes: 8 << 30, pods: 10 };
-        stage.node(name, |node| node.allocatable = allocatable);
+        fixture.node(name, |node| node.allocatable = allocatable);
     }
-    stage
+    fixture
 }
 
 /// A ReplicaSet whose pods ask for so many cores.
-fn replicas(stage: &mut Stage, name: &str, on: &[&str], cores: i64) {
-    stage.replica_set(name, i32::try_from(on.len()).expect("few"), on);
+fn replicas(fixture: &mut PlanFixture, name: &str, on: &[&str], cores: i64) {
+    fixture.replica_set(name, i32::try_from(on.len()).expect("few"), on);
     for (place, node) in on.iter().enumerate() {
-        stage.pod(&format!("{name}-{place}"), node, |pod| asks(pod, cores));
+        fixture.pod(&format!("{name}-{place}"), node, |pod| asks(pod, cores));
     }
 }
 
@@ -145,20 +145,20 @@ fn asks(pod: &mut Pod, cores: i64) {
     pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
 }
 
-fn plan(stage: &Stage, action: Action) -> Plan {
-    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
-    let placing = PlacingEnvironment::new(&stage.cluster, snapshot, NOW);
-    Plan::new(action, &stage.cluster, &placing, NEWEST, NOW).expect("everything named is there")
+fn plan(fixture: &PlanFixture, action: Action) -> Plan {
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    let placing = PlacingEnvironment::new(&fixture.cluster, snapshot, NOW);
+    Plan::new(action, &fixture.cluster, &placing, NEWEST, NOW).expect("everything named is there")
 }
 
-fn drain(stage: &Stage, nodes: &[&str]) -> Plan {
+fn drain(fixture: &PlanFixture, nodes: &[&str]) -> Plan {
     let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
-    plan(stage, Action::Drain { nodes, options: DrainOptions::default() })
+    plan(fixture, Action::Drain { nodes, options: DrainOptions::default() })
 }
 
-fn evict(stage: &Stage, pods: &[&str]) -> Plan {
+fn evict(fixture: &PlanFixture, pods: &[&str]) -> Plan {
     let pods = pods.iter().map(|pod| kordon::cluster::Key::new("default", pod)).collect();
-    plan(stage, Action::Evict { pods, options: RemovalOptions::default() })
+    plan(fixture, Action::Evict { pods, options: RemovalOptions::default() })
 }
 
 fn node(pod: &PodPlan) -> Option<&str> {
@@ -174,19 +174,19 @@ fn names(nodes: &[NodeName]) -> Vec<&str> {
 
 #[test]
 fn an_uncordon_tells_who_of_the_waiting_finds_a_place_by_it() {
-    let mut stage = roomy(&[("n1", 2), ("n2", 1)]);
-    stage.node("n1", |node| {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1)]);
+    fixture.node("n1", |node| {
         node.unschedulable = true;
         node.taints = [taint("node.kubernetes.io/unschedulable:NoSchedule")].into();
     });
     for (name, cores, priority) in [("large", 3, 9), ("first", 2, 5), ("second", 2, 1), ("small", 1, 0)] {
-        stage.pod(name, "", |pod| {
+        fixture.pod(name, "", |pod| {
             pod.node = None;
             pod.priority = priority;
             asks(pod, cores);
         });
     }
-    let plan = plan(&stage, Action::Uncordon { nodes: vec!["n1".into()] });
+    let plan = plan(&fixture, Action::Uncordon { nodes: vec!["n1".into()] });
     let arrivals: Vec<_> = plan.arrivals.iter().map(|arrival| (&*arrival.pod.name, &*arrival.node)).collect();
     // Nothing takes the large one, the second comes too late, and the small one would not have needed this node.
     assert_eq!(arrivals, [("first", "n1")]);
@@ -197,17 +197,17 @@ fn an_uncordon_tells_who_of_the_waiting_finds_a_place_by_it() {
 
 #[test]
 fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
-    let mut stage = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
     for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
         let zone = (Name::from("topology.kubernetes.io/zone"), Name::from(zone));
-        stage.node(node, |node| node.labels = Arc::new([zone].into()));
+        fixture.node(node, |node| node.labels = Arc::new([zone].into()));
     }
-    replicas(&mut stage, "web", &["n1", "n1", "n1"], 1);
-    assert_eq!(told(&stage), "any node can go, any zone can go");
+    replicas(&mut fixture, "web", &["n1", "n1", "n1"], 1);
+    assert_eq!(told(&fixture), "any node can go, any zone can go");
 
-    replicas(&mut stage, "api", &["n2", "n2"], 1);
-    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
-    let found = headroom(&stage.cluster, &snapshot, || true).expect("it went on");
+    replicas(&mut fixture, "api", &["n2", "n2"], 1);
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    let found = headroom(&fixture.cluster, &snapshot, || true).expect("it went on");
     let (nodes, zones) = (&found.nodes, &found.zones);
     assert_eq!((nodes.tried, nodes.short), (3, 0), "three of n1 fit beside two on n2 and one on n3");
     assert_eq!((zones.tried, zones.short), (2, 1));
@@ -219,11 +219,11 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
 
 #[test]
 fn headroom_stops_when_it_is_told_to() {
-    let stage = roomy(&[("n1", 4), ("n2", 4)]);
-    assert_eq!(headroom(&stage.cluster, &Snapshot::new(&stage.cluster, NEWEST), || false), None);
+    let fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    assert_eq!(headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), || false), None);
 }
 
-fn told(stage: &Stage) -> String {
-    let snapshot = Snapshot::new(&stage.cluster, NEWEST);
-    headroom(&stage.cluster, &snapshot, || true).expect("it went on").to_string()
+fn told(fixture: &PlanFixture) -> String {
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    headroom(&fixture.cluster, &snapshot, || true).expect("it went on").to_string()
 }

@@ -7,4 +7,4 @@ mod operation;
 mod placement;
 mod placement_volumes;
 mod plan;
-mod stage;
+mod plan_fixture;

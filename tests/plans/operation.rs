@@ -22,61 +22,64 @@ const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 #[test]
 fn a_node_is_looked_at_and_cordoned_before_any_pod_is_asked_to_go() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done), "{:?}", conduct.report());
-    assert_eq!(bench.words(), ["look n1", "cordon n1", "evict a", "evict b", "list n1", "mark n1"]);
-    assert!(bench.nodes["n1"].cordoned && bench.nodes["n1"].mark.is_none(), "cordoned, and the mark is off");
+    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done), "{:?}", operation.report());
+    assert_eq!(harness.words(), ["look n1", "cordon n1", "evict a", "evict b", "list n1", "mark n1"]);
+    assert!(
+        harness.nodes["n1"].cordoned && harness.nodes["n1"].mark.is_none(),
+        "cordoned, and the mark is off"
+    );
 }
 
 /// Scenario 7: A drain whose cordon is refused stops before the first eviction (kubectl evicts all the same).
 #[test]
 fn a_refused_cordon_stops_the_drain_before_any_pod_is_touched() {
-    let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
-    bench.answer("cordon n2", RequestOutcome::Forbidden("nodes \"n2\" is forbidden".into()));
-    let mut conduct = bench.drain(&["n1", "n2"], DrainOptions::default());
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Forbidden));
-    assert!(bench.words().iter().all(|word| !word.starts_with("evict")), "{:?}", bench.words());
-    assert!(bench.nodes["n1"].mark.is_none(), "the mark of the node that was cordoned is taken off");
+    let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    harness.answer("cordon n2", RequestOutcome::Forbidden("nodes \"n2\" is forbidden".into()));
+    let mut operation = harness.drain(&["n1", "n2"], DrainOptions::default());
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Forbidden));
+    assert!(harness.words().iter().all(|word| !word.starts_with("evict")), "{:?}", harness.words());
+    assert!(harness.nodes["n1"].mark.is_none(), "the mark of the node that was cordoned is taken off");
 }
 
 #[test]
 fn an_exhausted_budget_is_asked_again_after_five_seconds_and_not_before() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
     for _ in 0..2 {
-        bench.answer("evict a", RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
+        harness.answer("evict a", RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
     }
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
-    assert_eq!(bench.times("evict a"), [0, 5, 10]);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done));
+    assert_eq!(harness.times("evict a"), [0, 5, 10]);
 }
 
 #[test]
 fn a_budget_that_is_seen_to_have_room_wakes_as_many_pods_as_it_allows() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    bench.budget(1, 0);
+    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    harness.budget(1, 0);
     for pod in ["evict a", "evict b"] {
-        bench.answer(pod, RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
+        harness.answer(pod, RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
     }
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.step(&mut conduct);
-    bench.advance(&mut conduct, Span::from_secs(2));
-    bench.budget(2, 1);
-    conduct.handle_change(&bench.cluster, bench.now);
-    bench.run(&mut conduct);
-    assert_eq!((bench.times("evict a"), bench.times("evict b")), (vec![0, 2], vec![0, 5]));
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.step(&mut operation);
+    harness.advance(&mut operation, Span::from_secs(2));
+    harness.budget(2, 1);
+    operation.handle_change(&harness.cluster, harness.now);
+    harness.run(&mut operation);
+    assert_eq!((harness.times("evict a"), harness.times("evict b")), (vec![0, 2], vec![0, 5]));
+    assert_eq!(operation.ended(), Some(OperationEnd::Done));
 }
 
 #[test]
 fn guard_rails_name_what_a_plan_would_break() {
-    let bench = Bench::new(&["n1", "n2", "n3"], &[("n1", "a"), ("n2", "b")]);
-    let plan = |nodes: &[&str]| bench.plan(nodes, DrainOptions::default());
+    let harness = Harness::new(&["n1", "n2", "n3"], &[("n1", "a"), ("n2", "b")]);
+    let plan = |nodes: &[&str]| harness.plan(nodes, DrainOptions::default());
     let names = |guards: &Guards, nodes: &[&str]| -> Vec<&str> {
-        guards.breaches(&plan(nodes), &bench.cluster).iter().map(Breach::guard).collect()
+        guards.breaches(&plan(nodes), &harness.cluster).iter().map(Breach::guard).collect()
     };
     let usual = Guards::default();
     assert_eq!(names(&usual, &["n1", "n2"]), Vec::<&str>::new());
@@ -94,27 +97,27 @@ fn guard_rails_name_what_a_plan_would_break() {
 
 #[test]
 fn what_is_more_than_was_agreed_to_is_told() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    let plan = |bench: &Bench| bench.plan(&["n1"], DrainOptions::default());
-    let shown = plan(&bench);
-    assert_eq!(drift::between(&shown, &plan(&bench)), []);
-    bench.create("c", "n1", "uid-c");
-    bench.replace("a", "n1");
-    bench.budget(1, 0);
-    let told: Vec<String> = drift::between(&shown, &plan(&bench)).iter().map(ToString::to_string).collect();
+    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    let plan = |harness: &Harness| harness.plan(&["n1"], DrainOptions::default());
+    let shown = plan(&harness);
+    assert_eq!(drift::between(&shown, &plan(&harness)), []);
+    harness.create("c", "n1", "uid-c");
+    harness.replace("a", "n1");
+    harness.budget(1, 0);
+    let told: Vec<String> = drift::between(&shown, &plan(&harness)).iter().map(ToString::to_string).collect();
     assert_eq!(told, ["pod web/a has come", "pod web/b: leaves has become waits", "pod web/c has come"]);
 }
 
 #[test]
 fn what_is_less_than_was_agreed_to_is_no_reason_to_ask_again() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b"), ("n1", "c")]);
-    bench.budget(1, 0);
-    let plan = |bench: &Bench| bench.plan(&["n1"], DrainOptions::default());
-    let shown = plan(&bench);
-    bench.evict("b", &"uid-b".into());
-    bench.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "c"))));
-    bench.apply(Change::Budget(ObjectEvent::Deleted(Key::new("web", "budget"))));
-    let newest = plan(&bench);
+    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b"), ("n1", "c")]);
+    harness.budget(1, 0);
+    let plan = |harness: &Harness| harness.plan(&["n1"], DrainOptions::default());
+    let shown = plan(&harness);
+    harness.evict("b", &"uid-b".into());
+    harness.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "c"))));
+    harness.apply(Change::Budget(ObjectEvent::Deleted(Key::new("web", "budget"))));
+    let newest = plan(&harness);
     assert_ne!(shown.pods, newest.pods);
     assert_eq!(drift::between(&shown, &newest), []);
 }
@@ -130,121 +133,121 @@ fn retry_after_is_obeyed_by_cause() {
         (RequestOutcome::NoAnswer, 1),
     ];
     for (outcome, wait) in cases {
-        let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-        bench.answer("evict a", outcome.clone());
-        let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-        bench.run(&mut conduct);
-        assert_eq!(bench.times("evict a"), [0, wait], "{outcome:?}");
-        assert_eq!(conduct.ended(), Some(OperationEnd::Done));
+        let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+        harness.answer("evict a", outcome.clone());
+        let mut operation = harness.drain(&["n1"], DrainOptions::default());
+        harness.run(&mut operation);
+        assert_eq!(harness.times("evict a"), [0, wait], "{outcome:?}");
+        assert_eq!(operation.ended(), Some(OperationEnd::Done));
     }
 }
 
 #[test]
 fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    bench.answer("evict a", RequestOutcome::Refused("more than one PodDisruptionBudget".into()));
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Partly));
-    let report = conduct.report();
+    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    harness.answer("evict a", RequestOutcome::Refused("more than one PodDisruptionBudget".into()));
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Partly));
+    let report = operation.report();
     assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::PodsLeft { pods: 1 }));
-    assert!(bench.pods["b"].gone && !bench.pods["a"].gone);
+    assert!(harness.pods["b"].gone && !harness.pods["a"].gone);
 }
 
 /// Scenario 55: A pod that was replaced under the same name with a new uid counts as gone.
 #[test]
 fn the_successor_of_a_pod_is_never_asked_to_go() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("evict a", RequestOutcome::BudgetExhausted("no".into()));
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.step(&mut conduct);
-    bench.replace("a", "n2");
-    conduct.handle_change(&bench.cluster, bench.now);
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
-    assert_eq!(conduct.report().pods[0].stage, PodProgressStage::Over(PodEnd::Replaced));
-    assert_eq!(bench.times("evict a"), [0]);
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    harness.answer("evict a", RequestOutcome::BudgetExhausted("no".into()));
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.step(&mut operation);
+    harness.replace("a", "n2");
+    operation.handle_change(&harness.cluster, harness.now);
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done));
+    assert_eq!(operation.report().pods[0].stage, PodProgressStage::Over(PodEnd::Replaced));
+    assert_eq!(harness.times("evict a"), [0]);
 }
 
 /// Scenario 30: A pod that is bound to the node during the drain is found by listing again, and evicted (kubectl
 /// leaves it).
 #[test]
 fn a_late_pod_is_found_by_listing_again_and_goes_too() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.late = Some(("n1", "late"));
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.late = Some(("n1", "late"));
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done));
     assert_eq!(
-        bench.words(),
+        harness.words(),
         ["look n1", "cordon n1", "evict a", "list n1", "evict late", "list n1", "mark n1"]
     );
-    assert!(conduct.report().pods.iter().any(|pod| pod.late));
+    assert!(operation.report().pods.iter().any(|pod| pod.late));
 }
 
 #[test]
 fn what_the_list_shows_and_the_watch_does_not_is_never_called_drained() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    let mut conduct = bench.drain(&["n1"], DrainOptions { timeout: secs(30), ..DrainOptions::default() });
-    bench.ghost = Some("n1");
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::TimedOut));
-    assert_eq!(bench.now, NOW + Span::from_secs(30));
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    let mut operation = harness.drain(&["n1"], DrainOptions { timeout: secs(30), ..DrainOptions::default() });
+    harness.ghost = Some("n1");
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::TimedOut));
+    assert_eq!(harness.now, NOW + Span::from_secs(30));
 }
 
 /// Scenario 56: A read that fails while the drain waits is an error and never counts as an eviction.
 #[test]
 fn a_list_that_fails_proves_nothing_and_is_asked_for_again() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("list n1", RequestOutcome::Failed("etcdserver: request timed out".into()));
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.run(&mut conduct);
-    assert_eq!((conduct.ended(), bench.times("list n1")), (Some(OperationEnd::Done), vec![0, 2]));
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    harness.answer("list n1", RequestOutcome::Failed("etcdserver: request timed out".into()));
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.run(&mut operation);
+    assert_eq!((operation.ended(), harness.times("list n1")), (Some(OperationEnd::Done), vec![0, 2]));
 }
 
 #[test]
 fn the_time_of_a_node_is_over_when_it_is_over_even_if_nothing_answers() {
-    let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
-    bench.hang = Some("evict a");
+    let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    harness.hang = Some("evict a");
     let options = DrainOptions { timeout: secs(7), ..DrainOptions::default() };
-    let mut conduct = bench.drain(&["n1", "n2"], options);
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::TimedOut));
-    let report = conduct.report();
+    let mut operation = harness.drain(&["n1", "n2"], options);
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::TimedOut));
+    let report = operation.report();
     assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::TimedOut));
     assert_eq!(
         report.nodes[1].stage,
         NodeProgressStage::Drained { stay: 0 },
         "the next node has its own time"
     );
-    assert_eq!(bench.times("evict b"), [7]);
+    assert_eq!(harness.times("evict b"), [7]);
 }
 
 #[test]
 fn the_time_for_all_of_it_ends_all_of_it() {
-    let mut bench = Bench::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
-    bench.hang = Some("evict a");
+    let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    harness.hang = Some("evict a");
     let orders = OperationOptions { total_timeout: secs(9), ..orders() };
-    let mut conduct = bench.begin(&["n1", "n2"], DrainOptions::default(), orders);
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::TimedOut));
-    assert!(bench.times("evict b").is_empty());
+    let mut operation = harness.begin(&["n1", "n2"], DrainOptions::default(), orders);
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::TimedOut));
+    assert!(harness.times("evict b").is_empty());
 }
 
 #[test]
 fn as_many_nodes_at_a_time_as_asked_for_and_all_are_cordoned_first() {
     let pods = [("n1", "a"), ("n2", "b"), ("n3", "c")];
-    let mut bench = Bench::new(&["n1", "n2", "n3"], &pods);
-    bench.linger = Span::from_secs(4);
+    let mut harness = Harness::new(&["n1", "n2", "n3"], &pods);
+    harness.linger = Span::from_secs(4);
     let options = DrainOptions { parallel: 2, ..DrainOptions::default() };
-    let mut conduct = bench.drain(&["n1", "n2", "n3"], options);
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
+    let mut operation = harness.drain(&["n1", "n2", "n3"], options);
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done));
     assert_eq!(
-        (bench.times("evict a"), bench.times("evict b"), bench.times("evict c")),
+        (harness.times("evict a"), harness.times("evict b"), harness.times("evict c")),
         (vec![0], vec![0], vec![4])
     );
-    let words = bench.words();
+    let words = harness.words();
     let last_cordon = words.iter().rposition(|word| word.starts_with("cordon")).expect("cordoned");
     let first_evict = words.iter().position(|word| word.starts_with("evict")).expect("evicted");
     assert!(last_cordon < first_evict);
@@ -252,78 +255,78 @@ fn as_many_nodes_at_a_time_as_asked_for_and_all_are_cordoned_first() {
 
 #[test]
 fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("evict a", RequestOutcome::BudgetExhausted("no".into()));
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    harness.answer("evict a", RequestOutcome::BudgetExhausted("no".into()));
     let options = DrainOptions { timeout: secs(8), ..DrainOptions::default() };
-    let mut conduct = bench.drain(&["n1"], options);
-    bench.step(&mut conduct);
-    conduct.pause(bench.now);
-    bench.advance(&mut conduct, Span::from_secs(100));
-    assert_eq!(bench.times("evict a"), [0]);
-    assert!(bench.words().iter().filter(|word| **word == "mark n1").count() >= 4, "marks are renewed");
-    conduct.go_on(&bench.cluster, bench.now);
-    bench.run(&mut conduct);
-    assert_eq!((conduct.ended(), bench.times("evict a")), (Some(OperationEnd::Done), vec![0, 100]));
+    let mut operation = harness.drain(&["n1"], options);
+    harness.step(&mut operation);
+    operation.pause(harness.now);
+    harness.advance(&mut operation, Span::from_secs(100));
+    assert_eq!(harness.times("evict a"), [0]);
+    assert!(harness.words().iter().filter(|word| **word == "mark n1").count() >= 4, "marks are renewed");
+    operation.go_on(&harness.cluster, harness.now);
+    harness.run(&mut operation);
+    assert_eq!((operation.ended(), harness.times("evict a")), (Some(OperationEnd::Done), vec![0, 100]));
 }
 
 #[test]
 fn a_pod_whose_time_has_come_wakes_nobody_while_as_many_are_asked_as_may_be() {
     let names: Vec<String> = (0..12).map(|number| format!("p{number:02}")).collect();
     let pods: Vec<(&str, &str)> = names.iter().map(|name| ("n1", name.as_str())).collect();
-    let mut bench = Bench::new(&["n1"], &pods);
+    let mut harness = Harness::new(&["n1"], &pods);
     for name in &names {
-        bench.answer(&format!("evict {name}"), RequestOutcome::BudgetExhausted("no".into()));
+        harness.answer(&format!("evict {name}"), RequestOutcome::BudgetExhausted("no".into()));
     }
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.step(&mut conduct);
-    bench.hang = Some("evict");
-    bench.advance(&mut conduct, Span::from_secs(5));
-    conduct.handle_timeout(&bench.cluster, bench.now);
-    let due = conduct.poll_timeout().expect("the mark is to be renewed");
-    assert!(due > bench.now, "due at {due}, and it is {}: whoever waits for that never waits", bench.now);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.step(&mut operation);
+    harness.hang = Some("evict");
+    harness.advance(&mut operation, Span::from_secs(5));
+    operation.handle_timeout(&harness.cluster, harness.now);
+    let due = operation.poll_timeout().expect("the mark is to be renewed");
+    assert!(due > harness.now, "due at {due}, and it is {}: whoever waits for that never waits", harness.now);
 }
 
 #[test]
 fn a_pause_before_all_nodes_are_written_to_wakes_nobody() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.answer("cordon n1", RequestOutcome::Conflict);
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-    bench.step(&mut conduct);
-    conduct.pause(bench.now);
-    assert_eq!(conduct.poll_timeout(), None);
-    conduct.go_on(&bench.cluster, bench.now);
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    harness.answer("cordon n1", RequestOutcome::Conflict);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
+    harness.step(&mut operation);
+    operation.pause(harness.now);
+    assert_eq!(operation.poll_timeout(), None);
+    operation.go_on(&harness.cluster, harness.now);
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done));
 }
 
 #[test]
 fn a_cancel_begins_nothing_more_and_takes_the_marks_off() {
     let pods: Vec<(&str, String)> = (0..30).map(|number| ("n1", format!("p{number:02}"))).collect();
     let pods: Vec<(&str, &str)> = pods.iter().map(|(node, pod)| (*node, pod.as_str())).collect();
-    let mut bench = Bench::new(&["n1"], &pods);
-    bench.linger = Span::from_secs(60);
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    let mut harness = Harness::new(&["n1"], &pods);
+    harness.linger = Span::from_secs(60);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
     for _ in 0..4 {
-        bench.carry_out_one(&mut conduct);
+        harness.carry_out_one(&mut operation);
     }
-    let before = bench.words().iter().filter(|word| word.starts_with("evict")).count();
-    conduct.cancel(&bench.cluster, bench.now);
-    bench.run(&mut conduct);
-    let after = bench.words().iter().filter(|word| word.starts_with("evict")).count();
-    assert_eq!((conduct.ended(), after), (Some(OperationEnd::Cancelled), before));
-    assert!(bench.nodes["n1"].mark.is_none() && bench.nodes["n1"].cordoned);
+    let before = harness.words().iter().filter(|word| word.starts_with("evict")).count();
+    operation.cancel(&harness.cluster, harness.now);
+    harness.run(&mut operation);
+    let after = harness.words().iter().filter(|word| word.starts_with("evict")).count();
+    assert_eq!((operation.ended(), after), (Some(OperationEnd::Cancelled), before));
+    assert!(harness.nodes["n1"].mark.is_none() && harness.nodes["n1"].cordoned);
 }
 
 #[test]
 fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_taken_over() {
     let mark = |renewed| DrainClaim { by: "bob".into(), operation: "other".into(), renewed };
     let run = |renewed, take_over| {
-        let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-        bench.nodes.get_mut("n1").expect("there").mark = Some(mark(renewed));
+        let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+        harness.nodes.get_mut("n1").expect("there").mark = Some(mark(renewed));
         let orders = OperationOptions { take_over, ..orders() };
-        let mut conduct = bench.begin(&["n1"], DrainOptions::default(), orders);
-        bench.run(&mut conduct);
-        (conduct.ended(), bench.nodes["n1"].cordoned)
+        let mut operation = harness.begin(&["n1"], DrainOptions::default(), orders);
+        harness.run(&mut operation);
+        (operation.ended(), harness.nodes["n1"].cordoned)
     };
     assert_eq!(run(NOW - Span::from_secs(30), false), (Some(OperationEnd::ClaimedByOther), false));
     assert_eq!(run(NOW - Span::from_secs(300), false), (Some(OperationEnd::Done), true));
@@ -333,14 +336,14 @@ fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_take
 #[test]
 fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
     let stop_after = |meddle: fn(&mut FakeNode)| {
-        let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-        bench.hang = Some("evict a");
-        let mut conduct = bench.drain(&["n1"], DrainOptions::default());
-        bench.step(&mut conduct);
-        meddle(bench.nodes.get_mut("n1").expect("there"));
-        bench.run(&mut conduct);
-        assert!(conduct.ended().is_some());
-        conduct.report().nodes[0].stage.clone()
+        let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+        harness.hang = Some("evict a");
+        let mut operation = harness.drain(&["n1"], DrainOptions::default());
+        harness.step(&mut operation);
+        meddle(harness.nodes.get_mut("n1").expect("there"));
+        harness.run(&mut operation);
+        assert!(operation.ended().is_some());
+        operation.report().nodes[0].stage.clone()
     };
     let taken = stop_after(|node| {
         node.mark = Some(DrainClaim { by: "bob".into(), operation: "other".into(), renewed: NOW });
@@ -354,53 +357,54 @@ fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
 
 #[test]
 fn of_two_that_begin_at_once_one_sees_the_other() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a")]);
-    bench.linger = Span::from_secs(30);
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    harness.linger = Span::from_secs(30);
     let mut first =
-        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "one".into(), ..orders() });
+        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "one".into(), ..orders() });
     let mut second =
-        bench.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "two".into(), ..orders() });
+        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "two".into(), ..orders() });
     // Both look, then both write: the second write finds the node newer than it was seen.
-    bench.carry_out_one(&mut first);
-    bench.carry_out_one(&mut second);
-    bench.carry_out_one(&mut first);
-    bench.carry_out_one(&mut second);
-    bench.run(&mut second);
+    harness.carry_out_one(&mut first);
+    harness.carry_out_one(&mut second);
+    harness.carry_out_one(&mut first);
+    harness.carry_out_one(&mut second);
+    harness.run(&mut second);
     assert_eq!(second.ended(), Some(OperationEnd::ClaimedByOther));
-    bench.run(&mut first);
-    assert_eq!((first.ended(), bench.times("evict a").len()), (Some(OperationEnd::Done), 1));
+    harness.run(&mut first);
+    assert_eq!((first.ended(), harness.times("evict a").len()), (Some(OperationEnd::Done), 1));
 }
 
 #[test]
 fn a_dry_run_takes_everything_down_and_ends() {
-    let bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    let harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
     let mut asked = Vec::new();
-    while let Some(errand) = conduct.poll_errand() {
+    while let Some(errand) = operation.poll_errand() {
         asked.push(word(&errand.task));
-        conduct.handle_outcome(&bench.cluster, errand.id, RequestOutcome::Recorded, NOW);
+        operation.handle_outcome(&harness.cluster, errand.id, RequestOutcome::Recorded, NOW);
     }
     assert_eq!(asked, ["look n1", "cordon n1", "evict a", "evict b"]);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Recorded));
+    assert_eq!(operation.ended(), Some(OperationEnd::Recorded));
 }
 
 /// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
 #[test]
 fn a_finished_operation_that_is_resumed_does_nothing_twice() {
-    let mut bench = Bench::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    bench.linger = Span::from_secs(10);
-    let mut conduct = bench.drain(&["n1"], DrainOptions::default());
+    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    harness.linger = Span::from_secs(10);
+    let mut operation = harness.drain(&["n1"], DrainOptions::default());
     for _ in 0..3 {
-        bench.carry_out_one(&mut conduct);
+        harness.carry_out_one(&mut operation);
     }
     // The process dies here: one pod was evicted, one was not.
-    drop(conduct);
-    let pods = bench.pods.iter().map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
+    drop(operation);
+    let pods = harness.pods.iter().map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
     let past = kordon::operation::PriorRun { cordoned: [NodeName::from("n1")].into(), pods };
-    let mut conduct = bench.begin(&["n1"], DrainOptions::default(), OperationOptions { past, ..orders() });
-    bench.run(&mut conduct);
-    assert_eq!(conduct.ended(), Some(OperationEnd::Done));
-    assert_eq!((bench.times("evict a").len(), bench.times("evict b").len()), (1, 1));
+    let mut operation =
+        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { past, ..orders() });
+    harness.run(&mut operation);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done));
+    assert_eq!((harness.times("evict a").len(), harness.times("evict b").len()), (1, 1));
 }
 
 proptest! {
@@ -420,27 +424,27 @@ proptest! {
         let names: Vec<(usize, String)> =
             pods.iter().enumerate().map(|(number, (node, _))| (*node, format!("p{number:02}"))).collect();
         let placed: Vec<(&str, &str)> = names.iter().map(|(node, name)| (nodes[*node], name.as_str())).collect();
-        let mut bench = Bench::new(&nodes, &placed);
-        bench.linger = Span::from_secs(linger);
-        bench.troubles = troubles;
+        let mut harness = Harness::new(&nodes, &placed);
+        harness.linger = Span::from_secs(linger);
+        harness.troubles = troubles;
         let options = DrainOptions { parallel, timeout: secs(300), ..DrainOptions::default() };
-        let mut conduct = bench.drain(&nodes, options);
+        let mut operation = harness.drain(&nodes, options);
         if let Some(after) = cancel_after {
             for _ in 0..after {
-                bench.carry_out_one(&mut conduct);
+                harness.carry_out_one(&mut operation);
             }
-            conduct.cancel(&bench.cluster, bench.now);
+            operation.cancel(&harness.cluster, harness.now);
         }
-        bench.run(&mut conduct);
-        prop_assert!(conduct.ended().is_some());
+        harness.run(&mut operation);
+        prop_assert!(operation.ended().is_some());
         let mut evicted = BTreeSet::new();
-        for uid in &bench.evicted {
+        for uid in &harness.evicted {
             prop_assert!(evicted.insert(uid.clone()), "{uid} was evicted twice");
         }
-        prop_assert!(!bench.evicted_uncordoned, "a pod went before every node was cordoned");
-        for node in conduct.report().nodes {
+        prop_assert!(!harness.evicted_uncordoned, "a pod went before every node was cordoned");
+        for node in operation.report().nodes {
             if matches!(node.stage, NodeProgressStage::Drained { .. }) {
-                let left = bench.pods.values().any(|pod| pod.node == *node.node && !pod.gone);
+                let left = harness.pods.values().any(|pod| pod.node == *node.node && !pod.gone);
                 prop_assert!(!left, "{} is called drained and is not empty", node.node);
             }
         }
@@ -448,7 +452,7 @@ proptest! {
 }
 
 /// A server of a few lines, the watch of it, and the clock.
-struct Bench {
+struct Harness {
     now: Timestamp,
     cluster: Cluster,
     nodes: BTreeMap<String, FakeNode>,
@@ -484,9 +488,9 @@ struct FakePod {
     gone: bool,
 }
 
-impl Bench {
+impl Harness {
     fn new(nodes: &[&str], pods: &[(&str, &str)]) -> Self {
-        let mut bench = Self {
+        let mut harness = Self {
             now: NOW,
             cluster: Cluster::default(),
             nodes: BTreeMap::new(),
@@ -502,8 +506,8 @@ impl Bench {
             troubles: Vec::new(),
         };
         for kind in WorkloadKind::ALL {
-            bench.apply(Change::Workload(kind, ObjectEvent::ListStarted));
-            bench.apply(Change::Workload(kind, ObjectEvent::ListDone));
+            harness.apply(Change::Workload(kind, ObjectEvent::ListStarted));
+            harness.apply(Change::Workload(kind, ObjectEvent::ListDone));
         }
         for change in [
             Change::Node(ObjectEvent::ListStarted),
@@ -513,17 +517,17 @@ impl Bench {
             Change::Budget(ObjectEvent::ListStarted),
             Change::Budget(ObjectEvent::ListDone),
         ] {
-            bench.apply(change);
+            harness.apply(change);
         }
-        bench.apply(Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(replica_set())));
+        harness.apply(Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(replica_set())));
         for node in nodes {
-            bench.nodes.insert((*node).into(), FakeNode { version: 1, ..FakeNode::default() });
-            bench.apply(Change::Node(ObjectEvent::Applied(ready_node(node))));
+            harness.nodes.insert((*node).into(), FakeNode { version: 1, ..FakeNode::default() });
+            harness.apply(Change::Node(ObjectEvent::Applied(ready_node(node))));
         }
         for (node, pod) in pods {
-            bench.create(pod, node, &format!("uid-{pod}"));
+            harness.create(pod, node, &format!("uid-{pod}"));
         }
-        bench
+        harness
     }
 
     fn drain(&self, nodes: &[&str], options: DrainOptions) -> Operation {
@@ -549,33 +553,33 @@ impl Bench {
     }
 
     /// Runs until it is over, or for an hour.
-    fn run(&mut self, conduct: &mut Operation) {
+    fn run(&mut self, operation: &mut Operation) {
         let end = self.now + Span::from_secs(3600);
-        while conduct.ended().is_none() && self.now < end {
-            self.step(conduct);
-            if conduct.ended().is_none() {
-                self.wait(conduct, end);
+        while operation.ended().is_none() && self.now < end {
+            self.step(operation);
+            if operation.ended().is_none() {
+                self.wait(operation, end);
             }
         }
     }
 
-    fn advance(&mut self, conduct: &mut Operation, span: Span) {
+    fn advance(&mut self, operation: &mut Operation, span: Span) {
         let end = self.now + span;
-        while self.now < end && conduct.ended().is_none() {
-            self.wait(conduct, end);
-            self.step(conduct);
+        while self.now < end && operation.ended().is_none() {
+            self.wait(operation, end);
+            self.step(operation);
         }
     }
 
     /// Lets time pass until something is due.
-    fn wait(&mut self, conduct: &mut Operation, end: Timestamp) {
+    fn wait(&mut self, operation: &mut Operation, end: Timestamp) {
         let ends = self.pods.values().filter(|pod| !pod.gone).filter_map(|pod| pod.ends).min();
-        let due = conduct.poll_timeout().into_iter().chain(ends).min().unwrap_or(end).min(end);
+        let due = operation.poll_timeout().into_iter().chain(ends).min().unwrap_or(end).min(end);
         assert!(due >= self.now, "{due} is over");
         self.now = due;
         self.end_pods();
-        conduct.handle_change(&self.cluster, self.now);
-        conduct.handle_timeout(&self.cluster, self.now);
+        operation.handle_change(&self.cluster, self.now);
+        operation.handle_timeout(&self.cluster, self.now);
     }
 
     fn end_pods(&mut self) {
@@ -595,13 +599,13 @@ impl Bench {
     }
 
     /// Carries out all that is asked for at this instant.
-    fn step(&mut self, conduct: &mut Operation) {
-        while self.carry_out_one(conduct) {}
+    fn step(&mut self, operation: &mut Operation) {
+        while self.carry_out_one(operation) {}
     }
 
-    fn carry_out_one(&mut self, conduct: &mut Operation) -> bool {
-        while conduct.poll_notice().is_some() {}
-        let Some(errand) = conduct.poll_errand() else { return false };
+    fn carry_out_one(&mut self, operation: &mut Operation) -> bool {
+        while operation.poll_notice().is_some() {}
+        let Some(errand) = operation.poll_errand() else { return false };
         let word = word(&errand.task);
         self.asked.push((self.now, word.clone()));
         if self.hang.is_some_and(|hang| word.starts_with(hang)) {
@@ -609,7 +613,7 @@ impl Bench {
         }
         let outcome = self.outcome(&word, &errand);
         self.end_pods();
-        conduct.handle_outcome(&self.cluster, errand.id, outcome, self.now);
+        operation.handle_outcome(&self.cluster, errand.id, outcome, self.now);
         true
     }
 

@@ -851,7 +851,7 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const MASTER: &str = "node-role.kubernetes.io/master";
 
 /// What the tests ask of a scene.
-trait Asked {
+trait SchedulingOutcomeExt {
     fn with(&self, bound: &[Value]) -> Scene;
     fn snapshot(&self, version: ServerVersion) -> Snapshot;
     fn request(&self, pod: &Value) -> SchedulingRequest;
@@ -866,7 +866,7 @@ trait Asked {
     fn displaced(&self, pod: &Value) -> (String, Vec<String>, usize);
 }
 
-impl Asked for Scene {
+impl SchedulingOutcomeExt for Scene {
     fn with(&self, bound: &[Value]) -> Scene {
         let mut scene = self.clone();
         scene.bound.extend(bound.iter().cloned());

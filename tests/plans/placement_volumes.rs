@@ -27,61 +27,61 @@ const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 
 #[test]
 fn v1_and_v2_a_volume_is_in_any_of_the_zones_of_its_label() {
-    let mut site =
-        Site::new(&[("a", json!({ZONE: "a"})), ("b", json!({ZONE: "b"})), ("c", json!({ZONE: "c"}))]);
-    site.bound_claim("data", json!({"labels": {ZONE: "a"}}), json!({}));
-    assert_eq!(site.feasible(&["data"]), ["a"]);
-    assert_eq!(site.reasons(&["data"]), [(Reason::VolumeZone, 2)].into());
-    site.bound_claim("both", json!({"labels": {ZONE: "a__c"}}), json!({}));
-    assert_eq!(site.feasible(&["both"]), ["a", "c"]);
-    assert_eq!(site.feasible(&["data", "both"]), ["a"]);
+    let mut harness =
+        Harness::new(&[("a", json!({ZONE: "a"})), ("b", json!({ZONE: "b"})), ("c", json!({ZONE: "c"}))]);
+    harness.bound_claim("data", json!({"labels": {ZONE: "a"}}), json!({}));
+    assert_eq!(harness.feasible(&["data"]), ["a"]);
+    assert_eq!(harness.reasons(&["data"]), [(Reason::VolumeZone, 2)].into());
+    harness.bound_claim("both", json!({"labels": {ZONE: "a__c"}}), json!({}));
+    assert_eq!(harness.feasible(&["both"]), ["a", "c"]);
+    assert_eq!(harness.feasible(&["data", "both"]), ["a"]);
 }
 
 #[test]
 fn v3_an_old_label_of_a_volume_finds_the_new_one_of_a_node_and_not_the_other_way_round() {
-    let mut site = Site::new(&[("new", json!({ZONE: "a"})), ("old", json!({OLD_ZONE: "a"}))]);
-    site.bound_claim("of-old", json!({"labels": {OLD_ZONE: "a"}}), json!({}));
-    site.bound_claim("of-new", json!({"labels": {ZONE: "a"}}), json!({}));
-    assert_eq!(site.feasible(&["of-old"]), ["new", "old"]);
-    assert_eq!(site.feasible(&["of-new"]), ["new"]);
+    let mut harness = Harness::new(&[("new", json!({ZONE: "a"})), ("old", json!({OLD_ZONE: "a"}))]);
+    harness.bound_claim("of-old", json!({"labels": {OLD_ZONE: "a"}}), json!({}));
+    harness.bound_claim("of-new", json!({"labels": {ZONE: "a"}}), json!({}));
+    assert_eq!(harness.feasible(&["of-old"]), ["new", "old"]);
+    assert_eq!(harness.feasible(&["of-new"]), ["new"]);
 }
 
 #[test]
 fn v4_and_v5_each_label_counts_unless_the_node_says_nothing_of_where_it_is() {
-    let mut site = Site::new(&[("zone-only", json!({ZONE: "a"})), ("silent", json!({}))]);
-    site.bound_claim("data", json!({"labels": {ZONE: "a", REGION: "r"}}), json!({}));
-    assert_eq!(site.feasible(&["data"]), ["silent"]);
+    let mut harness = Harness::new(&[("zone-only", json!({ZONE: "a"})), ("silent", json!({}))]);
+    harness.bound_claim("data", json!({"labels": {ZONE: "a", REGION: "r"}}), json!({}));
+    assert_eq!(harness.feasible(&["data"]), ["silent"]);
 }
 
 #[test]
 fn v6_a_node_attaches_no_more_volumes_than_its_driver_allows() {
-    let mut site = Site::new(&[("n1", json!({})), ("n2", json!({}))]);
+    let mut harness = Harness::new(&[("n1", json!({})), ("n2", json!({}))]);
     for name in ["one", "two", "three"] {
-        site.bound_claim(name, json!({}), json!({"csi": {"driver": "d", "volumeHandle": name}}));
+        harness.bound_claim(name, json!({}), json!({"csi": {"driver": "d", "volumeHandle": name}}));
     }
-    site.csi_nodes.push(json!({"metadata": {"name": "n1"}, "spec": {"drivers": [
+    harness.csi_nodes.push(json!({"metadata": {"name": "n1"}, "spec": {"drivers": [
         {"name": "d", "allocatable": {"count": 2}}, {"name": "other", "allocatable": {"count": 0}},
     ]}}));
-    site.run("first", "n1", &["one"]);
-    site.run("second", "n1", &["two"]);
-    assert_eq!(site.feasible(&["three"]), ["n2"], "n2 has no limit");
-    assert_eq!(site.reasons(&["three"]), [(Reason::VolumeLimit, 1)].into());
-    assert_eq!(site.feasible(&["two"]), ["n1", "n2"], "what is there already does not count again");
+    harness.run("first", "n1", &["one"]);
+    harness.run("second", "n1", &["two"]);
+    assert_eq!(harness.feasible(&["three"]), ["n2"], "n2 has no limit");
+    assert_eq!(harness.reasons(&["three"]), [(Reason::VolumeLimit, 1)].into());
+    assert_eq!(harness.feasible(&["two"]), ["n1", "n2"], "what is there already does not count again");
 }
 
 #[test]
 fn whoever_uses_a_volume_of_the_limit_can_be_displaced() {
-    let mut site = Site::new(&[("n1", json!({}))]);
+    let mut harness = Harness::new(&[("n1", json!({}))]);
     for name in ["one", "two"] {
-        site.bound_claim(name, json!({}), json!({"csi": {"driver": "d", "volumeHandle": name}}));
+        harness.bound_claim(name, json!({}), json!({"csi": {"driver": "d", "volumeHandle": name}}));
     }
-    site.csi_nodes.push(
+    harness.csi_nodes.push(
         json!({"metadata": {"name": "n1"}, "spec": {"drivers": [{"name": "d", "allocatable": {"count": 1}}]}}),
     );
-    site.run("first", "n1", &["one"]);
+    harness.run("first", "n1", &["one"]);
     let mut pod = pod("p", &["two"]);
     pod["priority"] = json!(10);
-    match site.place(&pod) {
+    match harness.place(&pod) {
         SchedulingOutcome::Unschedulable(refused) => match refused.preemption {
             Preemption::Displaces(found) => assert_eq!(*found.victims[0].key.name, *"first"),
             other => panic!("{other:?}"),
@@ -92,14 +92,14 @@ fn whoever_uses_a_volume_of_the_limit_can_be_displaced() {
 
 #[test]
 fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
-    let mut site = Site::zones();
-    site.bound_claim("data", json!({}), in_zone("b"));
-    assert_eq!(site.feasible(&["data"]), ["b1"]);
-    assert_eq!(site.reasons(&["data"]), [(Reason::VolumeElsewhere, 2)].into());
-    let request = site.request(&pod("p", &["data"]));
-    let topologies = site.snapshot().volume_topology(&request);
+    let mut harness = Harness::zones();
+    harness.bound_claim("data", json!({}), in_zone("b"));
+    assert_eq!(harness.feasible(&["data"]), ["b1"]);
+    assert_eq!(harness.reasons(&["data"]), [(Reason::VolumeElsewhere, 2)].into());
+    let request = harness.request(&pod("p", &["data"]));
+    let topologies = harness.snapshot().volume_topology(&request);
     assert_eq!(volume_topology::words(&topologies).as_deref(), Some("its volume is in zone b"));
-    let help = site.snapshot().help(&request, &|node: &NodeName| **node == *"b1");
+    let help = harness.snapshot().help(&request, &|node: &NodeName| **node == *"b1");
     assert_eq!(help.lifts[0].constraint, Constraint::Volumes);
     assert_eq!(help.lifts[0].to_string(), "but for its volumes, a1 and 1 more would take it");
     assert_eq!(help.node.expect("a new node in that zone").labels, ["topology.kubernetes.io/zone=b"]);
@@ -107,27 +107,27 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
 
 #[test]
 fn volumes_in_different_places_leave_no_node() {
-    let mut site = Site::zones();
-    site.bound_claim("here", json!({}), in_zone("a"));
-    site.bound_claim("there", json!({}), in_zone("b"));
-    assert_eq!(site.reasons(&["here", "there"]), [(Reason::VolumeElsewhere, 3)].into());
-    let topologies = site.snapshot().volume_topology(&site.request(&pod("p", &["here", "there"])));
+    let mut harness = Harness::zones();
+    harness.bound_claim("here", json!({}), in_zone("a"));
+    harness.bound_claim("there", json!({}), in_zone("b"));
+    assert_eq!(harness.reasons(&["here", "there"]), [(Reason::VolumeElsewhere, 3)].into());
+    let topologies = harness.snapshot().volume_topology(&harness.request(&pod("p", &["here", "there"])));
     let words = "its volume here is in zone a, its volume there is in zone b";
     assert_eq!(volume_topology::words(&topologies).as_deref(), Some(words));
 }
 
 #[test]
 fn claims_that_cannot_be_had_rule_out_every_node() {
-    let mut site = Site::zones();
-    site.classes.push(class("at-once", "Immediate", "example.com/disks"));
-    site.claims.push(claim("unbound", json!({"storageClassName": "at-once"})));
-    site.claims.push(claim("classless", json!({})));
+    let mut harness = Harness::zones();
+    harness.classes.push(class("at-once", "Immediate", "example.com/disks"));
+    harness.claims.push(claim("unbound", json!({"storageClassName": "at-once"})));
+    harness.claims.push(claim("classless", json!({})));
     let mut lost = claim("lost", json!({"volumeName": "gone"}));
     lost["status"] = json!({"phase": "Lost"});
     let mut leaving = claim("leaving", json!({}));
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    site.claims.extend([lost, leaving]);
-    site.claims.push(bound(claim("dangling", json!({"volumeName": "nothing"}))));
+    harness.claims.extend([lost, leaving]);
+    harness.claims.push(bound(claim("dangling", json!({"volumeName": "nothing"}))));
     let lost = Reason::ClaimLost { claim: "lost".into(), volume: "gone".into() };
     for (claims, reason) in [
         (&["unbound"][..], Reason::ClaimUnbound),
@@ -139,21 +139,21 @@ fn claims_that_cannot_be_had_rule_out_every_node() {
         (&["unbound", "lost", "nowhere"], Reason::ClaimMissing("nowhere".into())),
         (&["unbound", "lost"], lost),
     ] {
-        assert_eq!(site.reasons(claims), [(reason, 3)].into(), "{claims:?}");
+        assert_eq!(harness.reasons(claims), [(reason, 3)].into(), "{claims:?}");
     }
 }
 
 #[test]
 fn a_claim_that_waits_takes_a_volume_that_is_there_or_one_that_can_be_made() {
-    let mut site = Site::zones();
-    site.classes.push(class("disks", "WaitForFirstConsumer", "kubernetes.io/no-provisioner"));
+    let mut harness = Harness::zones();
+    harness.classes.push(class("disks", "WaitForFirstConsumer", "kubernetes.io/no-provisioner"));
     let wants = |mode: &str| {
         json!({
             "storageClassName": "disks", "accessModes": [mode], "resources": {"requests": {"storage": "5Gi"}},
         })
     };
-    site.claims.push(claim("data", wants("ReadWriteOnce")));
-    assert_eq!(site.reasons(&["data"]), [(Reason::NoVolume, 3)].into());
+    harness.claims.push(claim("data", wants("ReadWriteOnce")));
+    assert_eq!(harness.reasons(&["data"]), [(Reason::NoVolume, 3)].into());
     let disk = |name: &str, zone: &str, size: &str| {
         let mut spec = in_zone(zone);
         spec["storageClassName"] = json!("disks");
@@ -161,27 +161,27 @@ fn a_claim_that_waits_takes_a_volume_that_is_there_or_one_that_can_be_made() {
         spec["accessModes"] = json!(["ReadWriteOnce"]);
         json!({"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}})
     };
-    site.volumes.push(disk("small", "a", "1Gi"));
-    site.volumes.push(disk("taken", "a", "10Gi"));
-    site.volumes[1]["spec"]["claimRef"] = json!({"namespace": "default", "name": "other", "uid": "u"});
-    site.volumes.push(disk("fits", "b", "10Gi"));
-    assert_eq!(site.feasible(&["data"]), ["b1"]);
+    harness.volumes.push(disk("small", "a", "1Gi"));
+    harness.volumes.push(disk("taken", "a", "10Gi"));
+    harness.volumes[1]["spec"]["claimRef"] = json!({"namespace": "default", "name": "other", "uid": "u"});
+    harness.volumes.push(disk("fits", "b", "10Gi"));
+    assert_eq!(harness.feasible(&["data"]), ["b1"]);
     // Two claims of one pod need two volumes.
-    site.claims.push(claim("more", wants("ReadWriteOnce")));
-    assert_eq!(site.reasons(&["data", "more"]), [(Reason::NoVolume, 3)].into());
-    site.claims.push(claim("shared", wants("ReadWriteMany")));
-    assert_eq!(site.reasons(&["shared"]), [(Reason::NoVolume, 3)].into(), "no volume has that mode");
+    harness.claims.push(claim("more", wants("ReadWriteOnce")));
+    assert_eq!(harness.reasons(&["data", "more"]), [(Reason::NoVolume, 3)].into());
+    harness.claims.push(claim("shared", wants("ReadWriteMany")));
+    assert_eq!(harness.reasons(&["shared"]), [(Reason::NoVolume, 3)].into(), "no volume has that mode");
 
     let mut made = class("made", "WaitForFirstConsumer", "example.com/disks");
     made["allowedTopologies"] = json!([{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "c"]}]}]);
-    site.classes.push(made);
-    site.claims.push(claim("anew", json!({"storageClassName": "made"})));
-    assert_eq!(site.feasible(&["anew"]), ["a1", "c1"]);
+    harness.classes.push(made);
+    harness.claims.push(claim("anew", json!({"storageClassName": "made"})));
+    assert_eq!(harness.feasible(&["anew"]), ["a1", "c1"]);
     let mut chosen = claim("chosen", json!({"storageClassName": "made"}));
     chosen["metadata"]["annotations"] = json!({"volume.kubernetes.io/selected-node": "c1"});
-    site.claims.push(chosen);
-    assert_eq!(site.feasible(&["chosen"]), ["c1"], "the scheduler has chosen before");
-    match site.place(&pod("p", &["anew"])) {
+    harness.claims.push(chosen);
+    assert_eq!(harness.feasible(&["chosen"]), ["c1"], "the scheduler has chosen before");
+    match harness.place(&pod("p", &["anew"])) {
         SchedulingOutcome::Placed(placement) => assert_eq!(placement.caveats, [Caveat::Capacity]),
         other => panic!("{other:?}"),
     }
@@ -189,39 +189,39 @@ fn a_claim_that_waits_takes_a_volume_that_is_there_or_one_that_can_be_made() {
 
 #[test]
 fn a_claim_for_one_pod_is_free_when_that_pod_has_gone() {
-    let mut site = Site::zones();
-    site.bound_claim("mine", json!({}), json!({}));
-    site.claims[0]["spec"]["accessModes"] = json!(["ReadWriteOncePod"]);
-    let user = site.run("user", "a1", &["mine"]);
-    assert_eq!(site.reasons(&["mine"]), [(Reason::ClaimInUse, 3)].into());
-    let mut snapshot = site.snapshot();
+    let mut harness = Harness::zones();
+    harness.bound_claim("mine", json!({}), json!({}));
+    harness.claims[0]["spec"]["accessModes"] = json!(["ReadWriteOncePod"]);
+    let user = harness.run("user", "a1", &["mine"]);
+    assert_eq!(harness.reasons(&["mine"]), [(Reason::ClaimInUse, 3)].into());
+    let mut snapshot = harness.snapshot();
     snapshot.remove(&user.key, &"a1".into()).expect("it is there");
-    assert_eq!(snapshot.feasible(&site.request(&pod("p", &["mine"]))).len(), 3);
+    assert_eq!(snapshot.feasible(&harness.request(&pod("p", &["mine"]))).len(), 3);
 }
 
 #[test]
 fn a_pod_that_is_yet_to_be_named_gets_its_own_claims_made() {
-    let mut site = Site::zones();
+    let mut harness = Harness::zones();
     let mut made = class("made", "WaitForFirstConsumer", "example.com/disks");
     made["allowedTopologies"] = json!([{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]);
-    site.classes.push(made);
+    harness.classes.push(made);
     let template = json!({"volumeClaimTemplate": {"spec": {"storageClassName": "made"}}});
     let own = json!({"name": "p", "volumes": [{"name": "scratch", "ephemeral": template}]});
     assert_eq!(
-        site.reasons_of(&own),
+        harness.reasons_of(&own),
         [(Reason::ClaimToBeMade("p-scratch".into()), 3)].into(),
         "the pod is there, its claim is not"
     );
-    let nameless = SchedulingRequest { name: "".into(), ..site.request(&own) };
-    let feasible = site.snapshot().feasible(&nameless);
+    let nameless = SchedulingRequest { name: "".into(), ..harness.request(&own) };
+    let feasible = harness.snapshot().feasible(&nameless);
     assert_eq!(feasible.iter().map(|node| &**node).collect::<Vec<_>>(), ["b1"]);
 }
 
 #[test]
 fn what_may_not_be_listed_is_told_and_nothing_is_concluded_from_it() {
-    let site = Site::zones();
-    let cluster = site.scene.cluster();
-    let p = site.scene.pod(&pod("p", &["data"]), None);
+    let harness = Harness::zones();
+    let cluster = harness.scene.cluster();
+    let p = harness.scene.pod(&pod("p", &["data"]), None);
     match Snapshot::new(&cluster, NEW).place(&SchedulingRequest::of(&p, &cluster)) {
         SchedulingOutcome::Placed(placement) => {
             assert_eq!(placement.feasible, 3);
@@ -233,53 +233,53 @@ fn what_may_not_be_listed_is_told_and_nothing_is_concluded_from_it() {
 
 #[test]
 fn services_say_which_pods_a_pod_without_constraints_is_spread_among() {
-    let mut site = Site::zones();
+    let mut harness = Harness::zones();
     let labelled = |name: &str| json!({"name": name, "labels": {"app": "web", "tier": "front"}});
     let mut there = labelled("there");
     there["node"] = json!("a1");
-    site.scene.bound.push(there);
-    let ranked = |site: &Site| match site.place(&labelled("p")) {
+    harness.scene.bound.push(there);
+    let ranked = |harness: &Harness| match harness.place(&labelled("p")) {
         SchedulingOutcome::Placed(placement) => {
             placement.best.iter().map(ToString::to_string).collect::<Vec<_>>()
         }
         other => panic!("{other:?}"),
     };
     // By room alone the emptier nodes are better already; what the pods ask for is nothing here.
-    site.services.push(service("front", json!({"tier": "front"})));
-    let request = site.request(&labelled("p"));
+    harness.services.push(service("front", json!({"tier": "front"})));
+    let request = harness.request(&labelled("p"));
     let selector = request.siblings.expect("a service speaks of it");
     assert_eq!(selector.requirements.len(), 1);
-    assert_eq!(ranked(&site), ["b1", "c1"]);
-    site.services.push(service("back", json!({"tier": "back"})));
-    site.services.push(service("web", json!({"app": "web"})));
-    site.services.push(service("outside", json!({})));
-    let selector = site.request(&labelled("p")).siblings.expect("services speak of it");
+    assert_eq!(ranked(&harness), ["b1", "c1"]);
+    harness.services.push(service("back", json!({"tier": "back"})));
+    harness.services.push(service("web", json!({"app": "web"})));
+    harness.services.push(service("outside", json!({})));
+    let selector = harness.request(&labelled("p")).siblings.expect("services speak of it");
     assert_eq!(selector.requirements.len(), 2, "those that select it, and all of them must hold");
 }
 
 #[test]
 fn what_is_not_modelled_is_named_where_its_marks_are_seen() {
-    let mut site = Site::zones();
-    let caveats = |site: &Site, version, pod: &Value| match Snapshot::new(&site.cluster(), version)
-        .place(&site.request(pod))
+    let mut harness = Harness::zones();
+    let caveats = |harness: &Harness, version, pod: &Value| match Snapshot::new(&harness.cluster(), version)
+        .place(&harness.request(pod))
     {
         SchedulingOutcome::Placed(placement) => placement.caveats,
         SchedulingOutcome::Unschedulable(refused) => refused.caveats,
         other => panic!("{other:?}"),
     };
     let nowhere = json!({"name": "p", "nodeSelector": {"disk": "tape"}});
-    assert_eq!(caveats(&site, NEW, &nowhere), []);
-    site.scene.nodes[0]["labels"]["karpenter.sh/nodepool"] = json!("general");
-    assert_eq!(caveats(&site, NEW, &nowhere), [Caveat::NewNodes]);
+    assert_eq!(caveats(&harness, NEW, &nowhere), []);
+    harness.scene.nodes[0]["labels"]["karpenter.sh/nodepool"] = json!("general");
+    assert_eq!(caveats(&harness, NEW, &nowhere), [Caveat::NewNodes]);
     let of_group = json!({"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}});
-    assert_eq!(caveats(&site, NEW, &of_group), [Caveat::Group]);
+    assert_eq!(caveats(&harness, NEW, &of_group), [Caveat::Group]);
     let to_come = ServerVersion::new(1, 37);
-    assert_eq!(caveats(&site, to_come, &of_group), [Caveat::Group, Caveat::Newer]);
+    assert_eq!(caveats(&harness, to_come, &of_group), [Caveat::Group, Caveat::Newer]);
 }
 
 /// A cluster whose storage is known.
 #[derive(Default)]
-struct Site {
+struct Harness {
     scene: Scene,
     claims: Vec<Value>,
     volumes: Vec<Value>,
@@ -288,7 +288,7 @@ struct Site {
     services: Vec<Value>,
 }
 
-impl Site {
+impl Harness {
     fn new(nodes: &[(&str, Value)]) -> Self {
         let nodes = nodes.iter().map(|(name, labels)| json!({"name": name, "labels": labels})).collect();
         Self { scene: Scene { nodes, ..Scene::default() }, ..Self::default() }

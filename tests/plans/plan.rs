@@ -18,7 +18,9 @@ use kordon::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::stage::{self, NOW, Stage, at, least, not_ready, of, own, percent, taint, terminating, tolerates};
+use crate::plan_fixture::{
+    self, NOW, PlanFixture, at, least, not_ready, of, own, percent, taint, terminating, tolerates,
+};
 
 const OLD: ServerVersion = ServerVersion::new(1, 23);
 
@@ -26,12 +28,12 @@ fn nodes(names: &[&str]) -> Vec<NodeName> {
     names.iter().map(|name| NodeName::from(*name)).collect()
 }
 
-fn cordon(stage: &Stage, names: &[&str]) -> Plan {
-    stage.plan(Action::Cordon { nodes: nodes(names) })
+fn cordon(fixture: &PlanFixture, names: &[&str]) -> Plan {
+    fixture.plan(Action::Cordon { nodes: nodes(names) })
 }
 
-fn drained(stage: &Stage) -> Plan {
-    stage.drain(&["n1"], DrainOptions::default())
+fn drained(fixture: &PlanFixture) -> Plan {
+    fixture.drain(&["n1"], DrainOptions::default())
 }
 
 fn timed(seconds: i64) -> DrainOptions {
@@ -52,7 +54,7 @@ fn leaves(plan: &Plan, pod: &str) -> bool {
 /// Scenario 1: Cordoning a schedulable node sends one PATCH that sets `unschedulable`.
 #[test]
 fn cordoning_a_schedulable_node_is_one_patch_with_its_uid() {
-    let plan = cordon(&Stage::new(&["n1", "n2"]), &["n1"]);
+    let plan = cordon(&PlanFixture::new(&["n1", "n2"]), &["n1"]);
     let calls: Vec<_> = plan.steps.iter().map(PlanStep::call).collect();
     assert_eq!(calls.len(), 1);
     assert_eq!((calls[0].method, calls[0].path.as_str()), ("PATCH", "/api/v1/nodes/n1"));
@@ -64,9 +66,9 @@ fn cordoning_a_schedulable_node_is_one_patch_with_its_uid() {
 /// Scenario 2: Cordoning a cordoned node sends nothing and reports it as already cordoned.
 #[test]
 fn cordoning_a_cordoned_node_writes_nothing() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.node("n1", |node| node.unschedulable = true);
-    let plan = cordon(&stage, &["n1"]);
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.node("n1", |node| node.unschedulable = true);
+    let plan = cordon(&fixture, &["n1"]);
     assert_eq!((plan.nodes[0].change.clone(), plan.steps.len()), (NodeChange::None, 0));
     assert!(plan.undo.is_empty());
     assert_eq!(plan.prospect(), Prospect::Completes);
@@ -74,14 +76,14 @@ fn cordoning_a_cordoned_node_writes_nothing() {
 
 #[test]
 fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too() {
-    let mut stage = Stage::new(&["n1", "n2"]);
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
     let mark = |since: i64| DrainClaim {
         by: "bob@desk".into(),
         operation: "p".into(),
         renewed: NOW - Span::from_secs(since),
     };
-    stage.node("n1", |node| node.drain_claim = Some(Arc::new(mark(20))));
-    stage.node("n2", |node| node.drain_claim = Some(Arc::new(mark(3600))));
+    fixture.node("n1", |node| node.drain_claim = Some(Arc::new(mark(20))));
+    fixture.node("n2", |node| node.drain_claim = Some(Arc::new(mark(3600))));
     let told = |plan: &Plan| -> Vec<(String, bool)> {
         let marked = plan.warnings.iter().filter_map(|warning| match warning {
             Warning::Marked { node, by, at_work, .. } => Some((format!("{node} by {by}"), *at_work)),
@@ -90,46 +92,46 @@ fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too(
         marked.collect()
     };
     let both = [("n1 by bob@desk".to_owned(), true), ("n2 by bob@desk".to_owned(), false)];
-    assert_eq!(told(&stage.drain(&["n1", "n2"], DrainOptions::default())), both);
-    assert_eq!(told(&cordon(&stage, &["n1"])), both[..1]);
-    assert_eq!(told(&edit(&stage, &["a:NoExecute"], false)), both[..1]);
+    assert_eq!(told(&fixture.drain(&["n1", "n2"], DrainOptions::default())), both);
+    assert_eq!(told(&cordon(&fixture, &["n1"])), both[..1]);
+    assert_eq!(told(&edit(&fixture, &["a:NoExecute"], false)), both[..1]);
 }
 
 /// Scenario 3: Uncordoning a node clears `unschedulable`, and the controller removes its taint.
 #[test]
 fn uncordoning_takes_the_field_away() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.node("n1", |node| node.unschedulable = true);
-    let plan = stage.plan(Action::Uncordon { nodes: nodes(&["n1"]) });
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.node("n1", |node| node.unschedulable = true);
+    let plan = fixture.plan(Action::Uncordon { nodes: nodes(&["n1"]) });
     assert_eq!(plan.steps[0].call().body["spec"], json!({"unschedulable": null}));
 }
 
 /// Scenario 4: One of two nodes to cordon does not exist: nothing is written, and the command fails.
 #[test]
 fn one_missing_name_and_nothing_is_planned() {
-    let stage = Stage::new(&["n1"]);
+    let fixture = PlanFixture::new(&["n1"]);
     let action = Action::Cordon { nodes: nodes(&["n1", "gone"]) };
-    let error =
-        Plan::new(action, &stage.cluster, &stage.meanwhile, stage.version, NOW).expect_err("gone is gone");
+    let error = Plan::new(action, &fixture.cluster, &fixture.environment, fixture.version, NOW)
+        .expect_err("gone is gone");
     assert_eq!(error, PlanError::NoSuchNode(nodes(&["gone"])));
 }
 
 /// Scenario 5: Cordoning with a selector that matches no node is no error.
 #[test]
 fn no_nodes_are_no_error() {
-    let plan = cordon(&Stage::new(&["n1"]), &[]);
+    let plan = cordon(&PlanFixture::new(&["n1"]), &[]);
     assert_eq!((plan.steps.len(), plan.prospect()), (0, Prospect::Completes));
 }
 
-fn tainted(taints: &[&str]) -> Stage {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.node("n1", |node| node.taints = taints.iter().map(|text| taint(text)).collect());
-    stage
+fn tainted(taints: &[&str]) -> PlanFixture {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.node("n1", |node| node.taints = taints.iter().map(|text| taint(text)).collect());
+    fixture
 }
 
-fn edit(stage: &Stage, words: &[&str], overwrite: bool) -> Plan {
+fn edit(fixture: &PlanFixture, words: &[&str], overwrite: bool) -> Plan {
     let edits = TaintEdits::parse(words.iter().copied(), overwrite).expect("taints");
-    stage.plan(Action::Taint { nodes: nodes(&["n1"]), edits })
+    fixture.plan(Action::Taint { nodes: nodes(&["n1"]), edits })
 }
 
 /// The taints that a plan leaves on n1, or why it refuses.
@@ -144,14 +146,14 @@ fn after(plan: &Plan) -> Result<Vec<String>, String> {
 /// Scenario 8: Adding a taint that the node has is refused, unless overwriting is allowed.
 #[test]
 fn a_taint_that_is_there_is_refused_unless_it_may_be_overwritten() {
-    let stage = tainted(&["a=1:NoSchedule"]);
-    let refused = edit(&stage, &["a=1:NoSchedule"], false);
+    let fixture = tainted(&["a=1:NoSchedule"]);
+    let refused = edit(&fixture, &["a=1:NoSchedule"], false);
     assert_eq!(
         after(&refused),
         Err("node n1 already has a taint(s) with same effect(s) and --overwrite is false".into())
     );
     assert_eq!((refused.steps.len(), refused.prospect()), (0, Prospect::Refused));
-    assert_eq!(edit(&stage, &["a=1:NoSchedule"], true).nodes[0].change, NodeChange::None);
+    assert_eq!(edit(&fixture, &["a=1:NoSchedule"], true).nodes[0].change, NodeChange::None);
 }
 
 /// Scenario 9: Overwriting the value of a taint leaves one taint with that key and effect.
@@ -218,18 +220,18 @@ fn taints_without_sense_are_refused_in_kubectls_words() {
 /// computed again (kubectl overwrites it).
 #[test]
 fn a_taint_list_is_replaced_only_as_it_was_read() {
-    let stage = tainted(&["a=1:NoSchedule"]);
-    let version = stage.cluster.node(&"n1".into()).expect("a node").version.0.to_string();
-    let plan = edit(&stage, &["b:NoSchedule"], false);
+    let fixture = tainted(&["a=1:NoSchedule"]);
+    let version = fixture.cluster.node(&"n1".into()).expect("a node").version.0.to_string();
+    let plan = edit(&fixture, &["b:NoSchedule"], false);
     assert_eq!(plan.steps[0].call().body["metadata"], json!({"uid": "Node/n1", "resourceVersion": version}));
 }
 
 /// Scenario 15: A ReplicaSet's pod without a budget is evicted.
 #[test]
 fn a_replicated_pod_without_budget_leaves_at_once() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 1, &["n1"]);
-    let plan = drained(&stage);
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.replica_set("web", 1, &["n1"]);
+    let plan = drained(&fixture);
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Free(FreeEviction::NoBudget)));
     assert_eq!((at(of(&plan, "web-0").gone.likely), plan.prospect()), (Some(30), Prospect::Completes));
     let [cordon, evict] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
@@ -239,27 +241,27 @@ fn a_replicated_pod_without_budget_leaves_at_once() {
     assert_eq!(call.body["deleteOptions"], json!({"preconditions": {"uid": "Pod/web-0"}}));
 }
 
-fn with_daemonset(there: bool) -> Stage {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.replica_set("web", 1, &["n1"]);
-    stage.pod("ds-1", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "ds"));
+fn with_daemonset(there: bool) -> PlanFixture {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 1, &["n1"]);
+    fixture.pod("ds-1", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "ds"));
     if there {
-        stage.owner(WorkloadKind::DaemonSet, "ds", 0);
+        fixture.owner(WorkloadKind::DaemonSet, "ds", 0);
     }
-    stage
+    fixture
 }
 
 /// Scenario 16: A DaemonSet's pod without `--ignore-daemonsets` refuses the drain, and no pod is touched.
 /// Scenario 19: With `--ignore-daemonsets` a DaemonSet's pod stays, with a warning, and the node drains.
 #[test]
 fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
-    let stage = with_daemonset(true);
-    let plan = drained(&stage);
+    let fixture = with_daemonset(true);
+    let plan = drained(&fixture);
     assert_eq!(refusals(&plan, "ds-1"), [DrainRefusal::DaemonSet]);
     assert_eq!(plan.needs, BTreeSet::from([DrainFlag::IgnoreDaemonsets]));
     assert_eq!(plan.prospect(), Prospect::Refused);
     let ignoring = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
-    let plan = stage.drain(&["n1"], ignoring);
+    let plan = fixture.drain(&["n1"], ignoring);
     assert_eq!(of(&plan, "ds-1").verdict, Verdict::Skipped(Skip::DaemonSet));
     assert!(leaves(&plan, "web-0") && plan.prospect() == Prospect::Completes);
     assert_eq!(plan.steps.len(), 2, "the pod that stays is not evicted");
@@ -268,10 +270,10 @@ fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
 /// Scenario 17: A finished pod of a DaemonSet is evicted.
 #[test]
 fn a_finished_daemonset_pod_is_evicted() {
-    let mut stage = with_daemonset(true);
-    stage.pod("ds-1", "n1", |pod| pod.phase = Phase::Failed);
+    let mut fixture = with_daemonset(true);
+    fixture.pod("ds-1", "n1", |pod| pod.phase = Phase::Failed);
     assert_eq!(
-        of(&drained(&stage), "ds-1").verdict,
+        of(&drained(&fixture), "ds-1").verdict,
         Verdict::Leaves(LeaveReason::Free(FreeEviction::Finished))
     );
 }
@@ -279,12 +281,12 @@ fn a_finished_daemonset_pod_is_evicted() {
 /// Scenario 18: A pod whose DaemonSet no longer exists is refused without `--force` and evicted with it.
 #[test]
 fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
-    let stage = with_daemonset(false);
-    let plan = drained(&stage);
+    let fixture = with_daemonset(false);
+    let plan = drained(&fixture);
     assert_eq!(refusals(&plan, "ds-1"), [DrainRefusal::DaemonSetGone]);
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert_eq!(drain.refusals, ["cannot delete daemonsets.apps \"ds\" not found: default/ds-1"]);
-    let plan = stage.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
+    let plan = fixture.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
     assert!(leaves(&plan, "ds-1"));
     assert_eq!(of(&plan, "ds-1").lost, Some(NotRecreated::OwnerGone));
 }
@@ -292,20 +294,20 @@ fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
 /// Scenario 20: A DaemonSet's pod that is ignored needs no `--delete-emptydir-data`.
 #[test]
 fn a_daemonset_pod_that_is_ignored_is_not_asked_for_its_emptydir() {
-    let mut stage = with_daemonset(true);
-    stage.pod("ds-1", "n1", |pod| pod.storage.empty_dir = true);
-    let plan = stage.drain(&["n1"], DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() });
+    let mut fixture = with_daemonset(true);
+    fixture.pod("ds-1", "n1", |pod| pod.storage.empty_dir = true);
+    let plan = fixture.drain(&["n1"], DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() });
     assert_eq!(of(&plan, "ds-1").verdict, Verdict::Skipped(Skip::DaemonSet));
 }
 
 /// Scenario 21: A pod without a controller is refused without `--force`, and evicted with it, with a warning.
 #[test]
 fn a_pod_without_controller_needs_force_and_is_lost() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.pod("bare", "n1", |_| {});
-    let plan = drained(&stage);
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.pod("bare", "n1", |_| {});
+    let plan = drained(&fixture);
     assert_eq!((refusals(&plan, "bare"), plan.needs.len()), (vec![DrainRefusal::Unmanaged], 1));
-    let plan = stage.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
+    let plan = fixture.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
     assert!(leaves(&plan, "bare"));
     assert_eq!((of(&plan, "bare").lost, plan.totals.lost), (Some(NotRecreated::NoOwner), 1));
 }
@@ -313,12 +315,12 @@ fn a_pod_without_controller_needs_force_and_is_lost() {
 /// Scenario 22: A finished pod without a controller and with an emptyDir is evicted without any flag.
 #[test]
 fn a_finished_pod_needs_no_flag_whatever_it_has() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.pod("done", "n1", |pod| {
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.pod("done", "n1", |pod| {
         pod.phase = Phase::Succeeded;
         pod.storage.empty_dir = true;
     });
-    let plan = drained(&stage);
+    let plan = drained(&fixture);
     assert_eq!(of(&plan, "done").verdict, Verdict::Leaves(LeaveReason::Free(FreeEviction::Finished)));
     assert!(of(&plan, "done").warnings.is_empty() && of(&plan, "done").lost.is_none());
     assert_eq!(at(of(&plan, "done").gone.likely), Some(0), "nothing runs that could need a grace");
@@ -328,10 +330,10 @@ fn a_finished_pod_needs_no_flag_whatever_it_has() {
 /// of data is a warning (kubectl is silent).
 #[test]
 fn the_data_of_a_replicated_pod_is_warned_of() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 3, &["n1"]).pod("web-0", "n1", |pod| pod.storage.empty_dir = true);
-    assert_eq!(refusals(&drained(&stage), "web-0"), [DrainRefusal::EmptyDir]);
-    let plan = stage.drain(&["n1"], DrainOptions { delete_emptydir_data: true, ..DrainOptions::default() });
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.replica_set("web", 3, &["n1"]).pod("web-0", "n1", |pod| pod.storage.empty_dir = true);
+    assert_eq!(refusals(&drained(&fixture), "web-0"), [DrainRefusal::EmptyDir]);
+    let plan = fixture.drain(&["n1"], DrainOptions { delete_emptydir_data: true, ..DrainOptions::default() });
     assert!(leaves(&plan, "web-0") && of(&plan, "web-0").warnings.contains(&PodWarning::EmptyDirData));
     assert_eq!(plan.totals.data_lost, 1);
 }
@@ -339,9 +341,9 @@ fn the_data_of_a_replicated_pod_is_warned_of() {
 /// Scenario 24: A mirror pod is skipped, and the node counts as drained while it runs.
 #[test]
 fn a_static_pod_stays_and_the_node_counts_as_drained() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.pod("etcd-n1", "n1", |pod| pod.mirror = true);
-    let plan = drained(&stage);
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.pod("etcd-n1", "n1", |pod| pod.mirror = true);
+    let plan = drained(&fixture);
     assert_eq!(of(&plan, "etcd-n1").verdict, Verdict::Skipped(Skip::Mirror));
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
@@ -349,9 +351,9 @@ fn a_static_pod_stays_and_the_node_counts_as_drained() {
 /// Scenario 25: One refused pod keeps all pods of its node from being evicted.
 #[test]
 fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
-    let mut stage = with_daemonset(true);
-    stage.pod("bare", "n1", |pod| pod.storage.empty_dir = true);
-    let plan = drained(&stage);
+    let mut fixture = with_daemonset(true);
+    fixture.pod("bare", "n1", |pod| pod.storage.empty_dir = true);
+    let plan = drained(&fixture);
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert!(drain.refused);
     assert_eq!(drain.remaining, 3);
@@ -366,25 +368,25 @@ fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
 /// Scenario 26: A pod whose deletion is overdue for longer than `--skip-wait-for-delete-timeout` is skipped.
 #[test]
 fn a_pod_whose_deletion_is_long_overdue_is_left_alone() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 1, &["n1"]).pod("web-0", "n1", |pod| terminating(pod, -100));
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.replica_set("web", 1, &["n1"]).pod("web-0", "n1", |pod| terminating(pod, -100));
     let verdict = |limit: Option<i64>| {
         let skip_wait_for_delete = limit.map(Span::from_secs);
-        let plan = stage.drain(&["n1"], DrainOptions { skip_wait_for_delete, ..DrainOptions::default() });
+        let plan = fixture.drain(&["n1"], DrainOptions { skip_wait_for_delete, ..DrainOptions::default() });
         of(&plan, "web-0").verdict.clone()
     };
     assert_eq!(verdict(Some(20)), Verdict::Skipped(Skip::LongTerminating));
     assert_eq!((verdict(Some(120)), verdict(None)), (Verdict::Leaving, Verdict::Leaving));
 }
 
-fn held() -> Stage {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 1, &["n1"]).pod("web-0", "n1", |pod| {
+fn held() -> PlanFixture {
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.replica_set("web", 1, &["n1"]).pod("web-0", "n1", |pod| {
         pod.grace = Span::ZERO;
         terminating(pod, 0);
         pod.finalizers = [Name::from("example.com/hold")].into();
     });
-    stage
+    fixture
 }
 
 /// Scenario 27: A drain that waits for a terminating pod with a finalizer times out; the node stays cordoned.
@@ -410,16 +412,16 @@ fn a_pod_that_a_finalizer_holds_is_left_when_that_is_asked_for() {
 /// drained.
 #[test]
 fn a_blocked_node_does_not_keep_the_next_one_from_being_drained() {
-    let mut stage = Stage::new(&["n1", "n2", "n3"]);
-    stage.replica_set("web", 2, &["n1", "n3"]).replica_set("api", 1, &["n2"]);
-    stage.budget("web", |budget| budget.min_available = least(2)).sync();
-    let plan = stage.drain(&["n1", "n2"], timed(6));
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    fixture.replica_set("web", 2, &["n1", "n3"]).replica_set("api", 1, &["n2"]);
+    fixture.budget("web", |budget| budget.min_available = least(2)).sync();
+    let plan = fixture.drain(&["n1", "n2"], timed(6));
     assert!(matches!(of(&plan, "web-0").verdict, Verdict::Blocked { .. }));
     assert_eq!(at(of(&plan, "web-0").times_out), Some(10), "retries look at the time only when they try");
     let second = of(&plan, "api-0");
     assert_eq!((at(second.leaves.likely), at(second.times_out)), (Some(10), Some(16)));
     assert_eq!(at(second.gone.likely), Some(40), "nobody takes the eviction back");
-    let patient = stage.drain(&["n1", "n2"], timed(60));
+    let patient = fixture.drain(&["n1", "n2"], timed(60));
     assert_eq!(at(of(&patient, "api-0").gone.likely), Some(90));
     assert!(patient.warnings.contains(&Warning::HalfDrained { node: "n1".into(), pods: 1 }));
 }
@@ -427,20 +429,21 @@ fn a_blocked_node_does_not_keep_the_next_one_from_being_drained() {
 /// Scenario 31: With `--pod-selector` the other pods stay, and the plan says so (kubectl is silent).
 #[test]
 fn pods_that_are_not_selected_stay_and_that_is_said() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 2, &["n1", "n1"]).replica_set("db", 1, &["n1"]);
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.replica_set("web", 2, &["n1", "n1"]).replica_set("db", 1, &["n1"]);
     let selector = Selector::parse("app=db").expect("a selector");
-    let plan = stage.drain(&["n1"], DrainOptions { pod_selector: Some(selector), ..DrainOptions::default() });
+    let plan =
+        fixture.drain(&["n1"], DrainOptions { pod_selector: Some(selector), ..DrainOptions::default() });
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Skipped(Skip::NotSelected));
     assert!(leaves(&plan, "db-0"));
     assert!(plan.warnings.contains(&Warning::NotSelectedStay { node: "n1".into(), pods: 2 }));
     assert_eq!(plan.command.as_deref(), Some("kubectl drain n1 --pod-selector='app=db'"));
 }
 
-fn five(make: impl FnOnce(&mut kordon::cluster::Budget)) -> Stage {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.replica_set("web", 5, &["n1", "n1", "n1", "n1", "n1"]).budget("web", make).sync();
-    stage
+fn five(make: impl FnOnce(&mut kordon::cluster::Budget)) -> PlanFixture {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 5, &["n1", "n1", "n1", "n1", "n1"]).budget("web", make).sync();
+    fixture
 }
 
 /// Scenario 32: Percentages of a budget round up: with 5 healthy pods `maxUnavailable: 25%` needs 3 and allows 2.
@@ -463,23 +466,23 @@ fn percentages_round_up_both_ways() {
 /// Scenario 33: A server-side dry run of every eviction succeeds, also where the budget allows fewer.
 #[test]
 fn a_dry_run_of_each_pod_says_nothing_of_the_second() {
-    let stage = five(|budget| budget.max_unavailable = percent(25));
-    assert!((0..5).all(|pod| stage.evict(&format!("web-{pod}")).0 == 201));
-    let plan = drained(&stage);
+    let fixture = five(|budget| budget.max_unavailable = percent(25));
+    assert!((0..5).all(|pod| fixture.evict(&format!("web-{pod}")).0 == 201));
+    let plan = drained(&fixture);
     assert_eq!((plan.totals.leave_now, plan.totals.leave_later), (2, 3), "the plan does");
 }
 
 /// Scenario 34: Without the disruption controller a budget lets no more pods go than its status allowed.
 #[test]
 fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes() {
-    let mut stage = five(|budget| budget.max_unavailable = percent(25));
-    stage.budget("web", |budget| {
+    let mut fixture = five(|budget| budget.max_unavailable = percent(25));
+    fixture.budget("web", |budget| {
         budget.status.disrupted_pods = [("web-0".into(), NOW), ("web-1".into(), NOW)].into();
     });
-    stage.sync();
-    assert_eq!(stage.status("web"), [5, 3, 3, 0]);
-    assert_eq!(stage.evict("web-2").0, 429);
-    let plan = drained(&stage);
+    fixture.sync();
+    assert_eq!(fixture.status("web"), [5, 3, 3, 0]);
+    assert_eq!(fixture.evict("web-2").0, 429);
+    let plan = drained(&fixture);
     assert_eq!(
         at(of(&plan, "web-0").leaves.likely),
         Some(125),
@@ -490,9 +493,9 @@ fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes
 /// Scenario 35: An exhausted budget answers 429 with its numbers and without Retry-After.
 #[test]
 fn an_exhausted_budget_answers_with_its_numbers() {
-    let stage = five(|budget| budget.min_available = least(5));
+    let fixture = five(|budget| budget.min_available = least(5));
     assert_eq!(
-        stage.evict("web-0"),
+        fixture.evict("web-0"),
         (429, Some("The disruption budget web needs 5 healthy pods and has 5 currently".into()))
     );
 }
@@ -500,14 +503,14 @@ fn an_exhausted_budget_answers_with_its_numbers() {
 /// Scenario 36: A budget whose status is stale refuses ready pods with Retry-After, and lets unready pods go.
 #[test]
 fn a_stale_budget_holds_ready_pods_and_lets_unready_ones_go() {
-    let mut stage = five(|budget| budget.min_available = least(2));
-    stage.budget("web", |budget| budget.generation = 2).pod("web-1", "n1", not_ready);
-    let (code, cause) = stage.evict("web-0");
+    let mut fixture = five(|budget| budget.min_available = least(2));
+    fixture.budget("web", |budget| budget.generation = 2).pod("web-1", "n1", not_ready);
+    let (code, cause) = fixture.evict("web-0");
     assert_eq!(code, 429);
     assert!(cause.is_some_and(|cause| cause.contains("still being processed")));
-    assert_eq!(stage.evict("web-1").0, 201);
+    assert_eq!(fixture.evict("web-1").0, 201);
     assert_eq!(
-        of(&drained(&stage), "web-0").verdict,
+        of(&drained(&fixture), "web-0").verdict,
         Verdict::WaitsForController { budget: Key::new("default", "web") }
     );
 }
@@ -515,47 +518,47 @@ fn a_stale_budget_holds_ready_pods_and_lets_unready_ones_go() {
 /// Scenario 37: A Pending pod is evicted although its budget is exhausted.
 #[test]
 fn a_pending_pod_leaves_under_an_exhausted_budget() {
-    let mut stage = five(|budget| budget.min_available = least(5));
-    stage.pod("web-0", "n1", |pod| pod.phase = Phase::Pending);
-    assert_eq!(stage.evict("web-0").0, 201);
+    let mut fixture = five(|budget| budget.min_available = least(5));
+    fixture.pod("web-0", "n1", |pod| pod.phase = Phase::Pending);
+    assert_eq!(fixture.evict("web-0").0, 201);
 }
 
-fn two_budgets() -> Stage {
-    let mut stage = five(|budget| budget.min_available = least(1));
+fn two_budgets() -> PlanFixture {
+    let mut fixture = five(|budget| budget.min_available = least(1));
     let selector = Selector::parse("app=web").expect("a selector");
-    stage.budget("other", |budget| {
+    fixture.budget("other", |budget| {
         budget.selector = Some(selector);
         budget.min_available = least(1);
     });
-    stage.sync();
-    stage
+    fixture.sync();
+    fixture
 }
 
 /// Scenario 39: Finished and terminating pods are evicted under two budgets.
 #[test]
 fn finished_and_terminating_pods_leave_under_two_budgets() {
-    let mut stage = two_budgets();
-    stage.pod("web-0", "n1", |pod| pod.phase = Phase::Succeeded);
-    stage.pod("web-1", "n1", |pod| pod.phase = Phase::Failed);
-    stage.pod("web-2", "n1", |pod| terminating(pod, 30));
-    assert!((0..3).all(|pod| stage.evict(&format!("web-{pod}")).0 == 201));
+    let mut fixture = two_budgets();
+    fixture.pod("web-0", "n1", |pod| pod.phase = Phase::Succeeded);
+    fixture.pod("web-1", "n1", |pod| pod.phase = Phase::Failed);
+    fixture.pod("web-2", "n1", |pod| terminating(pod, 30));
+    assert!((0..3).all(|pod| fixture.evict(&format!("web-{pod}")).0 == 201));
 }
 
 /// Scenario 40: The eviction of a running pod under two budgets is answered 500.
 /// Scenario 57: Two budgets over one of ten pods fail that pod; the other nine are evicted.
 #[test]
 fn two_budgets_over_a_pod_fail_it_and_the_others_go() {
-    let mut stage = two_budgets();
-    stage.pod("web-3", "n1", not_ready);
+    let mut fixture = two_budgets();
+    fixture.pod("web-3", "n1", not_ready);
     for pod in ["web-0", "web-3"] {
-        let (code, message) = stage.evict(pod);
+        let (code, message) = fixture.evict(pod);
         assert_eq!(code, 500);
         assert!(
             message.is_some_and(|text| text.starts_with("This pod has more than one PodDisruptionBudget"))
         );
     }
-    stage.replica_set("api", 9, &["n1"; 9]);
-    let plan = drained(&stage);
+    fixture.replica_set("api", 9, &["n1"; 9]);
+    let plan = drained(&fixture);
     assert!(matches!(&of(&plan, "web-0").verdict, Verdict::TwoBudgets { budgets } if budgets.len() == 2));
     assert_eq!((plan.totals.leave_now, plan.totals.blocked, plan.prospect()), (9, 5, Prospect::Blocked));
 }
@@ -563,10 +566,10 @@ fn two_budgets_over_a_pod_fail_it_and_the_others_go() {
 /// Scenario 41: An unready pod of a healthy budget is evicted, and the budget's allowance stays.
 #[test]
 fn an_unready_pod_of_a_healthy_budget_costs_nothing() {
-    let mut stage = five(|budget| budget.min_available = least(3));
-    stage.pod("web-0", "n1", not_ready).pod("web-1", "n1", not_ready).sync();
+    let mut fixture = five(|budget| budget.min_available = least(3));
+    fixture.pod("web-0", "n1", not_ready).pod("web-1", "n1", not_ready).sync();
     assert_eq!(
-        (stage.status("web"), stage.evict("web-0").0, stage.evict("web-2").0),
+        (fixture.status("web"), fixture.evict("web-0").0, fixture.evict("web-2").0),
         ([5, 3, 3, 0], 201, 429)
     );
 }
@@ -576,34 +579,34 @@ fn an_unready_pod_of_a_healthy_budget_costs_nothing() {
 #[test]
 fn an_unready_pod_of_a_sick_budget_waits_unless_its_policy_lets_it_go() {
     let sick = |policy, version| {
-        let mut stage = five(|budget| budget.min_available = least(3));
-        stage.version = version;
+        let mut fixture = five(|budget| budget.min_available = least(3));
+        fixture.version = version;
         for pod in ["web-0", "web-1", "web-2"] {
-            stage.pod(pod, "n1", not_ready);
+            fixture.pod(pod, "n1", not_ready);
         }
-        stage.budget("web", |budget| budget.unhealthy = policy).sync();
-        stage.evict("web-0").0
+        fixture.budget("web", |budget| budget.unhealthy = policy).sync();
+        fixture.evict("web-0").0
     };
-    assert_eq!(sick(UnhealthyPolicy::IfHealthyBudget, stage::NEWEST), 429);
-    assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, stage::NEWEST), 201);
+    assert_eq!(sick(UnhealthyPolicy::IfHealthyBudget, plan_fixture::NEWEST), 429);
+    assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, plan_fixture::NEWEST), 201);
     assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, ServerVersion::new(1, 27)), 201);
     assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, OLD), 429, "a server that does not know the policy");
-    assert_eq!(sick(UnhealthyPolicy::Invalid, stage::NEWEST), 429);
+    assert_eq!(sick(UnhealthyPolicy::Invalid, plan_fixture::NEWEST), 429);
 }
 
 /// Scenario 43: With no pod ready, a budget with `minAvailable: 0` refuses evictions.
 #[test]
 fn with_no_pod_ready_even_a_budget_of_nothing_blocks() {
-    let mut stage = five(|budget| budget.min_available = least(0));
+    let mut fixture = five(|budget| budget.min_available = least(0));
     for pod in 0..5 {
-        stage.pod(&format!("web-{pod}"), "n1", not_ready);
+        fixture.pod(&format!("web-{pod}"), "n1", not_ready);
     }
-    stage.sync();
+    fixture.sync();
     assert_eq!(
-        stage.evict("web-0"),
+        fixture.evict("web-0"),
         (429, Some("The disruption budget web needs 0 healthy pods and has 0 currently".into()))
     );
-    let plan = drained(&stage);
+    let plan = drained(&fixture);
     assert!(
         matches!(&of(&plan, "web-0").verdict, Verdict::Waits { recoveries: 1, unhealthy, .. } if unhealthy.len() == 5)
     );
@@ -613,13 +616,13 @@ fn with_no_pod_ready_even_a_budget_of_nothing_blocks() {
 #[test]
 fn an_empty_selector_protects_from_1_29_on() {
     let answers = |version| {
-        let mut stage = five(|budget| {
+        let mut fixture = five(|budget| {
             budget.selector = Some(Selector::default());
             budget.min_available = least(5);
         });
-        stage.version = version;
-        stage.sync();
-        (stage.status("web")[3], stage.evict("web-0").0)
+        fixture.version = version;
+        fixture.sync();
+        (fixture.status("web")[3], fixture.evict("web-0").0)
     };
     assert_eq!(answers(OLD), (0, 201), "the status says blocked, and eviction does not look");
     assert_eq!(answers(ServerVersion::new(1, 29)), (0, 429));
@@ -628,14 +631,14 @@ fn an_empty_selector_protects_from_1_29_on() {
 /// Scenario 45: A budget with neither `minAvailable` nor `maxUnavailable` refuses every eviction.
 #[test]
 fn a_budget_that_names_neither_bound_blocks_everything() {
-    let mut stage = five(|_| {});
-    assert_eq!(stage.status("web"), [0, 0, 5, 0]);
-    stage.version = OLD;
+    let mut fixture = five(|_| {});
+    assert_eq!(fixture.status("web"), [0, 0, 5, 0]);
+    fixture.version = OLD;
     assert_eq!(
-        stage.evict("web-0"),
+        fixture.evict("web-0"),
         (429, Some("The disruption budget web needs 0 healthy pods and has 5 currently".into()))
     );
-    assert_eq!(pattern(&drained(&stage), "web-0"), Some(BlockPattern::NothingGiven));
+    assert_eq!(pattern(&drained(&fixture), "web-0"), Some(BlockPattern::NothingGiven));
 }
 
 fn pattern(plan: &Plan, pod: &str) -> Option<BlockPattern> {
@@ -650,13 +653,13 @@ fn pattern(plan: &Plan, pod: &str) -> Option<BlockPattern> {
 #[test]
 fn a_budget_over_a_job_needs_a_number_to_hold_on_to() {
     let job = |make: fn(&mut kordon::cluster::Budget)| {
-        let mut stage = Stage::new(&["n1"]);
-        stage.owner(WorkloadKind::Job, "job", 3);
+        let mut fixture = PlanFixture::new(&["n1"]);
+        fixture.owner(WorkloadKind::Job, "job", 3);
         for pod in ["job-0", "job-1", "job-2"] {
-            stage.pod(pod, "n1", |pod| own(pod, WorkloadKind::Job, "job"));
+            fixture.pod(pod, "n1", |pod| own(pod, WorkloadKind::Job, "job"));
         }
-        stage.budget("job", make).sync();
-        stage
+        fixture.budget("job", make).sync();
+        fixture
     };
     let failed = job(|budget| budget.max_unavailable = least(1));
     let (code, cause) = failed.evict("job-0");
@@ -670,12 +673,12 @@ fn a_budget_over_a_job_needs_a_number_to_hold_on_to() {
 #[test]
 fn bare_pods_under_a_share_are_never_evictable() {
     let bare = |value| {
-        let mut stage = Stage::new(&["n1"]);
+        let mut fixture = PlanFixture::new(&["n1"]);
         for pod in ["a", "b", "c"] {
-            stage.pod(pod, "n1", |pod| pod.labels = Arc::new([("app".into(), "bare".into())].into()));
+            fixture.pod(pod, "n1", |pod| pod.labels = Arc::new([("app".into(), "bare".into())].into()));
         }
-        stage.budget("bare", |budget| budget.min_available = value).sync();
-        stage
+        fixture.budget("bare", |budget| budget.min_available = value).sync();
+        fixture
     };
     let never = bare(percent(50));
     assert_eq!(never.status("bare"), [0, 0, 3, 0]);
@@ -689,11 +692,14 @@ fn bare_pods_under_a_share_are_never_evictable() {
 #[test]
 fn a_budget_follows_the_scale() {
     let scaled = |most: Option<IntOrPercent>, to: i32| {
-        let mut stage = Stage::new(&["n1"]);
-        stage.replica_set("web", 7, &["n1"; 7]).budget("web", |budget| budget.max_unavailable = most).sync();
-        let before = stage.status("web")[1];
-        stage.owner(WorkloadKind::ReplicaSet, "web", to).sync();
-        (before, stage.status("web")[1])
+        let mut fixture = PlanFixture::new(&["n1"]);
+        fixture
+            .replica_set("web", 7, &["n1"; 7])
+            .budget("web", |budget| budget.max_unavailable = most)
+            .sync();
+        let before = fixture.status("web")[1];
+        fixture.owner(WorkloadKind::ReplicaSet, "web", to).sync();
+        (before, fixture.status("web")[1])
     };
     assert_eq!(scaled(least(2), 5), (5, 3));
     assert_eq!(scaled(percent(30), 3), (4, 2));
@@ -702,27 +708,30 @@ fn a_budget_follows_the_scale() {
 /// Scenario 50: A percentage counts the scales of all controllers of the budget's pods.
 #[test]
 fn the_scales_of_all_controllers_of_its_pods_add_up() {
-    let mut stage = Stage::new(&["n1"]);
+    let mut fixture = PlanFixture::new(&["n1"]);
     let rc = |pod: &mut _| own(pod, WorkloadKind::ReplicationController, "rc");
-    stage.owner(WorkloadKind::ReplicationController, "rc", 11).pod("rc-0", "n1", rc);
+    fixture.owner(WorkloadKind::ReplicationController, "rc", 11).pod("rc-0", "n1", rc);
     let selector = Selector::parse("app in (rc,web)").expect("a selector");
-    stage.budget("both", |budget| {
+    fixture.budget("both", |budget| {
         budget.selector = Some(selector);
         budget.min_available = percent(28);
     });
-    stage.sync();
-    assert_eq!(stage.status("both")[..2], [11, 4]);
-    stage.replica_set("web", 11, &["n1"]).sync();
-    assert_eq!(stage.status("both")[..2], [22, 7]);
+    fixture.sync();
+    assert_eq!(fixture.status("both")[..2], [11, 4]);
+    fixture.replica_set("web", 11, &["n1"]).sync();
+    assert_eq!(fixture.status("both")[..2], [22, 7]);
 }
 
 /// Scenario 51: Ten evictions at once under one budget all succeed in the end, and no client sees a 409.
 #[test]
 fn evictions_at_once_all_get_through_in_time() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 10, &["n1"; 10]).budget("web", |budget| budget.min_available = least(0)).sync();
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture
+        .replica_set("web", 10, &["n1"; 10])
+        .budget("web", |budget| budget.min_available = least(0))
+        .sync();
     let names: Vec<String> = (0..10).map(|pod| format!("web-{pod}")).collect();
-    let plan = stage.evictions(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let plan = fixture.evictions(&names.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!((plan.totals.leave_now, plan.prospect()), (10, Prospect::Completes));
     assert_eq!(plan.command, None, "kubectl has no word for it");
 }
@@ -731,11 +740,11 @@ fn evictions_at_once_all_get_through_in_time() {
 /// pod is waited for.
 #[test]
 fn in_a_terminating_namespace_evictions_are_refused_and_terminating_pods_waited_for() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 2, &["n1", "n1"]).pod("web-1", "n1", |pod| terminating(pod, 20));
-    stage.namespace("default", true);
-    assert_eq!(stage.evict("web-0").0, 403);
-    let plan = drained(&stage);
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.replica_set("web", 2, &["n1", "n1"]).pod("web-1", "n1", |pod| terminating(pod, 20));
+    fixture.namespace("default", true);
+    assert_eq!(fixture.evict("web-0").0, 403);
+    let plan = drained(&fixture);
     assert_eq!(of(&plan, "web-0").verdict, Verdict::WaitsForNamespace);
     assert_eq!(
         (of(&plan, "web-1").verdict.clone(), at(of(&plan, "web-1").gone.likely)),
@@ -747,9 +756,12 @@ fn in_a_terminating_namespace_evictions_are_refused_and_terminating_pods_waited_
 /// drained).
 #[test]
 fn a_blocked_pod_is_told_with_its_budget_and_not_as_drained() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.replica_set("web", 2, &["n1", "n2"]).budget("web", |budget| budget.min_available = least(2)).sync();
-    let plan = drained(&stage);
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture
+        .replica_set("web", 2, &["n1", "n2"])
+        .budget("web", |budget| budget.min_available = least(2))
+        .sync();
+    let plan = drained(&fixture);
     assert_eq!(pattern(&plan, "web-0"), Some(BlockPattern::NoRoom { most: 2 }));
     assert_eq!((plan.prospect(), plan.totals.ends.likely), (Prospect::Blocked, None));
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
@@ -759,16 +771,16 @@ fn a_blocked_pod_is_told_with_its_budget_and_not_as_drained() {
 /// Scenario 62: A ReplicaSet and a Job replace an evicted pod at once, a StatefulSet once the old pod is gone.
 #[test]
 fn only_a_statefulset_waits_with_the_successor_until_the_old_pod_is_gone() {
-    let mut stage = Stage::new(&["n1"]);
+    let mut fixture = PlanFixture::new(&["n1"]);
     let kinds =
         [("rs", WorkloadKind::ReplicaSet), ("sts", WorkloadKind::StatefulSet), ("job", WorkloadKind::Job)];
     for (name, kind) in kinds {
-        stage.owner(kind, name, 1).pod(&format!("{name}-0"), "n1", |pod| {
+        fixture.owner(kind, name, 1).pod(&format!("{name}-0"), "n1", |pod| {
             own(pod, kind, name);
             pod.finalizers = [Name::from("example.com/hold")].into();
         });
     }
-    let plan = drained(&stage);
+    let plan = drained(&fixture);
     let replaced = |pod: &str| of(&plan, pod).landing.is_some();
     assert_eq!((replaced("rs-0"), replaced("job-0"), replaced("sts-0")), (true, true, false));
 }
@@ -777,17 +789,17 @@ fn only_a_statefulset_waits_with_the_successor_until_the_old_pod_is_gone() {
 /// Ready.
 #[test]
 fn the_second_of_a_statefulset_waits_for_the_first_to_be_gone_made_anew_and_ready() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.owner(WorkloadKind::StatefulSet, "db", 3);
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 3);
     for (pod, node) in [("db-0", "n1"), ("db-1", "n1"), ("db-2", "n2")] {
-        stage.pod(pod, node, |pod| {
+        fixture.pod(pod, node, |pod| {
             own(pod, WorkloadKind::StatefulSet, "db");
             pod.grace = Span::from_secs(60);
         });
     }
-    stage.budget("db", |budget| budget.min_available = least(2)).sync();
-    (stage.meanwhile.stop, stage.meanwhile.ready) = (Span::from_secs(60), Some(Span::from_secs(40)));
-    let plan = drained(&stage);
+    fixture.budget("db", |budget| budget.min_available = least(2)).sync();
+    (fixture.environment.stop, fixture.environment.ready) = (Span::from_secs(60), Some(Span::from_secs(40)));
+    let plan = drained(&fixture);
     assert_eq!(at(of(&plan, "db-0").gone.likely), Some(60));
     assert_eq!(at(of(&plan, "db-0").ready_again), Some(100));
     let second = of(&plan, "db-1");
@@ -802,31 +814,31 @@ fn the_second_of_a_statefulset_waits_for_the_first_to_be_gone_made_anew_and_read
 /// Budgets do not count.
 #[test]
 fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture
         .replica_set("web", 3, &["n1", "n1", "n1"])
         .budget("web", |budget| budget.min_available = least(3))
         .sync();
-    stage.pod("web-1", "n1", |pod| tolerates(pod, "maintenance", Some(30)));
-    stage.pod("web-2", "n1", |pod| tolerates(pod, "maintenance", None));
-    let plan = edit(&stage, &["maintenance:NoExecute"], false);
+    fixture.pod("web-1", "n1", |pod| tolerates(pod, "maintenance", Some(30)));
+    fixture.pod("web-2", "n1", |pod| tolerates(pod, "maintenance", None));
+    let plan = edit(&fixture, &["maintenance:NoExecute"], false);
     let key = || Name::from("maintenance");
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Deleted { at: NOW, taint: key() });
     assert_eq!(of(&plan, "web-1").verdict, Verdict::Deleted { at: NOW + Span::from_secs(30), taint: key() });
     assert_eq!(of(&plan, "web-2").verdict, Verdict::Tolerates);
     assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
-    let mild = edit(&stage, &["maintenance:NoSchedule"], false);
+    let mild = edit(&fixture, &["maintenance:NoSchedule"], false);
     assert!(mild.pods.is_empty(), "no other effect touches a running pod");
-    stage.node("n1", |node| node.taints = [taint("maintenance:NoExecute")].into());
-    let spared = edit(&stage, &["maintenance-"], false);
+    fixture.node("n1", |node| node.taints = [taint("maintenance:NoExecute")].into());
+    let spared = edit(&fixture, &["maintenance-"], false);
     let verdicts: Vec<_> = spared.pods.iter().map(|pod| pod.verdict.word()).collect();
     assert_eq!(verdicts, ["spared", "spared", "tolerates"]);
-    stage.node("n1", |node| {
+    fixture.node("n1", |node| {
         let added = Some(NOW + Span::from_secs(-20));
         node.taints = [kordon::cluster::Taint { time_added: added, ..taint("maintenance:NoExecute") }].into();
     });
-    stage.pod("web-1", "n1", |pod| tolerates(pod, "", Some(30)));
-    let again = edit(&stage, &["other:NoExecute"], false);
+    fixture.pod("web-1", "n1", |pod| tolerates(pod, "", Some(30)));
+    let again = edit(&fixture, &["other:NoExecute"], false);
     assert_eq!(at(of(&again, "web-1").leaves.likely), Some(10), "a timer that runs is not lengthened");
 }
 
@@ -834,13 +846,13 @@ fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
 /// blocked.
 #[test]
 fn without_a_place_for_the_first_replacement_the_second_is_blocked_for_ever() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture
         .replica_set("web", 3, &["n1", "n1", "n2"])
         .budget("web", |budget| budget.min_available = least(2))
         .sync();
-    stage.meanwhile.room = 0;
-    let plan = drained(&stage);
+    fixture.environment.room = 0;
+    let plan = drained(&fixture);
     assert!(leaves(&plan, "web-0"));
     assert_eq!(
         pattern(&plan, "web-1"),
@@ -856,12 +868,12 @@ fn without_a_place_for_the_first_replacement_the_second_is_blocked_for_ever() {
 /// replacement.
 #[test]
 fn nodes_in_parallel_share_a_budget() {
-    let mut stage = Stage::new(&["n1", "n2", "n3"]);
-    stage
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    fixture
         .replica_set("web", 3, &["n1", "n2", "n3"])
         .budget("web", |budget| budget.min_available = least(2))
         .sync();
-    let plan = stage.drain(&["n1", "n2"], DrainOptions { parallel: 2, ..DrainOptions::default() });
+    let plan = fixture.drain(&["n1", "n2"], DrainOptions { parallel: 2, ..DrainOptions::default() });
     assert!(leaves(&plan, "web-0"));
     assert!(matches!(&of(&plan, "web-1").verdict, Verdict::LeavesAfter { recoveries: 1, .. }));
     let second = plan.nodes[1].drain.as_ref().expect("a drain");
@@ -875,16 +887,18 @@ fn nodes_in_parallel_share_a_budget() {
         "ready at 10 s, seen a little later, tried at 15 s"
     );
     let waking = DrainOptions { parallel: 2, retry: Retry::OnRecovery, ..DrainOptions::default() };
-    assert_eq!(at(of(&stage.drain(&["n1", "n2"], waking), "web-1").leaves.likely), Some(10));
+    assert_eq!(at(of(&fixture.drain(&["n1", "n2"], waking), "web-1").leaves.likely), Some(10));
 }
 
 /// Scenario 67: A healthy pod waits for an unready pod on another node, and the plan names that pod.
 #[test]
 fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.replica_set("web", 3, &["n1", "n2", "n2"]).budget("web", |budget| budget.min_available = least(2));
-    stage.pod("web-2", "n2", not_ready).sync();
-    let plan = drained(&stage);
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture
+        .replica_set("web", 3, &["n1", "n2", "n2"])
+        .budget("web", |budget| budget.min_available = least(2));
+    fixture.pod("web-2", "n2", not_ready).sync();
+    let plan = drained(&fixture);
     assert!(matches!(
         &of(&plan, "web-0").verdict,
         Verdict::Waits { recoveries: 1, unhealthy, .. } if *unhealthy == [Key::new("default", "web-2")]
@@ -896,39 +910,39 @@ fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
 /// permission.
 #[test]
 fn what_is_not_allowed_is_named_by_namespace() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.replica_set("web", 1, &["n1"]);
-    let plan = drained(&stage);
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.replica_set("web", 1, &["n1"]);
+    let plan = drained(&fixture);
     let missing: Vec<String> =
         plan.missing(|permission| permission.subresource != "eviction").map(ToString::to_string).collect();
     assert_eq!(missing, ["create pods/eviction in default"]);
     let eviction = Permission::on_pods("create", "eviction", &Namespace::from("default"));
     assert_eq!((eviction.group, eviction.resource), ("", "pods"), "not policy/evictions");
-    let deleting = stage.drain(&["n1"], DrainOptions { disable_eviction: true, ..DrainOptions::default() });
+    let deleting = fixture.drain(&["n1"], DrainOptions { disable_eviction: true, ..DrainOptions::default() });
     assert!(deleting.permissions.iter().any(|permission| permission.verb == "delete"));
 }
 
 /// Scenario 70: Undo leaves a node cordoned that was cordoned before the plan.
 #[test]
 fn undo_uncordons_only_what_the_plan_cordoned() {
-    let mut stage = Stage::new(&["n1", "n2", "n3"]);
-    stage.node("n2", |node| node.unschedulable = true);
-    let plan = stage.drain(&["n1", "n2"], DrainOptions::default());
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    fixture.node("n2", |node| node.unschedulable = true);
+    let plan = fixture.drain(&["n1", "n2"], DrainOptions::default());
     for node in ["n1", "n2"] {
-        stage.node(node, |node| node.unschedulable = true);
+        fixture.node(node, |node| node.unschedulable = true);
     }
-    let (steps, _) = plan.undo.steps(&stage.cluster);
+    let (steps, _) = plan.undo.steps(&fixture.cluster);
     let uncordoned: Vec<_> = steps.iter().map(|step| step.call().path).collect();
     assert_eq!(uncordoned, ["/api/v1/nodes/n1"]);
-    stage.node("n1", |node| node.uid = "another".into());
-    assert!(plan.undo.steps(&stage.cluster).0.is_empty(), "a node of the same name is not the same node");
+    fixture.node("n1", |node| node.uid = "another".into());
+    assert!(plan.undo.steps(&fixture.cluster).0.is_empty(), "a node of the same name is not the same node");
 }
 
 #[test]
 fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
-    let mut stage = tainted(&["a=1:NoSchedule", "b:NoSchedule"]);
-    let plan = edit(&stage, &["a=2:NoSchedule", "c:NoSchedule"], true);
-    stage.node("n1", |node| {
+    let mut fixture = tainted(&["a=1:NoSchedule", "b:NoSchedule"]);
+    let plan = edit(&fixture, &["a=2:NoSchedule", "c:NoSchedule"], true);
+    fixture.node("n1", |node| {
         let theirs = [
             taint("a=2:NoSchedule"),
             taint("c=theirs:NoSchedule"),
@@ -937,28 +951,28 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
         ];
         node.taints = theirs.into();
     });
-    let (steps, kept) = plan.undo.steps(&stage.cluster);
+    let (steps, kept) = plan.undo.steps(&fixture.cluster);
     let [PlanStep::SetTaints { taints, .. }] = &steps[..] else { panic!("{steps:?}") };
     let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["a=1:NoSchedule", "c=theirs:NoSchedule", "b:NoSchedule", "d:NoSchedule"]);
     assert_eq!(kept.len(), 1);
 
     let edits = LabelEdits::parse(["tier=front", "old-"], false).expect("labels");
-    stage.node("n1", |node| node.labels = Arc::new([("old".into(), "x".into())].into()));
-    let plan = stage.plan(Action::Label { nodes: nodes(&["n1"]), edits });
+    fixture.node("n1", |node| node.labels = Arc::new([("old".into(), "x".into())].into()));
+    let plan = fixture.plan(Action::Label { nodes: nodes(&["n1"]), edits });
     assert_eq!(plan.steps[0].call().body["metadata"]["labels"], json!({"old": null, "tier": "front"}));
-    stage.node("n1", |node| node.labels = Arc::new([("tier".into(), "front".into())].into()));
-    let (steps, _) = plan.undo.steps(&stage.cluster);
+    fixture.node("n1", |node| node.labels = Arc::new([("tier".into(), "front".into())].into()));
+    let (steps, _) = plan.undo.steps(&fixture.cluster);
     assert_eq!(steps[0].call().body["metadata"]["labels"], json!({"old": "x", "tier": null}));
 }
 
 #[test]
 fn labels_follow_kubectls_rules() {
-    let mut stage = Stage::new(&["n1"]);
-    stage.node("n1", |node| node.labels = Arc::new([("app".into(), "web".into())].into()));
+    let mut fixture = PlanFixture::new(&["n1"]);
+    fixture.node("n1", |node| node.labels = Arc::new([("app".into(), "web".into())].into()));
     let label = |words: &[&str], overwrite| {
         let edits = LabelEdits::parse(words.iter().copied(), overwrite).expect("labels");
-        stage.plan(Action::Label { nodes: nodes(&["n1"]), edits }).nodes[0].change.clone()
+        fixture.plan(Action::Label { nodes: nodes(&["n1"]), edits }).nodes[0].change.clone()
     };
     let refused =
         NodeChange::Refused { text: "'app' already has a value (web), and --overwrite is false".into() };
@@ -975,33 +989,33 @@ fn labels_follow_kubectls_rules() {
 
 #[test]
 fn closing_the_last_node_of_a_zone_is_warned_of() {
-    let mut stage = Stage::new(&["n1", "n2", "n3"]);
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
     for (node, zone) in [("n1", "a"), ("n2", "a"), ("n3", "b")] {
         let zone = Name::from(zone);
-        stage.node(node, |node| {
+        fixture.node(node, |node| {
             node.labels = Arc::new([("topology.kubernetes.io/zone".into(), zone)].into());
         });
     }
-    let warns = |stage: &Stage, names: &[&str]| -> Vec<&'static str> {
-        cordon(stage, names).warnings.iter().map(Warning::word).collect()
+    let warns = |fixture: &PlanFixture, names: &[&str]| -> Vec<&'static str> {
+        cordon(fixture, names).warnings.iter().map(Warning::word).collect()
     };
-    assert!(warns(&stage, &["n1"]).is_empty());
-    assert_eq!(warns(&stage, &["n1", "n2"]), ["zoneLosesLastReady"]);
-    assert!(warns(&stage, &["n1", "n2", "n3"]).contains(&"nothingSchedulable"));
-    stage.node("n2", |node| node.unschedulable = true);
-    assert_eq!(warns(&stage, &["n1"]), ["zoneLosesLastReady"]);
+    assert!(warns(&fixture, &["n1"]).is_empty());
+    assert_eq!(warns(&fixture, &["n1", "n2"]), ["zoneLosesLastReady"]);
+    assert!(warns(&fixture, &["n1", "n2", "n3"]).contains(&"nothingSchedulable"));
+    fixture.node("n2", |node| node.unschedulable = true);
+    assert_eq!(warns(&fixture, &["n1"]), ["zoneLosesLastReady"]);
 }
 
 #[test]
 fn pods_that_nobody_should_lose_sight_of_are_marked() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.replica_set("solo", 1, &["n1"]).replica_set("pair", 2, &["n1", "n1"]).replica_set(
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("solo", 1, &["n1"]).replica_set("pair", 2, &["n1", "n1"]).replica_set(
         "web",
         3,
         &["n1", "n2"],
     );
-    stage.pod("web-0", "n1", |pod| tolerates(pod, "", None));
-    let plan = drained(&stage);
+    fixture.pod("web-0", "n1", |pod| tolerates(pod, "", None));
+    let plan = drained(&fixture);
     let marks = |pod: &str| of(&plan, pod).warnings.iter().copied().collect::<Vec<_>>();
     assert_eq!(marks("solo-0"), [PodWarning::SingleReplica]);
     assert_eq!(
@@ -1013,10 +1027,10 @@ fn pods_that_nobody_should_lose_sight_of_are_marked() {
 
 #[test]
 fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
-    let stage = five(|budget| budget.min_available = least(5));
+    let fixture = five(|budget| budget.min_available = least(5));
     let pods = vec![Key::new("default", "web-0"), Key::new("default", "web-1")];
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
-    let plan = stage.plan(Action::Delete { pods, options });
+    let plan = fixture.plan(Action::Delete { pods, options });
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Deleted));
     assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
     assert_eq!(
@@ -1031,29 +1045,29 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
 /// The worked example of docs/upstream/operator-actions.md#6.9.
 #[test]
 fn the_worked_example_comes_out_as_worked() {
-    let mut stage = Stage::new(&["n1", "n2"]);
-    stage.replica_set("web", 5, &["n2", "n1", "n1", "n2", "n2"]);
-    stage.budget("web", |budget| budget.max_unavailable = percent(25));
-    stage.owner(WorkloadKind::StatefulSet, "db", 3).owner(WorkloadKind::DaemonSet, "agent", 0);
-    stage.owner(WorkloadKind::Job, "job-x", 1);
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 5, &["n2", "n1", "n1", "n2", "n2"]);
+    fixture.budget("web", |budget| budget.max_unavailable = percent(25));
+    fixture.owner(WorkloadKind::StatefulSet, "db", 3).owner(WorkloadKind::DaemonSet, "agent", 0);
+    fixture.owner(WorkloadKind::Job, "job-x", 1);
     for (pod, node) in [("db-0", "n1"), ("db-1", "n2"), ("db-2", "n2")] {
-        stage.pod(pod, node, |pod| {
+        fixture.pod(pod, node, |pod| {
             own(pod, WorkloadKind::StatefulSet, "db");
             pod.grace = Span::from_secs(60);
         });
     }
-    stage.budget("db", |budget| budget.min_available = least(2));
-    stage.pod("agent", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
-    stage.pod("kube-proxy", "n1", |pod| pod.mirror = true);
-    stage.pod("job-x", "n1", |pod| {
+    fixture.budget("db", |budget| budget.min_available = least(2));
+    fixture.pod("agent", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
+    fixture.pod("kube-proxy", "n1", |pod| pod.mirror = true);
+    fixture.pod("job-x", "n1", |pod| {
         own(pod, WorkloadKind::Job, "job-x");
         pod.storage.empty_dir = true;
     });
-    stage.pod("tmp", "n1", |pod| pod.phase = Phase::Succeeded).sync();
-    stage.meanwhile.stop = Span::MAX;
+    fixture.pod("tmp", "n1", |pod| pod.phase = Phase::Succeeded).sync();
+    fixture.environment.stop = Span::MAX;
     let options =
         DrainOptions { ignore_daemonsets: true, delete_emptydir_data: true, ..DrainOptions::default() };
-    let plan = stage.drain(&["n1"], options);
+    let plan = fixture.drain(&["n1"], options);
     assert_eq!((plan.totals.leave_now, plan.totals.stay, plan.totals.leave_later), (5, 2, 0));
     assert_eq!((at(plan.totals.ends.likely), plan.totals.data_lost), (Some(60), 1));
     assert!(
@@ -1064,10 +1078,10 @@ fn the_worked_example_comes_out_as_worked() {
 /// A plan is a function of the snapshot.
 #[test]
 fn the_same_snapshot_gives_the_same_plan() {
-    let mut stage = five(|budget| budget.max_unavailable = percent(25));
-    stage.replica_set("api", 3, &["n1", "n2", "n2"]);
+    let mut fixture = five(|budget| budget.max_unavailable = percent(25));
+    fixture.replica_set("api", 3, &["n1", "n2", "n2"]);
     let options = DrainOptions { parallel: 2, ..DrainOptions::default() };
-    assert_eq!(stage.drain(&["n1", "n2"], options.clone()), stage.drain(&["n1", "n2"], options));
+    assert_eq!(fixture.drain(&["n1", "n2"], options.clone()), fixture.drain(&["n1", "n2"], options));
 }
 
 proptest! {
@@ -1083,26 +1097,26 @@ proptest! {
         parallel in 1..3_usize,
     ) {
         let nodes = ["n1", "n2", "n3"];
-        let mut stage = Stage::new(&nodes);
+        let mut fixture = PlanFixture::new(&nodes);
         let on: Vec<&str> = places.iter().map(|(node, _)| nodes[*node]).collect();
         let replicas = i32::try_from(on.len()).expect("few") + missing;
-        stage.replica_set("web", replicas, &on);
+        fixture.replica_set("web", replicas, &on);
         for (place, (node, is_ready)) in places.iter().enumerate() {
             if !is_ready {
-                stage.pod(&format!("web-{place}"), nodes[*node], not_ready);
+                fixture.pod(&format!("web-{place}"), nodes[*node], not_ready);
             }
         }
-        stage.budget("web", |budget| match kind {
+        fixture.budget("web", |budget| match kind {
             0 => budget.min_available = least(bound),
             1 => budget.max_unavailable = least(bound),
             _ => budget.max_unavailable = percent(bound * 7),
         }).sync();
-        (stage.meanwhile.stop, stage.meanwhile.room) = (Span::from_secs(stop), room);
-        stage.meanwhile.ready = ready.map(Span::from_secs);
-        let plan = stage.drain(&["n1", "n2"], DrainOptions { parallel, ..DrainOptions::default() });
+        (fixture.environment.stop, fixture.environment.room) = (Span::from_secs(stop), room);
+        fixture.environment.ready = ready.map(Span::from_secs);
+        let plan = fixture.drain(&["n1", "n2"], DrainOptions { parallel, ..DrainOptions::default() });
 
-        let [_, desired, mut healthy, _] = stage.status("web");
-        let was_ready = |pod: &Key| stage.cluster.pod(pod).expect("planned").is_ready();
+        let [_, desired, mut healthy, _] = fixture.status("web");
+        let was_ready = |pod: &Key| fixture.cluster.pod(pod).expect("planned").is_ready();
         for moment in &plan.timeline {
             match &moment.what {
                 PlanEvent::Leaves { pod } if was_ready(pod) => {

@@ -24,16 +24,16 @@ pub const NEWEST: ServerVersion = ServerVersion::new(1, 36);
 
 /// The cluster, and what happens in it while a plan is carried out.
 #[derive(Clone)]
-pub struct Stage {
+pub struct PlanFixture {
     pub cluster: Cluster,
     pub version: ServerVersion,
-    pub meanwhile: Meanwhile,
+    pub environment: FixedEnvironment,
     writes: u64,
 }
 
 /// What others do: every pod takes as long to end and to be replaced.
 #[derive(Clone, Debug)]
-pub struct Meanwhile {
+pub struct FixedEnvironment {
     pub stop: Span,
     /// None: replacements never become Ready.
     pub ready: Option<Span>,
@@ -41,7 +41,7 @@ pub struct Meanwhile {
     pub room: usize,
 }
 
-impl Environment for Meanwhile {
+impl Environment for FixedEnvironment {
     fn stop(&self, _pod: &Pod, grace: Span) -> Estimate {
         Estimate::exactly(self.stop.min(grace))
     }
@@ -59,29 +59,32 @@ impl Environment for Meanwhile {
     }
 }
 
-impl Stage {
+impl PlanFixture {
     /// Nodes that are Ready, and nothing on them.
     pub fn new(nodes: &[&str]) -> Self {
-        let meanwhile =
-            Meanwhile { stop: Span::from_secs(30), ready: Some(Span::from_secs(10)), room: usize::MAX };
-        let mut stage = Self { cluster: Cluster::default(), version: NEWEST, meanwhile, writes: 0 };
-        stage.list(Change::Node);
-        stage.list(Change::Pod);
-        stage.list(Change::Budget);
-        stage.list(Change::Namespace);
-        stage.list(Change::Service);
-        stage.list(Change::Claim);
-        stage.list(Change::Volume);
-        stage.list(Change::StorageClass);
-        stage.list(Change::CsiNode);
+        let environment = FixedEnvironment {
+            stop: Span::from_secs(30),
+            ready: Some(Span::from_secs(10)),
+            room: usize::MAX,
+        };
+        let mut fixture = Self { cluster: Cluster::default(), version: NEWEST, environment, writes: 0 };
+        fixture.list(Change::Node);
+        fixture.list(Change::Pod);
+        fixture.list(Change::Budget);
+        fixture.list(Change::Namespace);
+        fixture.list(Change::Service);
+        fixture.list(Change::Claim);
+        fixture.list(Change::Volume);
+        fixture.list(Change::StorageClass);
+        fixture.list(Change::CsiNode);
         for kind in WorkloadKind::ALL {
-            stage.list(|event| Change::Workload(kind, event));
+            fixture.list(|event| Change::Workload(kind, event));
         }
         for node in nodes {
-            stage.node(node, |_| {});
+            fixture.node(node, |_| {});
         }
-        stage.namespace("default", false);
-        stage
+        fixture.namespace("default", false);
+        fixture
     }
 
     fn list<T: TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
@@ -217,7 +220,7 @@ impl Stage {
     }
 
     pub fn plan(&self, action: Action) -> Plan {
-        Plan::new(action, &self.cluster, &self.meanwhile, self.version, NOW)
+        Plan::new(action, &self.cluster, &self.environment, self.version, NOW)
             .expect("everything named is there")
     }
 
