@@ -16,7 +16,7 @@ pub struct Budget {
     pub key: Key,
     pub uid: Uid,
     pub version: Version,
-    /// `metadata.generation`; the status speaks of `observed_generation`.
+    /// `metadata.generation`; the status is that of `observed_generation`.
     pub generation: i64,
     pub selector: Option<Selector>,
     pub min_available: Option<IntOrPercent>,
@@ -27,7 +27,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether the budget speaks of this pod: same namespace, selector matches.
+    /// Whether the budget covers this pod: same namespace, selector matches.
     pub fn covers(&self, pod: &Pod) -> bool {
         self.key.namespace == pod.key.namespace
             && self.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
@@ -52,21 +52,21 @@ pub struct BudgetStatus {
     pub current_healthy: i32,
     pub desired_healthy: i32,
     pub expected_pods: i32,
-    /// Pods whose eviction was granted and that are not gone yet, with the time of the grant.
+    /// Pods whose eviction was granted and that still exist, with the time of the grant.
     pub disrupted_pods: BTreeMap<Name, Timestamp>,
-    /// Why the status could not be worked out: the message of the condition DisruptionAllowed where its reason is
-    /// SyncFailed.
+    /// Why the disruption controller could not compute the status: the message of the condition DisruptionAllowed if
+    /// its reason is SyncFailed.
     pub sync_failure: Option<Name>,
 }
 
 /// When pods that are not ready may be evicted (`unhealthyPodEvictionPolicy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnhealthyPolicy {
-    /// Only while the budget has its healthy pods; also where nothing is said.
+    /// Only while the budget has enough healthy pods; also the default.
     #[default]
     IfHealthyBudget,
     AlwaysAllow,
-    /// A text that this program does not know: such pods are to be taken for not evictable.
+    /// An unknown text: pods that are not ready count as not evictable.
     Invalid,
 }
 
@@ -80,7 +80,7 @@ impl UnhealthyPolicy {
     }
 }
 
-/// A number, or a share of the pods that are expected.
+/// A number, or a share of the expected pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntOrPercent {
     Int(i32),

@@ -1,4 +1,4 @@
-//! What kordon leaves on a node while and after it works on it: annotations that say who, why and until when.
+//! The annotations that kordon writes on nodes: who cordoned or drains them, why and until when.
 
 use serde_json::{Value, json};
 
@@ -8,23 +8,23 @@ use crate::time::{Span, Timestamp};
 /// The annotation of a node that kordon cordoned.
 pub const CORDON: &str = "kordon.dev/cordon";
 
-/// The annotation of a node that is being drained; it is renewed for as long as that goes on.
+/// The annotation of a node that is being drained; renewed while the drain runs.
 pub const DRAIN: &str = "kordon.dev/drain";
 
-/// How often the mark of a running drain is renewed.
+/// How often a running drain renews its claim.
 pub const RENEW_EVERY: Span = Span::from_secs(20);
 
-/// How long a mark counts that is not renewed.
+/// How long a claim is valid without renewal.
 const LASTS: Span = Span::from_secs(90);
 
 /// Who cordoned a node, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CordonNote {
     pub by: String,
-    /// Empty where nobody said.
+    /// Empty if no reason was given.
     pub why: String,
     pub at: Timestamp,
-    /// When it may end; shown, not acted upon.
+    /// When the cordon is meant to end; only shown.
     pub until: Option<Timestamp>,
     pub operation: OperationId,
 }
@@ -43,7 +43,7 @@ impl CordonNote {
         json!({"by": by, "why": why, "at": at, "until": until, "operation": operation}).to_string()
     }
 
-    /// Reads a note; none where somebody else's text stands there.
+    /// Parses a note; none if the text is not one of kordon's.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {
@@ -62,7 +62,7 @@ impl DrainClaim {
         json!({"by": by, "operation": operation, "renewed": renewed}).to_string()
     }
 
-    /// Reads a mark; none where somebody else's text stands there.
+    /// Parses a claim; none if the text is not one of kordon's.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {
@@ -72,7 +72,8 @@ impl DrainClaim {
         })
     }
 
-    /// Whether whoever set it seems to be at work still. One from the future is by a clock ahead of ours.
+    /// Whether the drain still runs, as far as the renewals show. A renewal in the future comes from a clock that is
+    /// ahead.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         now.since(self.renewed) < LASTS
     }
@@ -83,11 +84,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_and_notes_read_back_and_foreign_texts_are_none() {
+    fn claims_and_notes_read_back_and_foreign_texts_are_none() {
         let at = Timestamp::from_secs(1_800_000_000);
-        let mark = DrainClaim { by: "alice@desk".into(), operation: "p1".into(), renewed: at };
-        assert_eq!(DrainClaim::parse(&mark.to_text()), Some(mark.clone()));
-        assert!(mark.is_fresh(at + Span::from_secs(89)) && !mark.is_fresh(at + Span::from_secs(90)));
+        let claim = DrainClaim { by: "alice@desk".into(), operation: "p1".into(), renewed: at };
+        assert_eq!(DrainClaim::parse(&claim.to_text()), Some(claim.clone()));
+        assert!(claim.is_fresh(at + Span::from_secs(89)) && !claim.is_fresh(at + Span::from_secs(90)));
         let note = CordonNote {
             by: "bob".into(),
             why: "a \"new\" kernel".into(),

@@ -1,14 +1,14 @@
-//! An ordered map whose copies are cheap.
+//! An ordered map with cheap copies.
 
 use std::{borrow::Borrow, sync::Arc};
 
-/// Rows of one chunk at most; a copy shares chunks, and the first write to a shared one copies so many rows.
+/// The most rows of a chunk. Copies share chunks; the first write to a shared chunk copies its rows.
 const CHUNK: usize = 128;
 
 /// An ordered map in copy-on-write chunks.
 ///
 /// A copy of 150,000 rows costs some 2,000 reference counts and no rows; a write after it copies one chunk.
-/// Forecasts and plans take such copies many times a minute while the watches go on writing.
+/// Forecasts and plans take such copies many times a minute while the watches keep writing.
 #[derive(Clone, Debug)]
 pub struct CowMap<K, V> {
     /// Sorted, none of them empty.
@@ -60,10 +60,10 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         if !self.contains_key(&key) {
             self.insert(key.clone(), make());
         }
-        self.get_mut(&key).expect("it has just been put there")
+        self.get_mut(&key).expect("it has just been inserted")
     }
 
-    /// Puts a value in and returns the one that was there.
+    /// Inserts a value and returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let (chunk, place) = self.find(&key);
         match place {
@@ -80,7 +80,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
                 let rows = Arc::make_mut(&mut self.chunks[chunk]);
                 rows.insert(row, (key, value));
                 if rows.len() > CHUNK {
-                    // Names often arrive in order: leave the lower chunk rather full.
+                    // Names often arrive in order: keep the lower chunk fuller.
                     let upper = rows.split_off(CHUNK * 3 / 4);
                     rows.shrink_to_fit();
                     self.chunks.insert(chunk + 1, Arc::new(upper));
@@ -118,7 +118,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The rows from the first key that is not below `from`, in order.
+    /// The rows whose keys are not below `from`, in order.
     pub fn iter_from<'a, Q: Ord + ?Sized>(
         &'a self,
         from: &Q,
@@ -135,7 +135,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
             .map(|(key, value)| (key, value))
     }
 
-    /// The chunk that holds or would hold `key`, and the place in it as of a binary search.
+    /// The chunk that holds or would hold `key`, and its position there as from a binary search.
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, Result<usize, usize>)
     where
         K: Borrow<Q>,

@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::names::Name;
 
-/// An object's labels, shared between the objects that have the same ones.
+/// An object's labels, shared by objects with equal labels.
 pub type Labels = Arc<BTreeMap<Name, Name>>;
 
 /// A `LabelSelector` (match labels and expressions alike).
 ///
-/// Without requirements it selects everything; an absent selector is an `Option` around it and selects nothing.
+/// Without requirements it selects everything; an absent selector (`None` of an `Option`) selects nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selector {
     pub requirements: Vec<Requirement>,
@@ -22,15 +22,15 @@ pub struct Requirement {
     pub operator: SelectorOperator,
 }
 
-/// What a requirement asks of the label's value.
+/// What a requirement says about the label's value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SelectorOperator {
     In(Vec<Name>),
-    /// Also holds where the label is absent.
+    /// Also holds if the label is absent.
     NotIn(Vec<Name>),
     Exists,
     DoesNotExist,
-    /// An operator that this program does not know: selects nothing.
+    /// An unknown operator: selects nothing.
     Invalid,
 }
 
@@ -40,10 +40,10 @@ impl Selector {
         self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
 
-    /// Reads kubectl's words: `app=web,tier!=db,zone in (a,b),!legacy`. No words select everything.
+    /// Parses kubectl's notation: `app=web,tier!=db,zone in (a,b),!legacy`. An empty text selects everything.
     ///
     /// # Errors
-    /// It makes no sense; what does not.
+    /// The text is not a selector.
     pub fn parse(text: &str) -> Result<Self, BadSelector> {
         let parts = text.trim();
         if parts.is_empty() {
@@ -60,26 +60,26 @@ impl Selector {
     }
 }
 
-/// A selector that makes no sense.
+/// A text that is not a selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no label selector, as app=web,tier!=db or zone in (a,b)")]
+#[error("\"{0}\" is not a label selector such as app=web,tier!=db or zone in (a,b)")]
 pub struct BadSelector(pub String);
 
-/// The parts between commas that are not inside of parentheses.
+/// The parts between the commas outside of parentheses.
 fn outside_parentheses(text: &str) -> Vec<&str> {
-    let (mut parts, mut begin, mut depth) = (Vec::new(), 0, 0_i32);
-    for (place, letter) in text.char_indices() {
+    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
+    for (index, letter) in text.char_indices() {
         match letter {
             '(' => depth += 1,
             ')' => depth -= 1,
             ',' if depth == 0 => {
-                parts.push(&text[begin..place]);
-                begin = place + 1;
+                parts.push(&text[start..index]);
+                start = index + 1;
             }
             _ => {}
         }
     }
-    parts.push(&text[begin..]);
+    parts.push(&text[start..]);
     parts
 }
 

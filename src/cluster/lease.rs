@@ -1,4 +1,4 @@
-//! Leases: the nodes' heartbeats, and who leads the controllers.
+//! Leases: the heartbeats of nodes, and the leader of the controller managers.
 
 use super::{
     names::{Name, NodeName},
@@ -31,9 +31,9 @@ impl TableObject for Lease {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeaderLease {
     pub version: Version,
-    /// `spec.holderIdentity`; empty where it was given up.
+    /// `spec.holderIdentity`; empty if it was released.
     pub holder: Name,
-    /// `spec.acquireTime`: when this holder began.
+    /// `spec.acquireTime`: when this holder started.
     pub acquired: Option<Timestamp>,
     pub renewed: Option<Timestamp>,
     pub duration: Option<Span>,

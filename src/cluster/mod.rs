@@ -1,7 +1,38 @@
-//! Plain objects and their indexes; [`Cluster::apply`] is the only way in; copies are cheap.
+//! The objects of a cluster and the indexes over them. [`Cluster::apply`] is the only way to change them; copies are
+//! cheap.
 //!
-//! Pure: no clock, no IO, no client types. What a watch told comes in as a [`Change`], what it meant goes out
-//! as [`Applied`].
+//! Pure: no clock, no IO, no client types. What a watch reported enters as a [`Change`]; what it changed leaves as an
+//! [`Applied`].
+//!
+//! # Which object refers to which
+//!
+//! ```text
+//!  Lease, CsiNode              Budget, Service
+//!        | name of the node          | selector over labels, same namespace
+//!        v                           v
+//!      Node <-------- node --------- Pod -------- owner (uid) -------> Workload --- owner (uid) ---> Workload
+//!        ^                           |                                 ReplicaSet …                  Deployment
+//!        | node affinity             | claims by name (scheduling.volumes)
+//!        |                           v
+//!      Volume <------ volume ------ Claim ------- class ------> StorageClass
+//!        '---------- claim ---------->
+//!
+//!  PriorityClass, Namespace: by name, from pods        LeaderLease: kube-system/kube-controller-manager, alone
+//! ```
+//!
+//! A reference may lead nowhere: watches are independent, and objects disappear in any order.
+//!
+//! # Indexes
+//!
+//! | index | from | to | read by |
+//! | --- | --- | --- | --- |
+//! | `by_node` | node name | pods bound to it | [`Cluster::pods_on`] |
+//! | `by_owner` | uid of an owner | its pods | [`Cluster::pods_owned_by`] |
+//! | `terminating` | | pods whose deletion has started | [`Cluster::terminating_pods`] |
+//! | `loads` | node name | totals of its pods | [`Cluster::load`] |
+//!
+//! Every table is sorted by key, namespace first, so [`Cluster::pods_in`], [`Cluster::budgets_of`] and
+//! [`Cluster::services_of`] scan one namespace.
 
 pub mod budget;
 pub mod cow_map;
@@ -10,6 +41,7 @@ pub mod lease;
 pub mod claim;
 pub mod names;
 pub mod node;
+pub mod owner;
 pub mod pod;
 pub mod quantity;
 pub mod resources;
@@ -29,7 +61,8 @@ pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
 pub use names::{Interner, Key, Name, Namespace, NodeName, OperationId, Uid};
 pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
-pub use pod::{LocalStorage, Owner, Phase, Pod, PodReady, Termination};
+pub use owner::{Owner, OwnerKind, WorkloadKind};
+pub use pod::{LocalStorage, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
 pub use service::Service;
@@ -37,18 +70,18 @@ pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumePrope
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
-pub use workload::{NamespaceObject, OwnerKind, PriorityClass, Workload, WorkloadKind};
+pub use workload::{NamespaceObject, PriorityClass, Workload};
 
 use cow_map::CowMap;
 
-/// What a watch told us.
+/// What a watch reported.
 #[derive(Clone, Debug)]
 pub enum Change {
     Node(ObjectEvent<Node>),
     Lease(ObjectEvent<Lease>),
     Pod(ObjectEvent<Pod>),
     Budget(ObjectEvent<Budget>),
-    /// The kind says which of the six watches it came from: each lists for itself.
+    /// With the kind of the watch: each of the six has its own lists.
     Workload(WorkloadKind, ObjectEvent<Workload>),
     PriorityClass(ObjectEvent<PriorityClass>),
     Namespace(ObjectEvent<NamespaceObject>),
@@ -57,11 +90,11 @@ pub enum Change {
     Volume(ObjectEvent<Volume>),
     StorageClass(ObjectEvent<StorageClass>),
     CsiNode(ObjectEvent<CsiNode>),
-    /// The controller manager's Lease; none where there is none.
+    /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
 }
 
-/// What a [`Change`] did to the cluster, told after it is done.
+/// What a [`Change`] did to the cluster.
 #[derive(Clone, Debug)]
 pub enum Applied {
     Node(Delta<Node>),
@@ -69,11 +102,11 @@ pub enum Applied {
     Pod(Delta<Pod>),
     /// The controller manager's Lease, before and after.
     Leader(Option<LeaderLease>, Option<LeaderLease>),
-    /// Some kind that only plans read.
+    /// A change of a kind that only plans read.
     Other,
 }
 
-/// Everything that is known of a cluster: tables by kind, and indexes over them.
+/// Everything known about a cluster: a table per kind, and the indexes.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     nodes: Table<Node>,
@@ -89,17 +122,17 @@ pub struct Cluster {
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
     leader: Option<LeaderLease>,
-    /// Which pods are on a node.
+    /// The pods bound to a node.
     by_node: CowMap<(NodeName, Key), ()>,
-    /// Which pods an owner has.
+    /// The pods of an owner.
     by_owner: CowMap<(Uid, Key), ()>,
-    /// Pods whose deletion has begun.
+    /// Pods whose deletion has started.
     terminating: CowMap<Key, ()>,
-    /// What the pods of a node add up to.
+    /// The totals of the pods of a node.
     loads: CowMap<NodeName, NodeLoad>,
 }
 
-/// What the pods of one node add up to.
+/// The totals of the pods of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLoad {
     /// Pods bound to the node, finished ones included.
@@ -186,7 +219,7 @@ impl Cluster {
             .filter(move |service| service.selects(labels))
     }
 
-    /// The controller manager's Lease; none where there is none or it may not be read.
+    /// The controller manager's Lease; none if it does not exist or may not be read.
     pub fn leader(&self) -> Option<&LeaderLease> {
         self.leader.as_ref()
     }
@@ -213,7 +246,7 @@ impl Cluster {
         keys_of(&self.by_owner, owner).map(|key| self.pods.get(key).expect("the index follows the table"))
     }
 
-    /// The pods whose deletion has begun, by namespace and name.
+    /// The pods whose deletion has started, by namespace and name.
     pub fn terminating_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.terminating.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
     }
@@ -223,18 +256,18 @@ impl Cluster {
         in_namespace(&self.pods, namespace, |pod| &pod.key)
     }
 
-    /// The budgets that speak of a pod, by name.
+    /// The budgets that cover a pod, by name.
     pub fn budgets_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Arc<Budget>> {
         in_namespace(&self.budgets, &pod.key.namespace, |budget| &budget.key)
             .filter(|budget| budget.covers(pod))
     }
 
-    /// What the pods of a node add up to.
+    /// The totals of the pods of a node.
     pub fn load(&self, node: &NodeName) -> NodeLoad {
         self.loads.get(node).copied().unwrap_or_default()
     }
 
-    /// Takes in what a watch told. What it meant is put behind what `applied` holds.
+    /// Applies a change, and appends what it did to `applied`.
     pub fn apply(&mut self, change: Change, applied: &mut Vec<Applied>) {
         match change {
             Change::Node(event) => self.nodes.apply(event, |delta| applied.push(Applied::Node(delta))),
@@ -266,7 +299,7 @@ impl Cluster {
         let Self { pods, by_node, by_owner, terminating, loads, .. } = self;
         pods.apply(event, |delta| {
             let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
-            // Most changes leave a pod with its owner and on its node.
+            // Most changes keep the owner and the node.
             if !matches!((old, new), (Some(old), Some(new)) if old.owner == new.owner && old.node == new.node)
             {
                 if let Some(pod) = old {
@@ -308,14 +341,14 @@ fn unindex(pod: &Pod, by_node: &mut Index<NodeName>, by_owner: &mut Index<Uid>) 
     }
 }
 
-/// Counts a pod on its node, as it is instead of as it was.
+/// Moves a pod in the totals from its old state and node to the new ones.
 fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, NodeLoad>) {
     let (old_node, new_node) = (old.and_then(|pod| pod.node.as_ref()), new.and_then(|pod| pod.node.as_ref()));
     if let (Some(node), Some(pod)) = (new_node, new) {
         loads.entry(node.clone(), NodeLoad::default).add(pod);
     }
     if let (Some(node), Some(pod)) = (old_node, old) {
-        let load = loads.get_mut(node).expect("a bound pod has been counted");
+        let load = loads.get_mut(node).expect("a bound pod is counted");
         load.subtract(pod);
         if load.pods == 0 {
             loads.remove(node);
@@ -323,7 +356,7 @@ fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, Node
     }
 }
 
-/// The keys that an index has under `of`, in order.
+/// The keys of an index under `of`, in order.
 fn keys_of<'a, O: Ord + Clone>(index: &'a Index<O>, of: &O) -> impl Iterator<Item = &'a Key> + use<'a, O> {
     let of = of.clone();
     index

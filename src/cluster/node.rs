@@ -1,4 +1,4 @@
-//! Nodes: what the controller and the screen read of them.
+//! Nodes, with the fields that the controller, plans and the screen read.
 
 use std::{fmt, sync::Arc};
 
@@ -22,27 +22,27 @@ pub struct Node {
     pub labels: Labels,
     /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
-    /// In the order of `spec.taints`, which decides how tolerations are matched.
+    /// In the order of `spec.taints`, in which tolerations are matched.
     pub taints: Arc<[Taint]>,
     /// In the order of `status.conditions`.
     pub conditions: Arc<[Condition]>,
     /// `status.allocatable`.
     pub allocatable: Resources,
-    /// What else `status.allocatable` offers (ephemeral-storage, huge pages, extended resources), by name.
+    /// The rest of `status.allocatable` (ephemeral-storage, huge pages, extended resources), by name.
     pub extended: Arc<[(Name, i64)]>,
-    /// `status.images`, as many as the kubelet tells of.
+    /// `status.images`, as far as the kubelet lists them.
     pub images: Arc<[Image]>,
-    /// The first InternalIP of `status.addresses`; empty where none.
+    /// The first InternalIP of `status.addresses`; empty if there is none.
     pub address: Name,
-    /// `status.nodeInfo.kubeletVersion`; empty where never posted.
+    /// `status.nodeInfo.kubeletVersion`; empty if never posted.
     pub kubelet_version: Name,
-    /// `status.nodeInfo.kernelVersion`; empty where never posted.
+    /// `status.nodeInfo.kernelVersion`; empty if never posted.
     pub kernel_version: Name,
     /// Whether the object is being deleted (a finalizer holds it).
     pub terminating: bool,
-    /// Who cordoned it, where kordon did.
+    /// Who cordoned the node with kordon.
     pub cordon_note: Option<Arc<CordonNote>>,
-    /// Who is draining it, where kordon is.
+    /// Who is draining the node with kordon.
     pub drain_claim: Option<Arc<DrainClaim>>,
 }
 
@@ -51,7 +51,7 @@ impl Node {
         self.conditions.iter().find(|condition| condition.kind == *kind)
     }
 
-    /// The Ready condition; none where the kubelet never posted its status.
+    /// The Ready condition; none if the kubelet never posted its status.
     pub fn ready(&self) -> Option<&Condition> {
         self.condition(READY)
     }
@@ -60,8 +60,8 @@ impl Node {
         self.ready().is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
-    /// Whether the other object says the same but for what a kubelet changes that only says that it lives: the version
-    /// and the times of its heartbeats.
+    /// Whether the other object differs only in the version and the heartbeat times, as after a kubelet's status post
+    /// without news.
     pub fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
         let version = self.version;
         let as_ours = Self { version, conditions: self.conditions.clone(), ..other.clone() };
@@ -78,12 +78,12 @@ impl Node {
         self.labels.get(key)
     }
 
-    /// The zone that the node lifecycle controller counts the node in.
+    /// The zone in which the node lifecycle controller counts the node.
     pub fn zone(&self) -> ZoneKey {
         ZoneKey::of(self)
     }
 
-    /// What stands behind `node-role.kubernetes.io/` in its labels, sorted.
+    /// The roles named by its `node-role.kubernetes.io/` labels, sorted.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.labels
             .keys()
@@ -102,7 +102,7 @@ impl TableObject for Node {
     }
 }
 
-/// A container image that a node holds.
+/// A container image that is present on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Image {
     /// All its names, by tag and by digest.
@@ -110,7 +110,7 @@ pub struct Image {
     pub size_bytes: i64,
 }
 
-/// The type of the condition that decides readiness.
+/// The type of the Ready condition.
 pub const READY: &str = "Ready";
 
 /// One entry of `status.conditions` of a node or pod.
@@ -121,13 +121,13 @@ pub struct Condition {
     pub status: ConditionStatus,
     pub reason: Name,
     pub message: Name,
-    /// Written by the kubelet with each status it posts; none on pods.
+    /// Written by the kubelet with each status post; none on pods.
     pub last_heartbeat: Option<Timestamp>,
     pub last_transition: Option<Timestamp>,
 }
 
 impl Condition {
-    /// Whether they differ in the time of the heartbeat at most.
+    /// Whether the two differ at most in the heartbeat time.
     fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
         *self == Self { last_heartbeat: self.last_heartbeat, ..other.clone() }
     }
@@ -140,7 +140,7 @@ pub enum ConditionStatus {
     False,
     #[default]
     Unknown,
-    /// Any other text: not ready, otherwise ignored (docs/upstream/node-lifecycle.md#12.46).
+    /// Any other text: counts as not ready, otherwise ignored (docs/upstream/node-lifecycle.md#12.46).
     Invalid,
 }
 
@@ -172,7 +172,7 @@ impl fmt::Display for ConditionStatus {
 
 /// A zone as the node lifecycle controller keys it (component-helpers `topology.GetZoneKey`).
 ///
-/// Region and zone are chosen independently, beta labels first; a node without either is in the zone of that name.
+/// Region and zone are read independently, beta labels first; nodes without either share the empty zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneKey {
     pub region: Name,
@@ -190,7 +190,7 @@ impl ZoneKey {
         }
     }
 
-    /// Upstream's own text, NUL byte and all, as its metrics carry it.
+    /// Upstream's text with its NUL byte, as in the labels of its metrics.
     pub fn upstream(&self) -> String {
         if self.region.is_empty() && self.zone.is_empty() {
             String::new()

@@ -1,4 +1,4 @@
-//! Pods: what eviction, budgets and the screen read of them.
+//! Pods, with the fields that eviction, budgets, plans and the screen read.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use super::{
     labels::Labels,
     names::{Key, Name, NodeName, Uid},
     node::{Condition, ConditionStatus},
+    owner::Owner,
     resources::Resources,
     scheduling::SchedulingSpec,
     table::{TableObject, Version},
     taint::Toleration,
-    workload::OwnerKind,
 };
 use crate::time::{Span, Timestamp};
 
-/// A Pod, cut down to the fields that are read. Parts that many pods have alike are shared.
+/// A Pod, cut down to the fields that are read. Parts that are equal in many pods are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
     pub key: Key,
@@ -24,33 +24,33 @@ pub struct Pod {
     pub labels: Labels,
     /// The owner reference with `controller: true`.
     pub owner: Option<Owner>,
-    /// `spec.nodeName`; none while it waits for the scheduler.
+    /// `spec.nodeName`; none until it is scheduled.
     pub node: Option<NodeName>,
-    /// In the order of `spec.tolerations`, the first match counts.
+    /// In the order of `spec.tolerations`: the first match counts.
     pub tolerations: Arc<[Toleration]>,
     /// `spec.priority`.
     pub priority: i32,
     /// The sum over its containers as the scheduler counts it; `pods` is 1.
     pub requests: Resources,
-    /// What else of its spec the scheduler reads; one for all pods that have it alike.
+    /// The rest of the spec that the scheduler reads; shared by pods with equal specs.
     pub scheduling: Arc<SchedulingSpec>,
-    /// `status.startTime`: when the kubelet took it up.
+    /// `status.startTime`: when the kubelet accepted it.
     pub started: Option<Timestamp>,
-    /// `status.nominatedNodeName`: where the scheduler makes or keeps room for it.
+    /// `status.nominatedNodeName`: where the scheduler reserves resources for it after preemption.
     pub nominated: Option<NodeName>,
     /// `spec.terminationGracePeriodSeconds`.
     pub grace: Span,
     pub phase: Phase,
-    /// `status.reason`: why it is in its phase (NodeLost, Evicted); empty mostly.
+    /// `status.reason`: why it is in its phase (NodeLost, Evicted); usually empty.
     pub reason: Name,
     /// The Ready condition; none until the kubelet posts it.
     pub ready: Option<PodReady>,
-    /// The DisruptionTarget condition, where it is True: its reason.
+    /// The reason of the DisruptionTarget condition, if that is True.
     pub disruption_target: Option<Name>,
     pub termination: Option<Termination>,
-    /// `metadata.annotations` has `kubernetes.io/config.mirror`: a static pod's shadow.
+    /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
     pub mirror: bool,
-    /// `metadata.finalizers`: what holds the object beyond its grace.
+    /// `metadata.finalizers`: they keep the object after its grace period.
     pub finalizers: Arc<[Name]>,
     pub storage: LocalStorage,
 }
@@ -60,7 +60,7 @@ impl Pod {
         self.ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
-    /// Whether it has ended for good (Succeeded or Failed).
+    /// Whether it is Succeeded or Failed.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
@@ -122,15 +122,7 @@ impl Phase {
     }
 }
 
-/// Who owns a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
-    pub kind: OwnerKind,
-    pub name: Name,
-    pub uid: Uid,
-}
-
-/// A deletion that has begun.
+/// A deletion that has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Termination {
     /// `metadata.deletionTimestamp`: when the grace period ends.
@@ -139,7 +131,7 @@ pub struct Termination {
     pub grace: Span,
 }
 
-/// Volumes of a pod whose data stays on the node, or dies with the pod.
+/// Whether a pod has volumes whose data stays on the node or is deleted with the pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalStorage {
     /// An `emptyDir` on the node's disk.
@@ -148,6 +140,6 @@ pub struct LocalStorage {
     pub memory: bool,
     /// A `hostPath`.
     pub host_path: bool,
-    /// A generic ephemeral volume: its claim goes with the pod.
+    /// A generic ephemeral volume: its claim is deleted with the pod.
     pub ephemeral: bool,
 }

@@ -1,4 +1,4 @@
-//! What the scheduler reads of a pod's spec, beside its tolerations and its priority.
+//! The part of a pod's spec that the scheduler reads, apart from tolerations and priority.
 
 use super::{
     labels::Selector,
@@ -7,15 +7,15 @@ use super::{
 
 /// The part of a pod's spec that decides where it may run.
 ///
-/// Pods of one workload have it alike, so it is shared; see [`super::Pod::scheduling`].
+/// Equal for all pods of a workload, so it is shared; see [`super::Pod::scheduling`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchedulingSpec {
     pub requests: Requests,
     /// `spec.nodeSelector`.
     pub node_selector: Box<[(Name, Name)]>,
-    /// `spec.affinity.nodeAffinity`, what must hold: one of these terms. None where nothing is required.
+    /// The required terms of `spec.affinity.nodeAffinity`: one must match. None if nothing is required.
     pub node_affinity: Option<Box<[NodeTerm]>>,
-    /// `spec.affinity.nodeAffinity`, what is preferred, each with its weight.
+    /// The preferred terms of `spec.affinity.nodeAffinity`, each with its weight.
     pub preferred_nodes: Box<[(i32, NodeTerm)]>,
     /// `spec.affinity.podAffinity`.
     pub pod_affinity: PodTerms,
@@ -23,37 +23,37 @@ pub struct SchedulingSpec {
     pub pod_anti_affinity: PodTerms,
     /// `spec.topologySpreadConstraints`.
     pub spread: Box<[SpreadConstraint]>,
-    /// Ports of the node that its containers take.
+    /// The `hostPort`s of its containers.
     pub host_ports: Box<[HostPort]>,
     /// The images of its containers, one for each.
     pub images: Box<[Name]>,
     /// The images of its init containers, one for each.
     pub init_images: Box<[Name]>,
-    /// Those of `spec.volumes` that can bind it to a node.
+    /// Those of `spec.volumes` that can restrict it to nodes.
     pub volumes: Box<[PodVolume]>,
     /// Whether `spec.preemptionPolicy` is Never.
     pub never_preempts: bool,
-    /// `spec.schedulingGates`: it waits until all are taken away.
+    /// `spec.schedulingGates`: it waits until all are removed.
     pub gates: Box<[Name]>,
     /// `spec.schedulerName`; empty for the default scheduler.
     pub scheduler: Name,
-    /// Whether it asks for devices through `spec.resourceClaims`.
+    /// Whether it has `spec.resourceClaims`.
     pub claims_devices: bool,
 }
 
 impl SchedulingSpec {
-    /// Whether it says anything about other pods, so that other pods must reckon with it.
+    /// Whether it has pod affinity or anti-affinity terms, which then matter to other pods too.
     pub fn has_pod_terms(&self) -> bool {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
     }
 
-    /// Whether no other pod's coming can make a node do for it.
+    /// Whether no other pod can make a node feasible for it.
     pub fn ignores_other_pods(&self) -> bool {
         !self.has_pod_terms() && self.spread.is_empty()
     }
 }
 
-/// What a pod asks for (component-helpers `resource.PodRequests`).
+/// The resources that a pod requests (component-helpers `resource.PodRequests`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requests {
     pub cpu_milli: i64,
@@ -61,13 +61,13 @@ pub struct Requests {
     pub ephemeral_bytes: i64,
     /// Huge pages and extended resources, by name; zero requests among them.
     pub scalars: Box<[(Name, i64)]>,
-    /// CPU with 100 thousandths assumed for each container that does not speak of it: for scores only.
+    /// CPU with 100m assumed for each container without a CPU request: for scores only.
     pub assumed_cpu_milli: i64,
-    /// Memory with 200 MiB assumed in the same way.
+    /// Memory with 200 MiB assumed for each container without a memory request.
     pub assumed_memory_bytes: i64,
 }
 
-/// One term of a node selector; all its requirements must hold. Without any it matches no node.
+/// One term of a node selector: all requirements must hold. Without requirements it matches no node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeTerm {
     /// Over the node's labels.
@@ -83,24 +83,24 @@ pub struct NodeRequirement {
     pub operator: NodeOperator,
 }
 
-/// What a requirement asks of a label's value.
+/// What a requirement says about a label's value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NodeOperator {
     In(Box<[Name]>),
-    /// Also holds where the label is absent.
+    /// Also holds if the label is absent.
     NotIn(Box<[Name]>),
     Exists,
     DoesNotExist,
-    /// The label is a whole number above this one.
+    /// The value is an integer above this one.
     Gt(i64),
-    /// The label is a whole number below this one.
+    /// The value is an integer below this one.
     Lt(i64),
-    /// It cannot be read: its whole term matches nothing.
+    /// The requirement is invalid: its whole term matches nothing.
     Invalid,
 }
 
 impl NodeOperator {
-    /// Whether it holds of a label with this value.
+    /// Whether it holds for a label with this value.
     pub fn holds(&self, value: &str) -> bool {
         match self {
             Self::In(values) => values.iter().any(|known| *known == *value),
@@ -112,7 +112,7 @@ impl NodeOperator {
         }
     }
 
-    /// Whether it holds where there is no such label.
+    /// Whether it holds if the label is absent.
     pub fn holds_without(&self) -> bool {
         match self {
             Self::NotIn(_) | Self::DoesNotExist => true,
@@ -121,7 +121,7 @@ impl NodeOperator {
     }
 }
 
-/// What a pod wants of the pods near it.
+/// The affinity or anti-affinity terms of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodTerms {
     /// All must hold.
@@ -135,26 +135,26 @@ impl PodTerms {
         self.required.is_empty() && self.preferred.is_empty()
     }
 
-    /// The required and the preferred ones.
+    /// The required terms, then the preferred ones.
     pub fn iter(&self) -> impl Iterator<Item = &PodTerm> {
         self.required.iter().chain(self.preferred.iter().map(|(_, term)| term))
     }
 }
 
-/// Some pods, and how near they are.
+/// One pod affinity term: which pods, and in which topology domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodTerm {
     /// None selects no pod.
     pub selector: Option<Selector>,
-    /// Where the pods live. With `namespace_selector` absent too: where the pod lives that says so.
+    /// The namespaces of the pods. Without these and without `namespace_selector`: the pod's own namespace.
     pub namespaces: Box<[Namespace]>,
-    /// Namespaces by their labels, beside those that are named.
+    /// Selects further namespaces by their labels.
     pub namespace_selector: Option<Selector>,
-    /// Nodes with equal values of this label are one place.
+    /// Nodes with equal values of this label are one topology domain.
     pub topology_key: Name,
 }
 
-/// How evenly pods are to be spread.
+/// A topology spread constraint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SpreadConstraint {
     pub max_skew: i32,
@@ -163,17 +163,17 @@ pub struct SpreadConstraint {
     pub hard: bool,
     /// None selects no pod.
     pub selector: Option<Selector>,
-    /// Labels of the pod whose values the selector asks for as well.
+    /// Labels whose values the counted pods must share with the pod.
     pub match_label_keys: Box<[Name]>,
-    /// With fewer domains than this the least one counts as empty.
+    /// With fewer domains than this, the global minimum is 0.
     pub min_domains: i32,
-    /// Whether nodes that the pod's node affinity rules out are left out of the count.
+    /// Whether nodes that the pod's node affinity excludes are not counted.
     pub honours_affinity: bool,
-    /// Whether nodes with taints that the pod does not tolerate are left out of the count.
+    /// Whether nodes with taints that the pod does not tolerate are not counted.
     pub honours_taints: bool,
 }
 
-/// A port of the node.
+/// A `hostPort`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPort {
     /// Empty: all addresses.
@@ -184,7 +184,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether both cannot be had on one node.
+    /// Whether the two cannot be used on one node.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let everywhere = |port: &Self| port.ip.is_empty() || port.ip == "0.0.0.0";
         self.port == other.port
@@ -193,27 +193,27 @@ impl HostPort {
     }
 }
 
-/// A volume that can bind a pod to a node.
+/// A volume that can restrict a pod to nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PodVolume {
     /// A PersistentVolumeClaim of the pod's namespace.
     Claim(Name),
-    /// A claim made for the pod, called `POD-VOLUME`, and the name of its StorageClass; empty for the default.
+    /// A claim created for the pod, named `POD-VOLUME`, and the name of its StorageClass; empty for the default.
     OwnClaim { volume: Name, class: Name },
-    /// A disk named in the pod itself.
+    /// A disk named in the pod's spec.
     Disk(Disk),
 }
 
-/// A disk that a pod names without a claim.
+/// A disk that a pod uses without a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Disk {
     pub kind: DiskKind,
-    /// What makes it this disk, all parts in one.
+    /// The identity of the disk, its parts joined.
     pub id: Name,
     pub read_only: bool,
 }
 
-/// The kinds of disk that only one pod of a node can have.
+/// The kinds of disk that only one pod of a node can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DiskKind {
     GcePersistentDisk,
@@ -223,7 +223,7 @@ pub enum DiskKind {
 }
 
 impl Disk {
-    /// Whether the two cannot be on one node: the same disk, and not both only read it.
+    /// Whether the two cannot be on one node: the same disk, and not both read-only.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let shared = self.kind != DiskKind::AwsElasticBlockStore && self.read_only && other.read_only;
         self.kind == other.kind && self.id == other.id && !shared

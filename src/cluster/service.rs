@@ -6,12 +6,12 @@ use super::{
     table::{TableObject, Version},
 };
 
-/// A Service, by the pods that it selects: pods without spread constraints of their own are spread by it.
+/// A Service, by its selector: the scheduler spreads its pods if they have no spread constraints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Service {
     pub key: Key,
     pub version: Version,
-    /// `spec.selector`; without any pair it selects no pod.
+    /// `spec.selector`; an empty one selects no pod.
     pub selector: Box<[(Name, Name)]>,
 }
 

@@ -1,63 +1,63 @@
-//! Persistent volumes, what claims them, and where they can be reached.
+//! Persistent volumes, their claims, and the nodes that can reach them.
 
 use super::{
     labels::{Labels, Selector},
     names::{Key, Name, NodeName, Uid},
-    pod::Owner,
+    owner::Owner,
     scheduling::NodeTerm,
     table::{TableObject, Version},
 };
 
-/// A PersistentVolumeClaim, cut down to what decides over placement.
+/// A PersistentVolumeClaim, cut down to what decides placement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claim {
     pub key: Key,
     pub uid: Uid,
     pub version: Version,
-    /// `spec.volumeName`: the volume that it has, or is to have; empty while there is none.
+    /// `spec.volumeName`: the volume that it is or will be bound to; empty while there is none.
     pub volume: Name,
-    /// Whether it has its volume for good (annotation `pv.kubernetes.io/bind-completed`).
+    /// Whether the binding is complete (annotation `pv.kubernetes.io/bind-completed`).
     pub is_bound: bool,
-    /// Whether its volume has gone (`status.phase` Lost).
+    /// Whether its volume was lost (`status.phase` Lost).
     pub is_lost: bool,
-    /// Whether its deletion has begun.
+    /// Whether its deletion has started.
     pub is_terminating: bool,
-    /// The name of its StorageClass; empty where it has none.
+    /// The name of its StorageClass; empty if it has none.
     pub class: Name,
-    /// The node for which the scheduler has asked for a volume (`volume.kubernetes.io/selected-node`).
+    /// The node for which the scheduler requested a volume (`volume.kubernetes.io/selected-node`).
     pub selected_node: Option<NodeName>,
-    /// The pod that it was made for, where one was.
+    /// The pod that it was created for, if any.
     pub owner: Option<Owner>,
-    /// Which volumes it takes; none takes all.
+    /// Which volumes it accepts; none accepts all.
     pub selector: Option<Selector>,
     pub requested: VolumeProperties,
 }
 
-/// A PersistentVolume, cut down to what decides over placement.
+/// A PersistentVolume, cut down to what decides placement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Volume {
     pub name: Name,
     pub version: Version,
     pub labels: Labels,
     pub class: Name,
-    /// `spec.nodeAffinity`: one of these terms must hold of a node that is to reach it; none where all reach it.
+    /// `spec.nodeAffinity`: nodes that match one of these terms can reach it; none if all nodes can.
     pub node_affinity: Option<Box<[NodeTerm]>>,
     pub properties: VolumeProperties,
-    /// The claim that it is bound to, or kept for; the uid is empty where only the name is known.
+    /// The claim that it is bound to or reserved for; the uid is empty if only the name is known.
     pub claim: Option<(Key, Uid)>,
     /// Whether `status.phase` is Available.
     pub is_available: bool,
     pub is_terminating: bool,
-    /// The CSI driver, and what it calls the volume.
+    /// The CSI driver, and its handle of the volume.
     pub handle: Option<(Name, Name)>,
 }
 
-/// How large, and what can be done with it.
+/// Capacity, access modes and volume mode: of a volume, or as a claim requests them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeProperties {
     pub bytes: i64,
     pub modes: AccessModes,
-    /// Whether it is a raw block device, and no file system.
+    /// Whether it is a raw block device, not a file system.
     pub is_block: bool,
 }
 
@@ -100,25 +100,25 @@ pub struct StorageClass {
     pub name: Name,
     pub version: Version,
     pub provisioner: Name,
-    /// Whether volumes are looked for only when a pod needs them (WaitForFirstConsumer).
+    /// Whether `volumeBindingMode` is WaitForFirstConsumer.
     pub waits_for_consumer: bool,
-    /// `allowedTopologies`: where volumes can be made, one of these; empty for everywhere.
+    /// `allowedTopologies`: volumes can be created where one of these terms matches; empty for everywhere.
     pub topologies: Box<[NodeTerm]>,
 }
 
 impl StorageClass {
-    /// Whether volumes are made on demand, or somebody has to make them.
+    /// Whether volumes are provisioned on demand.
     pub fn provisions(&self) -> bool {
         !self.provisioner.is_empty() && self.provisioner != *"kubernetes.io/no-provisioner"
     }
 }
 
-/// A CSINode: how many volumes of each driver a node can have.
+/// A CSINode: how many volumes of each driver a node can attach.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CsiNode {
     pub name: NodeName,
     pub version: Version,
-    /// By driver; drivers without a limit are left out.
+    /// By driver; drivers without a limit are omitted.
     pub limits: Box<[(Name, i64)]>,
 }
 

@@ -1,10 +1,10 @@
-//! One kind's objects as a watch tells of them.
+//! The objects of one kind, kept up to date from its watch.
 
 use std::{fmt, sync::Arc};
 
 use super::cow_map::CowMap;
 
-/// An object's `metadata.resourceVersion` as a number; 0 where it is none.
+/// An object's `metadata.resourceVersion` as a number; 0 if it is not a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
@@ -21,16 +21,16 @@ pub trait TableObject {
     fn version(&self) -> Version;
 }
 
-/// What a watch told of one kind.
+/// What a watch reported about one kind.
 #[derive(Clone, Debug)]
 pub enum ObjectEvent<T: TableObject> {
-    /// A list begins. What is known stays until [`ObjectEvent::ListDone`].
+    /// A list starts. Known objects stay until [`ObjectEvent::ListDone`].
     ListStarted,
     /// An object of the list.
     Listed(T),
-    /// The list is whole: what was known and did not come again is gone.
+    /// The list is complete: known objects that it did not contain are gone.
     ListDone,
-    /// An object of a side list, asked for ahead of the whole list; it counts as known, not as listed.
+    /// An object fetched ahead of the list; it is known, but does not count as listed.
     Prefetched(T),
     /// Added or changed.
     Applied(T),
@@ -54,7 +54,7 @@ impl<T> Clone for Delta<T> {
 #[derive(Clone, Debug)]
 pub struct Table<T: TableObject> {
     rows: CowMap<T::Key, Row<T>>,
-    /// Counts the lists that began.
+    /// The number of lists that have started.
     epoch: u32,
     synced: bool,
 }
@@ -62,7 +62,7 @@ pub struct Table<T: TableObject> {
 #[derive(Debug)]
 struct Row<T> {
     object: Arc<T>,
-    /// The list that last told of the object.
+    /// The list that last contained the object.
     epoch: u32,
 }
 
@@ -88,7 +88,7 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.values().map(|row| &row.object)
     }
 
-    /// The objects from the first key that is not below `from`.
+    /// The objects whose keys are not below `from`, in order.
     pub fn iter_from<'a>(&'a self, from: &T::Key) -> impl Iterator<Item = &'a Arc<T>> + Clone + use<'a, T> {
         self.rows.iter_from(from).map(|(_, row)| &row.object)
     }
@@ -101,35 +101,35 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.is_empty()
     }
 
-    /// Whether a list has been seen whole.
+    /// Whether a list has been completed.
     pub fn is_synced(&self) -> bool {
         self.synced
     }
 
-    /// Takes in what the watch told and tells `tell` of each object that changed by it.
+    /// Applies an event and calls `on_change` for each object that it changed.
     ///
-    /// An object older than the known one is ignored: lists and side lists may overtake each other.
-    pub fn apply(&mut self, event: ObjectEvent<T>, mut tell: impl FnMut(Delta<T>)) {
+    /// An object older than the known one is ignored: lists and prefetches may overtake each other.
+    pub fn apply(&mut self, event: ObjectEvent<T>, mut on_change: impl FnMut(Delta<T>)) {
         match event {
             ObjectEvent::ListStarted => self.epoch += 1,
             ObjectEvent::Listed(object) | ObjectEvent::Applied(object) => {
-                self.put(object, self.epoch, &mut tell)
+                self.put(object, self.epoch, &mut on_change)
             }
-            ObjectEvent::Prefetched(object) => self.put(object, self.epoch.saturating_sub(1), &mut tell),
+            ObjectEvent::Prefetched(object) => self.put(object, self.epoch.saturating_sub(1), &mut on_change),
             ObjectEvent::ListDone => {
                 self.synced = true;
-                self.sweep(&mut tell);
+                self.sweep(&mut on_change);
             }
-            ObjectEvent::Deleted(key) => self.remove(&key, &mut tell),
+            ObjectEvent::Deleted(key) => self.remove(&key, &mut on_change),
         }
     }
 
-    fn put(&mut self, object: T, epoch: u32, tell: &mut impl FnMut(Delta<T>)) {
+    fn put(&mut self, object: T, epoch: u32, on_change: &mut impl FnMut(Delta<T>)) {
         let key = object.key();
         let Some(row) = self.rows.get(&key) else {
             let object = Arc::new(object);
             self.rows.insert(key, Row { object: object.clone(), epoch });
-            return tell(Delta { old: None, new: Some(object) });
+            return on_change(Delta { old: None, new: Some(object) });
         };
         let outdated = object.version() < row.object.version();
         let unchanged = outdated || *row.object == object;
@@ -141,21 +141,21 @@ impl<T: TableObject + PartialEq> Table<T> {
         if !unchanged {
             let object = Arc::new(object);
             let old = std::mem::replace(&mut row.object, object.clone());
-            tell(Delta { old: Some(old), new: Some(object) });
+            on_change(Delta { old: Some(old), new: Some(object) });
         }
     }
 
-    fn sweep(&mut self, tell: &mut impl FnMut(Delta<T>)) {
+    fn sweep(&mut self, on_change: &mut impl FnMut(Delta<T>)) {
         let gone: Vec<T::Key> =
             self.rows.iter().filter(|(_, row)| row.epoch != self.epoch).map(|(key, _)| key.clone()).collect();
         for key in gone {
-            self.remove(&key, tell);
+            self.remove(&key, on_change);
         }
     }
 
-    fn remove(&mut self, key: &T::Key, tell: &mut impl FnMut(Delta<T>)) {
+    fn remove(&mut self, key: &T::Key, on_change: &mut impl FnMut(Delta<T>)) {
         if let Some(row) = self.rows.remove(key) {
-            tell(Delta { old: Some(row.object), new: None });
+            on_change(Delta { old: Some(row.object), new: None });
         }
     }
 }

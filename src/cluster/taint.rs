@@ -1,4 +1,4 @@
-//! Taints and the tolerations of them.
+//! Taints and tolerations.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ pub struct Taint {
     pub key: Name,
     pub value: Name,
     pub effect: TaintEffect,
-    /// Written by the controller for NoExecute; `kubectl taint` leaves it out.
+    /// Written by the controller for NoExecute; `kubectl taint` does not write it.
     pub time_added: Option<Timestamp>,
 }
 
 impl Taint {
-    /// Whether it is the same taint as far as adding and removing go: key and effect (`Taint.MatchTaint`).
+    /// Whether key and effect are equal, which identifies a taint when it is added or removed (`Taint.MatchTaint`).
     pub fn is(&self, key: &str, effect: TaintEffect) -> bool {
         self.effect == effect && self.key == *key
     }
 }
 
 impl fmt::Display for Taint {
-    /// As kubectl writes it: `key=value:effect`, without the value `key:effect`.
+    /// As kubectl writes it: `key=value:effect`, or `key:effect` without a value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.value.is_empty() {
             write!(f, "{}:{}", self.key, self.effect)
@@ -33,14 +33,14 @@ impl fmt::Display for Taint {
     }
 }
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaintEffect {
     #[default]
     NoSchedule,
     PreferNoSchedule,
     NoExecute,
-    /// A text that this program does not know; no toleration but one for every effect matches it.
+    /// An unknown text; only a toleration of every effect matches it.
     Invalid,
 }
 
@@ -79,7 +79,7 @@ pub struct Toleration {
     pub value: Name,
     /// None: every effect.
     pub effect: Option<TaintEffect>,
-    /// How long NoExecute is borne, in seconds; none is for ever, zero and less is not at all.
+    /// How long NoExecute is tolerated, in seconds; none is without limit, zero or less is not at all.
     pub seconds: Option<i64>,
 }
 
@@ -89,11 +89,11 @@ pub enum TolerationOperator {
     #[default]
     Equal,
     Exists,
-    /// The taint's value is the lower of the two (Kubernetes 1.35 and later, where its gate is on).
+    /// The taint's value is the lower of the two (Kubernetes 1.35 and later, behind a feature gate).
     Lt,
     /// The taint's value is the greater of the two (as `Lt`).
     Gt,
-    /// A text that this program does not know; matches nothing.
+    /// An unknown text; matches nothing.
     Invalid,
 }
 

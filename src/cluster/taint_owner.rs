@@ -1,24 +1,24 @@
-//! Who puts a taint on nodes, as far as its key tells.
+//! Which component adds a taint to nodes, as far as its key shows.
 
 use super::taint::Taint;
 
-/// Whose taint it is, and what it says of the node.
+/// The owner of a taint, and what the taint says about the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaintOwner {
-    /// Who puts it on, and takes it off again.
+    /// The component that adds and removes it.
     pub name: &'static str,
-    /// What it means for the node, in a few words.
+    /// Its meaning for the node, in a few words.
     pub meaning: &'static str,
 }
 
 impl TaintOwner {
-    /// The owner of a taint; none where its key is nobody's in particular.
+    /// The owner of a taint; none if the key is not a well-known one.
     pub fn of(taint: &Taint) -> Option<Self> {
         let (_, name, meaning) = KNOWN.iter().find(|(pattern, ..)| pattern.matches(&taint.key))?;
         Some(Self { name, meaning })
     }
 
-    /// Whether it makes nodes where pods wait for them.
+    /// Whether it creates nodes for Pending pods.
     pub fn is_autoscaler(self) -> bool {
         [AUTOSCALER, KARPENTER].contains(&self.name)
     }
@@ -26,7 +26,7 @@ impl TaintOwner {
 
 enum Pattern {
     Key(&'static str),
-    /// Everything under this domain.
+    /// Every key of this domain.
     Under(&'static str),
 }
 
@@ -46,8 +46,8 @@ const KARPENTER: &str = "Karpenter";
 
 /// The first match counts: single keys before their domains.
 const KNOWN: [(Pattern, &str, &str); 29] = [
-    (Pattern::Key("node.kubernetes.io/not-ready"), LIFECYCLE, "its kubelet says it is not ready"),
-    (Pattern::Key("node.kubernetes.io/unreachable"), LIFECYCLE, "its kubelet is silent"),
+    (Pattern::Key("node.kubernetes.io/not-ready"), LIFECYCLE, "kubelet reports not ready"),
+    (Pattern::Key("node.kubernetes.io/unreachable"), LIFECYCLE, "no heartbeat from its kubelet"),
     (Pattern::Key("node.kubernetes.io/memory-pressure"), LIFECYCLE, "short of memory"),
     (Pattern::Key("node.kubernetes.io/disk-pressure"), LIFECYCLE, "short of disk"),
     (Pattern::Key("node.kubernetes.io/pid-pressure"), LIFECYCLE, "short of process ids"),
@@ -56,33 +56,41 @@ const KNOWN: [(Pattern, &str, &str); 29] = [
     (
         Pattern::Key("node.kubernetes.io/out-of-service"),
         "an operator",
-        "its Terminating pods are removed by force",
+        "its Terminating pods are force deleted",
     ),
-    (Pattern::Key("node.cloudprovider.kubernetes.io/uninitialized"), CLOUD, "waits for the cloud to know it"),
+    (
+        Pattern::Key("node.cloudprovider.kubernetes.io/uninitialized"),
+        CLOUD,
+        "not initialized by the cloud provider",
+    ),
     (Pattern::Key("node.cloudprovider.kubernetes.io/shutdown"), CLOUD, "its instance is shut down"),
-    (Pattern::Key("ToBeDeletedByClusterAutoscaler"), AUTOSCALER, "is being drained and will be removed"),
+    (Pattern::Key("ToBeDeletedByClusterAutoscaler"), AUTOSCALER, "being drained, will be removed"),
     (Pattern::Key("DeletionCandidateOfClusterAutoscaler"), AUTOSCALER, "may be removed soon"),
-    (Pattern::Key("karpenter.sh/disrupted"), KARPENTER, "is being drained and will be removed"),
-    (Pattern::Key("karpenter.sh/disruption"), KARPENTER, "is being drained and will be removed"),
-    (Pattern::Key("karpenter.sh/unregistered"), KARPENTER, "has not registered yet"),
-    (Pattern::Under("karpenter.sh"), KARPENTER, "is managed by it"),
+    (Pattern::Key("karpenter.sh/disrupted"), KARPENTER, "being drained, will be removed"),
+    (Pattern::Key("karpenter.sh/disruption"), KARPENTER, "being drained, will be removed"),
+    (Pattern::Key("karpenter.sh/unregistered"), KARPENTER, "not registered yet"),
+    (Pattern::Under("karpenter.sh"), KARPENTER, "managed by it"),
     (Pattern::Key("node.cluster.x-k8s.io/uninitialized"), "Cluster API", "its labels are not set yet"),
     (Pattern::Key("node.cluster.x-k8s.io/outdated-revision"), "Cluster API", "will be replaced"),
-    (Pattern::Under("node.cluster.x-k8s.io"), "Cluster API", "is managed by it"),
+    (Pattern::Under("node.cluster.x-k8s.io"), "Cluster API", "managed by it"),
     (
         Pattern::Under("aws-node-termination-handler"),
         "AWS Node Termination Handler",
-        "its instance is going to end",
+        "its instance will be terminated",
     ),
-    (Pattern::Key("cloud.google.com/impending-node-termination"), "GKE", "its instance is going to end"),
+    (Pattern::Key("cloud.google.com/impending-node-termination"), "GKE", "its instance will be terminated"),
     (Pattern::Under("cloud.google.com"), "GKE", "set for its node pool"),
     (Pattern::Under("eks.amazonaws.com"), "EKS", "set for its node group"),
     (Pattern::Key("kubernetes.azure.com/scalesetpriority"), "AKS", "a spot instance"),
     (Pattern::Under("kubernetes.azure.com"), "AKS", "set for its node pool"),
     (Pattern::Key("node.cilium.io/agent-not-ready"), "Cilium", "its network agent is not ready"),
-    (Pattern::Key("weave.works/kured-node-reboot"), "kured", "is going to be rebooted"),
-    (Pattern::Key("node-role.kubernetes.io/control-plane"), "its installer", "kept for the control plane"),
-    (Pattern::Key("node-role.kubernetes.io/master"), "its installer", "kept for the control plane"),
+    (Pattern::Key("weave.works/kured-node-reboot"), "kured", "will be rebooted"),
+    (
+        Pattern::Key("node-role.kubernetes.io/control-plane"),
+        "its installer",
+        "reserved for the control plane",
+    ),
+    (Pattern::Key("node-role.kubernetes.io/master"), "its installer", "reserved for the control plane"),
 ];
 
 #[cfg(test)]

@@ -1,72 +1,11 @@
-//! Workloads: what owns pods, and what decides over them in passing.
-
-use std::fmt;
+//! Workloads, and the cluster-wide objects that plans read with them: PriorityClasses and Namespaces.
 
 use super::{
     labels::{Labels, Selector},
     names::{Key, Name, Namespace, Uid},
-    pod::Owner,
+    owner::{Owner, WorkloadKind},
     table::{TableObject, Version},
 };
-
-/// A workload kind that is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WorkloadKind {
-    ReplicaSet,
-    Deployment,
-    StatefulSet,
-    ReplicationController,
-    DaemonSet,
-    Job,
-}
-
-impl WorkloadKind {
-    pub const ALL: [Self; 6] = [
-        Self::ReplicaSet,
-        Self::Deployment,
-        Self::StatefulSet,
-        Self::ReplicationController,
-        Self::DaemonSet,
-        Self::Job,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ReplicaSet => "ReplicaSet",
-            Self::Deployment => "Deployment",
-            Self::StatefulSet => "StatefulSet",
-            Self::ReplicationController => "ReplicationController",
-            Self::DaemonSet => "DaemonSet",
-            Self::Job => "Job",
-        }
-    }
-}
-
-impl fmt::Display for WorkloadKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// The kind of a pod's controlling owner.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OwnerKind {
-    Workload(WorkloadKind),
-    /// The Node itself: a mirror pod.
-    Node,
-    /// A kind that is not watched, by its name.
-    Other(Name),
-}
-
-impl OwnerKind {
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Workload(kind) => kind.as_str(),
-            Self::Node => "Node",
-            Self::Other(kind) => kind,
-        }
-    }
-}
 
 /// A ReplicaSet, Deployment, StatefulSet, ReplicationController, DaemonSet or Job, cut down to what plans read.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,12 +14,12 @@ pub struct Workload {
     pub key: Key,
     pub uid: Uid,
     pub version: Version,
-    /// `spec.replicas`; of a Job, `spec.parallelism`. None where the kind has none.
+    /// `spec.replicas`; of a Job, `spec.parallelism`. None if the kind has none.
     pub replicas: Option<i32>,
-    /// `spec.selector`; of interest for DaemonSets.
+    /// `spec.selector`; read for DaemonSets.
     pub selector: Option<Selector>,
     pub owner: Option<Owner>,
-    /// Of a Job: whether a replacement waits until the old pod has ended (`podReplacementPolicy: Failed`).
+    /// Of a Job: whether a replacement waits until the old pod is finished (`podReplacementPolicy: Failed`).
     pub replaces_only_failed: bool,
 }
 
