@@ -10,6 +10,7 @@ mod references;
 mod repository;
 mod scenarios;
 mod source;
+mod test_index;
 mod words;
 
 fn expect_none(wrong: impl IntoIterator<Item = String>) {
