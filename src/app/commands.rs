@@ -1,4 +1,4 @@
-//! The command table: dispatch, help, footer and `docs/keys.md` all come from it.
+//! The command table: dispatch, help, footer and `docs/keys.md` are made from it.
 
 use std::fmt;
 
@@ -30,11 +30,11 @@ pub enum UserAction {
     Freeze,
     Theme,
     Help,
-    /// Mark the selected row, or take its mark away.
+    /// Mark the selected row, or unmark it.
     Mark,
-    /// Mark every row that is shown, or where all are, none.
+    /// Mark every row that is shown, or unmark all if every one is marked.
     MarkAll,
-    /// Open a plan for what is marked or selected.
+    /// Open a plan for the marked or selected rows.
     Plan(PlanKind),
     /// Change an option of the open plan.
     Toggle(PlanOption),
@@ -89,9 +89,9 @@ pub struct Command {
     pub doc: &'static str,
     /// One or two words for the footer; empty where it is not shown there.
     pub hint: &'static str,
-    /// None of a command that can only be typed.
+    /// Empty for a command that can only be typed.
     pub keys: &'static [Chord],
-    /// What may be typed behind it, as `[LIFETIME]`; none where it is no typed command.
+    /// The argument of a command that is typed, as `[LIFETIME]`; none of other commands.
     pub takes: Option<&'static str>,
     pub context: KeyContext,
     pub danger: Danger,
@@ -110,20 +110,20 @@ pub enum KeyContext {
     TypingOf(InputTarget),
 }
 
-/// What can go wrong by it.
+/// What a command can do besides changing what is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
-    /// It changes what is shown, and nothing else.
+    /// Nothing.
     Harmless,
-    /// It ends or suspends the program; the cluster does not notice.
+    /// It ends or suspends the program; the cluster is not affected.
     Leaves,
-    /// It lets plans be carried out.
+    /// It allows plans to be applied.
     Unlocks,
     /// It leads to writes, after a confirmation.
     Writes,
 }
 
-/// A key, perhaps with Ctrl. Shift is in the letter.
+/// A key, perhaps with Ctrl. Shift is part of the letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chord {
     pub code: KeyCode,
@@ -170,25 +170,25 @@ const fn plan(
     name: &'static str,
     doc: &'static str,
     keys: &'static [Chord],
-    verb: PlanKind,
+    kind: PlanKind,
 ) -> Command {
-    Command { context: KeyContext::In(panes), ..view(name, doc, name, keys, UserAction::Plan(verb)) }
+    Command { context: KeyContext::In(panes), ..view(name, doc, name, keys, UserAction::Plan(kind)) }
 }
 
-/// A command that turns an option of a plan.
+/// A command that changes an option of a plan.
 const fn option(
     name: &'static str,
     doc: &'static str,
     keys: &'static [Chord],
-    switch: PlanOption,
+    option: PlanOption,
 ) -> Command {
     Command {
         context: KeyContext::In(&[Pane::Plan]),
-        ..view(name, doc, "", keys, UserAction::Toggle(switch))
+        ..view(name, doc, "", keys, UserAction::Toggle(option))
     }
 }
 
-const fn words(
+const fn edits(
     name: &'static str,
     doc: &'static str,
     hint: &'static str,
@@ -208,7 +208,7 @@ const fn palette(
     Command { context: KeyContext::TypingOf(InputTarget::Command), ..typing(name, doc, hint, keys, action) }
 }
 
-const fn consent(
+const fn answer(
     name: &'static str,
     doc: &'static str,
     hint: &'static str,
@@ -223,9 +223,9 @@ const fn typed_only(
     name: &'static str,
     takes: &'static str,
     doc: &'static str,
-    what: TypedCommand,
+    command: TypedCommand,
 ) -> Command {
-    Command { takes: Some(takes), ..view(name, doc, "", &[], UserAction::Typed(what)) }
+    Command { takes: Some(takes), ..view(name, doc, "", &[], UserAction::Typed(command)) }
 }
 
 /// Every command, in the order of help and docs.
@@ -237,7 +237,13 @@ pub const COMMANDS: &[Command] = &[
         &[key(KeyCode::Down), char('j')],
         UserAction::Move(Movement::Down),
     ),
-    view("up", "Select the row before.", "", &[key(KeyCode::Up), char('k')], UserAction::Move(Movement::Up)),
+    view(
+        "up",
+        "Select the previous row.",
+        "",
+        &[key(KeyCode::Up), char('k')],
+        UserAction::Move(Movement::Up),
+    ),
     view("page-down", "Go down a page.", "", &[key(KeyCode::PageDown)], UserAction::Move(Movement::PageDown)),
     view("page-up", "Go up a page.", "", &[key(KeyCode::PageUp)], UserAction::Move(Movement::PageUp)),
     view(
@@ -255,7 +261,7 @@ pub const COMMANDS: &[Command] = &[
         UserAction::Move(Movement::Last),
     ),
     view("next-pane", "Focus the next pane.", "pane", &[key(KeyCode::Tab)], UserAction::NextPane),
-    view("previous-pane", "Focus the pane before.", "", &[key(KeyCode::BackTab)], UserAction::PreviousPane),
+    view("previous-pane", "Focus the previous pane.", "", &[key(KeyCode::BackTab)], UserAction::PreviousPane),
     view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
     view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)),
     view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
@@ -278,7 +284,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         context: KeyContext::In(&[Pane::Forecast]),
         ..view(
-            "node-foreseen",
+            "predicted-node",
             "Show the node of the selected row and its pods.",
             "node",
             ENTER,
@@ -301,7 +307,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         context: KeyContext::In(&[Pane::Plan]),
-        ..view("edit-words", "Go back to typing the taints or labels.", "", ENTER, UserAction::Enter)
+        ..view("edit", "Edit the taints or labels again.", "", ENTER, UserAction::Enter)
     },
     Command { context: KeyContext::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], UserAction::Mark) },
     Command {
@@ -352,7 +358,7 @@ pub const COMMANDS: &[Command] = &[
     plan(
         FAILING,
         "what-if",
-        "Tell what follows if these nodes, or their zones, fall silent.",
+        "Predict what follows if these nodes, or their zones, fail.",
         &[char('x')],
         PlanKind::Failure,
     ),
@@ -375,33 +381,28 @@ pub const COMMANDS: &[Command] = &[
     ),
     option(
         "delete-emptydir-data",
-        "Drain: let emptyDir data be lost.",
+        "Drain: include pods with emptyDir volumes, whose data is lost.",
         &[char('E')],
         PlanOption::DeleteEmptydirData,
     ),
-    option("force", "Drain: take pods too that nobody brings back.", &[char('F')], PlanOption::Force),
+    option("force", "Drain: include pods that no controller recreates.", &[char('F')], PlanOption::Force),
     option(
         "disable-eviction",
-        "Drain: delete pods, so that budgets are not asked.",
+        "Drain: delete pods instead of evicting them; ignores budgets.",
         &[char('B')],
         PlanOption::DisableEviction,
     ),
-    option("grace-period", "Go on to another grace period for the pods.", &[char('P')], PlanOption::Grace),
+    option("grace-period", "Change the grace period of the pods.", &[char('P')], PlanOption::Grace),
     option(
         "parallel",
-        "Drain: go on to another number of nodes at a time.",
+        "Drain: change how many nodes are drained at a time.",
         &[char('N')],
         PlanOption::Parallel,
     ),
-    option(
-        "overwrite",
-        "Taints, labels: let those that are there be changed.",
-        &[char('O')],
-        PlanOption::Overwrite,
-    ),
+    option("overwrite", "Taints, labels: allow changing existing ones.", &[char('O')], PlanOption::Overwrite),
     option(
         "whole-zones",
-        "What if: let the whole zones of the nodes fail.",
+        "What-if: fail the whole zones of the nodes.",
         &[char('Z')],
         PlanOption::WholeZones,
     ),
@@ -409,28 +410,22 @@ pub const COMMANDS: &[Command] = &[
         context: KeyContext::In(&[Pane::Plan]),
         danger: Danger::Writes,
         ..view(
-            "carry-out",
-            "Carry the plan out, after a confirmation; in enforce only.",
-            "carry out",
+            "apply",
+            "Apply the plan, after a confirmation; in enforce only.",
+            "apply",
             &[char('A')],
             UserAction::Apply,
         )
     },
     Command {
         context: KeyContext::In(&[Pane::Progress]),
-        ..view(
-            "pause",
-            "Pause what is carried out, or let it go on.",
-            "pause",
-            &[char('p')],
-            UserAction::Pause,
-        )
+        ..view("pause", "Pause the operation, or resume it.", "pause", &[char('p')], UserAction::Pause)
     },
     Command {
         context: KeyContext::In(&[Pane::Progress]),
         ..view(
             "cancel",
-            "Begin nothing more of it, after a confirmation.",
+            "Cancel the operation, after a confirmation.",
             "cancel",
             &[char('C')],
             UserAction::Cancel,
@@ -438,7 +433,7 @@ pub const COMMANDS: &[Command] = &[
     },
     view(
         "progress",
-        "Show what is being carried out; once more, the one before it.",
+        "Show the running operation; again, the one before it.",
         "",
         &[char('o')],
         UserAction::Progress,
@@ -447,7 +442,7 @@ pub const COMMANDS: &[Command] = &[
         danger: Danger::Writes,
         ..view(
             "undo",
-            "Put back what the last undertaking changed on nodes, or the one that was cut off, after a confirmation.",
+            "Undo the last or interrupted operation, after a confirmation.",
             "",
             &[char('U')],
             UserAction::Undo,
@@ -457,47 +452,52 @@ pub const COMMANDS: &[Command] = &[
         danger: Danger::Writes,
         ..view(
             "resume",
-            "Go on with the drain that was cut off, after a confirmation.",
+            "Resume the interrupted drain, after a confirmation.",
             "",
             &[char('R')],
             UserAction::Resume,
         )
     },
-    view("dismiss", "Leave the drain that was cut off as it is.", "", &[char('X')], UserAction::Dismiss),
+    view("dismiss", "Leave the interrupted drain as it is.", "", &[char('X')], UserAction::Dismiss),
     Command {
         danger: Danger::Unlocks,
         ..typed_only(
             "enforce",
             "[LIFETIME]",
-            "Let plans be carried out, for 15m or as long as is said; then it is dry-run again.",
+            "Allow plans to be applied, for 15m or the given time; then it is dry-run again.",
             TypedCommand::Enforce,
         )
     },
-    typed_only("dry-run", "", "Let nothing be begun any more that writes.", TypedCommand::DryRun),
+    typed_only("dry-run", "", "Start no more operations that write.", TypedCommand::DryRun),
     typed_only(
         "reason",
         "[WORDS]",
-        "Say why the next plans are carried out, for others to read on the nodes and in the journal.",
+        "Set the reason of the next operations, for others to read on the nodes and in the journal.",
         TypedCommand::Reason,
     ),
     typed_only(
         "until",
         "[SPAN]",
-        "Say for how long the next cordons are meant to stand, for others to read.",
+        "Set how long the next cordons are expected to last, for others to read.",
         TypedCommand::Until,
     ),
-    typed_only("within", "[SPAN]", "Say how long all of the next plan may take.", TypedCommand::Within),
+    typed_only(
+        "within",
+        "[SPAN]",
+        "Set how long the next operations may take in total.",
+        TypedCommand::Within,
+    ),
     view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
     view(
         "detail",
-        "Show everything about the selected node or pod, why it stands as it does first.",
+        "Show everything about the selected node or pod, the cause of its state first.",
         "why",
         &[char('d')],
         UserAction::Detail,
     ),
     view(
         "back",
-        "Go back: close help, clear the filter, leave a detail, a plan or a progress, drop the marks, leave a node, end the zoom.",
+        "Go back one step: close help, clear the filter, close a detail, plan or progress, clear the marks, leave a node, end the zoom.",
         "back",
         &[key(KeyCode::Esc)],
         UserAction::Back,
@@ -510,26 +510,26 @@ pub const COMMANDS: &[Command] = &[
         UserAction::Filter,
     ),
     view("sort", "Sort the focused pane by the next column.", "sort", &[char('s')], UserAction::NextSort),
-    view("sort-direction", "Turn the order around.", "", &[char('S')], UserAction::FlipSort),
+    view("sort-direction", "Reverse the order.", "", &[char('S')], UserAction::FlipSort),
     view(
         "zoom",
-        "Give the focused pane the whole screen, or take it back.",
+        "Zoom the focused pane to the whole screen, or back.",
         "zoom",
         &[char('z')],
         UserAction::Zoom,
     ),
     view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
-    view("freeze", "Hold the picture still, or let it go on.", "freeze", &[char('f')], UserAction::Freeze),
+    view("freeze", "Freeze the screen, or resume it.", "freeze", &[char('f')], UserAction::Freeze),
     view("theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
     view("help", "Show this help, or close it.", "help", &[char('?')], UserAction::Help),
-    view("redraw", "Draw the whole screen anew.", "", &[ctrl('l')], UserAction::Redraw),
+    view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw),
     Command {
         danger: Danger::Leaves,
-        ..view("suspend", "Suspend the program; `fg` brings it back.", "", &[ctrl('z')], UserAction::Suspend)
+        ..view("suspend", "Suspend the program; `fg` resumes it.", "", &[ctrl('z')], UserAction::Suspend)
     },
     Command {
         danger: Danger::Leaves,
-        ..view("quit", "Leave.", "quit", &[char('q'), ctrl('c')], UserAction::Quit)
+        ..view("quit", "Quit.", "quit", &[char('q'), ctrl('c')], UserAction::Quit)
     },
     Command {
         context: KeyContext::TypingOf(InputTarget::Filter),
@@ -545,28 +545,22 @@ pub const COMMANDS: &[Command] = &[
         context: KeyContext::TypingOf(InputTarget::Filter),
         ..typing("drop-filter", "Clear the filter and go back to the list.", "clear", ESC, UserAction::Back)
     },
-    words(
+    edits(
         "complete",
         "Complete the word as proposed.",
         "complete",
         &[key(KeyCode::Tab)],
         UserAction::Complete,
     ),
-    words(
+    edits(
         "next-proposal",
-        "Go on to the next proposal.",
+        "Choose the next proposal.",
         "next",
         &[key(KeyCode::Down)],
         UserAction::ChooseNext,
     ),
-    words(
-        "keep-words",
-        "Keep what was typed and go to the plan.",
-        "to the plan",
-        ENTER,
-        UserAction::KeepEdits,
-    ),
-    words("drop-words", "Go back to where the plan was opened.", "back", ESC, UserAction::Back),
+    edits("keep-text", "Keep the text and go to the plan.", "to the plan", ENTER, UserAction::KeepEdits),
+    edits("leave-plan", "Close the plan.", "back", ESC, UserAction::Back),
     palette("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand),
     palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
     palette(
@@ -578,21 +572,15 @@ pub const COMMANDS: &[Command] = &[
     ),
     palette(
         "previous-command",
-        "Choose the command before.",
+        "Choose the previous command.",
         "",
         &[key(KeyCode::Up)],
         UserAction::ChoosePrevious,
     ),
     palette("close", "Close the line.", "close", ESC, UserAction::Back),
-    consent(
-        "answer",
-        "Give the chosen answer, or the one that was typed.",
-        "answer",
-        ENTER,
-        UserAction::Answer,
-    ),
-    consent("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::ChooseNext),
-    consent("decline", "Leave it.", "leave it", ESC, UserAction::Back),
+    answer("answer", "Give the chosen or typed answer.", "answer", ENTER, UserAction::Answer),
+    answer("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::ChooseNext),
+    answer("decline", "Cancel.", "cancel", ESC, UserAction::Back),
     typing(
         "delete-word",
         "Delete the word before the cursor.",
@@ -641,23 +629,23 @@ pub const COMMANDS: &[Command] = &[
 
 const ESC: &[Chord] = &[key(KeyCode::Esc)];
 
-/// Where nodes are meant: those that are marked, the selected one, the one whose pods or detail are shown.
+/// Where commands are about nodes: the marked ones, the selected one, the one whose pods or detail are shown.
 const NODES: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail];
-/// Where nodes can be thought away: also whole zones.
+/// Where the failure of nodes can be predicted: also of whole zones.
 const FAILING: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Zones, Pane::Forecast];
-/// Where pods are meant.
+/// Where commands are about pods.
 const PODS: &[Pane] = &[Pane::Pods, Pane::Detail, Pane::Evictions];
 /// Where rows can be marked.
 const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
 
 const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
-const MARK_ALL: &str = "Mark every row that is shown, or where all are, none.";
+const MARK_ALL: &str = "Mark all shown rows, or unmark them if all are marked.";
 
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
 
 impl Command {
-    /// What is pressed or typed for it: its keys, or `:enforce [LIFETIME]`.
-    pub fn spoken(&self) -> Vec<String> {
+    /// What to press or type: its keys, or `:enforce [LIFETIME]`.
+    pub fn shortcuts(&self) -> Vec<String> {
         match self.takes {
             Some(takes) => vec![format!(":{} {takes}", self.name).trim_end().to_owned()],
             None => self.keys.iter().map(ToString::to_string).collect(),
@@ -706,11 +694,11 @@ fn typed(chord: Chord) -> Option<UserAction> {
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Keys\n\nMade from the command table (`src/app/commands.rs`) by its test; run it with `UPDATE=1` after \
-         a change.\nNo key changes a cluster: keys open plans, and plans are carried out in enforce only \
+         a change.\nNo key changes a cluster: keys open plans, and plans are applied in enforce only \
          (`:enforce`), after a\nconfirmation ([acting.md](acting.md)). `:` finds every command by its words.\n\n| keys | command | what it does | where |\n| --- | --- | --- | --- |\n",
     );
     for command in COMMANDS {
-        let keys: Vec<String> = command.spoken().iter().map(|key| format!("`{key}`")).collect();
+        let keys: Vec<String> = command.shortcuts().iter().map(|key| format!("`{key}`")).collect();
         let (name, doc, context) = (command.name, command.doc, command.context);
         text += &format!("| {} | {name} | {doc} | {context} |\n", keys.join(" "));
     }
@@ -773,8 +761,8 @@ impl fmt::Display for KeyContext {
 mod tests {
     use super::*;
 
-    /// Whether one key could mean both there.
-    fn meet(a: &Command, b: &Command, chord: &Chord) -> bool {
+    /// Whether a key of both would be ambiguous.
+    fn overlap(a: &Command, b: &Command, chord: &Chord) -> bool {
         match (a.context, b.context) {
             (KeyContext::TypingOf(a), KeyContext::TypingOf(b)) => a == b,
             (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::Typing | KeyContext::TypingOf(_)) => {
@@ -794,7 +782,7 @@ mod tests {
         for (place, a) in COMMANDS.iter().enumerate() {
             for b in &COMMANDS[place + 1..] {
                 for chord in a.keys.iter().filter(|chord| b.keys.contains(chord)) {
-                    assert!(!meet(a, b, chord), "{chord} is both {} and {}", a.name, b.name);
+                    assert!(!overlap(a, b, chord), "{chord} is both {} and {}", a.name, b.name);
                 }
                 assert_ne!(a.name, b.name);
             }
@@ -823,7 +811,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_typed_into_the_filter_and_not_obeyed() {
+    fn letters_are_typed_into_the_filter_and_are_no_commands() {
         let pressed =
             |code, modifiers| action(KeyEvent::new(code, modifiers), KeyFocus::Input(InputTarget::Filter));
         let insert = |letter| Some(UserAction::Edit(InputRequest::InsertChar(letter)));
@@ -834,7 +822,7 @@ mod tests {
     }
 
     #[test]
-    fn shift_tab_goes_back_however_the_terminal_sends_it() {
+    fn shift_tab_goes_back_in_whichever_way_the_terminal_sends_it() {
         for (code, modifiers) in
             [(KeyCode::BackTab, KeyModifiers::SHIFT), (KeyCode::Tab, KeyModifiers::SHIFT)]
         {

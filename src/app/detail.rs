@@ -1,4 +1,4 @@
-//! The detail of one node or pod: its story first, then what it is.
+//! The detail of one node or pod: its explanation first, then its object.
 
 use super::{
     filter::{Filter, Filterable},
@@ -142,7 +142,7 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<De
             if pod.mirror {
                 "static pod of its node".to_owned()
             } else {
-                "nobody: it does not come back".into()
+                "none: no controller recreates it".into()
             }
         },
         |owner| format!("{} {}", owner.kind.as_str(), owner.name),
@@ -172,23 +172,23 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<De
                 name: budget.key.name.to_string(),
                 at: None,
                 text: format!(
-                    "allows {} more now: {} of {} healthy, {} wanted",
-                    status.disruptions_allowed,
+                    "needs {} healthy, has {}: {} disruption{} allowed",
+                    status.desired_healthy,
                     status.current_healthy,
-                    status.expected_pods,
-                    status.desired_healthy
+                    status.disruptions_allowed,
+                    if status.disruptions_allowed == 1 { "" } else { "s" },
                 ),
                 tone: if status.disruptions_allowed > 0 { Tone::Plain } else { Tone::Marked },
             }
         })
         .collect();
     if budgets.is_empty() {
-        rows.push(fact("", "none covers it"));
+        rows.push(fact("", "no PodDisruptionBudget"));
     }
     rows.extend(budgets);
     rows.push(DetailRow::Section("tolerations"));
     rows.extend(pod.tolerations.iter().map(|toleration| {
-        let key = if toleration.key.is_empty() { "every taint" } else { &toleration.key };
+        let key = if toleration.key.is_empty() { "all taints" } else { &toleration.key };
         let value = match toleration.operator {
             TolerationOperator::Equal if !toleration.value.is_empty() => format!("={}", toleration.value),
             _ => String::new(),
@@ -196,7 +196,7 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<De
         let effect = toleration.effect.map_or(String::new(), |effect| format!(":{}", effect.as_str()));
         let span = match toleration.seconds {
             Some(seconds) => format!("for {seconds}s"),
-            None => "for ever".into(),
+            None => "forever".into(),
         };
         fact("", format!("{key}{value}{effect} {span}"))
     }));

@@ -1,4 +1,4 @@
-//! The line in which commands are typed, or found by words; made of the command table.
+//! The line in which commands are typed, or found by words.
 
 use tui_input::{Input, InputRequest};
 
@@ -11,19 +11,19 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Palette {
     pub input: Input,
-    /// What the text may mean, the likeliest first.
+    /// The commands that match the text, the best match first.
     pub found: Vec<&'static Command>,
     pub chosen: usize,
-    /// Why the text that was entered last could not be run.
+    /// Why the last text that was entered could not be run.
     pub fault: Option<String>,
-    /// The pane that had the focus: commands are looked at from there.
+    /// The focused pane, which decides the commands that apply.
     focus: Pane,
 }
 
 impl Palette {
     pub fn new(focus: Pane) -> Self {
         let mut palette = Self { input: Input::default(), found: Vec::new(), chosen: 0, fault: None, focus };
-        palette.look();
+        palette.search();
         palette
     }
 
@@ -31,7 +31,7 @@ impl Palette {
         let before = self.input.value().to_owned();
         self.input.handle(request);
         if self.input.value() != before {
-            self.look();
+            self.search();
         }
     }
 
@@ -41,35 +41,35 @@ impl Palette {
         self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
     }
 
-    /// Takes the chosen command's name for the text.
+    /// Replaces the text with the chosen command's name.
     pub fn complete(&mut self) {
         let Some(command) = self.found.get(self.chosen).copied() else { return };
         if is_guarded(command) {
-            self.fault = Some(whole(command));
+            self.fault = Some(in_full(command));
             return;
         }
         let behind = if command.takes.is_some_and(|takes| !takes.is_empty()) { " " } else { "" };
         self.input = Input::new(format!("{}{behind}", command.name));
-        self.look();
+        self.search();
     }
 
-    /// What is to be run, with its argument.
+    /// The command to run, with its argument.
     ///
     /// # Errors
     /// There is no such command, or it does not apply where the focus is.
     pub fn entered(&self) -> Result<(&'static Command, String), String> {
         let text = self.input.value().trim();
         let Some(command) = self.found.get(self.chosen).copied() else {
-            return Err(format!("no command has these words: {text}"));
+            return Err(format!("no command matches: {text}"));
         };
         if !self.applies(command) {
             return Err(format!("{} applies {}", command.name, command.context));
         }
         let (head, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         if is_guarded(command) && head != command.name {
-            return Err(whole(command));
+            return Err(in_full(command));
         }
-        // Words by which it was found are no argument.
+        // Text that only found the command is no argument.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
         Ok((command, if names { argument.trim().to_owned() } else { String::new() }))
     }
@@ -79,26 +79,26 @@ impl Palette {
         command.context.applies(KeyFocus::Pane(self.focus))
     }
 
-    fn look(&mut self) {
+    fn search(&mut self) {
         self.found = found(self.input.value(), self.focus);
         (self.chosen, self.fault) = (0, None);
     }
 }
 
-/// Whether it must not be run by a slip among the proposals.
+/// Whether it must be typed in full, so that it cannot be chosen by mistake.
 fn is_guarded(command: &Command) -> bool {
     command.danger == Danger::Unlocks
 }
 
-fn whole(command: &Command) -> String {
-    format!("type {} whole: it unlocks writing", command.name)
+fn in_full(command: &Command) -> String {
+    format!("type {} in full: it unlocks writes", command.name)
 }
 
-/// Every command that can be asked for by its name, the likeliest first.
+/// The commands that match the text, the best match first.
 fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     let text = text.trim().to_lowercase();
     let head = text.split_whitespace().next().unwrap_or_default();
-    // With an argument behind it, only the name counts.
+    // With an argument after it, only the name is matched.
     let with_argument = |command: &&Command| {
         text != head && command.takes.is_some_and(|takes| !takes.is_empty()) && command.name.starts_with(head)
     };
@@ -116,7 +116,7 @@ fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     found.into_iter().map(|(_, command)| command).collect()
 }
 
-/// The lower the likelier; none where a word is missing.
+/// Lower for better matches; none where a word is missing.
 fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8> {
     let doc = command.doc.to_lowercase();
     let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));
@@ -126,7 +126,7 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8
         name if name.contains(text) => 2,
         _ => 3,
     };
-    // What is not for here comes last, unless it is named.
+    // Commands that do not apply here come last, unless they are named.
     let elsewhere = if command.context.applies(KeyFocus::Pane(focus)) || of_name == 0 { 0 } else { 4 };
     fits.then_some(of_name + elsewhere)
 }
@@ -148,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_found_by_its_name_the_beginning_of_it_or_words_of_what_it_does() {
+    fn a_command_is_found_by_its_name_the_start_of_it_or_words_of_its_description() {
         assert_eq!((first("drain"), first("enf"), first("Quit")), ("drain", "enforce", "quit"));
-        assert_eq!((first("whole screen"), first("silent zones")), ("zoom", "what-if"));
+        assert_eq!((first("whole screen"), first("zones fail")), ("zoom", "what-if"));
         assert_eq!(first("no such thing"), "nothing");
     }
 
@@ -165,15 +165,15 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_is_what_stands_behind_a_name_and_not_what_it_was_found_by() {
+    fn an_argument_follows_a_name_and_is_not_the_text_that_found_it() {
         let entered = |text: &str| typed(text).entered().map(|(command, argument)| (command.name, argument));
         assert_eq!(entered("enforce 30m"), Ok(("enforce", "30m".into())));
         assert_eq!(entered("unt  1h "), Ok(("until", "1h".into())));
-        assert_eq!(entered("enf 1h"), Err("type enforce whole: it unlocks writing".into()));
+        assert_eq!(entered("enf 1h"), Err("type enforce in full: it unlocks writes".into()));
         assert_eq!(entered("reason new kernel"), Ok(("reason", "new kernel".into())));
         assert_eq!(entered("more columns"), Ok(("wide", String::new())));
         assert_eq!(entered("evict"), Err("evict applies in the pods, detail, evictions".into()));
-        assert_eq!(entered("xyz"), Err("no command has these words: xyz".into()));
+        assert_eq!(entered("xyz"), Err("no command matches: xyz".into()));
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
             palette.input.value().to_owned()
         };
         assert_eq!((completed("unt"), completed("dry")), ("until ".into(), "dry-run".into()));
-        assert_eq!(completed("enf"), "enf", "what unlocks writing is typed whole");
+        assert_eq!(completed("enf"), "enf", "what unlocks writes is typed in full");
         let mut palette = typed("");
         palette.choose(-1);
         assert_eq!(palette.chosen, palette.found.len() - 1);

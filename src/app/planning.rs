@@ -62,7 +62,7 @@ impl App {
     pub fn plan_failed(&mut self) {
         let Some((request, basis)) = self.plan_to_make() else { return };
         let request = request.clone();
-        let outcome = PreviewOutcome::Fault("working out the plan failed: this is a bug of kordon".into());
+        let outcome = PreviewOutcome::Fault("computing the plan failed: this is a bug in kordon".into());
         if let Some(preview) = self.screen.overlays.plan_mut() {
             preview.set_result(PreviewResult { request, outcome, basis, snapshot: None });
         }

@@ -6,11 +6,14 @@ use tui_input::InputRequest;
 
 use super::{
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    commands::{Command, UserAction},
+    dialog::Dialog,
     filter::Filter,
     listing::{Listing, Movement},
     options::ThemeName,
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
+    preview::PlanKind,
     progress::Progress,
 };
 use crate::{
@@ -125,6 +128,13 @@ impl Screen {
         input.map_or(KeyFocus::Pane(self.focus), KeyFocus::Input)
     }
 
+    /// Whether a key runs the command now, and it would do something.
+    pub fn offers(&self, command: &Command) -> bool {
+        let is_what_if = self.overlays.plan().is_some_and(|plan| plan.request.kind == PlanKind::Failure);
+        let is_useless = command.action == UserAction::Apply && is_what_if;
+        command.context.applies(self.key_focus()) && !is_useless
+    }
+
     /// The overlay that keys go to: the topmost one, unless it is a view and another pane has the focus.
     fn focused_overlay(&self) -> Option<&Overlay> {
         let focus = self.focus;
@@ -142,6 +152,11 @@ impl Screen {
         self.overlays.open(view);
         self.filters.remove(&pane);
         self.focus = pane;
+    }
+
+    /// Asks a question, in place of an open one.
+    pub(super) fn ask(&mut self, dialog: Dialog) {
+        self.overlays.open(Overlay::Question(Box::new(dialog)));
     }
 
     /// Opens the progress of an operation.

@@ -1,4 +1,4 @@
-//! The footer: what the keys do here, or the filter that is being typed.
+//! The footer: the keys that apply here, or the filter or command that is typed.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 use tui_input::Input;
@@ -11,31 +11,31 @@ use super::{
         segments::{Runs, Segments},
     },
 };
-use crate::app::{Command, commands::COMMANDS, overlays::Overlay};
+use crate::app::{commands::COMMANDS, overlays::Overlay};
 
 /// ```text
 ///  Tab pane  Enter pods  / filter  s sort  z zoom  w wide  f freeze  T theme  ? help  q quit
-///  /zone:a ready:no▏                                          5 shown   Enter keep  Esc clear
-///  :enforce 1y▏                                               1y is no time such as 30s, 15m or 1h30m
+///  /zone:a ready:no▏                                                    Enter keep  Esc clear
+///  :enforce 1y▏                                             1y is not a time such as 30s, 15m or 1h30m
 /// ```
-/// Tells where the cursor belongs while a filter or command is typed.
+/// Returns the position of the cursor while a filter or command is typed.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let typed = typed_line(scene);
     let typing = typed.is_some();
     let mut line = Segments::default();
     let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.as_ref());
-    if let Some(said) = fault.or(scene.screen.message.as_ref()) {
-        let runs = Runs::new(said, scene.style(Role::LevelWarning));
+    if let Some(message) = fault.or(scene.screen.message.as_ref()) {
+        let runs = Runs::new(message, scene.style(Role::LevelWarning));
         line = if typing { line.right(1, runs) } else { line.left(0, runs) };
     }
-    let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && applies(scene, command));
+    let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && scene.screen.offers(command));
     for (place, command) in hints.enumerate() {
         let key = command.keys.first().map(ToString::to_string).unwrap_or_default();
         let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
         let runs = runs.and(command.hint, scene.style(Role::Dim));
-        // Help and quit stay longest: they lead to all others.
-        let least = matches!(command.name, "help" | "quit");
-        let priority = if least { 1 } else { 2 + u8::try_from(place).unwrap_or(200) };
+        // Help and quit are dropped last: help leads to all other commands.
+        let is_kept = matches!(command.name, "help" | "quit");
+        let priority = if is_kept { 1 } else { 2 + u8::try_from(place).unwrap_or(200) };
         line = match (typing, &scene.screen.message) {
             (true, _) if fault.is_some() => line,
             (false, None) => line.left(priority, runs),
@@ -78,8 +78,4 @@ fn draw_input(
     buf.set_string(area.x, area.y, lead, scene.style(Role::Key));
     let room = Rect { x: area.x + 1, width: width.saturating_sub(2), height: 1, ..area };
     Some((field(input, style, false, room, buf), area.y))
-}
-
-fn applies(scene: &Scene, command: &Command) -> bool {
-    command.context.applies(scene.screen.key_focus())
 }

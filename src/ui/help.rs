@@ -44,7 +44,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     };
     table.render_bare(inner, buf, |row| {
         let command = &COMMANDS[row];
-        let keys = command.spoken();
+        let keys = command.shortcuts();
         let context = if command.context == KeyContext::Everywhere {
             String::new()
         } else {

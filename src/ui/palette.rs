@@ -1,4 +1,4 @@
-//! What the command that is being typed may become, over the lower part of the screen.
+//! The commands that match the typed one, over the lower part of the screen.
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 
@@ -14,7 +14,7 @@ const MOST: usize = 12;
 
 /// ```text
 /// ╭ Commands ──────────────────────────────────────────────────────────╮
-/// │ enforce [LIFETIME]  Let plans be carried out, for 15m or as long …  │
+/// │ enforce [LIFETIME]  Allow plans to be applied, for 15m or the …    │
 /// │ drain               Plan to drain the marked nodes, …            r  │
 /// ╰ Enter runs · Tab completes · Esc closes ───────────────────────────╯
 /// :en▏
@@ -34,7 +34,7 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
         buf.set_stringn(
             inner.x,
             inner.y,
-            "no command has these words",
+            "no command matches",
             usize::from(inner.width),
             scene.style(Role::Dim),
         );
@@ -59,7 +59,7 @@ fn cells(scene: &Scene, palette: &Palette, command: &Command) -> Vec<Cell> {
     let applies = palette.applies(command);
     let (name, doc) = if applies { (Role::Key, Role::Base) } else { (Role::Dim, Role::Dim) };
     let takes = command.takes.unwrap_or_default();
-    let keys = if command.keys.is_empty() { String::new() } else { command.spoken().join(" ") };
+    let keys = if command.keys.is_empty() { String::new() } else { command.shortcuts().join(" ") };
     let place = if applies { String::new() } else { format!("{}: ", command.context) };
     vec![
         Cell::new(command.name, scene.style(name)).and(&format!(" {takes}"), scene.style(Role::Dim)),

@@ -19,14 +19,14 @@ use crate::{
 pub struct Scene<'a> {
     pub app: &'a App,
     pub screen: &'a Screen,
-    /// What is shown: the present, or the frozen moment.
+    /// What is shown: the present, or the frozen state.
     pub shown: &'a Model,
     /// The time that belongs to it.
     pub now: Timestamp,
     pub theme: &'static Theme,
     /// Whether panes have frames around them, or a rule above them only.
     pub framed: bool,
-    /// The panes that gave their places to others.
+    /// The panes that are not shown for lack of room.
     pub hidden: &'a [Pane],
 }
 
@@ -47,7 +47,7 @@ impl<'a> Scene<'a> {
         self.theme.style(role)
     }
 
-    /// The role of frames: writing to a cluster is to be seen at every corner.
+    /// The role of frames: in enforce mode they all have another colour.
     pub fn border(&self, focused: bool) -> Role {
         match (self.app.mode, focused) {
             (Mode::Enforce, true) => Role::BorderFocusEnforce,
@@ -63,13 +63,12 @@ impl<'a> Scene<'a> {
         Looks {
             heading: self.style(Role::Heading),
             sorted: self.style(Role::HeadingSorted),
-            selected: self.style(if focused { Role::Selected } else { Role::SelectedElsewhere }),
+            selected: self.style(if focused { Role::Selected } else { Role::SelectedUnfocused }),
             thumb: self.style(self.border(focused)),
         }
     }
 
-    /// The time left, in the colour of its nearness; `~` before an estimate. Where nobody acts or nothing is seen,
-    /// it is what would have been, and quiet.
+    /// The time left, in a colour by urgency; `~` before an estimate. Dim where predictions cannot be trusted.
     pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
         let firm = self.shown.views.confidence.is_none_or(Confidence::allows_predictions);
         let style = self.style(match Urgency::of(at, self.now) {

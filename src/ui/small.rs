@@ -1,4 +1,4 @@
-//! What is shown where there is no room for tables: the answers in short, and that there is more.
+//! A few lines where there is no room for tables.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -17,7 +17,7 @@ use crate::{app::Mode, k8s::feed::FeedKind, model::EvictionState};
 /// DRY-RUN  prod-eu
 /// 25 of 30 nodes ready
 /// n-3: NoExecute in 4s
-/// shop/web-1 leaves in 12s
+/// shop/web-1 evicted in 12s
 /// ```
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let mut lines = vec![
@@ -28,10 +28,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         place(scene),
         nodes(scene),
     ];
-    let (mark, footing, role) = header::footing(scene);
-    lines.push(Runs::new(&format!("{mark} {footing}"), scene.style(role)));
+    let (mark, confidence, role) = header::confidence(scene);
+    lines.push(Runs::new(&format!("{mark} {confidence}"), scene.style(role)));
     lines.extend(evictions(scene));
-    // The mode and the nodes come before the advice where there is one line only.
+    // On one or two lines, the mode and the nodes come before the advice.
     if area.height < 3 {
         lines.rotate_left(1);
     }
@@ -53,8 +53,8 @@ fn place(scene: &Scene) -> Runs {
 fn nodes(scene: &Scene) -> Runs {
     let nodes = scene.shown.cluster.nodes();
     if nodes.is_empty() {
-        let heard = scene.shown.feeds.health(FeedKind::Nodes).is_some();
-        let text = if heard { "no nodes yet" } else { "waiting for the nodes" };
+        let is_watched = scene.shown.feeds.health(FeedKind::Nodes).is_some();
+        let text = if is_watched { "no nodes yet" } else { "waiting for nodes" };
         return Runs::new(text, scene.style(Role::Dim));
     }
     let ready = nodes.iter().filter(|node| node.is_ready()).count();
@@ -65,7 +65,7 @@ fn nodes(scene: &Scene) -> Runs {
     )
 }
 
-/// The evictions that come next, as many as there may be lines for.
+/// The next evictions.
 fn evictions(scene: &Scene) -> Vec<Runs> {
     let rows = scene.screen.evictions.list.keys().iter().filter_map(|key| {
         let row = scene.shown.views.evictions.get(key)?;
@@ -78,7 +78,7 @@ fn evictions(scene: &Scene) -> Vec<Runs> {
     });
     let line = |(key, at): (&crate::cluster::Key, _)| {
         Runs::new(&format!("{key} "), scene.style(Role::Base))
-            .and(&format!("leaves in {}", text::left(at, scene.now)), scene.style(Role::CountdownSoon))
+            .and(&format!("evicted in {}", text::left(at, scene.now)), scene.style(Role::CountdownSoon))
     };
     rows.take(20).map(line).collect()
 }

@@ -1,4 +1,4 @@
-//! Text for the terminal: what comes from a cluster is shown, never obeyed; cut to widths; numbers and times.
+//! Text for the terminal: text from the cluster made harmless; cutting and wrapping; numbers and times.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use ratatui::{style::Style, text::Span as Run};
 
 use crate::time::{Span, Timestamp};
 
-/// Stands for a character that would be invisible, or would change how others are shown.
+/// Replaces a character that is invisible or changes how others are shown.
 const REPLACEMENT: char = '\u{FFFD}';
 
-/// Marks of no width that one character may carry (accents); more of them would pile up over other lines.
+/// Marks without width (accents) that a character may have; more of them would pile up over other lines.
 const MARKS: usize = 2;
 
-/// The text with every character that is not plainly visible made so: control characters become their pictures
-/// (`␛`), bidirectional overrides, zero-width characters and the like become `�`.
+/// The text with all characters visible: control characters become their pictures (`␛`), bidirectional overrides,
+/// zero-width characters and the like become `�`.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
         return Cow::Borrowed(text);
@@ -46,7 +46,7 @@ fn is_deceptive(letter: char) -> bool {
             | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// The text without the prefixes that all of Kubernetes' own taints have, which say nothing on a screen of nodes.
+/// The text without the prefixes of Kubernetes' own taints and labels.
 pub fn brief(text: &str) -> String {
     text.replace("node.kubernetes.io/", "").replace("node-role.kubernetes.io/", "")
 }
@@ -130,15 +130,15 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
     whole_seconds(now.since(then).or_zero()).to_string()
 }
 
-/// From then on what should have happened is late, and not just happening.
+/// An event that is late by more than this is overdue; until then it counts as happening now.
 const LATE: Span = Span::from_secs(6);
 
-/// How long until something is, rounded up so that nothing shows zero before its time; then `now`, and when it is
-/// past a pass of the controller and has not happened, how late it is.
+/// The time until an event, rounded up so that it is never zero early; then `now`; and once a pass of the controller
+/// has gone by without it, how long it is overdue.
 pub fn left(at: Timestamp, now: Timestamp) -> String {
     let ahead = at.since(now);
     if ahead < -LATE {
-        return format!("{} late", whole_seconds(-ahead));
+        return format!("{} overdue", whole_seconds(-ahead));
     }
     if ahead <= Span::ZERO {
         return "now".into();
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(left(now + Span::from_millis(1), now), "1s", "not over yet");
         assert_eq!(left(now + Span::from_secs(252), now), "4m12s");
         assert_eq!(left(now, now), "now");
-        assert_eq!(left(now, now + Span::from_secs(75)), "1m15s late");
+        assert_eq!(left(now, now + Span::from_secs(75)), "1m15s overdue");
         assert_eq!(age(now, now - Span::from_millis(1999)), "1s");
         assert_eq!([250, 1000, 1500, 64_000].map(cores), ["250m", "1", "1.5", "64"]);
         assert_eq!([512 << 20, 3 << 29, 64 << 30].map(memory), ["512Mi", "1.5Gi", "64Gi"]);

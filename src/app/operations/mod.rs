@@ -17,7 +17,6 @@ use std::collections::VecDeque;
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogStage, DialogSubject, DialogWait, Prompt},
-    overlays::Overlay,
     pane::Pane,
     reaction::Reaction,
 };
@@ -487,7 +486,7 @@ impl App {
     /// Puts a question over everything; tells its number.
     fn ask(&mut self, about: DialogSubject, stage: DialogStage) -> u64 {
         let number = self.acts.next_number();
-        self.screen.overlays.open(Overlay::Question(Box::new(Dialog::new(number, about, stage))));
+        self.screen.ask(Dialog::new(number, about, stage));
         number
     }
 

@@ -116,19 +116,19 @@ pub const fn pod_of(what: &ForecastKind) -> Option<&Key> {
 
 fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
     let mut rows = Rows::new();
-    rows.section("what comes", (0..impact.forecast.steps.len()).map(FailureRow::Step));
-    rows.section("by chance", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
+    rows.section("predicted", (0..impact.forecast.steps.len()).map(FailureRow::Step));
+    rows.section("uncertain", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
     rows.section("stay", (0..impact.staying.len()).map(FailureRow::Staying));
     match &impact.succession {
         Some((successors, trace)) => {
-            rows.section("what comes after them", (0..successors.len()).map(FailureRow::Successor));
+            rows.section("replacements", (0..successors.len()).map(FailureRow::Successor));
             let helps = successors.iter().enumerate().flat_map(|(place, successor)| {
                 (0..successor.help(trace).len()).map(move |help| FailureRow::Help(place, help))
             });
-            rows.section("what would help who stays Pending", helps);
+            rows.section("how to place Pending pods", helps);
             rows.section("nodes that receive pods", (0..trace.receivers.len()).map(FailureRow::Receiver));
         }
-        None => rows.section("what comes after them", [FailureRow::TooMany]),
+        None => rows.section("replacements", [FailureRow::TooMany]),
     }
     rows.section("commands", [FailureRow::Kordon]);
     rows.into_vec()

@@ -108,15 +108,15 @@ impl PreviewJob {
 
     fn engine_to_predict_with(&self) -> Result<&Engine, String> {
         let Some(engine) = &self.engine else {
-            return Err("nothing can be foretold before nodes and leases have been listed".into());
+            return Err("no predictions until nodes and Leases have been listed".into());
         };
         match engine.confidence(self.now) {
             Confidence::Live | Confidence::Assumed => Ok(engine),
             Confidence::Disconnected { .. } => {
-                Err("nodes and leases are not seen: nothing can be foretold".into())
+                Err("disconnected from nodes and Leases: no predictions".into())
             }
             Confidence::NoController { .. } => {
-                Err("no controller manager leads: nothing would happen until one does".into())
+                Err("no active kube-controller-manager: nothing would be evicted until there is one".into())
             }
         }
     }

@@ -82,15 +82,15 @@ fn rows(plan: &Plan) -> Vec<Row<PlanRow>> {
         let pod = *pod;
         (0..plan.pods[pod].help().len()).map(move |help| PlanRow::Help(pod, help))
     };
-    rows.section("what would help who stays Pending", pods.iter().flat_map(helps));
-    rows.section("land here from Pending", (0..plan.arrivals.len()).map(PlanRow::Arrival));
+    rows.section("how to place Pending pods", pods.iter().flat_map(helps));
+    rows.section("Pending pods that land here", (0..plan.arrivals.len()).map(PlanRow::Arrival));
     rows.section("nodes that receive pods", (0..plan.receivers.len()).map(PlanRow::Receiver));
     rows.section("budgets", (0..plan.budgets.len()).map(PlanRow::Budget));
     let kubectl = plan.command.as_ref().map(|_| PlanRow::Kubectl);
     rows.section("commands", kubectl.into_iter().chain([PlanRow::Kordon]));
     rows.section("timeline", (0..plan.timeline.len()).map(PlanRow::Moment));
     rows.section("API calls", (0..plan.steps.len()).map(PlanRow::Call));
-    rows.section("taken for granted", (0..plan.assumptions.len()).map(PlanRow::Assumption));
+    rows.section("assumptions", (0..plan.assumptions.len()).map(PlanRow::Assumption));
     rows.into_vec()
 }
 

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{explain, open, plain, say};
+use super::{draw_full_text, open, plain, say};
 use crate::{
     app::{
         Pane,
@@ -20,21 +20,21 @@ use crate::{
 /// ```text
 /// ─ 2 Detail  node n-3 ───────────────────────────────────────────────────
 /// why
-///   ✓ 03:12:05    40s ago  last sign of life: its Lease was renewed
+///   ✓ 03:12:05    40s ago  last heartbeat: its Lease was renewed
 ///   → 03:12:55   in   10s  node-monitor-grace-period 50s ends
 /// conditions
 ///   Ready           4d     True · KubeletReady: kubelet is posting ready status
 /// ```
-/// Draws the detail that is open; tells how many rows there is room for.
+/// Draws the open detail; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(detail) = scene.screen.overlays.detail() else { return 0 };
     let inner = open(scene, Pane::Detail, area, title(scene, detail), buf);
     let row = |place: usize| detail.list.keys().get(place).and_then(|row| detail.rows.get(*row));
-    let selected = row(detail.list.place()).and_then(whole);
-    let inner = explain(scene, Pane::Detail, selected, inner, buf);
+    let selected = row(detail.list.place()).and_then(full_text);
+    let inner = draw_full_text(scene, Pane::Detail, selected, inner, buf);
     let page = usize::from(inner.height);
     if detail.list.is_empty() {
-        say(scene, "○", "nothing is known of it any more", Role::Dim, inner, buf);
+        say(scene, "○", "no longer in the cluster", Role::Dim, inner, buf);
         return page;
     }
     let table = TableWidget {
@@ -102,7 +102,7 @@ fn link_cells(scene: &Scene, link: &Step) -> Vec<Cell> {
     ]
 }
 
-/// The time of day; of what is a day away or more, the date.
+/// The time of day, or the date where that is a day or more away.
 fn moment(scene: &Scene, at: Timestamp) -> String {
     let far = at.since(scene.now).as_secs().abs() >= 86_400;
     if far { at.utc().format("%Y-%m-%d").to_string() } else { text::clock(at) }
@@ -117,8 +117,8 @@ fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
     Cell::new(mark, scene.style(Role::Faint)).and(&text::age(scene.now, at), scene.style(Role::Dim))
 }
 
-/// The selected line in full, where it may have been cut.
-fn whole(row: &DetailRow) -> Option<String> {
+/// The full text of the selected row, which may be cut.
+fn full_text(row: &DetailRow) -> Option<String> {
     match row {
         DetailRow::Section(_) => None,
         DetailRow::Link(link) => Some(link.text.clone()),

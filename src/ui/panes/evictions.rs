@@ -1,8 +1,8 @@
-//! Evictions: every pod that leaves, when, and why.
+//! Evictions: every pod that is or will be evicted, when, and why.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_nothing, explain, nodes::mark, open, plain, say};
+use super::{column, draw_cause, draw_nothing, nodes::mark, open, plain, say};
 use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
@@ -17,14 +17,14 @@ use crate::{
 };
 
 /// ```text
-/// ─ 3 Evictions  2 due · 1 terminating · 1 stay ─────────────────────────────────────────────
+/// ─ 3 Evictions  2 scheduled · 1 terminating · 1 stay ───────────────────────────────────────
 ///      in  pod                        node   state        why
-/// ▶   12s  shop/web-7d4b9-x2x         n-3    due          unreachable:NoExecute since … → tolerated for 5m
-/// ·  5m2s  shop/db-0                  n-4    foreseen     …
-/// ⊗   28s  shop/cache-1               n-3    terminating  kubelet silent: nothing ends it
-/// ∞ never  kube-system/proxy-zz       n-3    stays        tolerated for ever
+/// ▶   12s  shop/web-7d4b9-x2x         n-3    scheduled    unreachable:NoExecute since … → tolerated for 5m
+/// ·  5m2s  shop/db-0                  n-4    predicted    …
+/// ⊗   28s  shop/cache-1               n-3    terminating  stuck Terminating: kubelet down
+/// ∞ never  kube-system/proxy-zz       n-3    stays        tolerates the taint: never evicted
 /// ```
-/// Draws each eviction; tells how many rows there is room for.
+/// Draws each eviction; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.evictions.list;
     let inner = open(scene, Pane::Evictions, area, facts(scene), buf);
@@ -33,7 +33,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
-    let inner = explain(scene, Pane::Evictions, selected.map(|row| row.why.to_string()), inner, buf);
+    let inner = draw_cause(scene, Pane::Evictions, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
     let table = TableWidget {
         columns: columns(scene),
@@ -50,44 +50,44 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why there is none: quiet, not known yet, or nothing that can be known.
+/// Says why there is none.
 fn draw_none(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
     if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
         match scene.shown.views.confidence {
-            None => return say(scene, "◌", "waiting for nodes and leases", Role::FeedBusy, area, buf),
+            None => return say(scene, "◌", "waiting for nodes and Leases", Role::FeedBusy, area, buf),
             Some(Confidence::NoController { .. }) => {
-                let text = "no pod is due; without a controller manager none will be";
+                let text = "no evictions: no active kube-controller-manager";
                 return say(scene, "○", text, Role::Dim, area, buf);
             }
             Some(Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. }) => {}
         }
     }
-    draw_nothing(scene, FeedKind::Pods, Pane::Evictions, "no pod is due to leave", area, buf);
+    draw_nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions", area, buf);
 }
 
-/// `12 due · 4 foreseen · 3 terminating · 8 stay`
+/// `12 scheduled · 4 predicted · 3 terminating · 8 stay`
 fn facts(scene: &Scene) -> Runs {
-    let [mut due, mut foreseen, mut terminating, mut cancelled, mut never] = [0; 5];
+    let [mut scheduled, mut predicted, mut terminating, mut cancelled, mut never] = [0; 5];
     for row in scene.shown.views.evictions.values() {
         match row.state {
-            EvictionState::Scheduled { .. } => due += 1,
-            EvictionState::Predicted { .. } => foreseen += 1,
+            EvictionState::Scheduled { .. } => scheduled += 1,
+            EvictionState::Predicted { .. } => predicted += 1,
             EvictionState::Terminating { .. } => terminating += 1,
             EvictionState::Cancelled { .. } => cancelled += 1,
             EvictionState::Never => never += 1,
         }
     }
     let parts: [(usize, &str, Role); 5] = [
-        (due, "due", Role::CountdownSoon),
-        (foreseen, "foreseen", Role::EvictionForeseen),
+        (scheduled, "scheduled", Role::CountdownSoon),
+        (predicted, "predicted", Role::EvictionPredicted),
         (terminating, "terminating", Role::EvictionTerminating),
         (cancelled, "cancelled", Role::EvictionCancelled),
         (never, "stay", Role::EvictionNever),
     ];
     let mut runs = match scene.shown.views.confidence {
-        Some(Confidence::Disconnected { .. }) => Runs::new("as last seen", scene.style(Role::FeedBroken)),
-        Some(Confidence::NoController { .. }) => Runs::new("nobody acts", scene.style(Role::FeedBroken)),
+        Some(Confidence::Disconnected { .. }) => Runs::new("last known state", scene.style(Role::FeedBroken)),
+        Some(Confidence::NoController { .. }) => Runs::new("no controller", scene.style(Role::FeedBroken)),
         Some(Confidence::Live | Confidence::Assumed) | None => Runs::default(),
     };
     for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
@@ -103,11 +103,11 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let sort = scene.screen.evictions.sort;
     vec![
         plain("", Width::Fixed(1)),
-        column(sort, EvictionColumn::Due, "in", Width::Fit(6, 8)).right(),
+        column(sort, EvictionColumn::Due, "in", Width::Fit(6, 13)).right(),
         column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, 48)),
         column(sort, EvictionColumn::Node, "node", Width::Fit(6, 28)).gives_way(1),
         column(sort, EvictionColumn::State, "state", Width::Fit(8, 11)).gives_way(2),
-        plain("why", Width::Grow(12, 1)).gives_way(3),
+        plain("why", Width::Grow(10, 1)).gives_way(3),
     ]
 }
 
@@ -139,7 +139,7 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
     };
     let (glyph, role) = match state {
         EvictionState::Scheduled { at, .. } => near(*at, Role::CountdownFar),
-        EvictionState::Predicted { .. } => ("◇", Role::EvictionForeseen),
+        EvictionState::Predicted { .. } => ("◇", Role::EvictionPredicted),
         EvictionState::Terminating { .. } => ("⊗", Role::EvictionTerminating),
         EvictionState::Cancelled { .. } => ("↺", Role::EvictionCancelled),
         EvictionState::Never => ("∞", Role::EvictionNever),
@@ -155,9 +155,10 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
             cell.join(scene.countdown(*at, false))
         }
         EvictionState::Predicted { at } => Cell::new("~", scene.style(Role::Faint))
-            .and(&text::left(*at, scene.now), scene.style(Role::EvictionForeseen)),
+            .and(&text::left(*at, scene.now), scene.style(Role::EvictionPredicted)),
         EvictionState::Terminating { deadline, .. } if *deadline <= scene.now => {
-            Cell::new("over", scene.style(Role::EvictionTerminating))
+            let stuck = format!("stuck {}", text::age(scene.now, *deadline));
+            Cell::new(&stuck, scene.style(Role::EvictionTerminating))
         }
         EvictionState::Terminating { deadline, .. } => {
             Cell::new(&text::left(*deadline, scene.now), scene.style(Role::EvictionTerminating))
@@ -170,19 +171,19 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     }
 }
 
-/// How an eviction stands, in a word, and how it looks.
+/// The state of an eviction in a word, and how it looks.
 pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
     match state {
-        EvictionState::Scheduled { certainty: Certainty::Observed, .. } => ("due", Role::Base),
-        EvictionState::Scheduled { .. } => ("due, about", Role::Base),
-        EvictionState::Predicted { .. } => ("foreseen", Role::EvictionForeseen),
+        EvictionState::Scheduled { certainty: Certainty::Observed, .. } => ("scheduled", Role::Base),
+        EvictionState::Scheduled { .. } => ("estimated", Role::Base),
+        EvictionState::Predicted { .. } => ("predicted", Role::EvictionPredicted),
         EvictionState::Terminating { .. } => ("terminating", Role::EvictionTerminating),
         EvictionState::Cancelled { .. } => ("cancelled", Role::EvictionCancelled),
         EvictionState::Never => ("stays", Role::EvictionNever),
     }
 }
 
-/// Why it leaves or stays; of a terminating pod, what holds it.
+/// Why a pod is evicted or not; of a terminating pod, what it waits for.
 fn reason(scene: &Scene, row: &EvictionRow) -> Cell {
     let dim = scene.style(Role::Dim);
     let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = &row.state else {
@@ -190,15 +191,13 @@ fn reason(scene: &Scene, row: &EvictionRow) -> Cell {
     };
     if !finalizers.is_empty() {
         let names: Vec<&str> = finalizers.iter().map(|name| name.as_str()).collect();
-        return Cell::new("held by ", dim).and(&names.join(", "), scene.style(Role::NodeCondition));
+        return Cell::new("blocked by ", dim).and(&names.join(", "), scene.style(Role::NodeCondition));
     }
     match (kubelet_silent, *deadline <= scene.now) {
-        (true, _) => {
-            Cell::new("its kubelet is silent: nobody confirms the end", scene.style(Role::NodeUnknown))
-        }
+        (true, _) => Cell::new("stuck Terminating: kubelet down", scene.style(Role::NodeUnknown)),
         (false, true) => {
-            Cell::new("grace is over, the kubelet has not confirmed", scene.style(Role::NodeCondition))
+            Cell::new("grace period expired: not confirmed by the kubelet", scene.style(Role::NodeCondition))
         }
-        (false, false) => Cell::new("the kubelet is ending it", dim),
+        (false, false) => Cell::new("the kubelet is stopping it", dim),
     }
 }

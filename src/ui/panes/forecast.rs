@@ -1,8 +1,8 @@
-//! The forecast: what will happen in the next minutes if nobody intervenes, on a time axis and as a list.
+//! The forecast: what happens in the next minutes if nobody acts, on a time axis and as a list.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
-use super::{explain, open, plain, say};
+use super::{draw_cause, open, plain, say};
 use crate::{
     app::Pane,
     engine::Confidence,
@@ -29,7 +29,7 @@ const LABELS: u16 = 10;
 ///     20s  n-3  Unknown
 ///   5m20s  n-3  12 pods evicted
 /// ```
-/// Draws what is coming; tells how many rows there is room for.
+/// Draws the forecast; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let rows = &scene.screen.forecast;
     let forecast = scene.shown.forecast.as_ref();
@@ -42,11 +42,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     };
     let inner = draw_axis(scene, forecast, inner, buf);
     let place = rows.list.place();
-    let inner = explain(scene, Pane::Forecast, rows.row(place).map(|row| row.why.to_string()), inner, buf);
+    let inner = draw_cause(scene, Pane::Forecast, rows.row(place).map(|row| row.why.to_string()), inner, buf);
     let page = usize::from(inner.height);
     let table = TableWidget {
         columns: vec![
-            plain("", Width::Fit(6, 8)).right(),
+            plain("", Width::Fit(6, 13)).right(),
             plain("", Width::Fit(8, 30)),
             plain("", Width::Grow(12, 1)),
         ],
@@ -67,7 +67,7 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
     for (count, word, role) in [
         (totals.unknown, "Unknown", Role::NodeUnknown),
         (totals.tainted, "tainted", Role::TaintNoExecute),
-        (totals.deleted, "evicted", Role::EvictionForeseen),
+        (totals.deleted, "evicted", Role::EvictionPredicted),
     ] {
         if count > 0 {
             runs = runs.and(" · ", faint).and(&format!("{} {word}", text::count(count)), scene.style(role));
@@ -80,19 +80,19 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
 fn nothing(scene: &Scene) -> (&'static str, &'static str, Role) {
     match scene.shown.views.confidence {
         Some(Confidence::Live | Confidence::Assumed) => {
-            ("○", "nothing is coming: every node lives, no pod is due to leave", Role::Dim)
+            ("○", "nothing expected: all nodes healthy, no evictions", Role::Dim)
         }
         Some(Confidence::Disconnected { .. }) => {
-            ("✗", "nodes and leases are not seen: nothing can be foretold", Role::FeedBroken)
+            ("✗", "disconnected from nodes and Leases: no predictions", Role::FeedBroken)
         }
         Some(Confidence::NoController { .. }) => {
-            ("✗", "no controller manager leads: nothing happens until one does", Role::FeedBroken)
+            ("✗", "no active kube-controller-manager: no evictions until there is one", Role::FeedBroken)
         }
-        None => ("◌", "waiting for the nodes", Role::FeedBusy),
+        None => ("◌", "waiting for nodes", Role::FeedBusy),
     }
 }
 
-/// Draws how much happens when, where there is room for it and a list; tells what is left.
+/// Draws how much happens when, where there is room for it and a list; returns the area that is left.
 fn draw_axis(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) -> Rect {
     if area.height < 7 || area.width < LABELS + 20 {
         return area;
@@ -103,7 +103,7 @@ fn draw_axis(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) -
     let lanes: [(&str, Count, Role); 3] = [
         ("Unknown", |totals| totals.unknown, Role::NodeUnknown),
         ("tainted", |totals| totals.tainted, Role::TaintNoExecute),
-        ("evicted", |totals| totals.deleted, Role::EvictionForeseen),
+        ("evicted", |totals| totals.deleted, Role::EvictionPredicted),
     ];
     for (y, (label, of, role)) in (area.y + 1..).zip(lanes) {
         buf.set_string(area.x, y, label, scene.style(Role::Heading));
@@ -149,9 +149,9 @@ fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
     let (words, role) = match &row.event {
         NodeForecast::Unknown => ("Unknown".to_owned(), Role::NodeUnknown),
         NodeForecast::NoExecute(key) => (format!("{}:NoExecute", text::brief(key)), Role::TaintNoExecute),
-        NodeForecast::Deletions(1) => ("1 pod evicted".into(), Role::EvictionForeseen),
+        NodeForecast::Deletions(1) => ("1 pod evicted".into(), Role::EvictionPredicted),
         NodeForecast::Deletions(pods) => {
-            (format!("{} pods evicted", text::count(*pods)), Role::EvictionForeseen)
+            (format!("{} pods evicted", text::count(*pods)), Role::EvictionPredicted)
         }
     };
     vec![

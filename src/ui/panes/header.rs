@@ -1,4 +1,4 @@
-//! The header: where we are, what we may do, who is in charge, and whether what we see can be trusted.
+//! The header: the cluster and what may be written to it, the active controller and its settings, the watches.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
@@ -15,25 +15,25 @@ use crate::{
     },
 };
 
-/// A difference of clocks from which it matters: renewTime and timeAdded come from other clocks than ours.
+/// From this difference of clocks on it is shown: renewTime and timeAdded come from other clocks than ours.
 const CLOCK_DIFFERENCE: Span = Span::from_secs(2);
 
 /// ```text
-///  DRY-RUN  nothing is written   prod-eu   v1.36.3   https://…   as admin                     ✔ firm
-/// controller kcm-1_ab12 renewed 1s ago, since 4d2h    pass 5s  grace 50s  taints 0.1/s  …  defaults of 1.36
-/// watches  ● nodes 2s  ● leases 0s  ◌ pods 61,500 of 150,000  ● others          12 requests  48.1 MiB  clock +3s
+///  DRY-RUN  nothing is written   prod-eu   v1.36.3   https://…   as admin                     ✔ live 1s
+/// controller kcm-1 renewed 1s ago, leader for 4d2h   monitor period 5s   grace 50s   …   defaults of 1.36
+/// watches  ● nodes 2s  ● leases 0s  ◌ pods 61,500 of 150,000  ● 8 more   12 requests  48.1 MiB  server clock +3s
 /// ─ 1 Zones …
 /// ```
 /// Draws as many of the three lines as there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let gap = Run::styled("   ", scene.style(Role::Dim));
-    let lines = [place(scene), controller(scene), watches(scene)];
-    // On two lines, troubles of the watches matter more than settings.
+    let lines = [place(scene, area.width), controller(scene), watches(scene)];
+    // On two lines, a watch that is not live matters more than settings.
     let lines: Vec<Segments> = match area.height {
         2 => lines
             .into_iter()
             .enumerate()
-            .filter(|(line, _)| *line != if ails(scene) { 1 } else { 2 })
+            .filter(|(line, _)| *line != if is_any_watch_unwell(scene) { 1 } else { 2 })
             .map(|(_, line)| line)
             .collect(),
         _ => lines.into(),
@@ -43,13 +43,16 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     }
 }
 
-fn place(scene: &Scene) -> Segments {
+fn place(scene: &Scene, width: u16) -> Segments {
     let facts = &scene.app.model.connection;
     let dim = scene.style(Role::Dim);
     let (badge, words, role) = mode(scene);
     let version = facts.server_version.as_deref().unwrap_or("version unknown");
     let identity = facts.identity.as_deref();
-    let (mark, footing, footing_role) = footing(scene);
+    let (mark, confidence, confidence_role) = confidence(scene);
+    // On a narrow screen the name of the cluster matters more than the consequence.
+    let confidence =
+        if width < 100 { confidence.split(": ").next().unwrap_or_default() } else { &confidence };
     Segments::default()
         .left(0, Runs::new(&badge, scene.style(role)))
         .left(6, Runs::new(words, dim))
@@ -62,21 +65,18 @@ fn place(scene: &Scene) -> Segments {
             identity
                 .map_or(Runs::default(), |name| Runs::new("as ", scene.style(Role::Faint)).and(name, dim)),
         )
-        .right(
-            0,
-            Runs::new(mark, scene.style(footing_role)).and(&format!(" {footing}"), scene.style(footing_role)),
-        )
+        .right(0, Runs::new(&format!("{mark} {confidence}"), scene.style(confidence_role)))
 }
 
 /// What may be written, and for how long.
 fn mode(scene: &Scene) -> (String, &'static str, Role) {
     match (scene.app.mode, scene.app.acts.enforced_until) {
         (Mode::DryRun, _) => (" DRY-RUN ".into(), "nothing is written", Role::ModeDryRun),
-        (Mode::ReadOnly, _) => (" READ-ONLY ".into(), "writing is locked out", Role::ModeReadOnly),
+        (Mode::ReadOnly, _) => (" READ-ONLY ".into(), "writes are locked out", Role::ModeReadOnly),
         (Mode::Enforce, None) => (" ENFORCE ".into(), "effects are written", Role::ModeEnforce),
         (Mode::Enforce, Some(until)) => {
             let left = text::left(until, scene.now);
-            (format!(" ENFORCE {left} "), "plans can be carried out", Role::ModeEnforce)
+            (format!(" ENFORCE {left} "), "plans can be applied", Role::ModeEnforce)
         }
     }
 }
@@ -100,23 +100,27 @@ fn under_way(scene: &Scene) -> Runs {
         .and(" (o)", scene.style(Role::Faint))
 }
 
-/// What the engine's word is worth, in words.
-pub fn footing(scene: &Scene) -> (&'static str, String, Role) {
+/// How far predictions can be trusted, in words.
+pub fn confidence(scene: &Scene) -> (&'static str, String, Role) {
     match scene.shown.views.confidence {
-        None => ("◌", "not attached yet".into(), Role::FeedBusy),
-        Some(Confidence::Assumed) => ("◌", "no lease seen: a controller is assumed".into(), Role::FeedBusy),
-        Some(Confidence::Live) => ("✔", "firm footing".into(), Role::FeedLive),
-        Some(Confidence::Disconnected { since }) => (
-            "✗",
-            format!("blind for {}: nodes are not judged", text::age(scene.now, since)),
-            Role::FeedBroken,
-        ),
+        None => ("◌", "starting".into(), Role::FeedBusy),
+        Some(Confidence::Assumed) => ("◌", "no leader Lease: controller assumed".into(), Role::FeedBusy),
+        Some(Confidence::Live) => ("✔", format!("live{}", last_event(scene)), Role::FeedLive),
+        Some(Confidence::Disconnected { since }) => {
+            ("✗", format!("disconnected {}: states frozen", text::age(scene.now, since)), Role::FeedBroken)
+        }
         Some(Confidence::NoController { since }) => (
             "✗",
-            format!("no controller for {}: nothing will happen", text::age(scene.now, since)),
+            format!("no active kube-controller-manager for {}: no evictions", text::age(scene.now, since)),
             Role::FeedBroken,
         ),
     }
+}
+
+/// ` 1s`: the age of the last event of any watch.
+fn last_event(scene: &Scene) -> String {
+    let last = scene.shown.feeds.iter().filter_map(|(_, health)| health.last_heard).max();
+    last.map_or(String::new(), |last| format!(" {}", text::age(scene.now, last)))
 }
 
 fn controller(scene: &Scene) -> Segments {
@@ -138,7 +142,7 @@ fn controller(scene: &Scene) -> Segments {
     line.right(8, Runs::new(&note, scene.style(Role::Faint)))
 }
 
-/// Who is the controller.
+/// The active controller.
 fn who(scene: &Scene) -> Runs {
     let dim = scene.style(Role::Dim);
     let name = Runs::new("controller ", scene.style(Role::Heading));
@@ -147,14 +151,14 @@ fn who(scene: &Scene) -> Runs {
     }
     let leader = match scene.shown.leadership() {
         Leadership::Held(leader) => leader,
-        Leadership::Released => return name.and("nobody holds the lease", scene.style(Role::FeedBroken)),
+        Leadership::Released => return name.and("the Lease has no holder", scene.style(Role::FeedBroken)),
         Leadership::NoLease => {
-            return name.and("no lease seen: leader election may be off", scene.style(Role::FeedBusy));
+            return name.and("no Lease: leader election may be off", scene.style(Role::FeedBusy));
         }
-        Leadership::Forbidden => return name.and("its lease may not be read", scene.style(Role::FeedBroken)),
-        Leadership::Unknown => return name.and("not known yet", dim),
+        Leadership::Forbidden => return name.and("the Lease may not be read", scene.style(Role::FeedBroken)),
+        Leadership::Unknown => return name.and("unknown", dim),
     };
-    // The holder's identity is host and uuid: the host says who it is.
+    // The holder's identity is its host name and a UUID.
     let host = leader.holder.split('_').next().unwrap_or_default();
     let mut runs = name.and(host, scene.style(Role::Base));
     if let Some(renewed) = leader.renewed {
@@ -163,7 +167,7 @@ fn who(scene: &Scene) -> Runs {
         runs = runs.and(&format!(" renewed {} ago", text::age(scene.now, renewed)), scene.style(role));
     }
     match leader.acquired {
-        Some(acquired) => runs.and(&format!(", leads for {}", text::age(scene.now, acquired)), dim),
+        Some(acquired) => runs.and(&format!(", leader for {}", text::age(scene.now, acquired)), dim),
         None => runs,
     }
 }
@@ -171,18 +175,18 @@ fn who(scene: &Scene) -> Runs {
 /// The controller's settings in short, with the priority of each on a narrow screen.
 fn settings(scene: &Scene) -> [(u8, &'static str, String, Origin); 6] {
     let settings = &scene.app.model.settings;
-    let (pass, grace) = (settings.node_monitor_period, settings.node_monitor_grace_period);
+    let (period, grace) = (settings.node_monitor_period, settings.node_monitor_grace_period);
     let startup = settings.node_startup_grace_period;
     let (rate, secondary) = (settings.node_eviction_rate, settings.secondary_node_eviction_rate);
     let (large, threshold) = (settings.large_cluster_size_threshold, settings.unhealthy_zone_threshold);
-    let rates = format!("{} or {}", rate.value, secondary.value);
+    let rates = format!("{}/s ({}/s when disrupted)", rate.value, secondary.value);
     [
-        (2, "pass", pass.value.to_string(), pass.origin),
+        (2, "monitor period", period.value.to_string(), period.origin),
         (1, "grace", grace.value.to_string(), grace.origin),
-        (7, "startup", startup.value.to_string(), startup.origin),
-        (3, "taints/s", rates, rate.origin.max(secondary.origin)),
-        (6, "large above", large.value.to_string(), large.origin),
-        (5, "disrupted from", format!("{:.0}%", 100.0 * threshold.value), threshold.origin),
+        (7, "startup grace", startup.value.to_string(), startup.origin),
+        (3, "eviction rate", rates, rate.origin.max(secondary.origin)),
+        (6, "large zone", format!("> {} nodes", large.value), large.origin),
+        (5, "unhealthy threshold", format!("{:.0}%", 100.0 * threshold.value), threshold.origin),
     ]
 }
 
@@ -195,15 +199,15 @@ fn watches(scene: &Scene) -> Segments {
     }
     let others = || scene.shown.feeds.iter().filter(|(kind, _)| !is_main(*kind));
     let live = others().filter(|(_, health)| health.state == FeedState::Live).count();
-    let ailing: Vec<_> =
+    let unwell: Vec<_> =
         others().filter(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off)).collect();
-    match ailing.as_slice() {
+    match unwell.as_slice() {
         [] => {}
         [(kind, health)] => line = line.left(2, watch(scene, *kind, health)),
         several => {
             let broken = several.iter().any(|(_, health)| is_broken(&health.state));
             let (glyph, role) = if broken { ("✗", Role::FeedBroken) } else { ("◌", Role::FeedBusy) };
-            let words = format!(" {} others {}", several.len(), if broken { "fail" } else { "are listing" });
+            let words = format!(" {} others {}", several.len(), if broken { "failing" } else { "listing" });
             line = line.left(2, Runs::new(glyph, scene.style(role)).and(&words, scene.style(role)));
         }
     }
@@ -240,8 +244,8 @@ fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
             ("◌", format!("{}{of}", text::count(*received)), Role::FeedBusy)
         }
         FeedState::Live => ("●", heard, Role::FeedLive),
-        FeedState::Broken { .. } => ("✗", format!("stale for {heard}"), Role::FeedBroken),
-        FeedState::Forbidden { .. } => ("✗", "not allowed".into(), Role::FeedBroken),
+        FeedState::Broken { .. } => ("✗", format!("stale {heard}"), Role::FeedBroken),
+        FeedState::Forbidden { .. } => ("✗", "forbidden".into(), Role::FeedBroken),
     };
     let words_role = if role == Role::FeedLive { Role::Dim } else { role };
     Runs::new(glyph, scene.style(role))
@@ -253,7 +257,7 @@ const fn is_broken(state: &FeedState) -> bool {
     matches!(state, FeedState::Broken { .. } | FeedState::Forbidden { .. })
 }
 
-/// Whether a watch has something to say that must not be missed.
-fn ails(scene: &Scene) -> bool {
+/// Whether a watch that should be live is not.
+fn is_any_watch_unwell(scene: &Scene) -> bool {
     scene.shown.feeds.iter().any(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off))
 }

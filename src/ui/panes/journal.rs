@@ -1,8 +1,8 @@
-//! The journal: what was decided, done and went wrong.
+//! The journal: decisions, writes and errors.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{explain, open, plain, say};
+use super::{draw_full_text, open, plain, say};
 use crate::{
     app::Pane,
     engine::Severity,
@@ -16,21 +16,20 @@ use crate::{
 
 /// ```text
 /// ─ 4 Journal  21 ─────────────────────────────────────────
-/// 03:12:45  • node/n-3 would mark conditions Unknown
+/// 03:12:45  • node/n-3 conditions marked Unknown
 /// 03:12:40  ▲ watch/pods broken: connection reset  ×3
 /// ```
-/// Draws the entries, newest first; tells how many rows there is room for.
+/// Draws the entries, newest first; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.journal;
     let journal = &scene.shown.journal;
     let facts = Runs::new(&text::count(journal.len()), scene.style(Role::Dim));
     let inner = open(scene, Pane::Journal, area, facts, buf);
     let selected = list.selected().and_then(|number| journal.entry(*number));
-    let inner = explain(scene, Pane::Journal, selected.map(whole), inner, buf);
-    // No heading: the rows speak for themselves.
+    let inner = draw_full_text(scene, Pane::Journal, selected.map(full_text), inner, buf);
     let page = usize::from(inner.height);
     if list.is_empty() {
-        say(scene, "○", "nothing has happened yet", Role::Dim, inner, buf);
+        say(scene, "○", "no entries yet", Role::Dim, inner, buf);
         return page;
     }
     let table = TableWidget {
@@ -71,8 +70,8 @@ fn cells(scene: &Scene, entry: &JournalEntry) -> Vec<Cell> {
     vec![Cell::new(&text::clock(entry.last), dim), what]
 }
 
-/// The selected entry in full.
-fn whole(entry: &JournalEntry) -> String {
+/// The full text of the selected entry.
+fn full_text(entry: &JournalEntry) -> String {
     let why = entry.why.to_string();
     let why = if why.is_empty() { String::new() } else { format!(" ← {why}") };
     format!("{} {}{why}", entry.subject, entry.text).trim_start().into()

@@ -34,7 +34,7 @@ use crate::{
     k8s::feed::{FeedKind, FeedState},
 };
 
-/// Draws a pane; tells how many rows it has room for.
+/// Draws a pane; returns how many rows it has room for.
 pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
     match pane {
         Pane::Zones => zones::draw(scene, area, buf),
@@ -53,8 +53,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 /// ╭─ 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ─╮     with room
 /// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     without
 /// ```
-/// Draws a pane's frame with `facts` in its title and what is special about the view at its right; tells what is
-/// inside.
+/// Draws a pane's frame with `facts` in its title and the pane's notes at its right; returns the area inside.
 fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) -> Rect {
     let focused = scene.screen.focus == pane;
     let (border, title) = (scene.border(focused), if focused { Role::TitleFocus } else { Role::Title });
@@ -79,21 +78,21 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
         line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
     }
     line.render(rule, &dash, buf);
-    // A cell of air on both sides reads better than text at the frame.
+    // One empty cell on both sides separates the text from the frame.
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// What is special about a pane's view, with the priority of each note.
+/// Notes about a pane's view with their priorities: its watch, filter, order.
 fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     let mut notes = Vec::new();
     for kind in kinds(pane) {
-        // An empty pane says it in its middle.
+        // An empty pane has the note in its middle.
         if let Some(note) = feed_note(scene, *kind).filter(|_| rows(scene, pane) > 0) {
             notes.push((1, note));
         }
     }
-    let beside = scene.screen.lower.first() == Some(&pane);
-    for other in scene.hidden.iter().filter(|_| beside) {
+    let has_hidden_tabs = scene.screen.lower.first() == Some(&pane);
+    for other in scene.hidden.iter().filter(|_| has_hidden_tabs) {
         let digit = Runs::new(&other.digit().to_string(), scene.style(Role::Key));
         notes.push((4, digit.and(&format!(" {}", other.title()), scene.style(Role::Dim))));
     }
@@ -130,7 +129,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
     }
 }
 
-/// A zone's name; without its region where the name itself begins with that, as with most cloud providers.
+/// A zone's name; without its region where the name begins with it, as with most cloud providers.
 fn zone_name(zone: &ZoneKey) -> String {
     if !zone.region.is_empty() && zone.zone.starts_with(zone.region.as_str()) {
         zone.zone.to_string()
@@ -139,7 +138,7 @@ fn zone_name(zone: &ZoneKey) -> String {
     }
 }
 
-/// The watches that a pane lives on.
+/// The watches that a pane shows.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
         Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
@@ -148,16 +147,16 @@ const fn kinds(pane: Pane) -> &'static [FeedKind] {
     }
 }
 
-/// That a watch is still listing, broken or not allowed.
+/// A note about a watch that is still listing, broken or forbidden.
 fn feed_note(scene: &Scene, kind: FeedKind) -> Option<Runs> {
     let health = scene.shown.feeds.health(kind)?;
     let (text, role) = match &health.state {
         FeedState::Listing { received, expected } => (listing(kind, *received, *expected), Role::FeedBusy),
         FeedState::Broken { since, .. } => {
             let since = health.last_heard.map_or(*since, |heard| heard.min(*since));
-            (format!("{kind} stale for {}", text::age(scene.now, since)), Role::FeedBroken)
+            (format!("{kind} stale {}", text::age(scene.now, since)), Role::FeedBroken)
         }
-        FeedState::Forbidden { .. } => (format!("{kind} not allowed"), Role::FeedBroken),
+        FeedState::Forbidden { .. } => (format!("{kind} forbidden"), Role::FeedBroken),
         FeedState::Off => (format!("{kind} not watched"), Role::Dim),
         FeedState::Connecting | FeedState::Live => return None,
     };
@@ -170,7 +169,7 @@ fn listing(kind: FeedKind, received: usize, expected: Option<usize>) -> String {
     format!("{kind} {}{of}", text::count(received))
 }
 
-/// By which column a pane is sorted, where that is not its own way.
+/// The column that a pane is sorted by, where that is not the default.
 fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
     fn note<C: Default + PartialEq + Copy>(sort: Sort<C>, title: fn(C) -> &'static str) -> Option<String> {
         (sort != Sort::default()).then(|| format!("by {}{}", title(sort.column), arrow(sort.reversed)))
@@ -185,7 +184,7 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
     }
 }
 
-/// The sign of a direction: the natural one of a column goes down the page.
+/// The sign of a direction: a column's natural direction goes down the page.
 const fn arrow(reversed: bool) -> &'static str {
     if reversed { " ↑" } else { " ↓" }
 }
@@ -204,30 +203,30 @@ const fn plain(title: &'static str, width: Width) -> Column {
 /// ```text
 ///               ⠿ pods 61,500 of 150,000
 /// ```
-/// Draws why a list has no rows: `empty`, unless its watch has something else to say.
+/// Draws why a list has no rows: `empty`, unless its watch is not live.
 fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Rect, buf: &mut Buffer) {
     let filtered = !scene.screen.filter(pane).is_empty();
     let (glyph, text, role) = match scene.shown.feeds.state(kind) {
         Some(FeedState::Live) if filtered => {
-            ("○", "nothing passes the filter (Esc clears it)".into(), Role::Dim)
+            ("○", "no rows match the filter (Esc clears it)".into(), Role::Dim)
         }
         Some(FeedState::Live) => ("○", empty.into(), Role::Dim),
-        None | Some(FeedState::Connecting) => ("◌", format!("waiting for the {kind}"), Role::FeedBusy),
+        None | Some(FeedState::Connecting) => ("◌", format!("waiting for {kind}"), Role::FeedBusy),
         Some(FeedState::Listing { received, expected }) => {
             ("◌", format!("listing: {}", listing(kind, *received, *expected)), Role::FeedBusy)
         }
-        Some(FeedState::Off) => ("○", format!("the {kind} are not watched"), Role::Dim),
+        Some(FeedState::Off) => ("○", format!("{kind} are not watched"), Role::Dim),
         Some(FeedState::Broken { error, .. }) => {
-            ("✗", format!("no {kind}: {error}; trying again"), Role::FeedBroken)
+            ("✗", format!("no {kind}: {error}; retrying"), Role::FeedBroken)
         }
         Some(FeedState::Forbidden { error }) => {
-            ("✗", format!("listing {kind} is not allowed: {error}"), Role::FeedBroken)
+            ("✗", format!("listing {kind} is forbidden: {error}"), Role::FeedBroken)
         }
     };
     say(scene, glyph, &text, role, area, buf);
 }
 
-/// How many rows are marked, behind the other facts.
+/// Appends how many rows are marked.
 fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
     if count == 0 {
         return runs;
@@ -239,12 +238,12 @@ fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
 /// The sign of a mark.
 const MARK: &str = "✓";
 
-/// What stands between a row's sign and its name: its mark, where it has one.
+/// The mark of a row, between its sign and its name.
 fn mark(scene: &Scene, marked: bool) -> Cell {
     if marked { Cell::new(MARK, scene.style(Role::Accent)) } else { Cell::new(" ", scene.style(Role::Dim)) }
 }
 
-/// Writes a sentence into the middle of an area, over several lines where it must be.
+/// Writes a sentence into the middle of an area, over several lines if necessary.
 fn say(scene: &Scene, glyph: &str, text: &str, role: Role, area: Rect, buf: &mut Buffer) {
     let room = usize::from(area.width.saturating_sub(2));
     if area.is_empty() || room < 4 {
@@ -260,23 +259,39 @@ fn say(scene: &Scene, glyph: &str, text: &str, role: Role, area: Rect, buf: &mut
 }
 
 /// ```text
-/// why  lease renewed 03:12:05 → node-monitor-grace-period 50s → …
+/// why lease renewed 03:12:05 → node-monitor-grace-period 50s → …
 /// ```
-/// Splits one line off the bottom of a focused pane that is high enough, and says there why the selected row is
-/// as it is; tells what is left.
-fn explain(scene: &Scene, pane: Pane, why: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
-    let Some(why) = why.filter(|why| !why.is_empty()) else { return area };
+/// Draws why the selected row is as it is, below the rows of a focused pane that is high enough; returns the area that
+/// is left.
+fn draw_cause(scene: &Scene, pane: Pane, why: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
+    draw_below(scene, pane, "why ", why, area, buf)
+}
+
+/// Draws the full text of the selected row, which may be cut, in the same place.
+fn draw_full_text(scene: &Scene, pane: Pane, text: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
+    draw_below(scene, pane, "", text, area, buf)
+}
+
+fn draw_below(
+    scene: &Scene,
+    pane: Pane,
+    label: &str,
+    text: Option<String>,
+    area: Rect,
+    buf: &mut Buffer,
+) -> Rect {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return area };
     if scene.screen.focus != pane || area.height < 6 {
         return area;
     }
-    let label = "why ";
-    let room = usize::from(area.width).saturating_sub(label.len());
-    let lines = text::wrap(&text::brief(&text::clean(&why)), room, if area.height >= 12 { 2 } else { 1 });
+    let indent = u16::try_from(label.len()).unwrap_or(0);
+    let room = usize::from(area.width.saturating_sub(indent));
+    let lines = text::wrap(&text::brief(&text::clean(&text)), room, if area.height >= 12 { 2 } else { 1 });
     let height = u16::try_from(lines.len()).unwrap_or(1);
     let top = area.bottom() - height;
     buf.set_string(area.x, top, label, scene.style(Role::Heading));
     for (y, line) in (top..).zip(&lines) {
-        buf.set_stringn(area.x + 4, y, line, room, scene.style(Role::Dim));
+        buf.set_stringn(area.x + indent, y, line, room, scene.style(Role::Dim));
     }
     Rect { height: area.height - height, ..area }
 }

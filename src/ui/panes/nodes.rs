@@ -1,8 +1,8 @@
-//! Nodes: what the controller believes of each, since when, and what comes next.
+//! Nodes: the state that the controller has of each, since when, and what happens next.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_nothing, explain, mark as mark_of, marked, open, plain, zone_name};
+use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, zone_name};
 use crate::{
     app::{NodeColumn, Pane, order},
     cluster::{ConditionStatus, Node, Taint, TaintEffect},
@@ -19,12 +19,12 @@ use crate::{
 
 /// ```text
 /// ─ 2 Nodes  30 · 29 ready · 1 unknown ──────────────────────────────────────────────────────────────────
-///   node        ready    since  heartbeat  grace                 next             zone  pods  cpu  mem  taints
-/// ○ n-3         Unknown    12s        62s   over  ▂▂▂▂▂▂▂▂▂▂▂▂█  NoExecute ~4s    a       12  62%  31%  …
-/// ● n-1         Ready     4d2h         3s    47s  ▂▂▂▂▂▂▂▂▂▂▂▂▁  –                a       14  70%  44%
+///   node        ready    since  heartbeat    grace  renewals       next             zone  pods  cpu  mem  taints
+/// ○ n-3         Unknown    12s        62s  expired  ▂▂▂▂▂▂▂▂▂▂▂▂█  NoExecute ~4s    a       12  62%  31%  …
+/// ● n-1         Ready     4d2h         3s      47s  ▂▂▂▂▂▂▂▂▂▂▂▂▁  –                a       14  70%  44%
 /// why  lease renewed 03:12:05 → node-monitor-grace-period 50s → …
 /// ```
-/// Draws each node; tells how many rows there is room for.
+/// Draws each node; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.nodes.list;
     let inner = open(scene, Pane::Nodes, area, facts(scene), buf);
@@ -32,7 +32,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         draw_nothing(scene, FeedKind::Nodes, Pane::Nodes, "the cluster has no nodes", inner, buf);
         return TableWidget::page(inner);
     }
-    let inner = explain(scene, Pane::Nodes, why(scene), inner, buf);
+    let inner = draw_cause(scene, Pane::Nodes, why(scene), inner, buf);
     let page = TableWidget::page(inner);
     let table = TableWidget {
         columns: columns(scene),
@@ -81,10 +81,10 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Name, "  node", Width::Fit(12, 42)),
         column(sort, By::Ready, "ready", Width::Fit(7, 8)),
         column(sort, By::Since, "since", Width::Fit(5, 7)).right().gives_way(3),
-        column(sort, By::Heartbeat, "seen", Width::Fit(4, 7)).right(),
+        column(sort, By::Heartbeat, "heartbeat", Width::Fit(9, 9)).right(),
         plain("grace", Width::Fit(5, 7)).right().gives_way(1),
-        plain("heartbeats", Width::Fixed(13)).gives_way(6),
-        column(sort, By::Due, "next", Width::Fit(6, 19)),
+        plain("renewals", Width::Fixed(13)).gives_way(6),
+        column(sort, By::Due, "next", Width::Fit(6, 24)),
         column(sort, By::Zone, "zone", Width::Fit(4, 24)).gives_way(2),
         column(sort, By::Pods, "pods", Width::Fit(4, 5)).right().gives_way(4),
         column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(7),
@@ -118,9 +118,9 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         name(scene, node),
         readiness(scene, node),
         since(scene, node),
-        seen(scene, node, health),
+        heartbeat(scene, node, health),
         grace(scene, node, health),
-        heartbeats(scene, node, health),
+        renewals(scene, node, health),
         next(scene, node),
         Cell::new(&zone_name(&node.zone()), dim),
         pods(scene, load.pods, load.terminating),
@@ -173,23 +173,23 @@ fn readiness(scene: &Scene, node: &Node) -> Cell {
         Some(ConditionStatus::False) => "False",
         Some(ConditionStatus::Invalid) => "invalid",
         Some(ConditionStatus::Unknown) => "Unknown",
-        None => "no word",
+        None => "missing",
     };
     Cell::new(word, scene.style(sign(node).1))
 }
 
-/// Since when it is so: the Ready condition's transition.
+/// The age of the Ready condition's last transition.
 fn since(scene: &Scene, node: &Node) -> Cell {
     let since = node.ready().and_then(|ready| ready.last_transition);
     since.map_or_else(Cell::default, |since| Cell::new(&text::age(scene.now, since), scene.style(Role::Dim)))
 }
 
-/// When the last sign of life was noticed, `~` where that is an estimate.
-fn seen(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let Some((probe, known)) = last_sign(scene, node, health) else {
-        return Cell::new("never", scene.style(Role::Dim));
+/// The age of the last heartbeat, `~` where that is an estimate.
+fn heartbeat(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
+    let Some((probe, known)) = last_heartbeat(scene, node, health) else {
+        return Cell::new("none", scene.style(Role::Dim));
     };
-    let role = if is_blind(scene) {
+    let role = if is_disconnected(scene) {
         Role::Dim
     } else {
         heartbeat_role(scene, scene.now.since(probe).as_secs_f64(), health)
@@ -197,18 +197,18 @@ fn seen(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     Cell::new(mark(known), scene.style(Role::Faint)).and(&text::age(scene.now, probe), scene.style(role))
 }
 
-/// The last sign of life: as the controller noticed it, or where none looks, as the lease says.
-fn last_sign(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Option<(Timestamp, Certainty)> {
-    let unwatched = matches!(scene.shown.views.confidence, Some(Confidence::NoController { .. }));
-    if let Some(health) = health.filter(|_| !unwatched) {
+/// The last heartbeat as the controller observed it, or without a controller, as the Lease says.
+fn last_heartbeat(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Option<(Timestamp, Certainty)> {
+    let without_controller = matches!(scene.shown.views.confidence, Some(Confidence::NoController { .. }));
+    if let Some(health) = health.filter(|_| !without_controller) {
         return Some((health.probe, health.certainty));
     }
     let renewed = scene.shown.cluster.lease(&node.name)?.renewed?;
     Some((renewed - scene.shown.feeds.ahead(), Certainty::Estimated))
 }
 
-/// Whether nodes and leases are not seen as they are now.
-fn is_blind(scene: &Scene) -> bool {
+/// Whether what is known of nodes and Leases is old.
+fn is_disconnected(scene: &Scene) -> bool {
     matches!(scene.shown.views.confidence, Some(Confidence::Disconnected { .. }))
 }
 
@@ -221,9 +221,9 @@ fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
         Some(Confidence::Live | Confidence::Assumed) | None => {}
     }
     if health.expires() <= scene.now {
-        return Cell::new("over", scene.style(Role::HeartbeatLost));
+        return Cell::new("expired", scene.style(Role::HeartbeatLost));
     }
-    // A fresh heartbeat's grace is no countdown to anything yet: quiet.
+    // After a recent heartbeat, the grace period counts down to nothing yet.
     let late = scene.shown.views.next.get(&node.name).is_some_and(|due| due.what == NextEventKind::Unknown);
     if late {
         return scene.countdown(health.expires(), false);
@@ -231,8 +231,8 @@ fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     Cell::new(&text::left(health.expires(), scene.now), scene.style(Role::Dim))
 }
 
-/// The gaps between the last renewals, and at the end the present silence, as it grows.
-fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
+/// The intervals between the last renewals, and at the end the time since the last one.
+fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let grace =
         health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
     let grace = grace.as_secs_f64().max(1.0);
@@ -246,17 +246,18 @@ fn heartbeats(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
         let bar = strip((gap / grace) as f32);
         cell = cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, gap, health)));
     }
-    if is_blind(scene) {
+    if is_disconnected(scene) {
         return cell.and("?", scene.style(Role::Faint));
     }
-    let Some((sign, _)) = last_sign(scene, node, health) else { return cell };
-    let silence = scene.now.since(sign).or_zero().as_secs_f64();
+    let Some((last, _)) = last_heartbeat(scene, node, health) else { return cell };
+    let silence = scene.now.since(last).or_zero().as_secs_f64();
     #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
     let bar = strip((silence / grace) as f32);
     cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, silence, health)))
 }
 
-/// Heartbeats come four times in the default grace period of 40 s: half of it is late, all of it lost.
+/// Kubelets renew four times within the default grace period of 40s: a heartbeat is late after half of it, and lost
+/// after all of it.
 fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeView>) -> Role {
     let grace =
         health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
@@ -268,7 +269,7 @@ fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeView>) -
     }
 }
 
-/// `NoExecute ~1m10s`: what comes next to the node.
+/// `NoExecute ~1m10s`: what happens to the node next.
 fn next(scene: &Scene, node: &Node) -> Cell {
     let Some(due) = scene.shown.views.next.get(&node.name) else {
         return Cell::new("–", scene.style(Role::Faint));
@@ -277,11 +278,11 @@ fn next(scene: &Scene, node: &Node) -> Cell {
     let cell = Cell::new(&what, scene.style(role)).and(" ", scene.style(Role::Dim));
     match due.at {
         Some(at) => cell.join(scene.countdown(at, due.estimated)),
-        None => cell.and("waits", scene.style(Role::Dim)),
+        None => cell.and("queued", scene.style(Role::Dim)),
     }
 }
 
-/// What comes, in a word, and how it looks.
+/// What happens next, in a word, and how it looks.
 pub fn due_words(due: &NextEvent) -> (String, Role) {
     match due.what {
         NextEventKind::Unknown => ("Unknown".into(), Role::NodeUnknown),
@@ -291,7 +292,7 @@ pub fn due_words(due: &NextEvent) -> (String, Role) {
     }
 }
 
-/// Whether anything is known of the pods, be it a part.
+/// Whether at least some of the pods are known.
 fn knows_pods(scene: &Scene) -> bool {
     let pods = scene.shown.cluster.pods();
     pods.is_synced() && !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Forbidden { .. }))
@@ -310,7 +311,7 @@ fn pods(scene: &Scene, pods: usize, terminating: usize) -> Cell {
     cell.and(&pods.to_string(), scene.style(if pods == 0 { Role::Faint } else { Role::Base }))
 }
 
-/// Requests against what is allocatable: `62%`.
+/// Requests as a share of what is allocatable: `62%`.
 fn share(scene: &Scene, used: i64, of: i64) -> Cell {
     let Some(percent) = used.saturating_mul(100).checked_div(of).filter(|_| knows_pods(scene)) else {
         return Cell::new("–", scene.style(Role::Faint));
@@ -337,7 +338,7 @@ fn conditions(scene: &Scene, node: &Node) -> Cell {
     cell
 }
 
-/// `unreachable:NoExecute 12s`: without the prefix that they all have, those that evict first.
+/// `unreachable:NoExecute 12s`: without their common prefix, those that evict pods first.
 fn taints(scene: &Scene, node: &Node) -> Cell {
     let mut taints: Vec<&Taint> = node.taints.iter().collect();
     taints.sort_by_key(|taint| taint.effect != TaintEffect::NoExecute);
@@ -377,7 +378,7 @@ pub const fn mark(known: Certainty) -> &'static str {
     }
 }
 
-/// Why the selected node is as it is, or what comes next to it.
+/// Why the selected node is in its state, or what happens to it next.
 fn why(scene: &Scene) -> Option<String> {
     let name = scene.screen.nodes.list.selected()?;
     if let Some(due) = scene.shown.views.next.get(name) {

@@ -3,7 +3,7 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
-    column, draw_nothing, evictions, explain, mark, marked,
+    column, draw_cause, draw_nothing, evictions, mark, marked,
     nodes::{due_words, sign},
     open,
 };
@@ -24,7 +24,7 @@ use crate::{
 /// ● shop/web-7d4b9-x2x        yes    Running  4m12s        ReplicaSet web-7d4b9        0  250m  128Mi  4d
 /// ○ shop/db-0                 no     Running  never        StatefulSet db             10  1     1.0Gi  4d
 /// ```
-/// Draws the pods of the node that the user went into; tells how many rows there is room for.
+/// Draws the pods of one node; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.pods.list;
     let Some(node) = &scene.screen.pods_of else { return 0 };
@@ -34,7 +34,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
-    let inner = explain(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
+    let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
     let table = TableWidget {
         columns: columns(scene),
@@ -62,7 +62,7 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let mut runs = runs.and(&format!(" {glyph} {reason}"), scene.style(role));
     if let Some(due) = scene.shown.views.next.get(name) {
         let (what, role) = due_words(due);
-        let time = due.at.map_or("waits".into(), |at| text::left(at, scene.now));
+        let time = due.at.map_or("queued".into(), |at| text::left(at, scene.now));
         runs = runs.and(" · ", scene.style(Role::Faint)).and(&format!("{what} {time}"), scene.style(role));
     }
     let runs = runs
@@ -78,7 +78,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Name, "  pod", Width::Fit(18, 56)),
         column(sort, By::Ready, "ready", Width::Fixed(5)),
         column(sort, By::Phase, "phase", Width::Fit(7, 9)).gives_way(3),
-        column(sort, By::Due, "eviction", Width::Fit(8, 9)).right(),
+        column(sort, By::Due, "eviction", Width::Fit(8, 13)).right(),
         column(sort, By::Owner, "owner", Width::Grow(12, 1)).gives_way(2),
         column(sort, By::Priority, "priority", Width::Fit(8, 11)).right().gives_way(6),
         column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(4),
@@ -98,7 +98,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
     let eviction = scene.shown.views.evictions.get(&pod.key);
     let owner = pod.owner.as_ref();
     let owner = owner.map_or_else(
-        || Cell::new(if pod.mirror { "static pod" } else { "nobody" }, scene.style(Role::NodeCondition)),
+        || Cell::new(if pod.mirror { "static pod" } else { "none" }, scene.style(Role::NodeCondition)),
         |owner| Cell::new(owner.kind.as_str(), scene.style(Role::Faint)).and(" ", dim).and(&owner.name, dim),
     );
     vec![

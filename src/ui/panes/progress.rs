@@ -4,8 +4,9 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
+    draw_full_text,
     event_row::{EventRow, when},
-    explain, open, say,
+    open, say,
 };
 use crate::{
     app::{Pane, operations::OperationEntry, progress::ProgressRow},
@@ -48,7 +49,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Progress, area, title(scene, undertaking), buf);
     let inner = draw_totals(scene, undertaking, inner, buf);
     let whole = shown.row(shown.list.place()).and_then(|row| whole(undertaking, row));
-    let inner = explain(scene, Pane::Progress, whole, inner, buf);
+    let inner = draw_full_text(scene, Pane::Progress, whole, inner, buf);
     let page = usize::from(inner.height);
     if shown.list.is_empty() {
         say(scene, "○", "nothing passes the filter (Esc clears it)", Role::Dim, inner, buf);

@@ -8,7 +8,7 @@
 
 use super::{after, in_time, landing, pod_name};
 use crate::{
-    app::preview::{FailureImpact, FailureRow, pod_of},
+    app::preview::{FailureImpact, FailureRow, HORIZON, pod_of},
     forecast::{ForecastKind, ForecastStep},
     time::Timestamp,
     ui::{
@@ -29,7 +29,7 @@ pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell
         FailureRow::Chance(place) => {
             let chance = &impact.forecast.uncertain_taints[place];
             let words = format!(
-                "up to {} of {} nodes that wait in zone {} may be tainted in {}",
+                "up to {} of {} queued nodes of zone {} may be tainted in {}",
                 chance.at_most,
                 chance.among.len(),
                 chance.zone,
@@ -51,9 +51,7 @@ pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell
             .get(place)
             .map(|node| landing::receiver(scene, node).cells())
             .unwrap_or_default(),
-        FailureRow::TooMany => {
-            line("so many that it is worked out only if it is asked for, by the command below", Role::Dim)
-        }
+        FailureRow::TooMany => line("too many pods to predict here: run the command below", Role::Dim),
         FailureRow::Kordon => line(&impact.kordon(), Role::Base),
     }
 }
@@ -62,7 +60,7 @@ fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
     let (word, role) = match &step.what {
         ForecastKind::Unknown { .. } => ("Unknown", Role::NodeUnknown),
         ForecastKind::NoExecute { .. } => ("tainted", Role::TaintNoExecute),
-        ForecastKind::Deleted { .. } => ("evicted", Role::EvictionForeseen),
+        ForecastKind::Deleted { .. } => ("evicted", Role::EvictionPredicted),
         ForecastKind::Removed { .. } => ("removed", Role::EvictionTerminating),
     };
     let subject = match pod_of(&step.what) {
@@ -84,7 +82,7 @@ fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
         when: event_row::when("–", dim),
         subject: pod_name(scene, pod),
         state: Cell::new("stays", dim),
-        text: Cell::new(&format!("on {node}: not evicted within the time that is looked at"), dim),
+        text: Cell::new(&format!("on {node}: not evicted within {HORIZON}"), dim),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Rows about where pods land: what would help those that land nowhere, who lands from Pending, and what the nodes that
-//! receive pods have to bear.
+//! Rows about where pods land: how to place those that stay Pending, which Pending pods land here, and the load of the
+//! nodes that receive pods.
 //!
 //! ```text
-//! ── what would help ─────────────────────────────────────────────────────────────
+//! ── how to place Pending pods ─────────────────────────────────────────────────────────────
 //!            shop/web-7d4b9   help       but for cordons, n-2 and 3 more would take it
 //!            shop/web-5c2aa   lands      → n-3 (best of 12 by 7)
 //!            n-4              +2         pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %)

@@ -8,7 +8,7 @@ mod summary;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{event_row, event_row::EventRow, explain, open, say};
+use super::{draw_full_text, event_row, event_row::EventRow, open, say};
 use crate::{
     app::{
         Mode, Pane,
@@ -33,10 +33,10 @@ const STATE: u16 = 9;
 
 /// ```text
 /// ─ 2 Plan  drain n-3 · refused: 2 pods are refused without --ignore-daemonsets ── dry-run: nothing is written ─
-/// D ! ignore-daemonsets   E ○ delete-emptydir-data   F ● force   B ○ disable-eviction   P own grace   N 1 at a time
+/// D ! ignore-daemonsets  E ○ delete-emptydir-data  F ● force  B ○ disable-eviction  P grace: pod's own  N parallel: 1
 /// 12 pods · 9 leave now · 1 leave later · 2 refused
 /// warnings
-///   kubelet of n-3 is silent …
+///   n-3: its kubelet is down …
 /// pods
 ///       –  shop/proxy-k9x     refused  of a DaemonSet (--ignore-daemonsets)
 /// ```
@@ -47,7 +47,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = options::draw_edit_line(scene, preview, inner, buf);
     let inner = options::draw_options(scene, preview, inner, buf);
     let inner = draw_totals(scene, preview, inner, buf);
-    let inner = explain(scene, Pane::Plan, full_text(preview, inner.width), inner, buf);
+    let inner = draw_full_text(scene, Pane::Plan, full_text(preview, inner.width), inner, buf);
     let page = usize::from(inner.height);
     if preview.list.is_empty() {
         let (glyph, words, role) = nothing(preview);
@@ -67,16 +67,16 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// What is special about the view: that nothing is written, and whether it is still being worked out.
+/// The note in the title: whether the plan can be applied, or is still being computed.
 pub(super) fn note(scene: &Scene) -> Runs {
     let Some(preview) = scene.screen.overlays.plan() else { return Runs::default() };
     let (words, role) = match scene.app.mode {
-        _ if preview.is_behind() => ("working it out", Role::FeedBusy),
+        _ if preview.is_behind() => ("computing", Role::FeedBusy),
         Mode::DryRun => ("dry-run: nothing is written", Role::Dim),
         Mode::Enforce if preview.request.kind == PlanKind::Failure => {
-            ("nobody carries a failure out", Role::Dim)
+            ("what-if: cannot be applied", Role::Dim)
         }
-        Mode::Enforce => ("a preview; A carries it out", Role::Strong),
+        Mode::Enforce => ("preview: A applies it", Role::Strong),
         Mode::ReadOnly => ("read-only: nothing is written", Role::Dim),
     };
     Runs::new(words, scene.style(role))
@@ -134,24 +134,24 @@ fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-/// What is said where there are no rows.
+/// What is shown where there are no rows.
 fn nothing(preview: &Preview) -> (&'static str, String, Role) {
     if preview.is_behind() {
-        return ("◌", "working it out".into(), Role::FeedBusy);
+        return ("◌", "computing".into(), Role::FeedBusy);
     }
     let Some(fault) = preview.fault() else {
-        return ("○", "nothing passes the filter (Esc clears it)".into(), Role::Dim);
+        return ("○", "no rows match the filter (Esc clears it)".into(), Role::Dim);
     };
     let is_blank = preview.request.edits.trim().is_empty();
     match preview.request.kind {
         PlanKind::Taint if is_blank => (
             "○",
-            "key=value:Effect or key:Effect puts a taint on, key:Effect- or key- takes it off; several words are one plan"
+            "key=value:Effect or key:Effect adds a taint, key:Effect- or key- removes it; separate several with spaces"
                 .into(),
             Role::Dim,
         ),
         PlanKind::Label if is_blank => {
-            ("○", "key=value sets a label, key- takes it off; several words are one plan".into(), Role::Dim)
+            ("○", "key=value sets a label, key- removes it; separate several with spaces".into(), Role::Dim)
         }
         _ => ("✗", fault.to_owned(), Role::LevelError),
     }

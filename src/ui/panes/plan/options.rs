@@ -63,9 +63,12 @@ fn proposals(scene: &Scene, line: &EditLine) -> Runs {
     runs
 }
 
+/// Cells between two options: all options of a drain fit on a line of 116.
+const GAP: u16 = 2;
+
 /// ```text
 /// ───────────────────────────────────────────────────────────────────────────────────────
-/// D ! ignore-daemonsets   E ○ delete-emptydir-data   F ● force   B ○ disable-eviction
+/// D ! ignore-daemonsets  E ○ delete-emptydir-data  F ● force  B ○ disable-eviction
 /// ```
 /// Draws the options with their keys, over as many lines as they take; returns the area that is left.
 pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
@@ -84,7 +87,7 @@ pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buff
             break;
         }
         buf.set_line(x, y, &line, area.right().saturating_sub(x));
-        x = x.saturating_add(width + 3);
+        x = x.saturating_add(width + GAP);
     }
     let used = y + 1 - area.y;
     Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area }
@@ -126,8 +129,8 @@ fn value_of(request: &PlanRequest, option: PlanOption) -> (Value, String) {
         PlanOption::Overwrite => on_or_off(request.overwrite, "overwrite"),
         PlanOption::WholeZones => on_or_off(request.whole_zones, "whole zones"),
         PlanOption::Grace => {
-            (Value::OneOfMany, grace.map_or("own grace".into(), |grace| format!("grace {grace}")))
+            (Value::OneOfMany, grace.map_or("grace: pod's own".into(), |grace| format!("grace: {grace}")))
         }
-        PlanOption::Parallel => (Value::OneOfMany, format!("{} at a time", drain.parallel.max(1))),
+        PlanOption::Parallel => (Value::OneOfMany, format!("parallel: {}", drain.parallel.max(1))),
     }
 }

@@ -44,7 +44,7 @@ pub fn cells(scene: &Scene, plan: &Plan, row: PlanRow) -> Vec<Cell> {
         }
         PlanRow::Kordon => {
             let command = Cell::new("  ", base).and(&plan.action.kordon().unwrap_or_default(), base);
-            vec![command.and("  prints this plan; with --enforce it is carried out", scene.style(Role::Dim))]
+            vec![command.and("  prints this plan; --enforce applies it", scene.style(Role::Dim))]
         }
         PlanRow::Call(place) => {
             let call = plan.steps[place].call();
@@ -84,7 +84,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
         format!("empty: {ends}; {}", words::several(drain.remaining, "pod stays", "pods stay"))
     };
     if let Some(budget) = &drain.dominated_by {
-        words += &format!("; held up by {budget}");
+        words += &format!("; blocked by {budget}");
     }
     EventRow {
         when: since_made(scene, Some(drain.starts), made, ""),
@@ -135,7 +135,7 @@ fn budget(scene: &Scene, budget: &BudgetPlan) -> EventRow {
     let (before, after) = (budget.before.numbers, budget.after.numbers);
     let role = if before.allowed > 0 { Role::NodeReady } else { Role::LevelError };
     let words = format!(
-        "{before}; its pods here: {}; in the end: has {}, allows {}",
+        "{before}; its pods here: {}; after: {} healthy, allows {}",
         budget.pods, after.healthy, after.allowed
     );
     EventRow {
@@ -176,7 +176,7 @@ fn full_pod(pod: &PodPlan, made: Timestamp) -> String {
         parts.push(format!("gone ~{}{latest}", after(gone, made)));
     }
     if let Some(Landing::Node { node, why }) = &pod.landing {
-        parts.push(format!("its replacement goes to {node} ({why})"));
+        parts.push(format!("replacement lands on {node} ({why})"));
     }
     if let Some(ready) = pod.ready_again {
         parts.push(format!("Ready again ~{}", after(ready, made)));

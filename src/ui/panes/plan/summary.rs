@@ -69,7 +69,7 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
         (impact.nodes.len(), "silent", Role::NodeUnknown),
         (impact.totals.unknown, "Unknown", Role::NodeUnknown),
         (impact.totals.tainted, "tainted", Role::TaintNoExecute),
-        (impact.totals.deleted, "evicted", Role::EvictionForeseen),
+        (impact.totals.deleted, "evicted", Role::EvictionPredicted),
         (impact.staying.len(), "stay", Role::Dim),
     ] {
         runs = count(scene, runs, number, words, role);
