@@ -1,4 +1,4 @@
-//! Reads a cluster once: shared by all commands that print a report and end.
+//! What is known of a cluster, asked for once: what all commands share that answer and end.
 
 use std::pin::pin;
 
@@ -25,17 +25,17 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct OnceArgs {
-    /// Output format
+    /// How to print it
     #[arg(long, short, value_enum, default_value_t = Output::Table)]
     pub output: Output,
-    /// Timeout for connecting and reading the cluster's objects
+    /// How long to wait in all, from connecting until everything has been listed
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
     timeout: Span,
     #[command(flatten)]
     settings: SettingsArgs,
 }
 
-/// The format of a report.
+/// How an answer is printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Output {
     Table,
@@ -44,7 +44,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// Prints a report: its fields, or its table.
+    /// Prints a report: as its fields, or as the table that people read.
     pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T) -> String) -> Result<(), CliError> {
         let text = match self {
             Self::Table => table(report),
@@ -57,47 +57,47 @@ impl Output {
     }
 }
 
-/// The kinds that most reports need.
+/// What has to be in before most answers are given.
 const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
 
-/// What to read, and for how long.
+/// What is to be known, and how long that may take.
 #[derive(Debug)]
 pub struct OneShotQuery<'a> {
-    /// The kinds that the report needs.
+    /// What has to be in before the answer is given.
     pub wanted: &'a [FeedKind],
     pub no_pods: bool,
     pub timeout: Span,
     pub settings: &'a SettingsArgs,
-    /// The flag that allows more time.
+    /// The flag that gives it more time.
     pub flag: &'static str,
 }
 
 impl OnceArgs {
-    fn query(&self, no_pods: bool) -> OneShotQuery<'_> {
+    fn question(&self, no_pods: bool) -> OneShotQuery<'_> {
         let Self { timeout, ref settings, .. } = *self;
         OneShotQuery { wanted: &WANTED, no_pods, timeout, settings, flag: "--timeout" }
     }
 }
 
-/// The cluster's objects, or as many of them as arrived in time.
+/// What is known once everything has been listed, or as much of it as came in time.
 pub struct OneShot {
     pub model: Model,
     pub at: Timestamp,
-    /// The requested namespace, else the context's.
+    /// The namespace that was asked for, else the context's.
     pub namespace: String,
-    /// The error to end with after the report, if not everything arrived in time.
+    /// What did not come in time, as the failure to end with after the answer.
     late: Option<CliError>,
     pub connection: Connection,
-    /// Further events of the watches, which end when this is dropped.
+    /// What the watches go on to say; they end with this.
     pub feeds: mpsc::Receiver<FeedEvent>,
     pub clock: Clock,
     _ends_with_us: DropGuard,
 }
 
 impl OneShot {
-    /// Connects, and waits until the engine has started and everything that may be listed has been.
+    /// Connects, waits until the engine has begun and everything that may be listed has been.
     pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, CliError> {
-        Self::answer(&args.query(no_pods), connection).await
+        Self::answer(&args.question(no_pods), connection).await
     }
 
     /// The same, and waits for more kinds.
@@ -106,24 +106,24 @@ impl OneShot {
         wanted: &[FeedKind],
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
-        Self::answer(&OneShotQuery { wanted, ..args.query(false) }, connection).await
+        Self::answer(&OneShotQuery { wanted, ..args.question(false) }, connection).await
     }
 
-    /// The same for any query.
-    pub async fn answer(query: &OneShotQuery<'_>, connection: ConnectionArgs) -> Result<Self, CliError> {
-        let OneShotQuery { wanted, no_pods, timeout, settings, flag } = *query;
+    /// The same for what else a command has to know.
+    pub async fn answer(question: &OneShotQuery<'_>, connection: ConnectionArgs) -> Result<Self, CliError> {
+        let OneShotQuery { wanted, no_pods, timeout, settings, flag } = *question;
         let clock = Clock::system();
         let late = |missing: &str| CliError::TooSlow { waited: timeout, missing: missing.into(), flag };
-        // One timeout for everything: a credential plugin, the first response, the lists.
-        let mut deadline = pin!(clock.sleep(timeout));
+        // One patience for everything: a credential plugin, the first answer, the lists.
+        let mut patience = pin!(clock.sleep(timeout));
         let options = connection.options();
         let connection = tokio::select! {
             connection = connect::connect(&options) => connection?,
-            () = &mut deadline => return Err(late("a connection, with credentials and the server's version")),
+            () = &mut patience => return Err(late("a connection, with credentials and the server's version")),
         };
         let (settings, _) = tokio::select! {
             settings = settings_of(&connection, settings) => settings,
-            () = &mut deadline => return Err(late("the controller's settings")),
+            () = &mut patience => return Err(late("the controller's settings")),
         };
         let options =
             ModelOptions { connection: connection_info(&connection), settings, role: ControllerRole::Shadow };
@@ -132,14 +132,14 @@ impl OneShot {
         let mut session =
             Session::start(&connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
         tokio::select! {
-            _ = session.run_until(|model| is_complete(model, wanted) || nodes_forbidden(model).is_some()) => {}
-            () = deadline => {}
+            _ = session.run_until(|model| is_whole(model, wanted) || nodes_forbidden(model).is_some()) => {}
+            () = patience => {}
         }
         let Session { model, links, .. } = session;
         if let Some(error) = nodes_forbidden(&model) {
             return Err(CliError::NodesForbidden(error.to_owned()));
         }
-        let late = (!is_complete(&model, wanted)).then(|| late(&missing(&model, wanted)));
+        let late = (!is_whole(&model, wanted)).then(|| late(&missing(&model, wanted)));
         let at = clock.now();
         if model.engine.is_none()
             && let Some(late) = late
@@ -150,7 +150,7 @@ impl OneShot {
         Ok(Self { model, at, namespace, late, connection, feeds: links.feeds, clock, _ends_with_us })
     }
 
-    /// Fails if not everything arrived in time.
+    /// Fails where not everything came in time.
     pub fn in_time(&mut self) -> Result<(), CliError> {
         self.late.take().map_or(Ok(()), Err)
     }
@@ -167,25 +167,25 @@ impl OneShot {
         }
     }
 
-    /// Ends the command after its report was printed.
+    /// Ends the command after its answer was printed.
     pub fn done(self) -> Result<(), CliError> {
         self.late.map_or(Ok(()), Err)
     }
 }
 
-/// Whether the engine has started and everything that may be listed has been.
-fn is_complete(model: &Model, wanted: &[FeedKind]) -> bool {
-    model.engine.is_some() && wanted.iter().all(|kind| is_listed(model, *kind))
+/// Whether the engine has begun and everything that may be listed has been.
+fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
+    model.engine.is_some() && wanted.iter().all(|kind| has_ended(model, *kind))
 }
 
-fn is_listed(model: &Model, kind: FeedKind) -> bool {
+fn has_ended(model: &Model, kind: FeedKind) -> bool {
     match model.feeds.state(kind) {
         Some(FeedState::Live | FeedState::Off | FeedState::Forbidden { .. }) => true,
         Some(FeedState::Connecting | FeedState::Listing { .. } | FeedState::Broken { .. }) | None => false,
     }
 }
 
-/// The server's error if nodes may not be listed.
+/// In the server's words, why the nodes may not be listed, without which there is nothing to tell.
 fn nodes_forbidden(model: &Model) -> Option<&str> {
     match model.feeds.state(FeedKind::Nodes) {
         Some(FeedState::Forbidden { error }) => Some(error),
@@ -195,6 +195,6 @@ fn nodes_forbidden(model: &Model) -> Option<&str> {
 
 fn missing(model: &Model, wanted: &[FeedKind]) -> String {
     let missing: Vec<String> =
-        wanted.iter().filter(|kind| !is_listed(model, **kind)).map(ToString::to_string).collect();
-    if missing.is_empty() { "the controller's Lease".into() } else { missing.join(", ") }
+        wanted.iter().filter(|kind| !has_ended(model, **kind)).map(ToString::to_string).collect();
+    if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
 }

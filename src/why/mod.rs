@@ -121,13 +121,13 @@ impl Explainer<'_> {
             let over = termination.deadline - self.ahead <= self.now;
             let silent = node
                 .is_none_or(|node| node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown));
-            let mut text = format!("being deleted, its grace of {} ends", termination.grace);
+            let mut text = format!("Terminating, its grace period of {} ends", termination.grace);
             if over && silent {
-                text =
-                    "being deleted; its grace is over, but its kubelet is silent and nobody confirms the end"
-                        .into();
+                text = "stuck Terminating: its grace period is over, and its kubelet is down".into();
             } else if over {
-                text = "being deleted; its grace is over, and its kubelet has not confirmed the end".into();
+                text =
+                    "Terminating: its grace period is over, and its kubelet has not confirmed the deletion"
+                        .into();
             }
             if !pod.finalizers.is_empty() {
                 let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
@@ -153,7 +153,7 @@ impl Explainer<'_> {
         let mut story = Vec::new();
         self.tell_footing(&mut story);
         let Some(health) = self.engine.node_view(node) else {
-            story.push(Step::new(StepTime::Ahead, Topic::Sign, "not seen by a monitor pass yet".into()));
+            story.push(Step::new(StepTime::Ahead, Topic::Sign, "not covered by a monitor pass yet".into()));
             return story;
         };
         self.tell_life(node, &health, &mut story);
@@ -171,10 +171,10 @@ impl Explainer<'_> {
         let (since, text) = match self.engine.confidence(self.now) {
             Confidence::Live | Confidence::Assumed => return,
             Confidence::Disconnected { since } => {
-                (since, "nodes and leases are not seen: what has happened since is not known")
+                (since, "disconnected from nodes and Leases: states are frozen")
             }
             Confidence::NoController { since } => {
-                (since, "no controller manager renews its Lease: nothing happens until one does")
+                (since, "no active kube-controller-manager: no evictions until one renews its Lease")
             }
         };
         story.push(Step::new(StepTime::Not, Topic::Footing, text.into()).at(since));
@@ -190,11 +190,11 @@ impl Explainer<'_> {
 
     fn tell_life(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
         let seen = match health.heartbeat_source {
-            HeartbeatSource::Lease => "last sign of life: its Lease was renewed",
-            HeartbeatSource::Status => "last sign of life: its kubelet posted its status",
-            HeartbeatSource::Created => "no sign of life yet: the node was created",
+            HeartbeatSource::Lease => "last heartbeat: its Lease was renewed",
+            HeartbeatSource::Status => "last heartbeat: its kubelet posted its status",
+            HeartbeatSource::Created => "no heartbeat yet: the node was created",
             HeartbeatSource::ControllerStart => {
-                "no sign of life since the controller began or came back from full disruption"
+                "no heartbeat since the controller started or left full disruption"
             }
         };
         let estimated = health.certainty != Certainty::Observed;
@@ -211,7 +211,7 @@ impl Explainer<'_> {
             let over = if tense == StepTime::Past { "is over" } else { "ends" };
             Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
         } else {
-            let text = format!("{flag} {grace} does not run out while it renews its Lease");
+            let text = format!("{flag} {grace} does not expire while its Lease is renewed");
             Step::new(StepTime::Not, Topic::Grace, text)
         };
         story.push(link.at(expires).estimated(estimated));
@@ -234,7 +234,7 @@ impl Explainer<'_> {
             }
             ConditionStatus::False | ConditionStatus::Invalid => {
                 format!(
-                    "its kubelet says Ready={} ({}): no grace period is waited for",
+                    "its kubelet reports Ready={} ({}): no grace period applies",
                     ready.status.as_str(),
                     ready.reason
                 )
@@ -256,7 +256,7 @@ impl Explainer<'_> {
         let text = "the first monitor pass after that sets its conditions to Unknown";
         let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
         story.push(link.at(at).estimated(health.certainty != Certainty::Observed));
-        let text = format!("{UNREACHABLE}:NoSchedule at once, no rate limits it");
+        let text = format!("taint {UNREACHABLE}:NoSchedule (immediate, not rate limited)");
         story.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
     }
 
@@ -287,19 +287,19 @@ impl Explainer<'_> {
             zones.iter().filter(|zone| zone.size > 0).all(|zone| zone.state == ZoneState::FullDisruption);
         let rate = rate_words(zone);
         let (tense, at, text) = if all_down {
-            let text = "every zone is fully disrupted: the controller doubts itself, takes its NoExecute taints \
-                        off and evicts nobody";
+            let text =
+                "all zones down: NoExecute taints removed and evictions paused (master disruption mode)";
             (StepTime::Not, None, text.to_owned())
         } else if zone.rate == 0.0 {
-            (StepTime::Not, None, format!("{rate}: no node's turn comes there"))
+            (StepTime::Not, None, format!("{rate}: no evictions there"))
         } else if health.stage == NodeStage::Healthy {
             (StepTime::Ahead, None, rate)
         } else {
             let others = zone.queue.iter().filter(|waiting| **waiting != node.name).count();
             let company = match others {
                 0 => "alone".to_owned(),
-                1 => "with 1 other, whose turn is first is chance".to_owned(),
-                others => format!("with {others} others, whose turn is first is chance"),
+                1 => "with 1 other, in random order".to_owned(),
+                others => format!("with {others} others, in random order"),
             };
             (StepTime::Holds, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
         };
@@ -399,12 +399,13 @@ impl Explainer<'_> {
             story.push(Step::new(StepTime::Ahead, Topic::Eviction, text).at(first.0).estimated(first.1));
         }
         if stay > 0 {
-            let text = format!("{} for ever", counted(stay, "pod tolerates this", "pods tolerate this"));
+            let text =
+                format!("{} the taint: never evicted", counted(stay, "pod tolerates", "pods tolerate"));
             story.push(Step::new(StepTime::Not, Topic::Eviction, text));
         }
         let terminating = self.cluster.load(&node.name).terminating;
         if terminating > 0 {
-            let text = format!("{} being deleted", counted(terminating, "pod is", "pods are"));
+            let text = format!("{} Terminating", counted(terminating, "pod is", "pods are"));
             story.push(Step::new(StepTime::Holds, Topic::Termination, text));
         }
     }
@@ -423,16 +424,16 @@ impl Explainer<'_> {
                 story
                     .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
                 let overdue = at <= self.now;
-                let text = if overdue { "it should have been evicted by now" } else { "it is evicted" };
+                let text = if overdue { "its eviction is overdue" } else { "it is evicted" };
                 let link = Step::new(StepTime::Ahead, Topic::Eviction, text.into());
                 story.push(link.at(at).estimated(certainty != Certainty::Observed));
             }
             (Some((Due::Never, _)), _) => {
                 let whose = match &pod.owner {
                     Some(owner) if owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet) => {
-                        "it tolerates its node's taints for ever, as its DaemonSet has it: it stays"
+                        "it tolerates its node's taints, as all pods of its DaemonSet: never evicted"
                     }
-                    Some(_) | None => "it tolerates its node's taints for ever: it stays",
+                    Some(_) | None => "it tolerates its node's taints: never evicted",
                 };
                 story.push(Step::new(StepTime::Not, Topic::Eviction, whose.into()));
             }
@@ -454,7 +455,7 @@ impl Explainer<'_> {
             Some(forecast) if taint_comes => {
                 link("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
             }
-            _ => link("its node has no NoExecute taint, and none is coming: nothing evicts it"),
+            _ => link("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
         }
     }
 
