@@ -24,8 +24,8 @@ pub struct BudgetDecoder(SharedParts);
 impl Decoder for BudgetDecoder {
     type Wire<'a> = WireBudget<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireBudget<'_>>) -> Option<Change> {
-        Some(Change::Budget(news.event(|wire| budget(&wire, &mut self.0))))
+    fn change(&mut self, event: WatchEvent<WireBudget<'_>>) -> Option<Change> {
+        Some(Change::Budget(event.map(|wire| budget(&wire, &mut self.0))))
     }
 
     fn tidy(&mut self) {

@@ -17,8 +17,8 @@ pub struct LeaseDecoder(SharedParts);
 impl Decoder for LeaseDecoder {
     type Wire<'a> = WireLease<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireLease<'_>>) -> Option<Change> {
-        Some(Change::Lease(news.event(|wire| Lease {
+    fn change(&mut self, event: WatchEvent<WireLease<'_>>) -> Option<Change> {
+        Some(Change::Lease(event.map(|wire| Lease {
             node: wire.metadata.node_name(&mut self.0),
             version: wire.metadata.version(),
             renewed: wire.spec.renew_time.time(),
@@ -42,13 +42,13 @@ pub struct LeaderDecoder {
 impl Decoder for LeaderDecoder {
     type Wire<'a> = WireLease<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireLease<'_>>) -> Option<Change> {
-        match news {
-            WatchEvent::ListBegun => {
+    fn change(&mut self, event: WatchEvent<WireLease<'_>>) -> Option<Change> {
+        match event {
+            WatchEvent::ListStarted => {
                 self.listed = false;
                 None
             }
-            WatchEvent::Listed(wire) | WatchEvent::Foretold(wire) | WatchEvent::Applied(wire) => {
+            WatchEvent::Listed(wire) | WatchEvent::Prefetched(wire) | WatchEvent::Applied(wire) => {
                 self.listed = true;
                 Some(Change::Leader(Some(self.lease(&wire))))
             }

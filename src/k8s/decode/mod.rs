@@ -1,7 +1,7 @@
-//! From the server's JSON to the cluster's types, in one pass over the bytes as they were received.
+//! Decodes the JSON of the server into the types of the cluster, in one pass over the received bytes.
 //!
-//! Only the fields that are read are built; leaves of the wrong type count as absent ([`leaf`]); an object that
-//! cannot be read at all is named and skipped, and never ends a watch.
+//! Only fields that are used are built. Leaves of the wrong type count as absent ([`leaf`]). An object that cannot be
+//! read is reported by name and skipped; it does not end the watch.
 
 pub mod affinity;
 pub mod budget;
@@ -29,15 +29,15 @@ use self::{
 use super::error::plain;
 use crate::cluster::{Change, ObjectEvent, TableObject};
 
-/// Turns the objects of one kind into changes. Each watch has its own, with what its objects share.
+/// Turns the objects of one kind into changes. Each watch has its own, with the parts that its objects share.
 pub trait Decoder: Send + 'static {
-    /// The object as it is read, borrowing from what was received.
+    /// The object as it is read, borrowing from the received bytes.
     type Wire<'a>: Deserialize<'a> + Wire;
 
-    /// The change that this news means; none where it changes nothing.
-    fn change(&mut self, news: WatchEvent<Self::Wire<'_>>) -> Option<Change>;
+    /// The change that this event means; none if it changes nothing.
+    fn change(&mut self, event: WatchEvent<Self::Wire<'_>>) -> Option<Change>;
 
-    /// Forgets shared parts that nobody holds any more.
+    /// Drops shared parts that no object uses any more.
     fn tidy(&mut self);
 }
 
@@ -46,25 +46,25 @@ pub trait Wire {
     fn meta(&self) -> &Meta<'_>;
 }
 
-/// What a watch says of one kind. The cases are those of [`ObjectEvent`].
+/// An event of a watch. The cases are those of [`ObjectEvent`].
 #[derive(Debug)]
 pub enum WatchEvent<W> {
-    ListBegun,
+    ListStarted,
     Listed(W),
     ListDone,
-    Foretold(W),
+    Prefetched(W),
     Applied(W),
     Deleted(W),
 }
 
 impl<W> WatchEvent<W> {
-    /// The same for the cluster's table.
-    pub fn event<R: TableObject>(self, row: impl FnOnce(W) -> R) -> ObjectEvent<R> {
+    /// The same event for the table of the cluster.
+    pub fn map<R: TableObject>(self, row: impl FnOnce(W) -> R) -> ObjectEvent<R> {
         match self {
-            Self::ListBegun => ObjectEvent::ListStarted,
+            Self::ListStarted => ObjectEvent::ListStarted,
             Self::Listed(wire) => ObjectEvent::Listed(row(wire)),
             Self::ListDone => ObjectEvent::ListDone,
-            Self::Foretold(wire) => ObjectEvent::Prefetched(row(wire)),
+            Self::Prefetched(wire) => ObjectEvent::Prefetched(row(wire)),
             Self::Applied(wire) => ObjectEvent::Applied(row(wire)),
             Self::Deleted(wire) => ObjectEvent::Deleted(row(wire).key()),
         }
@@ -75,7 +75,7 @@ impl<W> WatchEvent<W> {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "made for each line and taken apart at once: never kept")]
 pub enum StreamLine {
-    /// An object, and the version to resume after it.
+    /// An object, and the version from which to resume after it.
     Object {
         change: Option<Change>,
         version: String,
@@ -86,23 +86,23 @@ pub enum StreamLine {
     },
     /// The server ends the watch, usually with 410.
     Error(StatusError),
-    /// An object that cannot be read, in words; it is skipped.
+    /// An object that cannot be read, by name; it is skipped.
     Bad(String),
-    /// No JSON: the line was cut short or is not from an API server.
+    /// The line is not JSON: it was cut short, or it is not from an API server.
     Broken(String),
 }
 
-/// What the server says when it does not do what it was asked (`Status`).
+/// An error of the server (`Status`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusError {
     /// The HTTP status.
     pub code: u16,
     pub message: String,
-    /// For how many seconds it wants to be left alone.
+    /// After how many seconds to try again.
     pub retry_after: Option<u64>,
 }
 
-/// Reads one line of a watch. While a list is streamed, objects are told as listed.
+/// Reads one line of a watch. While a list is streamed, its objects are listed ones.
 pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamLine {
     match serde_json::from_slice::<WatchLine<'_, D::Wire<'_>>>(bytes) {
         Ok(line) if *line.kind == *"BOOKMARK" => StreamLine::Bookmark {
@@ -119,29 +119,29 @@ fn object<D: Decoder>(decoder: &mut D, line: WatchLine<'_, D::Wire<'_>>, listing
     if line.object.meta().name.is_empty() {
         return StreamLine::Bad("an object without a name".into());
     }
-    let news = match &*line.kind {
+    let event = match &*line.kind {
         "ADDED" | "MODIFIED" if listing => WatchEvent::Listed(line.object),
         "ADDED" | "MODIFIED" => WatchEvent::Applied(line.object),
         "DELETED" => WatchEvent::Deleted(line.object),
         other => return StreamLine::Bad(format!("an event of the unknown type {}", plain(other))),
     };
-    StreamLine::Object { change: decoder.change(news), version }
+    StreamLine::Object { change: decoder.change(event), version }
 }
 
-/// An error event, or an object that does not read.
+/// An error event, or an object that cannot be read.
 fn unusual_line(bytes: &[u8]) -> StreamLine {
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
         Err(error) => return StreamLine::Broken(plain(&error.to_string())),
     };
     if value["type"] == "ERROR" {
-        return StreamLine::Error(refusal(&value["object"]));
+        return StreamLine::Error(status_error(&value["object"]));
     }
     StreamLine::Bad(describe(&value["object"]))
 }
 
-/// What the server said in a Status object; a default where it is none.
-pub fn refusal(status: &Value) -> StatusError {
+/// Reads a Status object; a default if it is none.
+pub fn status_error(status: &Value) -> StatusError {
     StatusError {
         code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
         message: plain(status["message"].as_str().unwrap_or_default()),
@@ -149,34 +149,34 @@ pub fn refusal(status: &Value) -> StatusError {
     }
 }
 
-/// A list's last page, or one on the way to it.
+/// What the end of a page says about the list.
 #[derive(Debug, Default)]
 pub struct PageEnd {
     pub version: String,
-    /// Where the next page begins; empty after the last.
+    /// The token of the next page; empty after the last.
     pub next: String,
-    /// How many objects are still to come, where the server says so.
+    /// How many objects follow, if the server says so.
     pub remaining: Option<usize>,
     /// Objects of this page.
     pub count: usize,
-    /// Objects that cannot be read, in words.
+    /// Objects that cannot be read, by name.
     pub bad: Vec<String>,
 }
 
-/// What a list is asked for.
+/// What a list is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPurpose {
-    /// It is the kind's whole list, or a page of it.
+    /// It is the whole list of the kind, or a page of it.
     Whole,
-    /// It is a part, asked for ahead of the whole.
-    Ahead,
+    /// It is a part, prefetched before the whole.
+    Prefetch,
 }
 
 impl ListPurpose {
-    fn news<W>(self, wire: W) -> WatchEvent<W> {
+    fn event<W>(self, wire: W) -> WatchEvent<W> {
         match self {
             Self::Whole => WatchEvent::Listed(wire),
-            Self::Ahead => WatchEvent::Foretold(wire),
+            Self::Prefetch => WatchEvent::Prefetched(wire),
         }
     }
 }
@@ -184,39 +184,39 @@ impl ListPurpose {
 /// Reads a page of a list into `changes`.
 ///
 /// # Errors
-/// It is no JSON list at all.
+/// It is not a JSON list.
 pub fn page<D: Decoder>(
     decoder: &mut D,
     bytes: &[u8],
-    role: ListPurpose,
+    purpose: ListPurpose,
     changes: &mut Vec<Change>,
 ) -> Result<PageEnd, serde_json::Error> {
     let Ok(page) = serde_json::from_slice::<Page<'_, D::Wire<'_>>>(bytes) else {
-        return unusual_page(decoder, bytes, role, changes);
+        return unusual_page(decoder, bytes, purpose, changes);
     };
     let mut end = PageEnd::new(&page.metadata, page.items.len());
     for item in page.items.0 {
         if item.meta().name.is_empty() {
             end.bad.push("an object without a name".into());
         } else {
-            changes.extend(decoder.change(role.news(item)));
+            changes.extend(decoder.change(purpose.event(item)));
         }
     }
     Ok(end)
 }
 
-/// Reads a page that has an object which does not read, one by one.
+/// Reads the objects of a page one by one: one of them cannot be read.
 fn unusual_page<D: Decoder>(
     decoder: &mut D,
     bytes: &[u8],
-    role: ListPurpose,
+    purpose: ListPurpose,
     changes: &mut Vec<Change>,
 ) -> Result<PageEnd, serde_json::Error> {
     let page: Page<'_, Value> = serde_json::from_slice(bytes)?;
     let mut end = PageEnd::new(&page.metadata, page.items.len());
     for item in page.items.iter() {
         match D::Wire::deserialize(item) {
-            Ok(wire) if !wire.meta().name.is_empty() => changes.extend(decoder.change(role.news(wire))),
+            Ok(wire) if !wire.meta().name.is_empty() => changes.extend(decoder.change(purpose.event(wire))),
             Ok(_) | Err(_) => end.bad.push(describe(item)),
         }
     }

@@ -17,8 +17,8 @@ pub struct NamespaceDecoder(SharedParts);
 impl Decoder for NamespaceDecoder {
     type Wire<'a> = WireNamespace<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireNamespace<'_>>) -> Option<Change> {
-        Some(Change::Namespace(news.event(|wire| NamespaceObject {
+    fn change(&mut self, event: WatchEvent<WireNamespace<'_>>) -> Option<Change> {
+        Some(Change::Namespace(event.map(|wire| NamespaceObject {
             name: Namespace(self.0.name(&wire.metadata.name)),
             version: wire.metadata.version(),
             labels: self.0.labels(&wire.metadata.labels),

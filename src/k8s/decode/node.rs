@@ -20,8 +20,8 @@ pub struct NodeDecoder(SharedParts);
 impl Decoder for NodeDecoder {
     type Wire<'a> = WireNode<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireNode<'_>>) -> Option<Change> {
-        Some(Change::Node(news.event(|wire| node(&wire, &mut self.0))))
+    fn change(&mut self, event: WatchEvent<WireNode<'_>>) -> Option<Change> {
+        Some(Change::Node(event.map(|wire| node(&wire, &mut self.0))))
     }
 
     fn tidy(&mut self) {

@@ -30,8 +30,8 @@ pub struct PodDecoder(SharedParts);
 impl Decoder for PodDecoder {
     type Wire<'a> = WirePod<'a>;
 
-    fn change(&mut self, news: WatchEvent<WirePod<'_>>) -> Option<Change> {
-        Some(Change::Pod(news.event(|wire| pod(&wire, &mut self.0))))
+    fn change(&mut self, event: WatchEvent<WirePod<'_>>) -> Option<Change> {
+        Some(Change::Pod(event.map(|wire| pod(&wire, &mut self.0))))
     }
 
     fn tidy(&mut self) {

@@ -17,8 +17,8 @@ pub struct PriorityClassDecoder(SharedParts);
 impl Decoder for PriorityClassDecoder {
     type Wire<'a> = WirePriorityClass<'a>;
 
-    fn change(&mut self, news: WatchEvent<WirePriorityClass<'_>>) -> Option<Change> {
-        Some(Change::PriorityClass(news.event(|wire| PriorityClass {
+    fn change(&mut self, event: WatchEvent<WirePriorityClass<'_>>) -> Option<Change> {
+        Some(Change::PriorityClass(event.map(|wire| PriorityClass {
             name: self.0.name(&wire.metadata.name),
             version: wire.metadata.version(),
             value: wire.value.narrow().unwrap_or_default(),

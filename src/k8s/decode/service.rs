@@ -17,9 +17,9 @@ pub struct ServiceDecoder(SharedParts);
 impl Decoder for ServiceDecoder {
     type Wire<'a> = WireService<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireService<'_>>) -> Option<Change> {
+    fn change(&mut self, event: WatchEvent<WireService<'_>>) -> Option<Change> {
         let pool = &mut self.0;
-        Some(Change::Service(news.event(|wire| {
+        Some(Change::Service(event.map(|wire| {
             let selector = &wire.spec.selector.0;
             Service {
                 key: wire.metadata.key(pool),

@@ -35,8 +35,8 @@ pub struct CsiNodeDecoder(SharedParts);
 impl Decoder for ClaimDecoder {
     type Wire<'a> = WireClaim<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireClaim<'_>>) -> Option<Change> {
-        Some(Change::Claim(news.event(|wire| claim(&wire, &mut self.0))))
+    fn change(&mut self, event: WatchEvent<WireClaim<'_>>) -> Option<Change> {
+        Some(Change::Claim(event.map(|wire| claim(&wire, &mut self.0))))
     }
 
     fn tidy(&mut self) {
@@ -47,8 +47,8 @@ impl Decoder for ClaimDecoder {
 impl Decoder for VolumeDecoder {
     type Wire<'a> = WirePersistentVolume<'a>;
 
-    fn change(&mut self, news: WatchEvent<WirePersistentVolume<'_>>) -> Option<Change> {
-        Some(Change::Volume(news.event(|wire| volume(&wire, &mut self.0))))
+    fn change(&mut self, event: WatchEvent<WirePersistentVolume<'_>>) -> Option<Change> {
+        Some(Change::Volume(event.map(|wire| volume(&wire, &mut self.0))))
     }
 
     fn tidy(&mut self) {
@@ -59,9 +59,9 @@ impl Decoder for VolumeDecoder {
 impl Decoder for StorageClassDecoder {
     type Wire<'a> = WireStorageClass<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireStorageClass<'_>>) -> Option<Change> {
+    fn change(&mut self, event: WatchEvent<WireStorageClass<'_>>) -> Option<Change> {
         let pool = &mut self.0;
-        Some(Change::StorageClass(news.event(|wire| StorageClass {
+        Some(Change::StorageClass(event.map(|wire| StorageClass {
             name: pool.name(&wire.metadata.name),
             version: wire.metadata.version(),
             provisioner: pool.name(&wire.provisioner),
@@ -78,9 +78,9 @@ impl Decoder for StorageClassDecoder {
 impl Decoder for CsiNodeDecoder {
     type Wire<'a> = WireCsiNode<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireCsiNode<'_>>) -> Option<Change> {
+    fn change(&mut self, event: WatchEvent<WireCsiNode<'_>>) -> Option<Change> {
         let pool = &mut self.0;
-        Some(Change::CsiNode(news.event(|wire| {
+        Some(Change::CsiNode(event.map(|wire| {
             let limited = wire.spec.drivers.iter().filter_map(|driver| {
                 let limit = driver.allocatable.as_ref()?.count.0?;
                 Some((pool.name(&driver.name), limit))

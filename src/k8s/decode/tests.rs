@@ -144,10 +144,10 @@ fn a_budget_keeps_numbers_and_percentages_apart() {
 #[test]
 fn a_controller_lease_that_is_not_listed_is_absent() {
     let mut leader = LeaderDecoder::default();
-    assert!(leader.change(WatchEvent::ListBegun).is_none());
+    assert!(leader.change(WatchEvent::ListStarted).is_none());
     assert!(matches!(leader.change(WatchEvent::ListDone), Some(Change::Leader(None))));
     let object = json!({"metadata": {"name": "kube-controller-manager"}, "spec": {"holderIdentity": "m1"}});
-    assert!(leader.change(WatchEvent::ListBegun).is_none());
+    assert!(leader.change(WatchEvent::ListStarted).is_none());
     let text = json!({"type": "ADDED", "object": object}).to_string();
     assert!(matches!(
         line(&mut leader, text.as_bytes(), true),

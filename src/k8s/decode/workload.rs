@@ -53,8 +53,8 @@ impl WorkloadDecoder {
 impl Decoder for WorkloadDecoder {
     type Wire<'a> = WireWorkload<'a>;
 
-    fn change(&mut self, news: WatchEvent<WireWorkload<'_>>) -> Option<Change> {
-        Some(Change::Workload(self.kind, news.event(|wire| self.workload(&wire))))
+    fn change(&mut self, event: WatchEvent<WireWorkload<'_>>) -> Option<Change> {
+        Some(Change::Workload(self.kind, event.map(|wire| self.workload(&wire))))
     }
 
     fn tidy(&mut self) {

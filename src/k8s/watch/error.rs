@@ -1,4 +1,4 @@
-//! One request and its answer: status, headers, and a body that comes piece by piece.
+//! Requests of the watches, and their errors.
 
 use std::time::Duration;
 
@@ -16,61 +16,61 @@ use crate::k8s::{
     error,
 };
 
-/// Why a request or a watch came to nothing.
+/// Why a request or a watch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchError {
-    /// Not allowed, or not known to the server; in its words.
+    /// Forbidden or unknown to the server, in its words.
     Forbidden(String),
-    /// The server does not take these parameters.
+    /// The server does not support these parameters.
     Invalid(String),
-    /// The version to go on from is too old (410): everything has to be listed again.
+    /// The version is too old to resume from (410): the kind has to be listed again.
     Expired,
-    /// The server has too much to do, and may have said for how long.
+    /// The server is overloaded, and may have asked for a pause.
     Overloaded(String, Option<Duration>),
-    /// The link or the server failed.
+    /// The connection or the server failed.
     Failed(String),
 }
 
-/// The longest answer that is read where only words are expected.
-const LONGEST_REFUSAL: usize = 64 << 10;
+/// The longest body of an error response that is read, in bytes.
+const LONGEST_ERROR: usize = 64 << 10;
 
-/// Sends a GET and waits for the head of its answer for at most `limit`.
+/// Sends a GET and waits at most `limit` for the head of the response.
 ///
 /// # Errors
-/// Anything but success, with the server's words.
+/// No response, or one that is not a success.
 pub async fn open(client: &Client, path: &str, limit: Duration) -> Result<http::Response<Body>, WatchError> {
     let mut request = Request::get(path).header(ACCEPT, "application/json");
     if path.contains("watch=true") {
-        // From 1.37 watches would come as one gzip member an event, which is not understood here.
+        // From 1.37 servers compress each event as one gzip member, which the client does not support.
         request = request.header(ACCEPT_ENCODING, "identity");
     }
     let request = request.body(Body::empty()).expect("paths are built of encoded parts");
     let answer = match timeout(limit, client.send(request)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return Err(WatchError::Failed(error::words(&error))),
-        Err(_) => return Err(WatchError::Failed(format!("no answer within {} s", limit.as_secs()))),
+        Err(_) => return Err(WatchError::Failed(format!("no response within {} s", limit.as_secs()))),
     };
     if answer.status().is_success() {
         return Ok(answer);
     }
     let (head, body) = answer.into_parts();
-    let said = collect(body, Duration::from_secs(5), LONGEST_REFUSAL).await.unwrap_or_default();
-    Err(setback(head.status, &head.headers, &said))
+    let said = collect(body, Duration::from_secs(5), LONGEST_ERROR).await.unwrap_or_default();
+    Err(response_error(head.status, &head.headers, &said))
 }
 
-/// Reads a body whole, if every piece of it comes within `silence` and it is not longer than `longest`.
+/// Reads a whole body.
 ///
 /// # Errors
-/// In words.
+/// A piece took longer than `silence`, or the body is longer than `longest`.
 pub async fn collect(mut body: Body, silence: Duration, longest: usize) -> Result<Vec<u8>, WatchError> {
     let mut whole = Vec::new();
     loop {
         let Ok(frame) = timeout(silence, body.frame()).await else {
-            return Err(WatchError::Failed(format!("the answer stopped for {} s", silence.as_secs())));
+            return Err(WatchError::Failed(format!("the response paused for {} s", silence.as_secs())));
         };
         match piece(frame)? {
             Some(bytes) if whole.len() + bytes.len() > longest => {
-                return Err(WatchError::Failed(format!("the answer is longer than {longest} bytes")));
+                return Err(WatchError::Failed(format!("the response is longer than {longest} bytes")));
             }
             Some(bytes) => whole.extend_from_slice(&bytes),
             None => return Ok(whole),
@@ -89,28 +89,28 @@ pub fn piece(
     }
 }
 
-/// What an answer other than success means.
-fn setback(status: StatusCode, headers: &HeaderMap, said: &[u8]) -> WatchError {
-    let mut refusal = match serde_json::from_slice(said) {
-        Ok(status) => decode::refusal(&status),
-        // An overloaded server and proxies answer in plain text.
+/// The error that a response means.
+fn response_error(status: StatusCode, headers: &HeaderMap, said: &[u8]) -> WatchError {
+    let mut error = match serde_json::from_slice(said) {
+        Ok(status) => decode::status_error(&status),
+        // Overloaded servers and proxies respond in plain text.
         Err(_) => {
             StatusError { message: error::plain(&String::from_utf8_lossy(said)), ..StatusError::default() }
         }
     };
-    refusal.code = status.as_u16();
+    error.code = status.as_u16();
     let header = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    refusal.retry_after = header.or(refusal.retry_after);
-    WatchError::from(refusal)
+    error.retry_after = header.or(error.retry_after);
+    WatchError::from(error)
 }
 
 impl From<StatusError> for WatchError {
-    fn from(refusal: StatusError) -> Self {
-        let StatusError { code, message, retry_after } = refusal;
+    fn from(status: StatusError) -> Self {
+        let StatusError { code, message, retry_after } = status;
         let words = || error::code_words(code, &message);
         match code {
             410 => Self::Expired,
-            // A server restored from a backup: our version is in its future, and no waiting helps.
+            // A server restored from a backup: our version is in its future, and waiting does not help.
             504 if message.contains("Too large resource version") => Self::Expired,
             400 | 422 => Self::Invalid(words()),
             403 | 404 => Self::Forbidden(words()),
@@ -125,11 +125,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overloaded_server_is_left_alone_for_as_long_as_it_asks() {
+    fn the_pause_that_an_overloaded_server_asks_for_is_read() {
         let headers = HeaderMap::from_iter([(RETRY_AFTER, "7".parse().expect("a value"))]);
         let said = b"Too many requests, please try again later.\n";
         assert_eq!(
-            setback(StatusCode::TOO_MANY_REQUESTS, &headers, said),
+            response_error(StatusCode::TOO_MANY_REQUESTS, &headers, said),
             WatchError::Overloaded(
                 "Too many requests, please try again later.".into(),
                 Some(Duration::from_secs(7))
@@ -138,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_sorted_by_what_helps_against_them() {
+    fn errors_are_told_apart_by_what_to_do_next() {
         let of = |code, said: &str| {
             let status = StatusCode::from_u16(code).expect("a status");
-            setback(status, &HeaderMap::new(), said.as_bytes())
+            response_error(status, &HeaderMap::new(), said.as_bytes())
         };
         assert_eq!(of(410, "{}"), WatchError::Expired);
         let future = r#"{"message":"Timeout: Too large resource version: 9, current: 3"}"#;

@@ -1,4 +1,4 @@
-//! One kind, followed: listed, watched, resumed where it broke off, listed again where it must be.
+//! Follows one kind: lists it, watches it, resumes a watch that ended, and lists again when it cannot be resumed.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
     reporter::FeedReporter,
 };
 use crate::{
-    cluster::{Change, Node, ObjectEvent},
+    cluster::{Change, Node, NodeName, ObjectEvent},
     k8s::{
         decode::{self, Decoder, ListPurpose, StreamLine, WatchEvent},
         feed::{FeedKind, FeedState},
@@ -29,76 +29,103 @@ use crate::{
 /// Objects in one page of a list.
 const PAGE: &str = "500";
 
-/// The longest page or line that is read; longer ones are no sane object.
+/// The longest page or line that is read, in bytes.
 const LONGEST: usize = 256 << 20;
 
-/// How long a watch may take to open: it is answered at once, whatever comes over it.
+/// How long a watch may take to open. The server answers at once, whether or not there are events.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// How long to wait for the number of objects that a list will have: only the screen wants it.
+/// How long to wait for the number of objects that a list will have. Only the screen needs it.
 const COUNTING: Duration = Duration::from_secs(2);
 
-/// How long a list may pause. It is being read from disk, perhaps.
+/// How long a list may pause: the server may have to read it from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
 
-/// A watch that lived for so long did not end at once.
-const LIVED: Duration = Duration::from_secs(5);
+/// A watch that ends sooner than this is opened again only after a pause.
+const SHORTEST_WATCH: Duration = Duration::from_secs(5);
 
-/// Pauses between tries grow to this where the link is broken,
+/// The longest pause between tries while the connection is broken.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// and to this where the server has too much to do.
+/// The longest pause between tries while the server is overloaded.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// How often what is forbidden is asked for again: rights are granted now and then.
+/// How often a forbidden kind is tried again: permissions may be granted later.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many lines are read before unshared names are forgotten.
+/// How many lines are read before unshared names are dropped.
 const TIDY_EVERY: usize = 1 << 16;
 
-/// Nodes whose pods are asked for ahead when the nodes have been listed.
-const AHEAD_AT_FIRST: usize = 20;
+/// How many nodes have their pods prefetched when the nodes have been listed.
+const PREFETCHED_AT_FIRST: usize = 20;
 
-/// Follows one kind for ever.
+/// Follows one kind until the channel of events is closed.
+///
+/// [`run`](Self::run) is a loop of [`list_or_watch`](Self::list_or_watch). Each turn starts from `version`: with one
+/// it resumes the watch there, without one it lists first. A turn ends with a [`WatchEnd`] (the next turn resumes) or
+/// with a [`WatchError`]; [`on_error`](Self::on_error) reports it, decides whether `version` is still good, and waits.
+/// All changes and states go through `report`, in the order in which they happened.
 pub struct Follower<D> {
     kind: FeedKind,
     decoder: D,
     shared: Arc<Shared>,
     report: FeedReporter,
-    pace: Backoff,
-    /// The last complaint, until things go well again.
-    complained: Option<String>,
-    /// From where the watch goes on; none where all has to be listed.
+    backoff: Backoff,
+    /// The last error that was reported; none after a success.
+    reported_error: Option<String>,
+    /// The version at which the watch resumes; none if the kind has to be listed.
     version: Option<String>,
-    /// Whether any list has come to its end.
+    /// Whether any list has been complete.
     listed_before: bool,
     /// Objects in the last list.
     rows: usize,
-    /// Lines since the last tidying.
+    /// Lines since names were last tidied.
     lines: usize,
     /// Of the list of nodes: those that are not ready, and since when.
-    not_ready: Vec<(Option<Timestamp>, crate::cluster::NodeName)>,
+    not_ready: Vec<(Option<Timestamp>, NodeName)>,
     woken: watch::Receiver<u64>,
     recovered: watch::Receiver<u64>,
 }
 
-/// How a watch ended that was not refused.
-enum Ended {
-    /// The server closed it, as it does every few minutes, or it broke off.
+/// How a watch ended without an error.
+enum WatchEnd {
+    /// The server closed it, as it does every few minutes.
     Closed,
-    /// Nothing came for too long: opening it again shows whether the link still works.
+    /// Nothing came for too long. Opening it again shows whether the connection still works.
     Silent,
 }
 
-/// A setback, or the end of everything.
+/// What the open response is for.
+enum Phase<'a> {
+    /// It starts with the whole list. The permit is this kind's turn to list.
+    Listing(#[expect(dead_code, reason = "held until the list is complete")] SemaphorePermit<'a>),
+    Watching,
+}
+
+impl Phase<'_> {
+    const fn is_listing(&self) -> bool {
+        matches!(self, Self::Listing(_))
+    }
+}
+
+/// The next part of a response.
+enum Piece {
+    Bytes(Bytes),
+    End,
+    /// Nothing came for too long.
+    Silence,
+}
+
+/// Why a turn stopped early.
 enum Stop {
-    Setback(WatchError),
+    Error(WatchError),
+    /// Nobody receives events any more.
     Closed,
 }
 
 impl From<WatchError> for Stop {
-    fn from(setback: WatchError) -> Self {
-        Self::Setback(setback)
+    fn from(error: WatchError) -> Self {
+        Self::Error(error)
     }
 }
 
@@ -114,8 +141,8 @@ impl<D: Decoder> Follower<D> {
             kind,
             decoder,
             report: FeedReporter::new(kind, shared.clone()),
-            pace: Backoff::default(),
-            complained: None,
+            backoff: Backoff::default(),
+            reported_error: None,
             version: None,
             listed_before: false,
             rows: 0,
@@ -128,7 +155,7 @@ impl<D: Decoder> Follower<D> {
     }
 
     pub async fn run(mut self) {
-        // Only the end of the loop ends it; then there is nobody to tell.
+        // It ends only when nobody receives events any more.
         let _ = self.follow().await;
     }
 
@@ -140,68 +167,69 @@ impl<D: Decoder> Follower<D> {
             let _ = known.wait_for(|known| *known).await;
         }
         loop {
-            let began = Instant::now();
+            let started = Instant::now();
             match self.list_or_watch().await {
-                Ok(Ended::Closed) if began.elapsed() < LIVED => {
-                    // A watch that ends at once would be opened thousands of times a second.
+                Ok(WatchEnd::Closed) if started.elapsed() < SHORTEST_WATCH => {
+                    // Without a pause, a watch that ends at once would be opened thousands of times a second.
                     self.pause(LONGEST_PAUSE, None).await?;
                 }
-                Ok(Ended::Closed | Ended::Silent) => {}
-                Err(Stop::Setback(setback)) => self.set_back(setback).await?,
+                Ok(WatchEnd::Closed | WatchEnd::Silent) => {}
+                Err(Stop::Error(error)) => self.on_error(error).await?,
                 Err(Stop::Closed) => return Err(Closed),
             }
         }
     }
 
-    async fn list_or_watch(&mut self) -> Result<Ended, Stop> {
+    async fn list_or_watch(&mut self) -> Result<WatchEnd, Stop> {
         if let Some(version) = self.version.clone() {
             return self.resume(&version).await;
         }
         let shared = self.shared.clone();
         let turn = shared.lists.acquire().await.expect("it is never closed");
-        self.begin_list().await?;
+        self.start_list().await?;
         if shared.streams() { self.stream_list(turn).await } else { self.page_list(turn).await }
     }
 
-    async fn begin_list(&mut self) -> Result<(), Closed> {
+    async fn start_list(&mut self) -> Result<(), Closed> {
         self.rows = 0;
         self.not_ready.clear();
-        match self.decoder.change(WatchEvent::ListBegun) {
+        match self.decoder.change(WatchEvent::ListStarted) {
             Some(change) => self.report.change(change).await,
             None => Ok(()),
         }
     }
 
-    /// Lists by a watch that begins with all objects, and goes on as that watch.
-    async fn stream_list(&mut self, turn: SemaphorePermit<'_>) -> Result<Ended, Stop> {
+    /// Lists by a watch that starts with all objects, and continues as that watch.
+    async fn stream_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
         let expected = self.expected().await;
         let query = self.query().watched(lifetime()).streamed();
         let body = match self.open(&query, self.shared.request_timeout()).await {
             Ok(body) => body,
             Err(WatchError::Invalid(_)) => {
-                // It does not stream lists: from now on nobody asks for that, and all ask for pages.
+                // The server does not stream lists: from now on every kind is listed in pages.
                 self.shared.streams.store(false, Ordering::Relaxed);
                 return self.page_list(turn).await;
             }
-            Err(setback) => return Err(setback.into()),
+            Err(error) => return Err(error.into()),
         };
         self.report.state(FeedState::Listing { received: 0, expected }).await?;
-        self.read_watch(body, Some(turn)).await
+        self.read_watch(body, Phase::Listing(turn)).await
     }
 
-    /// How many objects the list will have, where that is worth a request. Failing, the list itself tells why.
+    /// How many objects the list will have, for the kind where that is worth a request. None if the request fails: the
+    /// list itself will report why.
     async fn expected(&mut self) -> Option<usize> {
         if self.kind != FeedKind::Pods {
             return None;
         }
         let body = self.open(&self.query().with("limit", "1"), COUNTING).await.ok()?;
         let bytes = error::collect(body, COUNTING, LONGEST).await.ok()?;
-        let end = decode::page(&mut self.decoder, &bytes, ListPurpose::Ahead, &mut Vec::new()).ok()?;
+        let end = decode::page(&mut self.decoder, &bytes, ListPurpose::Prefetch, &mut Vec::new()).ok()?;
         end.remaining.map(|remaining| remaining + end.count)
     }
 
     /// Lists page by page, then watches.
-    async fn page_list(&mut self, turn: SemaphorePermit<'_>) -> Result<Ended, Stop> {
+    async fn page_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
         let mut next = String::new();
         let version = loop {
             let mut query = self.query().with("limit", PAGE);
@@ -214,22 +242,22 @@ impl<D: Decoder> Follower<D> {
             }
             let bytes = error::collect(body, LIST_SILENCE, LONGEST).await?;
             self.report.heard(bytes.len());
-            let end = self.take_page(&bytes).await?;
+            let end = self.on_page(&bytes).await?;
             if end.next.is_empty() {
                 break end.version;
             }
             next = end.next;
         };
-        self.list_done(version.clone()).await?;
+        self.on_list_done(version.clone()).await?;
         drop(turn);
         self.resume(&version).await
     }
 
-    async fn take_page(&mut self, bytes: &[u8]) -> Result<decode::PageEnd, Stop> {
+    async fn on_page(&mut self, bytes: &[u8]) -> Result<decode::PageEnd, Stop> {
         let mut changes = Vec::new();
         let end =
             decode::page(&mut self.decoder, bytes, ListPurpose::Whole, &mut changes).map_err(|error| {
-                WatchError::Failed(format!("the list is not what an API server says: {error}"))
+                WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
             })?;
         if let FeedState::Listing { expected: expected @ None, .. } = self.report.current_mut() {
             *expected = end.remaining.map(|remaining| remaining + end.count);
@@ -237,7 +265,7 @@ impl<D: Decoder> Follower<D> {
         self.rows += end.count;
         self.report.listed(end.count);
         for change in changes {
-            self.note(&change);
+            self.look_for_not_ready(&change);
             self.report.change(change).await?;
         }
         self.report.on_time().await?;
@@ -247,12 +275,12 @@ impl<D: Decoder> Follower<D> {
         Ok(end)
     }
 
-    /// Watches on from a version.
-    async fn resume(&mut self, version: &str) -> Result<Ended, Stop> {
+    /// Watches from a version.
+    async fn resume(&mut self, version: &str) -> Result<WatchEnd, Stop> {
         let query = self.query().watched(lifetime()).with("resourceVersion", version);
         let body = self.open(&query, OPENING).await?;
         self.report.state(FeedState::Live).await?;
-        self.read_watch(body, None).await
+        self.read_watch(body, Phase::Watching).await
     }
 
     fn query(&self) -> CollectionQuery {
@@ -269,45 +297,53 @@ impl<D: Decoder> Follower<D> {
         Ok(answer.into_body())
     }
 
-    /// Reads a watch line by line until it ends. With a turn, it begins with a list.
-    async fn read_watch(
-        &mut self,
-        mut body: Body,
-        mut turn: Option<SemaphorePermit<'_>>,
-    ) -> Result<Ended, Stop> {
-        // What came of a line whose rest has not come yet.
-        let mut begun: Vec<u8> = Vec::new();
+    /// Reads a watch line by line until it ends.
+    async fn read_watch(&mut self, mut body: Body, mut phase: Phase<'_>) -> Result<WatchEnd, Stop> {
+        // The start of a line whose end has not come yet.
+        let mut partial: Vec<u8> = Vec::new();
         loop {
-            let Some(frame) = self.next_frame(&mut body, turn.is_some()).await? else {
-                return Ok(Ended::Silent);
-            };
-            let Some(bytes) = frame else { break };
-            let mut rest = &bytes[..];
-            while let Some(end) = memchr::memchr(b'\n', rest) {
-                let (head, tail) = (&rest[..end], &rest[end + 1..]);
-                rest = tail;
-                if begun.is_empty() {
-                    self.take_line(head, &mut turn).await?;
-                } else {
-                    begun.extend_from_slice(head);
-                    self.take_line(&begun, &mut turn).await?;
-                    begun.clear();
-                }
-            }
-            begun.extend_from_slice(rest);
-            if begun.len() > LONGEST {
-                return Err(WatchError::Failed(format!("a line is longer than {LONGEST} bytes")).into());
+            match self.next_piece(&mut body, phase.is_listing()).await? {
+                Piece::Bytes(bytes) => self.on_bytes(&bytes, &mut partial, &mut phase).await?,
+                Piece::End => break,
+                Piece::Silence => return self.on_silence(&phase).await,
             }
         }
         self.report.flush().await?;
-        if turn.is_some() {
-            return Err(WatchError::Failed("the list broke off".into()).into());
+        if phase.is_listing() {
+            return Err(WatchError::Failed("the server closed the list before its end".into()).into());
         }
-        Ok(Ended::Closed)
+        Ok(WatchEnd::Closed)
     }
 
-    /// The next piece of the body, or its end; none where nothing came for too long.
-    async fn next_frame(&mut self, body: &mut Body, listing: bool) -> Result<Option<Option<Bytes>>, Stop> {
+    /// Handles the lines that are complete, and keeps the start of the next in `partial`.
+    async fn on_bytes(
+        &mut self,
+        bytes: &[u8],
+        partial: &mut Vec<u8>,
+        phase: &mut Phase<'_>,
+    ) -> Result<(), Stop> {
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let line = &rest[..end];
+            rest = &rest[end + 1..];
+            if partial.is_empty() {
+                // The usual case: nothing is copied.
+                self.on_line(line, phase).await?;
+            } else {
+                partial.extend_from_slice(line);
+                self.on_line(partial, phase).await?;
+                partial.clear();
+            }
+        }
+        partial.extend_from_slice(rest);
+        if partial.len() > LONGEST {
+            return Err(WatchError::Failed(format!("a line is longer than {LONGEST} bytes")).into());
+        }
+        Ok(())
+    }
+
+    /// Waits for the next piece of the body, and meanwhile sends what the reporter has due.
+    async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         let limit = if listing { LIST_SILENCE } else { self.silence_limit() };
         let deadline = Instant::now() + limit;
         loop {
@@ -318,30 +354,33 @@ impl<D: Decoder> Follower<D> {
                     let bytes = error::piece(frame)?;
                     self.report.heard(bytes.as_ref().map_or(0, Bytes::len));
                     self.report.on_time().await?;
-                    return Ok(Some(bytes));
+                    return Ok(bytes.map_or(Piece::End, Piece::Bytes));
                 }
-                _ = self.woken.changed() => return self.gone_silent(listing).await,
+                // After sleep of the machine, every connection is suspect.
+                _ = self.woken.changed() => return Ok(Piece::Silence),
                 () = sleep_until(wake) => {
                     self.report.on_time().await?;
                     if Instant::now() >= deadline {
-                        return self.gone_silent(listing).await;
+                        return Ok(Piece::Silence);
                     }
                 }
             }
         }
     }
 
-    async fn gone_silent(&mut self, listing: bool) -> Result<Option<Option<Bytes>>, Stop> {
+    async fn on_silence(&mut self, phase: &Phase<'_>) -> Result<WatchEnd, Stop> {
         self.report.flush().await?;
-        if listing {
-            // There is nothing to go on from: the list has to begin anew.
-            let text = format!("nothing came of the list for {} s", LIST_SILENCE.as_secs());
-            return Err(WatchError::Failed(text).into());
+        match phase {
+            Phase::Watching => Ok(WatchEnd::Silent),
+            // A part of a list cannot be resumed.
+            Phase::Listing(_) => {
+                let text = format!("no data of the list for {} s", LIST_SILENCE.as_secs());
+                Err(WatchError::Failed(text).into())
+            }
         }
-        Ok(None)
     }
 
-    /// How long nothing may come before the watch is opened anew, which shows whether the link still works.
+    /// How long a watch may be silent before it is opened again, to see whether the connection still works.
     ///
     /// Servers send a bookmark about every minute; a kubelet renews its lease every ten seconds.
     fn silence_limit(&self) -> Duration {
@@ -351,14 +390,14 @@ impl<D: Decoder> Follower<D> {
         }
     }
 
-    async fn take_line(&mut self, line: &[u8], turn: &mut Option<SemaphorePermit<'_>>) -> Result<(), Stop> {
+    async fn on_line(&mut self, line: &[u8], phase: &mut Phase<'_>) -> Result<(), Stop> {
         if line.is_empty() {
             return Ok(());
         }
-        let listing = turn.is_some();
+        let listing = phase.is_listing();
         self.lines += 1;
         if !listing {
-            self.going_well();
+            self.on_success();
         }
         match decode::line(&mut self.decoder, line, listing) {
             StreamLine::Object { change, version } => {
@@ -369,31 +408,30 @@ impl<D: Decoder> Follower<D> {
                     self.version = Some(version);
                 }
                 if let Some(change) = change {
-                    self.note(&change);
+                    self.look_for_not_ready(&change);
                     self.report.change(change).await?;
                 }
             }
             StreamLine::Bookmark { version, list_ends } if listing => {
                 if list_ends {
-                    self.list_done(version).await?;
-                    *turn = None;
+                    self.on_list_done(version).await?;
+                    *phase = Phase::Watching;
                 }
             }
             StreamLine::Bookmark { version, .. } => self.version = Some(version),
-            StreamLine::Error(refusal) => return Err(WatchError::from(refusal).into()),
-            StreamLine::Bad(what) => self.report.trouble(unreadable(&what)).await?,
+            StreamLine::Error(status) => return Err(WatchError::from(status).into()),
+            StreamLine::Bad(object) => self.report.trouble(unreadable(&object)).await?,
             StreamLine::Broken(why) => {
-                return Err(
-                    WatchError::Failed(format!("a line is not what an API server says: {why}")).into()
-                );
+                let text = format!("a line is not an event of the Kubernetes API: {why}");
+                return Err(WatchError::Failed(text).into());
             }
         }
         Ok(())
     }
 
-    async fn list_done(&mut self, version: String) -> Result<(), Closed> {
+    async fn on_list_done(&mut self, version: String) -> Result<(), Closed> {
         if self.kind == FeedKind::Pods {
-            // Whoever foretells pods holds this while doing so: from here on nobody will.
+            // Prefetched pods are sent only while this is locked: from here on there are none.
             *self.shared.pods_whole.lock().await = true;
         }
         if let Some(change) = self.decoder.change(WatchEvent::ListDone) {
@@ -404,19 +442,19 @@ impl<D: Decoder> Follower<D> {
             self.report.relisted();
         }
         self.report.state(FeedState::Live).await?;
-        self.going_well();
+        self.on_success();
         if self.kind == FeedKind::Nodes {
-            self.ask_ahead();
+            self.prefetch();
             self.shared.nodes_known.send_replace(true);
         }
         self.tidy();
         Ok(())
     }
 
-    /// The list is whole, or something came after it: the next failure counts as the first.
-    fn going_well(&mut self) {
-        self.pace.reset();
-        self.complained = None;
+    /// A list is complete, or a line of a watch came: the next failure counts as the first.
+    fn on_success(&mut self) {
+        self.backoff.reset();
+        self.reported_error = None;
         if self.lines >= TIDY_EVERY {
             self.tidy();
         }
@@ -427,37 +465,35 @@ impl<D: Decoder> Follower<D> {
         self.decoder.tidy();
     }
 
-    /// Looks for nodes whose pods matter at once.
-    fn note(&mut self, change: &Change) {
-        let (Change::Node(ObjectEvent::Listed(node)) | Change::Node(ObjectEvent::Applied(node))) = change
-        else {
-            return;
-        };
-        if node.is_ready() {
-            return;
-        }
+    /// Finds nodes whose pods are worth prefetching.
+    fn look_for_not_ready(&mut self, change: &Change) {
         match change {
-            Change::Node(ObjectEvent::Listed(_)) => self.not_ready.push((since(node), node.name.clone())),
+            Change::Node(ObjectEvent::Listed(node)) if !node.is_ready() => {
+                self.not_ready.push((since(node), node.name.clone()));
+            }
             // When full, the whole list comes soon enough.
-            _ => drop(self.shared.not_ready.try_send(node.name.clone())),
+            Change::Node(ObjectEvent::Applied(node)) if !node.is_ready() => {
+                drop(self.shared.not_ready.try_send(node.name.clone()));
+            }
+            _ => {}
         }
     }
 
-    /// Asks for the pods of the nodes that were last found not ready: their countdowns run now.
-    fn ask_ahead(&mut self) {
+    /// Prefetches the pods of the nodes that became not ready last: their eviction is near.
+    fn prefetch(&mut self) {
         let mut nodes = std::mem::take(&mut self.not_ready);
         nodes.sort_by(|left, right| right.cmp(left));
-        for (_, node) in nodes.into_iter().take(AHEAD_AT_FIRST) {
+        for (_, node) in nodes.into_iter().take(PREFETCHED_AT_FIRST) {
             drop(self.shared.not_ready.try_send(node));
         }
     }
 
-    /// Tells what went wrong and waits until it is worth trying again.
-    async fn set_back(&mut self, setback: WatchError) -> Result<(), Closed> {
-        match setback {
+    /// Reports an error and waits until the next try.
+    async fn on_error(&mut self, error: WatchError) -> Result<(), Closed> {
+        match error {
             WatchError::Expired => {
                 self.version = None;
-                // Everybody's watch expires at once: not everybody lists at once.
+                // All clients' watches expire at once: they should not all list at once.
                 self.pause(Duration::from_secs(2), None).await
             }
             WatchError::Forbidden(words) => {
@@ -475,22 +511,27 @@ impl<D: Decoder> Follower<D> {
             }
             WatchError::Failed(words) => {
                 self.broken(words).await?;
-                let mut recovered = self.recovered.clone();
-                recovered.mark_unchanged();
-                let pause = self.pace.next(LONGEST_PAUSE, None);
-                tokio::select! {
-                    // Someone else got through; a little apart from each other all do.
-                    _ = recovered.changed() => sleep(Duration::from_millis(fastrand::u64(0..400))).await,
-                    _ = self.woken.changed() => {}
-                    () = sleep(pause) => {}
-                }
+                self.wait_for_recovery().await;
                 Ok(())
             }
         }
     }
 
+    /// Waits for a pause, or until another watch gets through.
+    async fn wait_for_recovery(&mut self) {
+        let mut recovered = self.recovered.clone();
+        recovered.mark_unchanged();
+        let pause = self.backoff.next(LONGEST_PAUSE, None);
+        tokio::select! {
+            // All watches try now, a little apart from each other.
+            _ = recovered.changed() => sleep(Duration::from_millis(fastrand::u64(0..400))).await,
+            _ = self.woken.changed() => {}
+            () = sleep(pause) => {}
+        }
+    }
+
     async fn broken(&mut self, error: String) -> Result<(), Closed> {
-        self.complain(&error, "trying again").await?;
+        self.report_error(&error, "trying again").await?;
         let now = self.shared.clock.now();
         let since = match self.report.current() {
             FeedState::Broken { since, .. } => *since,
@@ -499,17 +540,17 @@ impl<D: Decoder> Follower<D> {
         self.report.state(FeedState::Broken { since, error }).await
     }
 
-    /// Tells the journal, once until things go well or something else goes wrong.
-    async fn complain(&mut self, error: &str, next: &str) -> Result<(), Closed> {
-        if self.complained.as_deref() == Some(error) {
+    /// Reports an error to the journal, once until the next success or the next other error.
+    async fn report_error(&mut self, error: &str, next: &str) -> Result<(), Closed> {
+        if self.reported_error.as_deref() == Some(error) {
             return Ok(());
         }
-        self.complained = Some(error.into());
+        self.reported_error = Some(error.into());
         self.report.trouble(format!("{error}; {next}")).await
     }
 
     async fn forbidden(&mut self, error: String) -> Result<(), Closed> {
-        self.complain(&error, "the rest goes on without; it is asked for again every minute").await?;
+        self.report_error(&error, "continuing without it, and trying again every minute").await?;
         self.report.state(FeedState::Forbidden { error }).await?;
         if self.kind == FeedKind::Nodes {
             self.shared.nodes_known.send_replace(true);
@@ -520,8 +561,8 @@ impl<D: Decoder> Follower<D> {
 
     async fn pause(&mut self, longest: Duration, asked: Option<Duration>) -> Result<(), Closed> {
         self.report.flush().await?;
-        let pause = self.pace.next(longest, asked);
-        // Waking up is no reason to press a server that has asked for time.
+        let pause = self.backoff.next(longest, asked);
+        // A server that asked for a pause gets it, even after sleep of this machine.
         if asked.is_some() {
             sleep(pause).await;
         } else {
@@ -531,7 +572,7 @@ impl<D: Decoder> Follower<D> {
     }
 }
 
-/// For how many seconds a watch is asked for: some minutes, never the same.
+/// How many seconds a watch should last: some minutes, at random.
 fn lifetime() -> u64 {
     fastrand::u64(300..600)
 }

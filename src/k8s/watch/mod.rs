@@ -1,8 +1,8 @@
-//! The watches: one task a kind, each of which lists, watches, resumes and tells how it fares.
+//! The watches: one task for each kind, which lists, watches, resumes and reports its health.
 //!
-//! The order is gentle and useful: nodes, leases and the controller's Lease at once; when the nodes are known,
-//! the pods of those that are not ready, then all pods and the rest, a few lists at a time. A watch is never
-//! given up: what breaks is told as [`FeedState::Broken`](super::feed::FeedState), and tried again.
+//! Nodes, leases and the controller's Lease are listed at once. When the nodes are known, the pods of those that are not
+//! ready follow, then all pods and the other kinds, a few lists at a time. This spares the server and shows first what
+//! is urgent. A watch that fails is reported as [`FeedState::Broken`](super::feed::FeedState) and tried again, for ever.
 
 mod prefetch;
 mod follow;
@@ -45,12 +45,11 @@ use super::{
 };
 use crate::{clock::Clock, cluster::NodeName, engine::ServerVersion};
 
-/// What to watch, and how.
+/// What to watch.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchOptions {
-    /// The server's version decides paths and whether lists may be streamed.
+    /// The version of the server: paths and streamed lists depend on it.
     pub version: ServerVersion,
-    /// Of which kinds.
     pub kinds: &'static [FeedKind],
     /// Leaves the pods out (`--no-pods`), and with them most of the traffic.
     pub no_pods: bool,
@@ -58,15 +57,15 @@ pub struct WatchOptions {
     pub request_timeout: Option<Duration>,
 }
 
-/// Lists that are under way at once; the others wait for their turn.
+/// Lists in flight at once; the others wait for their turn.
 const LISTS_AT_ONCE: usize = 4;
 
-/// Nodes that wait for their pods to be asked for ahead. When full, further ones wait for the whole list.
-const AHEAD: usize = 128;
+/// Nodes that wait for their pods to be prefetched. When full, the pods of further nodes come with the whole list.
+const PREFETCHES: usize = 128;
 
 /// Starts all watches; they run until `cancel` is cancelled or `events` is closed.
 ///
-/// When `events` is full a watch waits, which holds the server back through TCP.
+/// When `events` is full the watches wait, and through TCP so does the server.
 pub fn spawn(
     client: Client,
     options: WatchOptions,
@@ -74,21 +73,21 @@ pub fn spawn(
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
-    let (not_ready, asked) = mpsc::channel(AHEAD);
+    let (not_ready, asked) = mpsc::channel(PREFETCHES);
     let shared = Arc::new(Shared {
         client,
         options,
         clock,
         events: events.clone(),
         lists: Semaphore::new(LISTS_AT_ONCE),
-        // Older servers do not know the parameter, ignore it, and would never end the list.
+        // Older servers ignore the parameter, and would never end the list.
         streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
         nodes_known: watch::Sender::new(false),
         pods_whole: Mutex::new(options.no_pods),
         not_ready,
         recovered: watch::Sender::new(0),
         woken: watch::Sender::new(0),
-        aside: Aside::default(),
+        extra: ExtraTraffic::default(),
     });
     tokio::spawn(async move {
         tokio::select! {
@@ -99,7 +98,7 @@ pub fn spawn(
     })
 }
 
-/// Runs all tasks. One that ends by a fault of ours says so; the others go on.
+/// Runs all tasks. If one panics, that is reported and the others continue.
 async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
     let mut tasks = JoinSet::new();
     let mut kinds = std::collections::BTreeMap::new();
@@ -113,8 +112,8 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
     while let Some(ended) = tasks.join_next_with_id().await {
         let Err(error) = ended else { continue };
         let kind = kinds.get(&error.id());
-        let who = kind.map_or("a task beside the watches".into(), |kind| format!("the watch of {kind}"));
-        let text = format!("{who} has ended by a fault of this program; start it again");
+        let who = kind.map_or("a background task".into(), |kind| format!("the watch of {kind}"));
+        let text = format!("{who} failed by a bug in kordon; restart kordon");
         if let Some(kind) = kind {
             let state = FeedState::Broken { since: shared.clock.now(), error: text.clone() };
             let health = FeedHealth { state, last_heard: None, relists: 0, requests: 0, bytes: 0 };
@@ -165,19 +164,19 @@ struct Shared {
     clock: Clock,
     events: mpsc::Sender<FeedEvent>,
     lists: Semaphore,
-    /// Whether the server streams lists; until one says no.
+    /// Whether lists are streamed; false once the server has refused one.
     streams: AtomicBool,
     /// Whether the nodes have been listed, or may not be.
     nodes_known: watch::Sender<bool>,
-    /// Whether the pod list is whole. Held while pods are foretold, so that none is after the list.
+    /// Whether the list of pods is complete. Locked while prefetched pods are sent, so that none comes after the list.
     pods_whole: Mutex<bool>,
-    /// Nodes whose pods are to be asked for ahead.
+    /// Nodes whose pods should be prefetched.
     not_ready: mpsc::Sender<NodeName>,
-    /// Counts the times that a broken link was found mended: the others need not wait any longer.
+    /// Counts how often a broken connection recovered: the other watches try again at once.
     recovered: watch::Sender<u64>,
-    /// Counts the times that the machine woke from sleep: every link is suspect.
+    /// Counts how often the machine woke from sleep: every connection is suspect then.
     woken: watch::Sender<u64>,
-    aside: Aside,
+    extra: ExtraTraffic,
 }
 
 impl Shared {
@@ -190,20 +189,20 @@ impl Shared {
     }
 }
 
-/// Requests beside the watches, counted with the pods'.
+/// Requests that belong to no watch; they are counted with those of the pods.
 #[derive(Default)]
-struct Aside {
+struct ExtraTraffic {
     requests: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Aside {
+impl ExtraTraffic {
     fn count(&self, bytes: usize) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
-/// Nobody listens any more: the loop has ended.
+/// Nobody receives events any more: the loop has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Closed;

@@ -1,4 +1,4 @@
-//! Where each kind is found on an API server, and how it is asked for.
+//! The path of each kind on an API server, and its queries.
 
 use crate::{cluster::WorkloadKind, engine::ServerVersion, k8s::feed::FeedKind};
 
@@ -29,7 +29,7 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
     }
 }
 
-/// A query on a collection, put together piece by piece.
+/// A query of a collection.
 pub struct CollectionQuery(String);
 
 impl CollectionQuery {
@@ -41,7 +41,7 @@ impl CollectionQuery {
         query
     }
 
-    /// Adds a parameter. Its value is encoded as RFC 3986 wants it.
+    /// Adds a parameter, percent-encoded (RFC 3986).
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.0.push(if self.0.contains('?') { '&' } else { '?' });
         self.0.push_str(name);
@@ -57,14 +57,14 @@ impl CollectionQuery {
         self
     }
 
-    /// Asks for a watch that the server ends by itself after so many seconds.
+    /// Asks for a watch that the server closes after so many seconds.
     pub fn watched(self, seconds: u64) -> Self {
         self.with("watch", "true")
             .with("allowWatchBookmarks", "true")
             .with("timeoutSeconds", &seconds.to_string())
     }
 
-    /// Asks a watch to begin with the whole list.
+    /// Asks for a watch that starts with the whole list.
     pub fn streamed(self) -> Self {
         self.with("sendInitialEvents", "true").with("resourceVersionMatch", "NotOlderThan")
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn old_servers_have_their_budgets_elsewhere() {
+    fn old_servers_have_budgets_at_another_path() {
         let path = |minor| collection(FeedKind::Budgets, ServerVersion::new(1, minor));
         assert_ne!(path(20), path(21));
     }

@@ -1,4 +1,4 @@
-//! The pods of nodes that are not ready, asked for ahead of the whole list: their countdowns run now.
+//! Prefetches the pods of nodes that are not ready: they may be evicted before the whole list is complete.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,16 +18,18 @@ use crate::{
     },
 };
 
-/// Requests that are under way at once.
+/// Requests in flight at once.
 const AT_ONCE: usize = 2;
 
-/// Nodes that are asked for at most; with more than these not ready, the whole list is the gentler way.
+/// The most nodes whose pods are prefetched. With more of them not ready, the whole list costs the server less.
 const MOST: usize = 100;
 
-/// The longest list of one node's pods, in bytes.
+/// The longest list of the pods of one node, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Asks for the pods of single nodes until the whole list is there.
+/// Lists the pods of single nodes until the whole list is complete.
+///
+/// [`run`](Self::run) receives the nodes, ignores those it had before, and ends with the whole list or with the channel.
 pub struct Prefetch {
     shared: Arc<Shared>,
     decoder: PodDecoder,
@@ -53,24 +55,24 @@ impl Prefetch {
                 .buffer_unordered(AT_ONCE)
         );
         while let Some((answer, node)) = answers.next().await {
-            let told = match answer {
+            let sent = match answer {
                 Ok(None) => return,
-                Ok(Some(bytes)) => self.foretell(&node, &bytes).await,
-                Err(setback) => self.trouble(&node, setback).await,
+                Ok(Some(bytes)) => self.on_list(&node, &bytes).await,
+                Err(error) => self.on_error(&node, error).await,
             };
-            if told.is_err() {
+            if sent.is_err() {
                 return;
             }
         }
     }
 
-    async fn foretell(&mut self, node: &NodeName, bytes: &[u8]) -> Result<(), Closed> {
+    async fn on_list(&mut self, node: &NodeName, bytes: &[u8]) -> Result<(), Closed> {
         let mut changes = Vec::new();
-        let end = match decode::page(&mut self.decoder, bytes, ListPurpose::Ahead, &mut changes) {
+        let end = match decode::page(&mut self.decoder, bytes, ListPurpose::Prefetch, &mut changes) {
             Ok(end) => end,
-            Err(error) => return self.trouble(node, WatchError::Failed(error.to_string())).await,
+            Err(error) => return self.on_error(node, WatchError::Failed(error.to_string())).await,
         };
-        // Held while sending: a pod that is foretold after the whole list would never be swept.
+        // Locked while sending: a pod that is prefetched after the whole list would never be removed.
         let whole = self.shared.pods_whole.lock().await;
         if !*whole {
             self.send(FeedEvent::Changes(changes)).await?;
@@ -82,18 +84,16 @@ impl Prefetch {
         Ok(())
     }
 
-    async fn trouble(&self, node: &NodeName, setback: WatchError) -> Result<(), Closed> {
-        let words = match setback {
-            WatchError::Expired => "the server's answer was 410".into(),
+    async fn on_error(&self, node: &NodeName, error: WatchError) -> Result<(), Closed> {
+        let words = match error {
+            WatchError::Expired => "the server answered 410".into(),
             WatchError::Forbidden(words)
             | WatchError::Invalid(words)
             | WatchError::Overloaded(words, _)
             | WatchError::Failed(words) => words,
         };
-        self.send(FeedEvent::Trouble(format!(
-            "pods of node/{node}: {words}; they will come with the whole list"
-        )))
-        .await
+        self.send(FeedEvent::Trouble(format!("pods of node/{node}: {words}; waiting for the whole list")))
+            .await
     }
 
     async fn send(&self, event: FeedEvent) -> Result<(), Closed> {
@@ -101,18 +101,18 @@ impl Prefetch {
     }
 }
 
-/// The list of a node's pods; none where the whole list is there already.
+/// The list of the pods of a node; none if the whole list is complete.
 async fn fetch(shared: &Shared, node: &NodeName) -> Result<Option<Vec<u8>>, WatchError> {
-    // Not waited for: who holds it is about to finish the list, or is this very task.
+    // Not waited for: the list is being completed, or this very task has locked it.
     if shared.pods_whole.try_lock().is_ok_and(|whole| *whole) {
         return Ok(None);
     }
-    // Version 0: from the server's cache, which has an index by node. The whole list corrects what is old in it.
+    // Version 0 reads the cache of the server, which has an index by node. It may be old: the whole list corrects it.
     let query = CollectionQuery::new(FeedKind::Pods, shared.options.version)
         .with("fieldSelector", &format!("spec.nodeName={node}"))
         .with("resourceVersion", "0");
     let answer = error::open(&shared.client, query.as_str(), shared.request_timeout()).await;
     let bytes = error::collect(answer?.into_body(), shared.request_timeout(), LONGEST).await?;
-    shared.aside.count(bytes.len());
+    shared.extra.count(bytes.len());
     Ok(Some(bytes))
 }

@@ -1,4 +1,4 @@
-//! What a watch tells the loop: changes in batches, its health in time, troubles in words.
+//! What a watch sends to the loop: changes in batches, its health, and errors in words.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -17,18 +17,21 @@ const BATCH: usize = 512;
 /// How long a change waits for others.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 
-/// How often health is told while only times and counts change.
+/// How often health is sent while only times and counts change.
 const HEALTH_EVERY: Duration = Duration::from_secs(1);
 
-/// The mouth of one watch.
+/// Sends the events of one watch, in order.
+///
+/// Call [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at): changes wait a little for others, and health is sent
+/// at most once a second.
 pub struct FeedReporter {
     kind: FeedKind,
     shared: Arc<Shared>,
     health: FeedHealth,
     batch: Vec<Change>,
-    /// When the batch goes off; none while it is empty.
+    /// When the batch is sent; none while it is empty.
     flush_at: Option<Instant>,
-    health_told: Instant,
+    health_sent: Instant,
     health_changed: bool,
 }
 
@@ -41,7 +44,7 @@ impl FeedReporter {
             health: FeedHealth { state, last_heard: None, relists: 0, requests: 0, bytes: 0 },
             batch: Vec::new(),
             flush_at: None,
-            health_told: Instant::now(),
+            health_sent: Instant::now(),
             health_changed: false,
         }
     }
@@ -55,7 +58,7 @@ impl FeedReporter {
         &mut self.health.state
     }
 
-    /// When anything last came; none where nothing ever did.
+    /// When data was last received; none before the first.
     pub fn last_heard(&self) -> Option<Timestamp> {
         self.health.last_heard
     }
@@ -66,7 +69,7 @@ impl FeedReporter {
         self.health_changed = true;
     }
 
-    /// Notes that something came, be it only the head of an answer.
+    /// Records that data was received, or the head of a response.
     pub fn heard(&mut self, bytes: usize) {
         self.health.bytes += bytes as u64;
         self.health.last_heard = Some(self.shared.clock.now());
@@ -78,14 +81,14 @@ impl FeedReporter {
         self.health.relists += 1;
     }
 
-    /// Tells another state, after all changes that came before it.
+    /// Sends a new state, after all changes before it.
     pub async fn state(&mut self, state: FeedState) -> Result<(), Closed> {
         self.flush().await?;
         self.health.state = state;
-        self.tell_health().await
+        self.send_health().await
     }
 
-    /// Counts objects of a list that goes on.
+    /// Counts objects of a list that is not complete.
     pub fn listed(&mut self, more: usize) {
         if let FeedState::Listing { received, .. } = &mut self.health.state {
             *received += more;
@@ -109,9 +112,9 @@ impl FeedReporter {
         self.send(FeedEvent::Trouble(format!("{}: {text}", self.kind))).await
     }
 
-    /// When [`FeedReporter::on_time`] wants to be called.
+    /// When [`FeedReporter::on_time`] has to be called.
     pub fn wake_at(&self) -> Option<Instant> {
-        let health_at = self.health_changed.then(|| self.health_told + HEALTH_EVERY);
+        let health_at = self.health_changed.then(|| self.health_sent + HEALTH_EVERY);
         [self.flush_at, health_at].into_iter().flatten().min()
     }
 
@@ -121,8 +124,8 @@ impl FeedReporter {
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush().await?;
         }
-        if self.health_changed && self.health_told + HEALTH_EVERY <= now {
-            self.tell_health().await?;
+        if self.health_changed && self.health_sent + HEALTH_EVERY <= now {
+            self.send_health().await?;
         }
         Ok(())
     }
@@ -136,13 +139,13 @@ impl FeedReporter {
         self.send(FeedEvent::Changes(batch)).await
     }
 
-    async fn tell_health(&mut self) -> Result<(), Closed> {
-        self.health_told = Instant::now();
+    async fn send_health(&mut self) -> Result<(), Closed> {
+        self.health_sent = Instant::now();
         self.health_changed = false;
         let mut health = self.health.clone();
         if self.kind == FeedKind::Pods {
-            health.requests += self.shared.aside.requests.load(Ordering::Relaxed);
-            health.bytes += self.shared.aside.bytes.load(Ordering::Relaxed);
+            health.requests += self.shared.extra.requests.load(Ordering::Relaxed);
+            health.bytes += self.shared.extra.bytes.load(Ordering::Relaxed);
         }
         self.send(FeedEvent::Health(self.kind, health)).await
     }

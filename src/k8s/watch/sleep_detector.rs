@@ -1,4 +1,4 @@
-//! Beside the watches: the server's clock, and whether this machine has slept.
+//! The clock of the server, and whether this machine has slept.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,22 +13,22 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// How often the machine's clocks are compared.
+/// How often the clocks of this machine are compared.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// How often the server is asked for its time.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 
-/// By how much wall-clock time has to run ahead of the runtime's for the machine to have slept.
+/// The machine has slept if the wall clock is ahead of the clock of the runtime by more than this.
 const SLEPT: Span = Span::from_secs(30);
 
-/// Asks the server for its time once a minute, and wakes the watches when the machine has slept.
+/// Asks the server for its time once a minute, and wakes the watches after sleep of the machine.
 pub async fn run(shared: Arc<Shared>) {
-    // Only the end of the loop ends it; then there is nobody to tell.
-    let _ = look(&shared).await;
+    // It ends only when nobody receives events any more.
+    let _ = detect(&shared).await;
 }
 
-async fn look(shared: &Shared) -> Result<(), Closed> {
+async fn detect(shared: &Shared) -> Result<(), Closed> {
     let mut asked = None;
     loop {
         if asked.is_none_or(|asked: Instant| asked.elapsed() >= ASK_EVERY) {
@@ -43,7 +43,7 @@ async fn look(shared: &Shared) -> Result<(), Closed> {
         if slept > SLEPT {
             send(
                 shared,
-                FeedEvent::Trouble(format!("this machine slept for {slept}; all watches are opened anew")),
+                FeedEvent::Trouble(format!("this machine slept for {slept}; all watches are opened again")),
             )
             .await?;
             shared.woken.send_modify(|count| *count += 1);
@@ -52,15 +52,15 @@ async fn look(shared: &Shared) -> Result<(), Closed> {
     }
 }
 
-/// The server's clock minus ours, from the Date of a small answer; none where there is no answer or no Date:
-/// the watches tell of broken links.
+/// The server's clock minus ours, from the Date header of a small response. None without a response or a Date; the
+/// watches report broken connections.
 async fn difference(shared: &Shared) -> Option<Span> {
     let before = shared.clock.now();
     let answer = error::open(&shared.client, "/version", Duration::from_secs(5)).await.ok()?;
     let after = shared.clock.now();
-    shared.aside.count(0);
+    shared.extra.count(0);
     let date = DateTime::parse_from_rfc2822(answer.headers().get(DATE)?.to_str().ok()?).ok()?;
-    // Date is cut to whole seconds: on average it is half a second old.
+    // Date is in whole seconds: on average it is half a second old.
     let theirs = Timestamp::from_secs(date.timestamp()) + Span::from_millis(500);
     let ours = before + Span::from_nanos(after.since(before).as_nanos() / 2);
     Some(theirs.since(ours))
