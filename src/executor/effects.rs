@@ -50,7 +50,7 @@ impl WorkItem for Effect {
     }
 
     async fn write(self, writer: &EffectWriter) -> Outcome {
-        k8s::write::carry_out(&writer.client, &self.write, writer.clock.now()).await
+        k8s::write::send_write(&writer.client, &self.write, writer.clock.now()).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The file with guard rails.
+//! The file of guard rails.
 
 use std::{
     collections::BTreeSet,
@@ -10,20 +10,20 @@ use serde::Deserialize;
 
 use crate::{cluster::Selector, operation::Guards};
 
-/// Why there are no guard rails to go by. Nothing is written then: nobody knows what is forbidden.
+/// Why the guard rails are unknown. Nothing is written to the cluster then.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardsError {
-    #[error("reading the guard rails {}: {error}", path.display())]
+    #[error("cannot read the guard rails {}: {error}", path.display())]
     Io {
         path: PathBuf,
         #[source]
         error: io::Error,
     },
-    #[error("the guard rails {}: {text}", path.display())]
+    #[error("the guard rails {} are invalid: {text}", path.display())]
     Bad { path: PathBuf, text: String },
 }
 
-/// As the file has them.
+/// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -34,10 +34,10 @@ struct File {
     protected_pods: Vec<String>,
 }
 
-/// Reads the file that is named, else `guards.toml` of the configuration folder where there is one, else none.
+/// Reads the named file, or else `guards.toml` in the configuration folder if it exists.
 ///
 /// # Errors
-/// The file cannot be read, or is no file of guard rails.
+/// The file cannot be read, or is not a file of guard rails.
 pub fn read(named: Option<&Path>) -> Result<Guards, GuardsError> {
     let Some(path) = named.map(Path::to_owned).or_else(default_file) else { return Ok(Guards::default()) };
     match fs::read_to_string(&path) {

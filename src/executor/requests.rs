@@ -7,7 +7,7 @@ use crate::{
     clock::Clock,
     cluster::OperationId,
     journal::{JournalLine, JournalWriter, LineKind},
-    k8s::requests::{DryRun, carry_out},
+    k8s::requests::{DryRun, send_request},
     operation::{Request, RequestId, RequestOutcome},
 };
 
@@ -54,7 +54,7 @@ impl WorkItem for Request {
                 "cannot write the journal ({error}): without it nothing is written to the cluster"
             ));
         }
-        let outcome = carry_out(client, &self.task, DryRun::Off).await;
+        let outcome = send_request(client, &self.task, DryRun::Off).await;
         if writes && let Err(error) = journal.append(line(LineKind::outcome(self.id, &outcome))).await {
             // The next write will be refused. What this one did is visible in the cluster.
             tracing::error!(%error, "cannot write the journal");

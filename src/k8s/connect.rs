@@ -1,4 +1,4 @@
-//! From kubectl's flags and files to a client that has reached its server.
+//! Connects to a cluster, by kubectl's flags and files.
 
 use std::{error::Error as _, fmt, sync::Arc, time::Duration};
 
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::engine::ServerVersion;
 
-/// A cluster that has answered.
+/// A cluster that was reached.
 #[derive(Clone)]
 pub struct Connection {
-    /// For reads. Retries nothing by itself.
+    /// For reads. It retries nothing.
     pub client: Client,
-    /// For writes. Retries nothing by itself: every refusal is seen.
+    /// For writes. It retries nothing: every refusal is handled.
     pub writer: Client,
-    /// The kubeconfig's context, `in-cluster`, or the name of the embedded cluster.
+    /// The context of the kubeconfig, `in-cluster`, or the name of the embedded cluster.
     pub context: String,
     pub server: String,
     pub identity: Identity,
@@ -33,14 +33,14 @@ pub struct Connection {
     pub request_timeout: Option<Duration>,
 }
 
-/// Who the server takes us for.
+/// The user, as the server knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     pub user: String,
     pub groups: Vec<String>,
-    /// Whether the name was asked for with `--as`.
+    /// Whether the user is impersonated (`--as`).
     pub impersonated: bool,
-    /// Whether the server said so; if not, it is the kubeconfig's name for the user.
+    /// Whether the server confirmed the name; if not, it is the name in the kubeconfig.
     pub confirmed: bool,
 }
 
@@ -51,16 +51,16 @@ impl fmt::Display for Identity {
     }
 }
 
-/// How long the first answer may take unless the user says otherwise.
+/// How long the first response may take by default.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a connection may take to come about.
+/// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Finds the cluster that the options mean and asks it for its version and for who we are.
+/// Finds the cluster that the options mean, and asks it for its version and for the user.
 ///
 /// # Errors
-/// Each variant of [`ConnectError`] is one thing that can be wrong, in words for the user.
+/// See [`ConnectError`].
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
     let ClusterTarget { context, user, mut config } =
         kubeconfig::target(options, &KubeEnvironment::of_process()).await?;
@@ -91,7 +91,7 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
     Ok(connection)
 }
 
-/// Builds the client; a credential plugin is run here, before anything is on the screen.
+/// Builds the client. A credential plugin runs here, before anything is on the screen.
 async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError> {
     let Some(exec) = config.auth_info.exec.take() else { return build(config, server).await };
     let plugin = Plugin::new(&exec, exec.cluster.as_ref());
@@ -110,7 +110,7 @@ async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError
 }
 
 async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
-    // Reads files and, with old kinds of credentials, runs programs: not on a worker of the runtime.
+    // This reads files and, for old kinds of credentials, runs programs: not on a worker of the runtime.
     let built = tokio::task::spawn_blocking({
         let handle = tokio::runtime::Handle::current();
         move || {
@@ -127,7 +127,7 @@ async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
     })
 }
 
-/// An error and what caused it, for errors whose texts do not repeat each other.
+/// An error and its causes. Their texts do not repeat each other.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -141,10 +141,10 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Asks the server for its version: the cheapest question that shows that all is well.
+/// Asks the server for its version: the cheapest request that shows that the connection works.
 ///
 /// # Errors
-/// What stands between us and the server.
+/// The server was not reached, or it refused the request.
 pub async fn check(connection: &Connection) -> Result<ServerVersion, ConnectError> {
     let limit = connection.request_timeout.unwrap_or(FIRST_ANSWER);
     let request = Request::get("/version").body(Vec::new()).expect("a constant path");
@@ -157,11 +157,11 @@ pub async fn check(connection: &Connection) -> Result<ServerVersion, ConnectErro
     let field = |name: &str| info[name].as_str().unwrap_or_default().to_owned();
     let numbers = format!("{}.{}", field("major"), field("minor"));
     ServerVersion::parse(&numbers).or_else(|| ServerVersion::parse(&field("gitVersion"))).ok_or_else(|| {
-        ConnectError::NotKubernetes { server: server(), why: "its /version names no version".into() }
+        ConnectError::NotKubernetes { server: server(), why: "its /version has no version".into() }
     })
 }
 
-/// What an error of the first request means.
+/// The meaning of an error of the first request.
 fn refused(error: &kube::Error, connection: &Connection) -> ConnectError {
     let (server, user) = (connection.server.clone(), connection.identity.to_string());
     let why = error::words(error);
@@ -179,27 +179,30 @@ fn refused(error: &kube::Error, connection: &Connection) -> ConnectError {
     }
 }
 
-/// A plugin's failure, where a request ended by one.
+/// The error of the credential plugin that caused this error, if one did.
 fn plugin_failure(error: &kube::Error) -> Option<String> {
     let cause = error.source()?;
     cause.downcast_ref::<ConnectError>().map(ToString::to_string)
 }
 
-/// A failure below HTTP: of the transport's security, or of the link.
+/// The meaning of an error below HTTP: TLS, or the connection.
 fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
     let untrusted = "its certificate is signed by an authority that is not trusted; check certificate-authority in the \
                      kubeconfig, or --certificate-authority";
     let security = [
         ("UnknownIssuer", untrusted),
-        // Of the same name as the trusted one, as with all clusters that one tool has made.
+        // The authority has the name of the trusted one, as in all clusters made by the same tool.
         ("BadSignature", untrusted),
-        ("NotValidForName", "its certificate is for another name; --tls-server-name says which"),
-        ("not valid for name", "its certificate is for another name; --tls-server-name says which"),
+        ("NotValidForName", "its certificate is for another name; set it with --tls-server-name"),
+        ("not valid for name", "its certificate is for another name; set it with --tls-server-name"),
         ("certificate expired", "its certificate has expired"),
         ("Expired", "its certificate has expired"),
-        ("not valid yet", "its certificate is not valid yet; compare the clocks"),
-        ("CertificateRequired", "it wants a client certificate; check client-certificate in the kubeconfig"),
-        ("InvalidContentType", "it does not speak TLS; should the address begin with http://?"),
+        ("not valid yet", "its certificate is not valid yet; check the clocks"),
+        (
+            "CertificateRequired",
+            "it requires a client certificate; check client-certificate in the kubeconfig",
+        ),
+        ("InvalidContentType", "it does not use TLS; should the address start with http://?"),
         ("invalid peer certificate", ""),
         ("received fatal alert", ""),
     ];
@@ -211,7 +214,7 @@ fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
 }
 
 impl Connection {
-    /// A connection to a cluster inside this process, of the newest version that is known.
+    /// A connection to a cluster inside this process, of the newest known version.
     pub fn embedded(client: Client, name: &str) -> Self {
         Self {
             writer: client.clone(),
@@ -225,7 +228,7 @@ impl Connection {
         }
     }
 
-    /// Asks the server who we are. Where it does not know or tell, the kubeconfig's name stays.
+    /// Asks the server for the user. Without an answer, the name in the kubeconfig stays.
     async fn introduce(&mut self) {
         for version in ["v1", "v1beta1"] {
             let body = json!({"apiVersion": format!("authentication.k8s.io/{version}"), "kind": "SelfSubjectReview"});
@@ -256,12 +259,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn troubles_with_certificates_say_what_to_try() {
+    fn errors_of_certificates_say_what_to_try() {
         let said = |cause: &str| broken_link("https://s".into(), cause.into(), cause).to_string();
         assert!(said("invalid peer certificate: UnknownIssuer").contains("--certificate-authority"));
         assert!(said("invalid peer certificate: NotValidForName").contains("--tls-server-name"));
         assert!(said("received corrupt message of type InvalidContentType").contains("http://"));
         assert!(said("invalid peer certificate: BadEncoding").contains("BadEncoding"));
-        assert!(said("connection refused").contains("cannot be reached"));
+        assert!(said("connection refused").contains("cannot connect"));
     }
 }

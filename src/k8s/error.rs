@@ -1,61 +1,59 @@
-//! Errors of the client in words for operators: no debug dumps, nothing that a terminal would obey.
+//! Errors of the client in words for operators, without debug output or terminal escape sequences.
 
 use std::{error::Error as _, path::PathBuf};
 
 use kube::core::Status;
 
-/// The longest text of a server that is shown, in characters.
+/// The longest text from a server that is shown, in characters.
 const LONGEST: usize = 400;
 
-/// Why a cluster could not be reached.
+/// Why kordon could not connect to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error(
-        "there is no kubeconfig (looked for {looked}); name one with --kubeconfig or KUBECONFIG, or try \
+        "there is no kubeconfig (looked for {looked}); set one with --kubeconfig or KUBECONFIG, or try \
          `kordon demo`, which needs no cluster"
     )]
     NoKubeconfig { looked: String },
-    #[error("--kubeconfig {}: there is no such file", path.display())]
+    #[error("--kubeconfig {}: no such file", path.display())]
     MissingKubeconfig { path: PathBuf },
-    #[error("the kubeconfig {} cannot be read: {why}", path.display())]
+    #[error("cannot read the kubeconfig {}: {why}", path.display())]
     BadKubeconfig { path: PathBuf, why: String },
-    #[error("this is a pod, but its service account cannot be used: {why}")]
+    #[error("cannot use the service account of this pod: {why}")]
     InCluster { why: String },
-    #[error("the kubeconfig has no current context; choose one with --context; there are: {known}")]
+    #[error("the kubeconfig has no current context; choose one with --context: {known}")]
     NoCurrentContext { known: String },
-    #[error("there is no context {name:?} in the kubeconfig; there are: {known}")]
+    #[error("there is no context {name:?} in the kubeconfig; known contexts: {known}")]
     UnknownContext { name: String, known: String },
-    #[error("there is no cluster {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
+    #[error("there is no cluster {name:?} in the kubeconfig (context {context:?}); known clusters: {known}")]
     UnknownCluster { name: String, context: String, known: String },
-    #[error("there is no user {name:?} in the kubeconfig (context {context:?}); there are: {known}")]
+    #[error("there is no user {name:?} in the kubeconfig (context {context:?}); known users: {known}")]
     UnknownUser { name: String, context: String, known: String },
-    #[error("the cluster of context {context:?} has no server; name one with --server")]
+    #[error("the cluster of context {context:?} has no server; set one with --server")]
     NoServer { context: String },
-    #[error("{server} is no address of a server: {why}")]
+    #[error("{server} is not the address of a server: {why}")]
     BadServer { server: String, why: String },
-    #[error("the proxy {proxy} ({origin}) cannot be used: {why}")]
+    #[error("cannot use the proxy {proxy} ({origin}): {why}")]
     BadProxy { origin: &'static str, proxy: String, why: String },
-    #[error("the credentials cannot be used: {why}")]
+    #[error("cannot use the credentials: {why}")]
     Credentials { why: String },
     #[error("the credential plugin {command} failed: {why}")]
     Plugin { command: String, why: String },
-    #[error("{server} cannot be reached: {why}; check the address, the network and the proxy")]
+    #[error("cannot connect to {server}: {why}; check the address, the network and the proxy")]
     Unreachable { server: String, why: String },
-    #[error("no secure connection to {server}: {why}")]
+    #[error("cannot connect securely to {server}: {why}")]
     Certificate { server: String, why: String },
-    #[error(
-        "{server} does not accept the credentials of {user} (HTTP 401); they may have expired: log in again"
-    )]
+    #[error("{server} rejected the credentials of {user} (HTTP 401); they may have expired: log in again")]
     Unauthorized { server: String, user: String },
-    #[error("{server} forbids {user} to ask for its version: {why}; ask who administers it")]
+    #[error("{server} forbids {user} to read its version: {why}; ask its administrators for the permission")]
     Forbidden { server: String, user: String, why: String },
-    #[error("{server} did not answer within {seconds} s; --request-timeout gives it more time")]
+    #[error("{server} did not respond within {seconds} s; allow more time with --request-timeout")]
     Timeout { server: String, seconds: u64 },
-    #[error("{server} does not answer like a Kubernetes API server: {why}")]
+    #[error("{server} does not respond like a Kubernetes API server: {why}")]
     NotKubernetes { server: String, why: String },
 }
 
-/// Text from outside, fit for a terminal: control characters are shown, not obeyed; long texts are cut.
+/// Text from outside, safe for a terminal: control characters are escaped, and long texts are cut.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len().min(LONGEST));
     for (count, c) in text.trim_end().chars().enumerate() {
@@ -72,58 +70,58 @@ pub fn plain(text: &str) -> String {
     plain
 }
 
-/// Characters that turn or hide the text around them.
+/// Characters that hide text or change its direction.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// What went wrong, in one line.
+/// The error in one line.
 pub fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status_words(status),
-        kube::Error::SerdeError(error) => format!("the answer is not what an API server says: {error}"),
+        kube::Error::SerdeError(error) => format!("the response is not one of the Kubernetes API: {error}"),
         kube::Error::Auth(error) => format!("credentials: {}", plain(&error.to_string())),
         other => transport_words(&innermost(other)),
     }
 }
 
-/// What the server said, or what its code means where it said nothing.
+/// What the server said, or the meaning of its code if it said nothing.
 pub fn status_words(status: &Status) -> String {
     code_words(status.code, &status.message)
 }
 
-/// As [`status_words`], of an HTTP code and the text that came with it.
+/// The same for an HTTP code and its text.
 pub fn code_words(code: u16, message: &str) -> String {
     let meaning = match code {
-        401 => "the server does not accept the credentials (HTTP 401); they may have expired",
+        401 => "the server rejected the credentials (HTTP 401); they may have expired",
         403 => "the server forbids it (HTTP 403)",
-        429 => "the server has too much to do (HTTP 429)",
+        429 => "the server is overloaded (HTTP 429)",
         503 => "the server is not available (HTTP 503)",
         504 => "the server took too long (HTTP 504)",
         _ => "",
     };
     let said = plain(message);
     match (meaning, said.as_str()) {
-        ("", "") => format!("the server answered HTTP {code} and no reason"),
+        ("", "") => format!("the server answered HTTP {code} without a reason"),
         ("", said) => said.into(),
         (meaning, "" | "Unauthorized") => meaning.into(),
         (_, said) => said.into(),
     }
 }
 
-/// The deepest cause that has something to say.
+/// The innermost cause with a text.
 fn innermost(error: &kube::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(deeper) = cause {
-        // An io::Error shows what it wraps, but does not name it as its source.
+        // An io::Error shows the error that it wraps, but does not return it as its source.
         text = deeper.to_string();
         cause = deeper.source();
     }
     text
 }
 
-/// What a failure below HTTP means.
+/// The meaning of an error below HTTP.
 fn transport_words(cause: &str) -> String {
     let cause = plain(cause);
     let known = [
@@ -132,12 +130,12 @@ fn transport_words(cause: &str) -> String {
         ("connection closed before message completed", "the server closed the connection"),
         ("roken pipe", "the connection broke"),
         ("failed to lookup address", "its name cannot be resolved"),
-        ("deadline has elapsed", "no answer in time"),
-        ("timed out", "no answer in time"),
+        ("deadline has elapsed", "no response in time"),
+        ("timed out", "no response in time"),
         ("o route to host", "no route to the host"),
         ("etwork is unreachable", "the network is unreachable"),
-        ("unexpected EOF", "the connection ended in the middle of an answer"),
-        ("unexpected end of file", "the connection ended in the middle of an answer"),
+        ("unexpected EOF", "the connection ended in the middle of a response"),
+        ("unexpected end of file", "the connection ended in the middle of a response"),
     ];
     match known.into_iter().find(|(sign, _)| cause.contains(sign)) {
         Some((_, words)) => words.into(),
@@ -162,7 +160,7 @@ mod tests {
         };
         assert_eq!(words("nodes is forbidden", 403), "nodes is forbidden");
         assert!(words("Unauthorized", 401).contains("expired"));
-        assert_eq!(words("", 418), "the server answered HTTP 418 and no reason");
+        assert_eq!(words("", 418), "the server answered HTTP 418 without a reason");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Credentials from a program (exec plugins), run by ourselves: once, without a terminal, with its words caught.
+//! Runs credential plugins (exec): once, without a terminal, and with their output captured.
 //!
-//! The client library runs them several times, blocking, and lets them write over the screen.
+//! The client library runs them several times, blocks meanwhile, and lets them write to the screen.
 
 use std::{collections::BTreeMap, process::Stdio, sync::Arc, time::Duration};
 
@@ -23,13 +23,13 @@ use crate::{
 /// How long a plugin may take; some open a browser.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// How long before its end a credential is asked for anew.
+/// How long before its expiry a credential is replaced.
 const MARGIN: Span = Span::from_secs(60);
 
-/// The least time between two runs after refusals.
+/// The shortest time between two runs after refused requests.
 const LEAST: Span = Span::from_secs(30);
 
-/// A program that tells credentials.
+/// A program that returns credentials.
 #[derive(Clone, Debug)]
 pub struct Plugin {
     command: String,
@@ -41,7 +41,7 @@ pub struct Plugin {
     needs_terminal: bool,
 }
 
-/// What a plugin told.
+/// The credential that a plugin returned.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Credential {
@@ -74,14 +74,14 @@ impl Plugin {
         }
     }
 
-    /// Runs the program and reads what it tells.
+    /// Runs the program and reads its credential.
     ///
     /// # Errors
-    /// It is not there, fails (with the first line that it wrote), takes too long, or tells nothing of use.
+    /// The program does not exist, fails (with the first line that it wrote), takes too long, or returns no credential.
     pub async fn run(&self) -> Result<Credential, ConnectError> {
         if self.needs_terminal {
             return Err(
-                self.failed("it wants to ask questions, which it cannot here; log in with kubectl first")
+                self.failed("it needs a terminal, which it does not have here; log in with kubectl first")
             );
         }
         let mut spec = json!({"interactive": false});
@@ -101,10 +101,10 @@ impl Plugin {
         let output = match timeout(LONGEST, running).await {
             Ok(Ok(output)) => output,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(self.failed(&format!("there is no such program {}", self.hint)));
+                return Err(self.failed(&format!("no such program {}", self.hint)));
             }
             Ok(Err(error)) => return Err(self.failed(&error.to_string())),
-            Err(_) => return Err(self.failed(&format!("no end within {} s", LONGEST.as_secs()))),
+            Err(_) => return Err(self.failed(&format!("it did not finish within {} s", LONGEST.as_secs()))),
         };
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -120,13 +120,13 @@ impl Plugin {
             status: Option<Credential>,
         }
         let told: ExecCredential = serde_json::from_slice(stdout)
-            // Not more of the error: it may hold the credential.
-            .map_err(|error| self.failed(&format!("line {} of what it told is no JSON", error.line())))?;
+            // The rest of the error may contain the credential.
+            .map_err(|error| self.failed(&format!("line {} of its output is not JSON", error.line())))?;
         let credential = told.status.unwrap_or_default();
         let certificate =
             credential.client_certificate_data.is_some() && credential.client_key_data.is_some();
         if credential.token.is_none() && !certificate {
-            return Err(self.failed("it told neither a token nor a certificate with its key"));
+            return Err(self.failed("it returned neither a token nor a certificate with its key"));
         }
         Ok(credential)
     }
@@ -136,7 +136,7 @@ impl Plugin {
     }
 }
 
-/// A token that is asked for anew before it ends, or when the server refuses it.
+/// A token that is replaced before it expires, or when the server rejects it.
 pub struct Token {
     plugin: Plugin,
     state: Mutex<State>,
@@ -153,7 +153,7 @@ impl Token {
         Self { plugin, state: Mutex::new(State { credential, asked: clock::wall(), refused: false }) }
     }
 
-    /// A client that carries the token with every request of `client`.
+    /// A client that adds the token to every request of `client`.
     pub fn carried_by(self: Arc<Self>, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |mut request: Request<Body>| {
@@ -171,7 +171,7 @@ impl Token {
     }
 
     async fn header(&self) -> Result<HeaderValue, tower::BoxError> {
-        // Held while the plugin runs: nobody else has anything better to do, and it runs once.
+        // Locked while the plugin runs: all requests need its token, and it should run once.
         let mut state = self.state.lock().await;
         let now = clock::wall();
         let ends = state.credential.expires().is_some_and(|at| at - MARGIN <= now);
@@ -204,7 +204,7 @@ mod tests {
     async fn a_plugin_is_told_the_api_and_tells_a_token() {
         let script = r#"case $KUBERNETES_EXEC_INFO in *v1beta1*false*) ;; *) exit 1 ;; esac
             echo '{"status": {"token": "t", "expirationTimestamp": "2030-01-01T00:00:00Z"}}'"#;
-        let credential = plugin(script).run().await.expect("it tells");
+        let credential = plugin(script).run().await.expect("a credential");
         assert_eq!(credential.token.as_deref(), Some("t"));
         assert_eq!(credential.expires(), Timestamp::parse("2030-01-01T00:00:00Z"));
     }
@@ -215,8 +215,8 @@ mod tests {
         let text = plugin(script).run().await.err().expect("it fails").to_string();
         assert!(text.contains("not logged in \\u{1b}[2J") && !text.contains("more"), "{text}");
         let text = plugin("echo secret").run().await.err().expect("no JSON").to_string();
-        assert!(text.contains("no JSON") && !text.contains("secret"), "{text}");
-        let text = plugin("echo '{}'").run().await.err().expect("nothing told").to_string();
+        assert!(text.contains("not JSON") && !text.contains("secret"), "{text}");
+        let text = plugin("echo '{}'").run().await.err().expect("no credential").to_string();
         assert!(text.contains("neither"), "{text}");
     }
 

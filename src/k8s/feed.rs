@@ -1,4 +1,4 @@
-//! What the watches send to the loop: changes, and how the watches themselves fare.
+//! What the watches send to the loop: changes, and the health of the watches.
 
 use std::fmt;
 
@@ -7,21 +7,20 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// One message of the watches.
+/// A message of the watches.
 #[derive(Clone, Debug)]
 pub enum FeedEvent {
-    /// Changes in the order in which one watch told them; batched, so that a list of 150,000 pods is some
-    /// hundreds of messages.
+    /// Changes of one watch in their order. They are batched: a list of 150,000 pods is some hundreds of messages.
     Changes(Vec<Change>),
-    /// How a watch fares, sent whenever it changes state and at least once a second while it lists.
+    /// The health of a watch, sent when its state changes and at least once a second while it lists.
     Health(FeedKind, FeedHealth),
-    /// The API server's clock minus ours, from its Date header; known to about a second.
+    /// The API server's clock minus ours, from its Date header, to about a second.
     ClockDifference(Span),
-    /// Something for the journal: a failure with its source and what is tried next.
+    /// An error for the journal, with its source and what happens next.
     Trouble(String),
 }
 
-/// A watch, or the group of them that one kind needs.
+/// The kind of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeedKind {
     Nodes,
@@ -89,7 +88,7 @@ impl fmt::Display for FeedKind {
 }
 
 impl FeedKind {
-    /// Whether it is only of use to those who know the pods.
+    /// Whether the kind is of no use without the pods.
     pub const fn serves_placement_alone(self) -> bool {
         match self {
             Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => true,
@@ -105,11 +104,11 @@ impl FeedKind {
     }
 }
 
-/// How one watch fares.
+/// The health of one watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedHealth {
     pub state: FeedState,
-    /// When anything last came over it, bookmarks included.
+    /// When data was last received, including bookmarks.
     pub last_heard: Option<Timestamp>,
     /// Lists after the first.
     pub relists: u32,
@@ -121,21 +120,21 @@ pub struct FeedHealth {
 /// What a watch is doing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeedState {
-    /// Not asked for (`--no-pods`, which leaves out what only placement reads as well).
+    /// Not watched (`--no-pods`, which also leaves out the kinds that only placement reads).
     Off,
     Connecting,
-    /// Objects of the list so far, and how many are expected where the server said so.
+    /// Objects of the list so far, and how many the server expects, if it said so.
     Listing {
         received: usize,
         expected: Option<usize>,
     },
     Live,
-    /// Broken or silent for too long, in words; it is being tried again.
+    /// Broken, or silent for too long. It is tried again.
     Broken {
         since: Timestamp,
         error: String,
     },
-    /// The server does not let us list it, in its own words; it is asked again now and then.
+    /// The server forbids it, in its own words. It is tried again from time to time.
     Forbidden {
         error: String,
     },

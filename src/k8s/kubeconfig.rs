@@ -1,4 +1,4 @@
-//! Which cluster, as whom: kubeconfig files merged, a context chosen, flags put over it; as kubectl does.
+//! Finds the cluster and the user as kubectl does: merges kubeconfig files, chooses a context, applies flags.
 
 use std::{
     ffi::OsString,
@@ -35,18 +35,18 @@ pub struct ConnectOptions {
     pub client_certificate: Option<PathBuf>,
     pub client_key: Option<PathBuf>,
     pub tls_server_name: Option<String>,
-    /// How long one request may take; watches are exempt. None: no limit of the user's.
+    /// How long one request may take, except watches; none if the user set no limit.
     pub request_timeout: Option<Duration>,
 }
 
-/// What the process's environment says of clusters.
+/// The environment of the process, as far as it names clusters.
 #[derive(Clone, Debug, Default)]
 pub struct KubeEnvironment {
     /// `KUBECONFIG`: a list of files.
     pub kubeconfig: Option<OsString>,
     pub home: Option<PathBuf>,
     pub proxies: Proxies,
-    /// Whether this is a pod of a cluster.
+    /// Whether kordon runs in a pod.
     pub in_cluster: bool,
 }
 
@@ -63,20 +63,20 @@ impl KubeEnvironment {
     }
 }
 
-/// A cluster and a user, chosen and complete.
+/// The chosen cluster and user.
 #[derive(Clone, Debug)]
 pub struct ClusterTarget {
-    /// The context's name; `in-cluster` in a pod, empty where only `--server` was given.
+    /// The name of the context; `in-cluster` in a pod, empty if only `--server` was given.
     pub context: String,
-    /// The kubeconfig's name for the user.
+    /// The name of the user in the kubeconfig.
     pub user: String,
     pub config: Config,
 }
 
-/// Finds the cluster that the options mean, without talking to it.
+/// Finds the cluster that the options mean, without connecting to it.
 ///
 /// # Errors
-/// Whatever is wrong with the files or the names, in words.
+/// A file cannot be read, or a name is not in them.
 pub async fn target(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,
@@ -96,7 +96,7 @@ pub async fn target(
     Ok(ClusterTarget { context, user, config })
 }
 
-/// Reads and merges the files: the first to name something wins. Also says where it looked.
+/// Reads and merges the files: the first file that sets a value wins. Also returns where it looked.
 fn read(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,
@@ -113,7 +113,7 @@ fn read(
     };
     let looked = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let mut merged = Kubeconfig::default();
-    // As kubectl: files of the list that do not exist are passed over.
+    // As kubectl does, skip files of the list that do not exist.
     for path in paths.iter().filter(|path| path.exists()) {
         merged = merged.merge(read_file(path)?).map_err(|error| malformed(path, &error))?;
     }
@@ -127,7 +127,7 @@ fn read_file(path: &Path) -> Result<Kubeconfig, ConnectError> {
 fn malformed(path: &Path, error: &KubeconfigError) -> ConnectError {
     let why = match error {
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
-        // Its text goes on to show the lines around the place, in which there may be secrets.
+        // The rest of its text shows the lines around the place, which may contain secrets.
         KubeconfigError::Parse(error) => {
             let text = error.to_string();
             let first = text.lines().next().unwrap_or_default();
@@ -153,7 +153,7 @@ fn in_cluster(
     Ok(ClusterTarget { context: "in-cluster".into(), user: "the pod's service account".into(), config })
 }
 
-/// What was chosen of a kubeconfig.
+/// The chosen parts of a kubeconfig.
 struct Choice {
     context_name: String,
     user_name: String,
@@ -211,7 +211,7 @@ impl Choice {
         if !server.starts_with("https://") && !server.starts_with("http://") {
             self.cluster.server = Some(format!("https://{server}"));
         }
-        // Decided below: the client library compares NO_PROXY with the proxy's name instead of the server's.
+        // Set below: the client library compares NO_PROXY with the proxy's name instead of the server's.
         let proxy = self.cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty());
         let single = Kubeconfig {
             clusters: vec![NamedCluster {
@@ -249,7 +249,7 @@ impl Choice {
     }
 }
 
-/// The chosen context; an empty one where only a server or a cluster was asked for.
+/// The chosen context; an empty one if only a server or a cluster was named.
 fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String, Context), ConnectError> {
     let current = kubeconfig.current_context.clone().filter(|name| !name.is_empty());
     let Some(name) = options.context.clone().or(current) else {
@@ -314,7 +314,7 @@ fn override_user(user: &mut AuthInfo, options: &ConnectOptions) -> Result<(), Co
     }
     let more = user.impersonate_groups.is_some() || user.impersonate_uid.is_some();
     if more && user.impersonate.is_none() {
-        let why = "--as-group and --as-uid say more about a user to impersonate: give --as too".into();
+        let why = "--as-group and --as-uid also require --as".into();
         return Err(ConnectError::Credentials { why });
     }
     Ok(())
@@ -424,7 +424,7 @@ contexts: [{name: b, context: {cluster: two, user: bob}}]
         let default = ConnectOptions::default;
         assert_eq!(
             said(ConnectOptions { context: some("prod"), ..default() }).await,
-            "there is no context \"prod\" in the kubeconfig; there are: a, b, broken"
+            "there is no context \"prod\" in the kubeconfig; known contexts: a, b, broken"
         );
         let text = said(ConnectOptions { context: some("broken"), ..default() }).await;
         assert!(text.contains("\"nowhere\"") && text.contains("one, two"), "{text}");

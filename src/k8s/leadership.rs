@@ -1,4 +1,4 @@
-//! Holds the controller manager's Lease, so that one controller acts at a time and others can see that it does.
+//! Holds the Lease of the controller manager, so that only one controller acts at a time.
 
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -12,35 +12,38 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Upstream's defaults: a Lease that was not renewed for so long is free, …
+/// A Lease that was not renewed for this long is free (upstream's default).
 const LEASE_DURATION: Span = Span::from_secs(15);
-/// … a holder that could not renew for so long gives up, …
+/// A holder that could not renew for this long gives up (upstream's default).
 const RENEW_DEADLINE: Span = Span::from_secs(10);
-/// … and everybody tries so often.
+/// How often a candidate tries (upstream's default).
 const RETRY_PERIOD: Span = Span::from_secs(2);
 
-/// Where controller managers agree who acts.
+/// The Lease of the controller managers.
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-controller-manager";
 
-/// Who wants to act, by the Lease kube-system/kube-controller-manager.
+/// A candidate for the Lease kube-system/kube-controller-manager.
+///
+/// [`acquire`](Self::acquire) it, then [`keep`](Self::keep) it while the controller acts, then
+/// [`release`](Self::release) it.
 pub struct LeaderElector {
     leases: Api<Lease>,
     identity: String,
     clock: Clock,
-    /// What we last saw of somebody else's Lease, and when we first saw it so.
+    /// The Lease of another holder as it was last read, and when this state was first read.
     ///
-    /// Whether it expired is measured from there, as client-go does: clocks of other machines are not trusted.
+    /// Its expiry counts from then, as in client-go: clocks of other machines are not trusted.
     seen: Option<(LeaseSpec, Timestamp)>,
 }
 
 impl LeaderElector {
-    /// `identity` is what stands in the Lease while we hold it; no other process may have the same.
+    /// `identity` is the holder in the Lease; no other process may use the same.
     pub fn new(client: Client, identity: String, clock: Clock) -> Self {
         Self { leases: Api::namespaced(client, NAMESPACE), identity, clock, seen: None }
     }
 
-    /// Waits until the Lease is ours.
+    /// Waits until this candidate holds the Lease.
     pub async fn acquire(&mut self) {
         loop {
             match self.try_hold().await {
@@ -52,7 +55,7 @@ impl LeaderElector {
         }
     }
 
-    /// Renews the Lease for as long as it is ours; returns when it was lost, or could not be renewed in time.
+    /// Renews the Lease; returns when it was lost or could not be renewed in time.
     pub async fn keep(&mut self) {
         let mut renewed = self.clock.now();
         loop {
@@ -68,10 +71,10 @@ impl LeaderElector {
         }
     }
 
-    /// Gives the Lease back, so that the next one need not wait for it to expire.
+    /// Releases the Lease, so that the next candidate need not wait until it expires.
     ///
     /// # Errors
-    /// The request failed; the Lease expires by itself.
+    /// The request failed; the Lease will expire.
     pub async fn release(&mut self) -> kube::Result<()> {
         let Some(mut lease) = self.leases.get_opt(NAME).await? else { return Ok(()) };
         let spec = lease.spec.get_or_insert_default();
@@ -83,7 +86,7 @@ impl LeaderElector {
         self.leases.replace(NAME, &PostParams::default(), &lease).await.map(drop)
     }
 
-    /// Takes or renews the Lease if it is ours, free or expired. Says whether it is ours now.
+    /// Acquires the Lease if it is free or expired, or renews it. Returns whether this candidate holds it now.
     async fn try_hold(&mut self) -> kube::Result<bool> {
         let now = self.clock.now();
         let written = match self.leases.get_opt(NAME).await? {
@@ -101,7 +104,7 @@ impl LeaderElector {
                     return Ok(false);
                 }
                 lease.spec = Some(self.held(lease.spec.as_ref(), now));
-                // It carries the resourceVersion that was read: whoever writes first has it.
+                // It has the resourceVersion that was read: the first to write wins.
                 self.leases.replace(NAME, &PostParams::default(), &lease).await
             }
         };
@@ -128,7 +131,7 @@ impl LeaderElector {
         now.since(since) > LEASE_DURATION
     }
 
-    /// The Lease's content with us as its holder.
+    /// The spec of the Lease with this candidate as its holder.
     fn held(&self, before: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {
         let ours = before.filter(|spec| spec.holder_identity.as_deref() == Some(&self.identity));
         let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
@@ -146,7 +149,7 @@ impl LeaderElector {
 }
 
 fn micro_time(at: Timestamp) -> MicroTime {
-    // Whole microseconds: what is written is what is read back.
+    // The API stores whole microseconds.
     MicroTime(jiff::Timestamp::from_microsecond(at.as_nanos() / 1000).unwrap_or_default())
 }
 

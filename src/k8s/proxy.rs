@@ -1,4 +1,4 @@
-//! Whether a proxy is in between: `proxy-url` of the cluster, or the environment's variables as Go reads them.
+//! The proxy to a server: `proxy-url` of the cluster, or variables of the environment as Go reads them.
 
 use std::net::IpAddr;
 
@@ -6,12 +6,12 @@ use http::Uri;
 
 use super::error::{ConnectError, plain};
 
-/// The environment's proxy variables.
+/// The proxy variables of the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
     pub https: Option<String>,
     pub http: Option<String>,
-    /// `NO_PROXY`: names, domains, addresses and networks that are reached directly.
+    /// `NO_PROXY`: names, domains, addresses and networks without a proxy.
     pub except: String,
 }
 
@@ -28,10 +28,10 @@ impl Proxies {
         }
     }
 
-    /// The proxy on the way to a server. One that the kubeconfig names is used without exceptions, as kubectl does.
+    /// The proxy for a server. As in kubectl, `NO_PROXY` does not apply to the kubeconfig's proxy.
     ///
     /// # Errors
-    /// The proxy's address is none.
+    /// The proxy is not a valid address.
     pub fn for_server(&self, server: &Uri, named: Option<&str>) -> Result<Option<Uri>, ConnectError> {
         let (text, origin) = if let Some(named) = named {
             (named, "proxy-url of the kubeconfig")
@@ -49,14 +49,14 @@ impl Proxies {
         let whole = if text.contains("://") { text } else { format!("http://{text}") };
         let bad =
             |why: &str| ConnectError::BadProxy { origin, proxy: without_password(&whole), why: why.into() };
-        let uri: Uri = whole.parse().map_err(|_| bad("it is no address"))?;
+        let uri: Uri = whole.parse().map_err(|_| bad("it is not an address"))?;
         match uri.scheme_str() {
             Some("http" | "https" | "socks5") => Ok(Some(uri)),
-            _ => Err(bad("it has to begin with http://, https:// or socks5://")),
+            _ => Err(bad("it has to start with http://, https:// or socks5://")),
         }
     }
 
-    /// Whether a server is reached directly (Go's `httpproxy`): loopback always is.
+    /// Whether a server needs no proxy (Go's `httpproxy`): loopback never does.
     fn excepts(&self, server: &Uri) -> bool {
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
         let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
@@ -79,7 +79,7 @@ fn covers(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
         };
         return same_network(address, network, bits);
     }
-    // A lone IPv6 address has colons and no port.
+    // An IPv6 address without a port has colons too.
     let (entry, wanted_port) = match entry.rsplit_once(':') {
         Some((name, port)) if entry.parse::<IpAddr>().is_err() => (name, Some(port)),
         _ => (entry, None),
@@ -113,7 +113,7 @@ fn same_network(address: IpAddr, network: IpAddr, bits: u32) -> bool {
     }
 }
 
-/// A proxy's address as it may be shown.
+/// The address of a proxy without its credentials.
 fn without_password(proxy: &str) -> String {
     match (proxy.split_once("://"), proxy.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => plain(&format!("{scheme}://…@{host}")),

@@ -1,7 +1,7 @@
-//! Carries out errands of a plan, each once: what came of it is told apart by cause, not only by code.
+//! Sends the requests of an operation, each once. Outcomes are told apart by cause, not only by HTTP code.
 //!
-//! Requests are built here by hand: kube's own eviction loses its options on the way, a dry-run included
-//! (docs/upstream/operator-actions.md#3.9), and a Retry-After of an overloaded server stands in a header only.
+//! The requests are built by hand: kube's own eviction drops its options, including a dry run
+//! (docs/upstream/operator-actions.md#3.9), and the Retry-After of an overloaded server is only in a header.
 
 use std::time::Duration;
 
@@ -31,17 +31,17 @@ pub enum DryRun {
     On,
 }
 
-/// How long an answer may take; longer than the server's own limit for a request.
+/// How long a response may take; longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Pods of a node that are listed at a time.
+/// Pods in one page of the list of a node.
 const PAGE: u32 = 500;
 
-/// Carries out one errand.
-pub async fn carry_out(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
+/// Sends one request.
+pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
     let done = async {
         match task {
-            RequestKind::LookAtNode { node } => look(client, node).await,
+            RequestKind::LookAtNode { node } => read_node(client, node).await,
             RequestKind::ListPods { node } => list_pods(client, node).await,
             RequestKind::Patch(_) | RequestKind::Write(_) => {
                 let call = task.call().expect("a write is a call");
@@ -55,8 +55,8 @@ pub async fn carry_out(client: &Client, task: &RequestKind, dry_run: DryRun) -> 
     }
 }
 
-/// The request of a write. A dry-run is said where the server heeds it: of evictions and deletions in the body, for a
-/// body there replaces what the query says.
+/// The request of a write. A dry run of an eviction or deletion is requested in the body: a body there replaces the
+/// options of the query.
 pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
     let (mut path, mut body) = (call.path.clone(), call.body.clone());
     let mut query = Vec::new();
@@ -78,20 +78,20 @@ pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
         .uri(path)
         .header(http::header::CONTENT_TYPE, call.content_type)
         .body(body.to_string().into_bytes())
-        .expect("names of objects are fit for a path")
+        .expect("names of objects are valid in a path")
 }
 
 fn read(path: String) -> Request<Vec<u8>> {
-    Request::get(path).body(Vec::new()).expect("names of objects are fit for a path")
+    Request::get(path).body(Vec::new()).expect("names of objects are valid in a path")
 }
 
-async fn look(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
+async fn read_node(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
     let answer = send(client, read(format!("/api/v1/nodes/{node}"))).await?;
-    let seen = decode::node::read(&answer).ok_or_else(no_object)?;
-    Ok(RequestOutcome::Node(Box::new(seen)))
+    let node = decode::node::read(&answer).ok_or_else(no_object)?;
+    Ok(RequestOutcome::Node(Box::new(node)))
 }
 
-/// A list without a version is as the server's store has it at that moment.
+/// A list without a version is read from the store of the server.
 async fn list_pods(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
     let selector: String =
         form_urlencoded::byte_serialize(format!("spec.nodeName={node}").as_bytes()).collect();
@@ -137,7 +137,7 @@ struct Meta {
 }
 
 fn no_object() -> RequestOutcome {
-    RequestOutcome::Failed("the answer is not what an API server says".into())
+    RequestOutcome::Failed("the response is not one of the Kubernetes API".into())
 }
 
 async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Vec<u8>, RequestOutcome> {
@@ -152,11 +152,11 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Vec<u8>, Req
     let status: Status = serde_json::from_slice(&body).unwrap_or_else(|_| {
         Status::failure(String::from_utf8_lossy(&body).trim(), "").with_code(code.as_u16())
     });
-    Err(refusal(&status, code.as_u16(), header.map(Span::from_secs)))
+    Err(outcome(&status, code.as_u16(), header.map(Span::from_secs)))
 }
 
-/// What a refusal means (docs/upstream/operator-actions.md#4.2).
-fn refusal(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutcome {
+/// The meaning of an error response (docs/upstream/operator-actions.md#4.2).
+fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutcome {
     let text = status_words(status);
     let details = status.details.as_ref();
     let cause = |reason: &str| {
@@ -178,7 +178,7 @@ fn refusal(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
             None => RequestOutcome::Overloaded { retry_after },
         },
         403 if cause("NamespaceTerminating").is_some() => RequestOutcome::NamespaceTerminating,
-        // Who denies for now may allow later; tries are counted.
+        // A webhook may allow it later; the number of tries is limited.
         _ if status.message.contains("admission webhook") => RequestOutcome::Failed(text),
         403 => RequestOutcome::Forbidden(text),
         500 if status.message.contains("more than one PodDisruptionBudget") => RequestOutcome::Refused(text),
@@ -187,8 +187,8 @@ fn refusal(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
     }
 }
 
-/// Whether a conflict is about who is meant, not about what state it is in: in the words of the store, and in those of
-/// the eviction subresource.
+/// Whether a conflict is about the uid and not about the version: in the words of the store, and in those of the
+/// eviction subresource.
 fn names_another_uid(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("UID in the precondition")
 }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_run_is_said_where_the_server_heeds_it() {
+    fn a_dry_run_is_requested_where_the_server_reads_it() {
         let (pod, uid, grace) = (Key::new("web", "p"), Uid::from("u"), Some(Span::from_secs(3)));
         let evict = PlanStep::Evict { pod: pod.clone(), uid: uid.clone(), grace };
         let (line, body) = sent(evict.clone(), DryRun::On);
@@ -227,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_apart_by_their_cause() {
+    fn error_responses_are_told_apart_by_their_cause() {
         let status = |value: Value| serde_json::from_value::<Status>(value).expect("a status");
         let of = |code: u16, details: Value, message: &str| {
             let value = json!({"code": code, "message": message, "reason": "", "details": details});
-            refusal(&status(value), code, None)
+            outcome(&status(value), code, None)
         };
         let budget = |text: &str| json!({"causes": [{"reason": "DisruptionBudget", "message": text}]});
         let text = "The disruption budget b needs 2 healthy pods and has 2 currently";

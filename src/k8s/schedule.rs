@@ -1,16 +1,16 @@
-//! What a scheduler writes: where a pod goes, why it goes nowhere, and who makes room for it.
+//! The writes of a scheduler: bindings, reasons why a pod is unschedulable, and preemption.
 
 use kube::{Client, api::PostParams};
 use serde_json::json;
 
-use super::write::{WriteFailure, delete, disruption_target, locked, patch_status, pods, send};
+use super::write::{WriteFailure, delete, disruption_target, patch_status, pods, preconditions, send};
 use crate::{
     cluster::{Key, NodeName, Uid},
     engine::Outcome,
     time::Timestamp,
 };
 
-/// Binds a pod to a node, once and for all.
+/// Binds a pod to a node.
 pub async fn bind(client: &Client, pod: &Key, uid: &Uid, node: &NodeName) -> Outcome {
     let body = json!({
         "apiVersion": "v1", "kind": "Binding",
@@ -22,7 +22,7 @@ pub async fn bind(client: &Client, pod: &Key, uid: &Uid, node: &NodeName) -> Out
     told(send(client, request).await.map(drop))
 }
 
-/// Says on a pod that it has no place, and why; and where room is made for it, if anywhere.
+/// Records on a pod that it is unschedulable and why, and the node that is nominated for it, if any.
 pub async fn refuse(
     client: &Client,
     pod: &Key,
@@ -36,13 +36,14 @@ pub async fn refuse(
     if let Some(node) = room_on {
         status["nominatedNodeName"] = json!(node);
     }
-    told(patch_status(client, pod, locked(uid, None), status).await)
+    told(patch_status(client, pod, preconditions(uid, None), status).await)
 }
 
-/// Deletes a pod that is to make room, with its own grace, and says on it before why that is.
+/// Records the reason on a pod and deletes it with its own grace period, to make room for another.
 pub async fn displace(client: &Client, victim: &Key, uid: &Uid, now: Timestamp) -> Outcome {
     let target = disruption_target("PreemptionByScheduler", "makes room for a pod of higher priority", now);
-    let marked = patch_status(client, victim, locked(uid, None), json!({"conditions": [target]})).await;
+    let marked =
+        patch_status(client, victim, preconditions(uid, None), json!({"conditions": [target]})).await;
     if marked.is_err() {
         return told(marked);
     }

@@ -1,4 +1,4 @@
-//! The controller's flags as the cluster itself runs it: from the command line of its static pod.
+//! The flags of the cluster's controller manager, from the command line of its static pod.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use serde_json::Value;
 
 use super::error::plain;
 
-/// What was found of the controller manager's command line.
+/// What is known of the command line of the controller manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerFlags {
     /// Flags without their dashes, with their values, in the order of the command line.
     pub flags: Vec<(String, String)>,
-    /// Where they come from, or why there are none; fit for the screen.
+    /// Where they come from, or why there are none, in words for the screen.
     pub note: String,
 }
 
 const COMPONENT: &str = "kube-controller-manager";
 
-/// How long the settings may keep everything else waiting: without an answer, upstream's defaults do.
+/// How long to wait for the settings. Without an answer, upstream's defaults are used.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Reads the command line of kube-controller-manager, where it runs as a pod that we may read.
+/// Reads the command line of kube-controller-manager, if it runs as a pod that the user may read.
 pub async fn controller_flags(client: &Client) -> ControllerFlags {
     let found = tokio::time::timeout(PATIENCE, find(client)).await;
-    match found.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs()))) {
+    match found.unwrap_or_else(|_| Err(format!("no response within {} s", PATIENCE.as_secs()))) {
         Ok(pods) => read(&pods),
         Err(error) => ControllerFlags {
-            note: format!("the pods of kube-system cannot be read ({error}): upstream's defaults are taken"),
+            note: format!("cannot read the pods of kube-system ({error}): using upstream's defaults"),
             ..ControllerFlags::default()
         },
     }
 }
 
-/// Its pods: by label, as kubeadm sets it, or else by name.
+/// Its pods: by the label that kubeadm sets, or else by name.
 async fn find(client: &Client) -> Result<Vec<Value>, String> {
     let labelled = list(client, &format!("labelSelector=component%3D{COMPONENT}&limit=20")).await?;
     if !labelled.is_empty() {
         return Ok(labelled);
     }
-    // No resourceVersion=0: with it a server ignores the limit and sends the pods of every node's agents.
+    // With resourceVersion=0 the server would ignore the limit and return the pods of every node's agents.
     let mut pods = list(client, "limit=500").await?;
     pods.retain(|pod| pod["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(COMPONENT)));
     Ok(pods)
@@ -55,7 +55,7 @@ async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The flags of the first pod by name; with several, whether they agree.
+/// The flags of the first pod by name, and whether other pods have the same.
 fn read(pods: &[Value]) -> ControllerFlags {
     let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let mut found: Vec<(String, Vec<(String, String)>)> =
@@ -63,7 +63,7 @@ fn read(pods: &[Value]) -> ControllerFlags {
     found.sort();
     let Some((first, flags)) = found.first().cloned() else {
         return ControllerFlags {
-            note: "the controller manager does not run as a pod here: upstream's defaults are taken".into(),
+            note: "kube-controller-manager does not run as a pod here: using upstream's defaults".into(),
             ..ControllerFlags::default()
         };
     };
@@ -76,7 +76,7 @@ fn read(pods: &[Value]) -> ControllerFlags {
     ControllerFlags { flags, note }
 }
 
-/// The flags of the container that runs it; none where no container does.
+/// The flags of the container that runs it; none if no container does.
 fn flags_of(pod: &Value) -> Option<Vec<(String, String)>> {
     let containers = pod["spec"]["containers"].as_array()?;
     containers.iter().find_map(|container| {
@@ -89,8 +89,7 @@ fn flags_of(pod: &Value) -> Option<Vec<(String, String)>> {
     })
 }
 
-/// The flags among the words of a command line, `--flag=value`, `--flag value` and `--flag` alike. A word with
-/// spaces is a shell's script.
+/// The flags of a command line: `--flag=value`, `--flag value` and `--flag`. A word with spaces is a shell script.
 fn flags(words: &[&str]) -> Vec<(String, String)> {
     let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
     let mut flags = Vec::new();

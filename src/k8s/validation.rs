@@ -1,26 +1,26 @@
-//! Asks the server about every write of a plan, each once and as a dry run: what it answers, nothing being done.
+//! Sends every write of a plan once as a dry run, and returns the answers.
 //!
-//! An answer holds for one write by itself: a dry run uses no budget up, so it says nothing of the second pod that a
-//! budget covers. It sees what no plan can: webhooks, rights as they are enforced, objects that have changed.
+//! An answer is about one write: a dry run does not use a disruption up, so it says nothing about the second pod of a
+//! budget. But it includes what a plan cannot know: webhooks, enforced permissions, objects that have changed.
 
 use futures::{StreamExt, stream};
 use kube::Client;
 
-use super::requests::{DryRun, carry_out};
+use super::requests::{DryRun, send_request};
 use crate::{
     engine::ServerVersion,
     operation::{RequestKind, RequestOutcome},
     plan::PlanStep,
 };
 
-/// Questions under way at a time.
+/// Requests in flight at once.
 const AT_ONCE: usize = 4;
 
-/// The releases some of which mark a pod for good that is evicted as a dry run (1.26.0 to 1.26.3).
+/// The releases of which some mark a pod permanently when its eviction is a dry run (1.26.0 to 1.26.3).
 const MARKS_PODS: ServerVersion = ServerVersion::new(1, 26);
 
-/// Asks about each write once, without trying again; answers in the order of the writes. None: not asked, for on this
-/// release the question itself may write.
+/// Sends each write once, without retries, and returns the answers in the order of the writes. None if it was not sent,
+/// because on this release the dry run may write.
 pub async fn validate(
     client: &Client,
     steps: &[PlanStep],
@@ -29,7 +29,7 @@ pub async fn validate(
     let ask = |step: &PlanStep| {
         let asked = version != MARKS_PODS || !matches!(step, PlanStep::Evict { .. });
         let task = RequestKind::Write(step.clone());
-        async move { if asked { Some(carry_out(client, &task, DryRun::On).await) } else { None } }
+        async move { if asked { Some(send_request(client, &task, DryRun::On).await) } else { None } }
     };
     stream::iter(steps.iter().map(ask)).buffered(AT_ONCE).collect().await
 }

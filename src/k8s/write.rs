@@ -1,6 +1,6 @@
-//! Carries out writes of the engine, each with its preconditions and none of them twice.
+//! Sends the writes of the engine, each once and with its preconditions.
 //!
-//! Nothing is retried here: what came of a write goes back to the engine, which knows whether it still wants it.
+//! Nothing is retried here: the outcome goes back to the engine, which decides whether the write is still needed.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::{
     time::Timestamp,
 };
 
-/// Who we are in managed fields.
+/// The manager in managed fields.
 const FIELD_MANAGER: &str = "kordon";
 
-/// How long a write may take; longer than the server's own limit for one.
+/// How long a write may take; longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Carries out one write at `now` (by which new taints and events are dated).
-pub async fn carry_out(client: &Client, write: &Write, now: Timestamp) -> Outcome {
+/// Sends one write; `now` dates new taints and events.
+pub async fn send_write(client: &Client, write: &Write, now: Timestamp) -> Outcome {
     let done = match write {
         Write::MarkUnknown { node, uid, version, conditions } => {
             mark_unknown(client, node, uid, *version, conditions).await
@@ -50,16 +50,16 @@ pub async fn carry_out(client: &Client, write: &Write, now: Timestamp) -> Outcom
     };
     match done {
         Ok(()) => Outcome::Done,
-        Err(stop) => stop.into(),
+        Err(failure) => failure.into(),
     }
 }
 
-/// Why a write was not done.
+/// Why a write failed.
 pub(super) enum WriteFailure {
-    /// What was read no longer asks for it.
+    /// The object has changed, and no longer needs it.
     Outdated,
     Refused(Box<kube::Error>),
-    /// No answer in time: it may have been done all the same.
+    /// No response in time: it may have been written.
     NoAnswer,
 }
 
@@ -70,17 +70,17 @@ impl From<kube::Error> for WriteFailure {
 }
 
 impl From<WriteFailure> for Outcome {
-    fn from(stop: WriteFailure) -> Self {
-        match stop {
+    fn from(failure: WriteFailure) -> Self {
+        match failure {
             WriteFailure::Outdated => Self::Conflict,
             WriteFailure::NoAnswer => Self::Failed(format!(
-                "no answer within {} s; whether it was done the watch will show",
+                "no response within {} s; the watch will show whether it was written",
                 LONGEST.as_secs()
             )),
             WriteFailure::Refused(error) => match *error {
                 kube::Error::Api(ref status) if status.code == 404 => Self::Gone,
                 kube::Error::Api(ref status) if status.code == 409 => Self::Conflict,
-                // How a patch finds that the object is another one by now.
+                // The response to a patch whose object was replaced by another.
                 kube::Error::Api(ref status)
                     if status.code == 422 && status.message.contains("metadata.uid") =>
                 {
@@ -110,15 +110,15 @@ async fn mark_unknown(
             value
         })
         .collect();
-    let patch = json!({"metadata": locked(uid, Some(version)), "status": {"conditions": conditions}});
+    let patch = json!({"metadata": preconditions(uid, Some(version)), "status": {"conditions": conditions}});
     let request = nodes().patch_subresource("status", node, &as_us(), &Patch::Strategic(patch));
     send(client, request).await.map(drop)
 }
 
 /// Upstream's swap (docs/upstream/node-lifecycle.md#4.5), in one patch over the newest node instead of two.
 ///
-/// What the decision was made on is not compared whole, for nodes change all the time; but a node that no longer
-/// is in the state that the new taint tells of is left alone.
+/// Its precondition is not the resourceVersion, because nodes change all the time. But a node whose state no longer
+/// matches the new taint is left alone.
 async fn swap_taints(
     client: &Client,
     node: &NodeName,
@@ -129,7 +129,7 @@ async fn swap_taints(
 ) -> Result<(), WriteFailure> {
     let newest = send(client, nodes().get(node, &kube::api::GetParams::default())).await?;
     let of_meta = |field: &str| newest["metadata"][field].as_str().unwrap_or_default();
-    if of_meta("uid") != &**uid || add.iter().any(|taint| !still_true(taint, &newest)) {
+    if of_meta("uid") != &**uid || add.iter().any(|taint| !matches_state(taint, &newest)) {
         return Err(WriteFailure::Outdated);
     }
     let before = newest["spec"]["taints"].as_array().cloned().unwrap_or_default();
@@ -138,13 +138,13 @@ async fn swap_taints(
         return Ok(());
     }
     let metadata = json!({"uid": uid, "resourceVersion": of_meta("resourceVersion")});
-    // A merge patch replaces the list as a whole.
+    // A merge patch replaces the whole list.
     let patch = json!({"metadata": metadata, "spec": {"taints": taints}});
     send(client, nodes().patch(node, &as_us(), &Patch::Merge(patch))).await.map(drop)
 }
 
-/// Whether the node is in the state that a taint of the controller tells of; of other taints nothing is known.
-fn still_true(taint: &Taint, node: &Value) -> bool {
+/// Whether a taint of the controller matches the state of the node. Other taints always match.
+fn matches_state(taint: &Taint, node: &Value) -> bool {
     let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|condition| condition["type"] == "Ready").map(|ready| &ready["status"]);
     match &*taint.key {
@@ -154,7 +154,7 @@ fn still_true(taint: &Taint, node: &Value) -> bool {
     }
 }
 
-/// The taints after a swap. Entries that are not ours stay as they are, unknown fields included.
+/// The taints after a swap. Other entries stay as they are, including unknown fields.
 fn swapped(mut taints: Vec<Value>, add: &[Taint], remove: &[Taint], now: Timestamp) -> Vec<Value> {
     let same =
         |value: &Value, taint: &Taint| value["key"] == *taint.key && value["effect"] == taint.effect.as_str();
@@ -180,7 +180,7 @@ async fn set_labels(
     version: Version,
     labels: &[(Name, Name)],
 ) -> Result<(), WriteFailure> {
-    let mut metadata = locked(uid, Some(version));
+    let mut metadata = preconditions(uid, Some(version));
     metadata["labels"] = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let patch = Patch::Merge(json!({"metadata": metadata}));
     send(client, nodes().patch(node, &as_us(), &patch)).await.map(drop)
@@ -193,9 +193,9 @@ async fn mark_pod_not_ready(
     version: Version,
     now: Timestamp,
 ) -> Result<(), WriteFailure> {
-    // Merged by type: reason and message stay.
+    // Conditions are merged by type: reason and message stay.
     let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": now.to_time()});
-    let patch = json!({"metadata": locked(uid, Some(version)), "status": {"conditions": [ready]}});
+    let patch = json!({"metadata": preconditions(uid, Some(version)), "status": {"conditions": [ready]}});
     let request = pods(pod).patch_subresource("status", &pod.name, &as_us(), &Patch::Strategic(patch));
     send(client, request).await.map(drop)
 }
@@ -209,10 +209,10 @@ async fn mark_pod_lost(
 ) -> Result<(), WriteFailure> {
     let message = format!("Node {node} which was running pod {} is unresponsive", pod.name);
     let status = json!({"reason": NODE_LOST, "message": message});
-    patch_status(client, pod, locked(uid, Some(version)), status).await
+    patch_status(client, pod, preconditions(uid, Some(version)), status).await
 }
 
-/// Writes on the pod what its deletion asks for, and deletes it.
+/// Writes the status that the deletion requires, and deletes the pod.
 async fn delete_pod(
     client: &Client,
     pod: &Key,
@@ -225,13 +225,13 @@ async fn delete_pod(
         Deletion::ByTaint { disruption_target: true } => {
             let text = "Taint manager: deleting due to NoExecute taint";
             let target = disruption_target("DeletionByTaintManager", text, now);
-            patch_status(client, pod, locked(uid, None), json!({"conditions": [target]})).await?;
+            patch_status(client, pod, preconditions(uid, None), json!({"conditions": [target]})).await?;
         }
         Deletion::WithNode { mark_lost: Some(version) } => {
             let marked = mark_pod_lost(client, pod, uid, version, node).await;
-            // As upstream: only a conflict says that the pod should be looked at again first.
-            if let Err(stop) = marked
-                && Outcome::from(stop) == Outcome::Conflict
+            // As upstream: only a conflict means that the pod has to be read again first.
+            if let Err(failure) = marked
+                && Outcome::from(failure) == Outcome::Conflict
             {
                 return Err(WriteFailure::Outdated);
             }
@@ -240,7 +240,7 @@ async fn delete_pod(
             let target =
                 target.then(|| disruption_target("DeletionByPodGC", "PodGC: node no longer exists", now));
             let status = json!({"phase": "Failed", "conditions": Vec::from_iter(target)});
-            patch_status(client, pod, locked(uid, None), status).await?;
+            patch_status(client, pod, preconditions(uid, None), status).await?;
         }
         Deletion::ByTaint { disruption_target: false }
         | Deletion::WithNode { mark_lost: None }
@@ -250,7 +250,7 @@ async fn delete_pod(
     delete(client, pod, uid, grace).await
 }
 
-/// Deletes a pod, with its own grace where no other is given.
+/// Deletes a pod, with its own grace period if none is given.
 pub(super) async fn delete(
     client: &Client,
     pod: &Key,
@@ -266,7 +266,7 @@ pub(super) async fn delete(
     send(client, pods(pod).delete(&pod.name, &params)).await.map(drop)
 }
 
-/// The condition that tells why a pod is deleted.
+/// The condition with the reason why a pod is deleted.
 pub(super) fn disruption_target(reason: &str, message: &str, now: Timestamp) -> Value {
     json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message,
         "lastTransitionTime": now.to_time()})
@@ -307,8 +307,8 @@ async fn record(client: &Client, event: &RecordedEvent, now: Timestamp) -> Resul
     send(client, events.create(&PostParams::default(), body.to_string().into_bytes())).await.map(drop)
 }
 
-/// Preconditions that stand in a patch: another object is never meant, and with a version no other state of it.
-pub(super) fn locked(uid: &Uid, version: Option<Version>) -> Value {
+/// Preconditions of a patch: the same object and, with a version, the same state of it.
+pub(super) fn preconditions(uid: &Uid, version: Option<Version>) -> Value {
     let mut metadata = json!({"uid": uid});
     if let Some(version) = version {
         metadata["resourceVersion"] = version.0.to_string().into();
@@ -364,11 +364,11 @@ mod tests {
     }
 
     #[test]
-    fn a_taint_that_no_longer_tells_the_truth_is_not_set() {
+    fn a_taint_that_no_longer_matches_the_node_is_not_set() {
         let node = |status: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
         let unreachable = taint("node.kubernetes.io/unreachable");
-        assert!(still_true(&unreachable, &node("Unknown")));
-        assert!(!still_true(&unreachable, &node("True")) && !still_true(&unreachable, &json!({})));
-        assert!(still_true(&taint("node.kubernetes.io/disk-pressure"), &node("True")));
+        assert!(matches_state(&unreachable, &node("Unknown")));
+        assert!(!matches_state(&unreachable, &node("True")) && !matches_state(&unreachable, &json!({})));
+        assert!(matches_state(&taint("node.kubernetes.io/disk-pressure"), &node("True")));
     }
 }

@@ -8,7 +8,7 @@ use kordon::{
     cluster::{Key, Taint, TaintEffect, Uid, Version},
     demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
     engine::{Deletion, EventObject, Outcome, RecordedEvent, UnknownCondition, Write},
-    k8s::{access, settings, write::carry_out},
+    k8s::{access, settings, write::send_write},
     plan::Permission,
     time::Timestamp,
 };
@@ -162,7 +162,7 @@ async fn refusals_are_seen_at_once_and_in_words() {
     cluster.api.clear_faults();
     cluster.api.inject(Fault::always(FaultAnswer::Hang));
     let hung = tokio::time::timeout(Duration::from_secs(60), cluster.write(&set)).await;
-    assert!(matches!(hung, Ok(Outcome::Failed(words)) if words.contains("no answer")));
+    assert!(matches!(hung, Ok(Outcome::Failed(words)) if words.contains("no response")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +191,7 @@ async fn the_controllers_flags_are_read_where_that_is_allowed() {
     assert_eq!(found.flags, [("node-monitor-grace-period".to_owned(), "20s".to_owned())]);
     assert!(found.note.contains("kube-controller-manager-m1"));
     cluster.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List], "pods"));
-    assert!(settings::controller_flags(&client).await.note.contains("cannot be read"));
+    assert!(settings::controller_flags(&client).await.note.contains("cannot read"));
 }
 
 /// A server with one node and one pod on it.
@@ -223,7 +223,7 @@ impl Fixture {
     }
 
     async fn write(&self, write: &Write) -> Outcome {
-        carry_out(&self.api.client(), write, now()).await
+        send_write(&self.api.client(), write, now()).await
     }
 
     async fn node(&self) -> Node {

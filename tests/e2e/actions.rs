@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kordon::{
     cluster::Uid,
-    k8s::requests::{DryRun, carry_out},
+    k8s::requests::{DryRun, send_request},
     operation::{RequestKind, RequestOutcome},
     plan::PlanStep,
     time::Span,
@@ -108,7 +108,7 @@ async fn answers_are_distinguished(plane: &mut Plane) -> Result<()> {
     let delete = RequestKind::Write(PlanStep::Delete { pod: named.clone(), uid: uid.clone(), grace: None });
 
     for task in [&evict(&uid), &delete] {
-        ensure!(carry_out(&client, task, DryRun::On).await == RequestOutcome::Done, "{task}: a dry-run");
+        ensure!(send_request(&client, task, DryRun::On).await == RequestOutcome::Done, "{task}: a dry-run");
         let now = Api::<Pod>::namespaced(client.clone(), "default").get(&named.name).await?;
         ensure!(
             now.uid() == pod.uid() && now.metadata.deletion_timestamp.is_none(),
@@ -119,30 +119,30 @@ async fn answers_are_distinguished(plane: &mut Plane) -> Result<()> {
     // (docs/upstream/operator-actions.md#4.3).
     let free = all.iter().find(|pod| pod.name_any().starts_with("db")).map(key).context("a pod")?;
     let step = PlanStep::Evict { pod: free, uid: "another".into(), grace: None };
-    let other = carry_out(&client, &RequestKind::Write(step), DryRun::Off).await;
+    let other = send_request(&client, &RequestKind::Write(step), DryRun::Off).await;
     ensure!(other == RequestOutcome::OtherObject, "{other:?}");
-    let forbidden = carry_out(&plane.client_of(NO_CORDON).await?, &evict(&uid), DryRun::Off).await;
+    let forbidden = send_request(&plane.client_of(NO_CORDON).await?, &evict(&uid), DryRun::Off).await;
     ensure!(matches!(forbidden, RequestOutcome::Forbidden(_)), "{forbidden:?}");
 
     set_budget(&client, "web", json!("100%")).await?;
-    let exhausted = carry_out(&client, &evict(&uid), DryRun::Off).await;
+    let exhausted = send_request(&client, &evict(&uid), DryRun::Off).await;
     let numbers = |text: &str| text.contains("needs 6 healthy pods and has 6 currently");
     ensure!(matches!(&exhausted, RequestOutcome::BudgetExhausted(text) if numbers(text)), "{exhausted:?}");
 
     create_budget(&client, "web", "second", json!(0)).await?;
-    let two = carry_out(&client, &evict(&uid), DryRun::Off).await;
+    let two = send_request(&client, &evict(&uid), DryRun::Off).await;
     ensure!(matches!(&two, RequestOutcome::Refused(text) if text.contains("more than one")), "{two:?}");
     budgets(&client).delete("second", &DeleteParams::default()).await?;
     set_budget(&client, "web", json!(0)).await?;
 
-    let done = carry_out(&client, &evict(&uid), DryRun::Off).await;
+    let done = send_request(&client, &evict(&uid), DryRun::Off).await;
     ensure!(done == RequestOutcome::Done, "{done:?}");
     eventually("the pod is gone", Span::from_secs(20), async || {
         let found = Api::<Pod>::namespaced(client.clone(), "default").get_opt(&named.name).await?;
         Ok(found.is_none().then_some(()))
     })
     .await?;
-    let gone = carry_out(&client, &evict(&uid), DryRun::Off).await;
+    let gone = send_request(&client, &evict(&uid), DryRun::Off).await;
     ensure!(gone == RequestOutcome::Gone, "{gone:?}");
     Ok(())
 }

@@ -360,7 +360,7 @@ fn known<D: Decoder>(cluster: &mut Cluster, mut decoder: D, objects: &[Value]) {
     let apply = |cluster: &mut Cluster, change: Option<Change>| {
         change.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
     };
-    apply(cluster, decoder.change(WatchEvent::ListBegun));
+    apply(cluster, decoder.change(WatchEvent::ListStarted));
     list(cluster, &mut decoder, objects.to_vec());
     apply(cluster, decoder.change(WatchEvent::ListDone));
 }

@@ -12,7 +12,7 @@ use crate::cluster::{
     scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, SpreadConstraint},
 };
 
-/// `spec.affinity` as it is read.
+/// `spec.affinity` on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WireAffinity<'a> {
@@ -25,7 +25,7 @@ pub struct WireAffinity<'a> {
 }
 
 impl WireAffinity<'_> {
-    /// What the node must be: one of the terms; none where nothing is required.
+    /// The required terms, of which the node has to match one; none if nothing is required.
     pub fn required_nodes(&self, pool: &mut SharedParts) -> Option<Box<[NodeTerm]>> {
         self.node_affinity.required.as_ref().map(|required| required.terms(pool))
     }
@@ -95,7 +95,7 @@ impl WireNodeTerm<'_> {
 }
 
 impl WireRequirement<'_> {
-    /// What `labels.NewRequirement` makes of it.
+    /// As `labels.NewRequirement` reads it.
     fn of_label(&self, pool: &mut SharedParts) -> NodeRequirement {
         let listed = !self.values.is_empty() && self.values.iter().all(|value| is_label_value(value));
         let number = || match &*self.values {
@@ -114,7 +114,7 @@ impl WireRequirement<'_> {
         NodeRequirement { key: pool.name(&self.key), operator }
     }
 
-    /// Fields know In and NotIn with one value, and only the node's name.
+    /// For fields there are only In and NotIn with one value, and only the name of the node.
     fn of_field(&self, pool: &mut SharedParts) -> NodeRequirement {
         let operator = match &*self.operator {
             _ if *self.key != *"metadata.name" || self.values.len() != 1 => NodeOperator::Invalid,
@@ -193,7 +193,7 @@ impl WirePodTerm<'_> {
     }
 }
 
-/// One of `spec.topologySpreadConstraints` as it is read.
+/// One of `spec.topologySpreadConstraints` on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WireSpread<'a> {

@@ -74,7 +74,7 @@ fn sync_failure(condition: &WireCondition<'_>) -> Option<Name> {
     failed.then(|| (*condition.message).into())
 }
 
-/// A PodDisruptionBudget as it is read.
+/// A PodDisruptionBudget on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireBudget<'a> {

@@ -1,6 +1,6 @@
 //! The leaves of objects, read leniently: a value of the wrong type counts as absent.
 //!
-//! Text borrows from the bytes that were received, so that reading an object allocates next to nothing.
+//! Text borrows from the received bytes, so that reading an object allocates almost nothing.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
 
@@ -32,7 +32,7 @@ impl fmt::Display for Text<'_> {
 }
 
 impl Text<'_> {
-    /// The point in time that it tells, if it tells one.
+    /// The text as a point in time, if it is one.
     pub fn time(&self) -> Option<Timestamp> {
         if self.is_empty() { None } else { Timestamp::parse(self) }
     }
@@ -53,7 +53,7 @@ impl Int {
         Some(i32::try_from(clamped).expect("it has just been clamped"))
     }
 
-    /// So many seconds; negative ones count as none at all.
+    /// The number as seconds; negative ones count as zero.
     pub fn seconds(self) -> Option<Span> {
         self.0.map(|seconds| Span::from_secs(seconds.max(0)))
     }
@@ -63,23 +63,23 @@ impl Int {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LenientBool(pub bool);
 
-/// An amount of a resource, as a string or (as people write it) a number.
+/// An amount of a resource: a string, or a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quantity<'a>(Cow<'a, str>);
 
 impl Quantity<'_> {
-    /// In thousandths; zero where it is absent, negative or no quantity.
+    /// In thousandths; zero if it is absent, negative or not a quantity.
     pub fn milli(&self) -> i64 {
         quantity::parse_milli(&self.0).unwrap_or(0).max(0)
     }
 
-    /// In whole units, otherwise as [`Quantity::milli`].
+    /// In whole units, otherwise like [`Quantity::milli`].
     pub fn units(&self) -> i64 {
         quantity::parse_units(&self.0).unwrap_or(0).max(0)
     }
 }
 
-/// A number or a text, as `minAvailable` has it.
+/// A number or a text, such as `minAvailable`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum IntOrText<'a> {
     #[default]
@@ -88,11 +88,11 @@ pub enum IntOrText<'a> {
     Text(Cow<'a, str>),
 }
 
-/// A map from text to text, in the order received; entries whose value is no text are left out.
+/// A map from text to text, in the received order, without entries whose value is not text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs<'a>(pub Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-/// Amounts of resources by name, in the order received.
+/// Amounts of resources by name, in the received order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts<'a>(pub Vec<(Cow<'a, str>, Quantity<'a>)>);
 
@@ -102,7 +102,7 @@ impl<'a> Amounts<'a> {
     }
 }
 
-/// A list; empty where absent or null. Of another type it spoils the object.
+/// A list; empty if absent or null. With another type the object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LenientList<T>(pub Vec<T>);
 
@@ -125,14 +125,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientList<T> {
     }
 }
 
-/// Reads an object of which null is the same as absent.
+/// Reads an object; null counts as absent.
 pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A leaf: says what it makes of each JSON type; what it does not say counts as absent.
+/// A leaf: has a value for some JSON types; every other type counts as absent.
 trait Leaf<'de>: Default {
     fn text(_: Cow<'de, str>) -> Self {
         Self::default()
@@ -207,7 +207,7 @@ impl<'de> Leaf<'de> for Amounts<'de> {
     }
 }
 
-/// A text, or none where it is of another type.
+/// A text, or none if it has another type.
 #[derive(Default)]
 struct MaybeText<'a>(Option<Cow<'a, str>>);
 

@@ -1,4 +1,4 @@
-//! Leases: heartbeats of nodes, and who leads the controllers.
+//! Leases: heartbeats of nodes, and the leader of the controllers.
 
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ impl Decoder for LeaseDecoder {
 #[derive(Debug, Default)]
 pub struct LeaderDecoder {
     pool: SharedParts,
-    /// Whether the list that is being read has it.
+    /// Whether the Lease was in the list that is being read.
     listed: bool,
 }
 
@@ -74,7 +74,7 @@ impl LeaderDecoder {
     }
 }
 
-/// A Lease as it is read.
+/// A Lease on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireLease<'a> {

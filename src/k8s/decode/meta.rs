@@ -1,4 +1,4 @@
-//! `metadata`, cut down to what is read; managed fields and annotations are never built.
+//! `metadata`, reduced to the fields that are used. Managed fields are skipped.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Meta<'_> {
         self.creation_timestamp.time().unwrap_or_default()
     }
 
-    /// The deletion, where one has begun.
+    /// The deletion, if it has started.
     pub fn termination(&self) -> Option<Termination> {
         let deadline = self.deletion_timestamp.time()?;
         Some(Termination {
@@ -104,7 +104,7 @@ pub struct OwnerReference<'a> {
 }
 
 impl OwnerReference<'_> {
-    /// By group and kind: others define kinds called Job or StatefulSet too.
+    /// By group and kind: other groups also define kinds named Job or StatefulSet.
     fn owner_kind(&self, pool: &mut SharedParts) -> OwnerKind {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         let workload = WorkloadKind::ALL.into_iter().find(|kind| {
@@ -126,10 +126,10 @@ impl OwnerReference<'_> {
     }
 }
 
-/// Which annotations are there, of those that mean something.
+/// The annotations that kordon uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownAnnotations {
-    /// `kubernetes.io/config.mirror`: the pod is a static pod's shadow.
+    /// `kubernetes.io/config.mirror`: the pod mirrors a static pod.
     pub mirror: bool,
     /// `k8s.io/initial-events-end`: the bookmark ends a streamed list.
     pub list_ends: bool,
@@ -139,9 +139,9 @@ pub struct KnownAnnotations {
     pub drain: Option<Arc<DrainClaim>>,
     /// `pv.kubernetes.io/bind-completed`: the claim has its volume.
     pub bound: bool,
-    /// `volume.kubernetes.io/selected-node`: where a volume is made for the claim.
+    /// `volume.kubernetes.io/selected-node`: the node for which a volume is provisioned.
     pub selected_node: Option<Name>,
-    /// `volume.beta.kubernetes.io/storage-class`: the class of a claim or volume, as it was told once.
+    /// `volume.beta.kubernetes.io/storage-class`: the class of a claim or volume, in its old form.
     pub storage_class: Option<Name>,
 }
 

@@ -31,7 +31,7 @@ impl Decoder for NamespaceDecoder {
     }
 }
 
-/// A Namespace as it is read.
+/// A Namespace on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireNamespace<'a> {

@@ -29,7 +29,7 @@ impl Decoder for NodeDecoder {
     }
 }
 
-/// Reads one node; none where it makes no sense.
+/// Reads one node; none if it cannot be read.
 pub fn read(json: &[u8]) -> Option<Node> {
     let wire: WireNode<'_> = serde_json::from_slice(json).ok()?;
     Some(node(&wire, &mut SharedParts::default()))
@@ -63,7 +63,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
     }
 }
 
-/// A Node as it is read.
+/// A Node on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireNode<'a> {
@@ -128,7 +128,7 @@ struct Status<'a> {
     node_info: NodeInfo<'a>,
 }
 
-/// A condition of a node or pod as it is read.
+/// A condition of a node or pod on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WireCondition<'a> {
@@ -159,7 +159,7 @@ impl WireCondition<'_> {
     }
 }
 
-/// What every view shows of `status.allocatable`.
+/// The resources of `status.allocatable` that every view shows.
 fn resources(allocatable: &Amounts<'_>) -> Resources {
     let units = |resource| allocatable.amount(resource).map_or(0, Quantity::units);
     Resources {

@@ -20,7 +20,7 @@ use crate::{
     time::Span,
 };
 
-/// What the API server fills in for `spec.terminationGracePeriodSeconds`.
+/// The default of the API server for `spec.terminationGracePeriodSeconds`.
 const DEFAULT_GRACE: Span = Span::from_secs(30);
 
 /// Reads pods.
@@ -77,7 +77,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     }
 }
 
-/// A Pod as it is read.
+/// A Pod on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WirePod<'a> {
@@ -169,7 +169,7 @@ impl Spec<'_> {
         }
     }
 
-    /// Of containers and of sidecars; ordinary init containers are over before anyone is served.
+    /// Of containers and of sidecars; other init containers end before the pod serves anyone.
     fn host_ports(&self, pool: &mut SharedParts) -> Box<[HostPort]> {
         let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
         let ports = self.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter());
@@ -177,7 +177,7 @@ impl Spec<'_> {
     }
 }
 
-/// An image's name as the scheduler compares it: with a tag (`imagelocality.normalizedImageName`).
+/// The name of an image as the scheduler compares it: with a tag (`imagelocality.normalizedImageName`).
 fn image(name: &str, pool: &mut SharedParts) -> Name {
     if name.rfind(':') <= name.rfind('/') { pool.name(&format!("{name}:latest")) } else { pool.name(name) }
 }

@@ -1,4 +1,4 @@
-//! What objects of one kind have alike, kept once: names, label sets, lists of tolerations and taints.
+//! Equal parts of objects of one kind, stored once: names, label sets, lists of tolerations and taints.
 
 use std::{
     borrow::Cow,
@@ -33,7 +33,7 @@ impl SharedParts {
     /// The label set of these entries. A known set costs no allocation.
     pub fn labels(&mut self, pairs: &Pairs<'_>) -> Labels {
         let pairs = &*pairs.0;
-        // The API server sorts keys; from anyone who does not, the last of equal keys counts.
+        // The API server sorts keys. From a server that does not, the last of equal keys counts.
         if pairs.is_sorted_by(|(left, _), (right, _)| left < right) {
             self.sorted_labels(pairs)
         } else {
@@ -93,7 +93,7 @@ impl SharedParts {
         shared
     }
 
-    /// Forgets what no object holds any more.
+    /// Drops the parts that no object uses any more.
     pub fn tidy(&mut self) {
         fn held<T: ?Sized>(shared: &Arc<T>) -> bool {
             Arc::strong_count(shared) > 1
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_forgotten() {
+    fn unused_parts_are_dropped() {
         let mut pool = SharedParts::default();
         let kept = pool.labels(&pairs(&[("app", "web")]));
         drop(pool.labels(&pairs(&[("app", "db")])));

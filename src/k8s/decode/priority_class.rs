@@ -32,7 +32,7 @@ impl Decoder for PriorityClassDecoder {
     }
 }
 
-/// A PriorityClass as it is read.
+/// A PriorityClass on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WirePriorityClass<'a> {

@@ -1,4 +1,4 @@
-//! What a pod's containers ask for, summed up as the scheduler does it.
+//! The resource requests of a pod, summed up as in the scheduler.
 
 use serde::Deserialize;
 
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::cluster::{Resources, scheduling::Requests};
 
-/// What scores assume of a container that does not say how much CPU it needs, in thousandths.
+/// The CPU that scores assume for a container without a request, in thousandths.
 const ASSUMED_CPU_MILLI: i64 = 100;
 /// The same for memory, in bytes.
 const ASSUMED_MEMORY_BYTES: i64 = 200 << 20;
 
-/// `resources` of a container or a pod as it is read.
+/// `resources` of a container or a pod on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireResources<'a> {
@@ -21,17 +21,17 @@ pub struct WireResources<'a> {
     requests: Amounts<'a>,
 }
 
-/// A container's part in the sum.
+/// The requests of one container.
 #[derive(Clone, Copy)]
 pub struct ContainerRequests<'w, 'a> {
     pub resources: &'w WireResources<'a>,
-    /// `restartPolicy` of an init container; Always makes it a sidecar.
+    /// `restartPolicy` of an init container; with Always it is a sidecar.
     pub restart_policy: &'w Text<'a>,
 }
 
-/// What the scheduler counts (component-helpers `resource.PodRequests`): containers and sidecars together, or what
-/// the initialisation needs at its most, whichever is more; pod-level requests replace that sum; overhead comes
-/// on top.
+/// The requests that the scheduler counts (component-helpers `resource.PodRequests`): those of containers and sidecars
+/// together, or the most that the initialisation needs, whichever is more. Pod-level requests replace this sum.
+/// Overhead is added.
 pub fn requests<'w, 'a: 'w>(
     containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
     init_containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
@@ -59,7 +59,7 @@ pub fn requests<'w, 'a: 'w>(
     running
 }
 
-/// Amounts of every resource, and those that scores assume.
+/// The amounts of all resources, and those that scores assume.
 #[derive(Clone, Default)]
 pub struct RequestSum<'w> {
     cpu_milli: i64,
@@ -119,7 +119,7 @@ impl<'w> RequestSum<'w> {
         }
     }
 
-    /// Puts those that are given for the whole pod in place of the sum.
+    /// Replaces the sum with the requests of the whole pod, where it has them.
     fn replace(&mut self, of_pod: &'w Amounts<'_>) {
         for (resource, amount) in &of_pod.0 {
             match &**resource {
@@ -152,7 +152,7 @@ impl<'w> RequestSum<'w> {
     }
 }
 
-/// What a node offers beyond cpu, memory and pods, by name; what it has none of is left out.
+/// The resources of a node other than cpu, memory and pods, by name, without those that are zero.
 pub fn extended<'w>(amounts: &'w Amounts<'_>) -> Vec<(&'w str, i64)> {
     let counts = |resource: &str| resource == "ephemeral-storage" || is_scalar(resource);
     let units = |amount: &Quantity<'_>| amount.units();

@@ -34,7 +34,7 @@ impl Decoder for ServiceDecoder {
     }
 }
 
-/// A Service as it is read.
+/// A Service on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireService<'a> {

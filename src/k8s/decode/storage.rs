@@ -1,4 +1,4 @@
-//! Claims, volumes, storage classes, and how many volumes nodes can have.
+//! Claims, volumes, storage classes, and the volume limits of nodes.
 
 use serde::Deserialize;
 
@@ -106,7 +106,7 @@ fn claim(wire: &WireClaim<'_>, pool: &mut SharedParts) -> Claim {
         is_bound: marks.bound,
         is_lost: *status.phase == *"Lost",
         is_terminating: !metadata.deletion_timestamp.is_empty(),
-        // The annotation is older than the field, and goes before it.
+        // The annotation is older than the field and takes precedence.
         class: marks.storage_class.clone().unwrap_or_else(|| pool.name(&spec.storage_class_name)),
         selected_node: marks.selected_node.clone().map(NodeName),
         owner: metadata.owner(pool),
@@ -145,7 +145,7 @@ fn volume(wire: &WirePersistentVolume<'_>, pool: &mut SharedParts) -> Volume {
     }
 }
 
-/// A PersistentVolumeClaim as it is read.
+/// A PersistentVolumeClaim on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireClaim<'a> {
@@ -194,7 +194,7 @@ struct Status<'a> {
     phase: Text<'a>,
 }
 
-/// A PersistentVolume as it is read.
+/// A PersistentVolume on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WirePersistentVolume<'a> {
@@ -258,7 +258,7 @@ struct Csi<'a> {
     volume_handle: Text<'a>,
 }
 
-/// A StorageClass as it is read.
+/// A StorageClass on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WireStorageClass<'a> {
@@ -304,7 +304,7 @@ struct WireValues<'a> {
     values: LenientList<Text<'a>>,
 }
 
-/// A CSINode as it is read.
+/// A CSINode on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireCsiNode<'a> {

@@ -1,4 +1,4 @@
-//! What the decoders make of what servers send, sane and insane.
+//! The decoders on valid and invalid input.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -195,7 +195,7 @@ fn a_bad_object_is_named_and_the_rest_of_its_page_read() {
 }
 
 #[test]
-fn what_is_no_json_breaks_the_line_and_nothing_else() {
+fn only_text_that_is_not_json_breaks_a_line() {
     for text in ["", "{\"type\":\"ADDED\",\"obj", "<html>", "\u{0}"] {
         assert!(
             matches!(line(&mut PodDecoder::default(), text.as_bytes(), false), StreamLine::Broken(_)),
@@ -210,7 +210,7 @@ fn what_is_no_json_breaks_the_line_and_nothing_else() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// A sound object in which one value, anywhere, was replaced by anything never breaks reading.
+    /// Reading never fails on a valid object in which any one value was replaced by any other.
     #[test]
     fn no_value_anywhere_breaks_a_watch(path in 0_usize..60, value in any_json()) {
         for object in [sound_pod(), sound_node()] {

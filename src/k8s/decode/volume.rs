@@ -11,7 +11,7 @@ use crate::cluster::{
     scheduling::{Disk, DiskKind, PodVolume},
 };
 
-/// A volume, by what it is made of.
+/// A volume, by its source.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WireVolume<'a> {
@@ -34,7 +34,7 @@ pub struct WireVolume<'a> {
     rbd: Option<WireDisk<'a>>,
 }
 
-/// What a pod would leave behind on its node.
+/// The local data of a pod, which would be lost with it.
 pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
     let mut storage = LocalStorage::default();
     for volume in volumes {
@@ -50,7 +50,7 @@ pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
 }
 
 impl WireVolume<'_> {
-    /// What the scheduler has to do with it, if anything.
+    /// The volume as the scheduler sees it; none if it does not matter to the scheduler.
     pub fn volume(&self, pool: &mut SharedParts) -> Option<PodVolume> {
         if let Some(claim) = &self.persistent_volume_claim {
             return Some(PodVolume::Claim(pool.name(&claim.claim_name)));
@@ -111,7 +111,7 @@ struct WireClaim<'a> {
     claim_name: Text<'a>,
 }
 
-/// The parts of the four kinds of disk together.
+/// The fields of the four kinds of disk together.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireDisk<'a> {

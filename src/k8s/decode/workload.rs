@@ -1,4 +1,4 @@
-//! What owns pods: six kinds, read alike.
+//! The six kinds that own pods, read in the same way.
 
 use std::borrow::Cow;
 
@@ -62,7 +62,7 @@ impl Decoder for WorkloadDecoder {
     }
 }
 
-/// A workload as it is read; the kinds differ in the spec's fields that they have.
+/// A workload on the wire; the kinds differ in the spec's fields that they have.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireWorkload<'a> {
@@ -132,7 +132,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
     }
 }
 
-/// What is required of a label, by a selector or by a node affinity: each has its own operators.
+/// A requirement on a label, by a selector or by a node affinity: each has its own operators.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireRequirement<'a> {

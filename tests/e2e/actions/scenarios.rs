@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudgetStatus};
 use kordon::{
     cluster::{Key, Uid},
-    k8s::requests::{DryRun, carry_out},
+    k8s::requests::{DryRun, send_request},
     operation::{RequestKind, RequestOutcome},
     plan::PlanStep,
     time::Span,
@@ -117,7 +117,7 @@ pub async fn a_wrong_uid_uses_up_a_disruption(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let web = of_app(&client, "web").await?;
     let step = PlanStep::Evict { pod: key(&web[0]), uid: "another".into(), grace: None };
-    let answer = carry_out(&client, &RequestKind::Write(step), DryRun::Off).await;
+    let answer = send_request(&client, &RequestKind::Write(step), DryRun::Off).await;
     ensure!(answer == RequestOutcome::OtherObject, "{answer:?}");
     let status = status(&client).await?;
     let promised = status.disrupted_pods.unwrap_or_default();
@@ -296,7 +296,7 @@ fn evictions_requested(plane: &Plane) -> Result<usize> {
 async fn evict(client: &Client, pod: &Pod, dry_run: DryRun) -> RequestOutcome {
     let uid = Uid::from(&*pod.uid().unwrap_or_default());
     let named = Key::new(&pod.namespace().unwrap_or_default(), &pod.name_any());
-    carry_out(
+    send_request(
         client,
         &RequestKind::Write(PlanStep::Evict { pod: named, uid, grace: Some(Span::from_secs(1)) }),
         dry_run,
