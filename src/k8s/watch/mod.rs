@@ -2,7 +2,7 @@
 //!
 //! Nodes, leases and the controller's Lease are listed at once. When the nodes are known, the pods of those that are not
 //! ready follow, then all pods and the other kinds, a few lists at a time. This spares the server and shows first what
-//! is urgent. A watch that fails is reported as [`FeedState::Broken`](super::feed::FeedState) and tried again, for ever.
+//! is urgent. A watch that fails is reported as [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
 
 mod prefetch;
 mod follow;

@@ -90,7 +90,7 @@ async fn follow<D: Decoder>(
 ) -> Result<()> {
     let clock = Clock::system();
     // The cluster is empty.
-    for news in [WatchEvent::ListBegun, WatchEvent::ListDone] {
+    for news in [WatchEvent::ListStarted, WatchEvent::ListDone] {
         let change = decoder.change(news).into_iter();
         let changes = &mut *changes.lock().expect("nobody panics with it");
         changes.extend(change.map(|change| ReceivedChange { at: clock.now(), change }));
