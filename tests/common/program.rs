@@ -1,4 +1,4 @@
-//! The built binary as a script meets it, and an API server of the demo for it to talk to.
+//! The built binary, and an API server of the demo for it to connect to.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use std::{ffi::OsString, fs, net::SocketAddr, path::Path, time::Duration};
@@ -23,7 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Exit code 0, as `docs/cli.md` has it.
 const DONE: i32 = 0;
 
-/// Where the program is started: a home without anything in it, and no environment but what is given.
+/// The environment of the program: an empty home folder, and no variables but those given.
 pub struct Shell {
     pub home: tempfile::TempDir,
     pub environment: Vec<(String, String)>,
@@ -94,7 +94,7 @@ impl Shell {
         output
     }
 
-    /// What is said on standard error by a program that ends with this code and prints nothing.
+    /// The standard error of a program that ends with this code and prints nothing to standard output.
     pub async fn refused(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments).await;
         assert_eq!(output.code, code, "{arguments:?}: {}", output.err);
@@ -110,7 +110,7 @@ fn binary() -> OsString {
     std::env::var_os("KORDON_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kordon").into())
 }
 
-/// How a program ended, and what it wrote.
+/// The exit code and the output of the program.
 pub struct Output {
     pub code: i32,
     pub out: String,
@@ -118,14 +118,14 @@ pub struct Output {
 }
 
 impl Output {
-    /// What it printed, having done what it was asked for.
+    /// The standard output of a program that succeeded without errors.
     pub fn done(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (DONE, ""));
         self.out
     }
 }
 
-/// An API server on loopback, as long as it is held.
+/// An API server on loopback. Dropping it stops it.
 pub struct Server {
     pub api: Api,
     pub clock: Clock,
@@ -139,7 +139,7 @@ impl Server {
         Self::start_at_speed(options, 1.0).await
     }
 
-    /// A server whose cluster lives faster than we do.
+    /// A server whose clock runs `speed` times as fast as ours.
     pub async fn start_at_speed(options: ApiOptions, speed: f64) -> Self {
         let clock = Clock::new(Clock::system().now(), speed);
         let api = Api::new(clock, options);
@@ -151,7 +151,7 @@ impl Server {
         Self { api, clock, url: format!("http://{address}"), _stops: stop.clone().drop_guard(), stop }
     }
 
-    /// Lets the demo's world live behind it, without a controller.
+    /// Starts the demo's kubelets and controllers, without the node lifecycle controller.
     pub fn inhabit(&self) -> World {
         self.inhabit_as(&world::WorldOptions::default())
     }
@@ -160,7 +160,7 @@ impl Server {
         World::start(&self.api, self.clock, options, self.stop.child_token())
     }
 
-    /// Lets kordon's own controller lead, as in the demo. Returns when its lease is there.
+    /// Starts kordon's own controller, as in the demo. Returns when it has its lease.
     pub async fn govern(&self) {
         self.govern_with(Settings::defaults(ServerVersion::new(1, 36))).await;
     }
@@ -183,14 +183,14 @@ impl Server {
     }
 }
 
-/// What its API has seen of the program, and what there is.
+/// What the API has logged of the program, and its objects.
 impl Server {
     /// The requests of the program.
     fn ours(&self) -> impl Iterator<Item = LoggedRequest> + use<> {
         self.api.log().into_iter().filter(|logged| logged.identity.agent.starts_with("kordon/"))
     }
 
-    /// The writes that the program made, reviews of its own rights apart.
+    /// The writes of the program, except access reviews.
     pub fn written(&self) -> Vec<String> {
         let reads = [Verb::Get, Verb::List, Verb::Watch];
         self.ours()
@@ -215,7 +215,7 @@ impl Server {
         Objects::all(self.api.client()).get(name).await.expect("the node")
     }
 
-    /// The pods on a node that a drain has to take.
+    /// The pods on a node that a drain has to evict.
     pub async fn left_on(&self, node: &str) -> Vec<String> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods: Vec<Pod> = Objects::all(self.api.client()).list(&params).await.expect("pods").items;

@@ -1,4 +1,4 @@
-//! A program under a real pseudo terminal: keys go in, and what it draws is read back as a screen.
+//! A program on a real pseudo terminal: it gets typed keys, and its output is read as a screen.
 
 #![expect(clippy::disallowed_methods, reason = "a program under a terminal lives in real time")]
 #![allow(dead_code, reason = "each test program uses its part")]
@@ -68,7 +68,7 @@ impl Terminal {
         self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text));
     }
 
-    /// Waits for a text and never for a time; the limit is for a program that has failed.
+    /// Waits for a text. The limit is for a program that has failed.
     pub fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(180);
         while !holds(&self.text()) {
@@ -88,7 +88,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end of the program and of what it wrote.
+    /// Waits for the end of the program and of its output.
     pub fn end(&mut self) -> portable_pty::ExitStatus {
         let status = self.child.wait().expect("it ends");
         if let Some(reader) = self.reader.take() {

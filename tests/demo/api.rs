@@ -259,7 +259,7 @@ async fn a_delete_body_without_dry_run_deletes_whatever_the_query_says() {
 // ---- deletion
 
 #[tokio::test(start_paused = true)]
-async fn a_running_pod_goes_after_its_grace_and_the_kubelets_word() {
+async fn a_running_pod_is_gone_after_its_grace_and_the_kubelets_deletion() {
     let api = server();
     api.load("pods", pod("p"));
     let pods: Objects<Pod> = Objects::default_namespaced(api.client());
@@ -293,7 +293,7 @@ async fn pods_without_a_node_and_finished_pods_go_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_hold_an_object_until_the_last_is_taken_away() {
+async fn finalizers_keep_an_object_until_the_last_is_removed() {
     let api = server();
     let mut held = pod("p");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -675,7 +675,7 @@ async fn history_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_does_not_read_is_told_410_and_holds_nothing_up() {
+async fn a_watcher_that_does_not_read_gets_410_and_blocks_nothing() {
     let api = server_with(ApiOptions { history_bytes: 20_000, ..ApiOptions::default() });
     let pods: Objects<Pod> = Objects::all(api.client());
     let mut slow =
@@ -749,7 +749,7 @@ async fn a_stalled_watch_says_nothing_and_then_all_of_it() {
 // ---- rights, faults, time
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_right_is_refused_and_told_by_an_access_review() {
+async fn a_missing_right_is_refused_and_shown_by_an_access_review() {
     let api = server();
     api.load("pods", pod("p"));
     api.inject(Fault::always(FaultAnswer::Forbidden).of_user("jane").on(&[Verb::Create], "pods/eviction"));

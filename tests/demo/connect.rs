@@ -1,4 +1,4 @@
-//! Connecting to servers of all kinds over loopback: good ones, absent ones, and ones that are something else.
+//! Connecting over loopback to API servers, to absent servers, and to servers that are something else.
 
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -35,7 +35,7 @@ async fn impersonation_is_asked_for_and_shown() {
 }
 
 #[tokio::test]
-async fn an_expired_token_is_told() {
+async fn an_expired_token_is_reported() {
     let server = Server::start(with_token("good")).await;
     let error = connect(&server.options("expired")).await.err().expect("refused");
     assert!(matches!(&error, ConnectError::Unauthorized { user, .. } if user == "alice"), "{error}");
@@ -60,7 +60,7 @@ async fn a_plugins_token_is_carried_and_the_plugin_run_once() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_there_or_something_else_are_told_apart() {
+async fn absent_servers_and_other_servers_are_distinguished() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     drop(listener);

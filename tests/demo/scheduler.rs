@@ -1,4 +1,4 @@
-//! The scheduler of the demo: pods land where plans say, those without a place are told why, and room is made.
+//! The scheduler of the demo: it places pods where plans predict, reports why a pod is unschedulable, and preempts.
 
 use std::{collections::BTreeSet, process::Stdio, time::Duration};
 
@@ -24,7 +24,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::common::program::Shell;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_replacements_of_a_drain_land_where_the_plan_said() {
+async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
     let demo = ServedDemo::new().await;
     // Their pods come and go by themselves, and between two nodes that are as good little decides.
     demo.end_the_jobs().await;
@@ -143,7 +143,7 @@ impl ServedDemo {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_without_a_place_is_told_why_and_placed_as_soon_as_there_is_room() {
+async fn an_unschedulable_pod_has_a_reason_and_is_placed_as_soon_as_it_fits() {
     let api = ScheduledApi::new(&["n1", "n2"]);
     api.create("a", 0, "900m", json!({})).await;
     api.create("b", 0, "900m", json!({})).await;
@@ -161,7 +161,7 @@ async fn a_pod_without_a_place_is_told_why_and_placed_as_soon_as_there_is_room()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_matters_more_is_placed_first_and_lesser_pods_make_room() {
+async fn pods_of_higher_priority_are_placed_first_and_preempt_others() {
     let api = ScheduledApi::new(&["n1"]);
     api.create("little", -1, "800m", json!({})).await;
     api.until(async |api| api.node_of("little").await.is_some()).await;

@@ -1,4 +1,4 @@
-//! Secure connections over loopback: whom the client trusts, and how it shows who it is.
+//! TLS connections over loopback: which authorities the client trusts, and its client certificates.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -31,7 +31,7 @@ async fn a_server_of_the_trusted_authority_is_connected_to() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_authority_is_refused_in_clear_words() {
+async fn a_server_of_another_authority_is_refused_with_a_clear_error() {
     // Authorities of clusters that one tool made are all of one name.
     for name in ["theirs", "ours"] {
         let (folder, ours, theirs) = (Folder::new(), Authority::new("ours"), Authority::new(name));

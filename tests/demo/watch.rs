@@ -56,7 +56,7 @@ async fn a_server_without_streamed_lists_is_asked_for_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_watch_goes_on_where_it_broke_off() {
+async fn an_interrupted_watch_resumes_where_it_stopped() {
     let api = server();
     seed(&api, 2, 5);
     let mut session = Session::start(&api);
@@ -88,7 +88,7 @@ async fn an_expired_version_leads_to_one_more_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_for_a_minute_is_told_and_found_again() {
+async fn an_outage_of_a_minute_is_reported_and_recovered_from() {
     let api = server();
     seed(&api, 3, 9);
     let mut session = Session::start(&api);
@@ -140,7 +140,7 @@ async fn a_quiet_link_that_works_stays_live() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_be_listed_is_named_and_the_rest_works() {
+async fn a_kind_that_may_not_be_listed_is_named_and_the_rest_works() {
     let api = server();
     seed(&api, 2, 5);
     api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
@@ -235,7 +235,7 @@ async fn a_broken_object_is_named_and_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_pods_nobody_asks_for_them() {
+async fn without_pods_no_pods_are_requested() {
     let api = server();
     seed(&api, 2, 5);
     api.load("nodes", node("dead", "False"));
@@ -260,7 +260,7 @@ async fn the_difference_of_the_clocks_is_measured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_ends_when_it_is_cancelled_or_nobody_listens() {
+async fn everything_ends_when_it_is_cancelled_or_the_receiver_is_gone() {
     let api = server();
     let cancelled = Session::start(&api);
     cancelled.cancel.cancel();

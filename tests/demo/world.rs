@@ -1,4 +1,4 @@
-//! The inhabitants of the embedded cluster, seen through `kube::Client` as by any of its clients, on a paused clock.
+//! The kubelets, controllers and incidents of the demo cluster, read through `kube::Client`, on a paused clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -299,7 +299,7 @@ async fn a_finalizer_holds_a_stopped_pod_until_its_owner_takes_it_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_scenario_begins_with_an_unknown_node_and_one_that_nobody_has_missed_yet() {
+async fn the_first_scenario_starts_with_an_unknown_node_and_one_newly_silent() {
     let cluster = DemoCluster::of("default");
     cluster.pass(1).await;
     assert_eq!(cluster.condition("general-1b-01", "Ready").await, "Unknown");
@@ -322,7 +322,7 @@ async fn the_first_scenario_begins_with_an_unknown_node_and_one_that_nobody_has_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_zone_outage_takes_one_zone_and_gives_it_back() {
+async fn a_zone_outage_stops_one_zone_which_comes_back() {
     let cluster = DemoCluster::of("zone-outage");
     cluster.pass(70).await;
     for (node, age) in cluster.lease_ages().await {
@@ -347,7 +347,7 @@ async fn a_partial_disruption_takes_more_than_55_percent_of_a_zone_of_more_than_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_outage_takes_every_node_and_gives_all_back() {
+async fn a_full_outage_stops_every_node_and_all_come_back() {
     let cluster = DemoCluster::of("full-outage");
     cluster.pass(70).await;
     assert!(cluster.lease_ages().await.values().all(|age| *age > Span::from_secs(50)));

@@ -1,4 +1,4 @@
-//! Writes with their preconditions against the embedded API server, and the questions asked around them.
+//! Writes with their preconditions against the demo's API server, and access reviews.
 
 use std::time::Duration;
 
@@ -139,7 +139,7 @@ async fn events_are_recorded_where_kubectl_looks_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_are_seen_at_once_and_in_words() {
+async fn refusals_are_reported_immediately_with_their_reason() {
     let cluster = Fixture::new();
     let node = cluster.node().await;
     let set = Write::SetLabels {
@@ -166,7 +166,7 @@ async fn refusals_are_seen_at_once_and_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rights_are_asked_for() {
+async fn rights_are_requested() {
     let cluster = Fixture::new();
     let client = cluster.api.client();
     let evict = [Permission::on_pods("create", "eviction", &"web".into())];

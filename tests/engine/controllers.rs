@@ -1,5 +1,4 @@
-//! What stands beside taint eviction: legacy mode, the pod garbage collector, and the metrics' values, on simulated
-//! clusters.
+//! Legacy mode, the pod garbage collector and metrics, on simulated clusters.
 
 use kordon::{
     cluster::{
@@ -105,7 +104,7 @@ fn in_legacy_mode_a_pod_that_lands_on_an_evicted_node_goes_at_once() {
 }
 
 #[test]
-fn in_legacy_mode_a_conflict_keeps_the_node_waiting_and_the_pod_is_asked_for_again() {
+fn in_legacy_mode_a_conflict_keeps_the_node_queued_and_the_pod_is_deleted_again() {
     let mut sim = peaceful(&legacy());
     sim.silence("n0");
     sim.run(Span::from_secs(280));
@@ -157,7 +156,7 @@ fn told(sim: &Sim, node: &str) -> Option<EvictionStatus> {
 }
 
 #[test]
-fn a_legacy_shadow_gives_up_on_a_round_that_never_comes_and_foretells_it_anew() {
+fn a_legacy_shadow_gives_up_on_a_round_that_never_comes_and_predicts_another() {
     let mut sim = shadow_of_a_dumb_controller(&["n0"], Span::ZERO);
     sim.run(Span::from_secs(300));
     let foretold: Vec<Timestamp> = sim
@@ -194,7 +193,7 @@ fn a_legacy_shadow_lets_a_node_wait_again_where_another_of_its_zone_came_first()
 }
 
 #[test]
-fn the_forecast_goes_on_when_a_node_object_is_removed_and_comes_true() {
+fn the_forecast_continues_when_a_node_object_is_removed_and_comes_true() {
     let mut sim = peaceful(&settings(36, &[]));
     sim.tell(Change::Node(ObjectEvent::Deleted("n0".into())));
     let removed = sim.now;

@@ -1,5 +1,5 @@
-//! The stories of nodes and pods, told along a failure on a simulated cluster: what is past, what is ahead, and what does
-//! not come.
+//! The explanation of a node or pod before, during and after a failure, on a simulated cluster: past steps, future steps,
+//! and steps that will not happen.
 
 use kordon::{
     cluster::{Key, NodeName},
@@ -62,7 +62,7 @@ fn a_node_that_lives_has_nothing_ahead() {
 }
 
 #[test]
-fn what_is_ahead_becomes_past_in_its_order_and_at_its_time() {
+fn predicted_steps_happen_in_their_order_and_at_their_time() {
     let mut sim = peaceful(&modern());
     sim.fail("n00");
     sim.run(Span::from_secs(25));
@@ -92,7 +92,7 @@ fn what_is_ahead_becomes_past_in_its_order_and_at_its_time() {
 }
 
 #[test]
-fn a_zone_that_stands_still_is_told_as_the_reason_why_nothing_happens() {
+fn a_paused_zone_is_given_as_the_reason_why_nothing_happens() {
     let mut sim = peaceful(&modern());
     for node in ["n00", "n02", "n04", "n06"] {
         sim.fail(node);
@@ -112,7 +112,7 @@ fn a_zone_that_stands_still_is_told_as_the_reason_why_nothing_happens() {
 }
 
 #[test]
-fn in_legacy_mode_the_mark_takes_the_place_of_the_taint() {
+fn in_legacy_mode_a_node_eviction_takes_the_place_of_the_taint() {
     let mut legacy = Settings::defaults(ServerVersion::new(1, 23));
     legacy.set("enable-taint-manager", "false", Origin::Override).expect("a flag of 1.23");
     let mut sim = peaceful(&legacy);
@@ -128,7 +128,7 @@ fn in_legacy_mode_the_mark_takes_the_place_of_the_taint() {
 }
 
 #[test]
-fn what_is_pending_on_a_node_is_what_is_pending_of_it_among_all() {
+fn pending_events_of_a_node_are_those_of_it_among_all() {
     let mut legacy = Settings::defaults(ServerVersion::new(1, 23));
     legacy.set("enable-taint-manager", "false", Origin::Override).expect("a flag of 1.23");
     for settings in [modern(), legacy] {

@@ -1,4 +1,4 @@
-//! Plays a recorded scenario to the engine and compares what it does with what upstream's controllers did.
+//! Replays a recorded scenario in the engine and compares its effects with those of upstream's controllers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

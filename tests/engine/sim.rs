@@ -1,4 +1,4 @@
-//! A cluster on a virtual clock: kubelets that renew leases, a controller that acts, a shadow that watches.
+//! A cluster on a virtual clock: kubelets that renew leases, an active controller, and a shadow.
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 

@@ -1,5 +1,4 @@
-//! The engine as a controller and as the shadow of one, on simulated clusters: what the shadow foretells is what the
-//! controller then does.
+//! The engine as a controller and as a shadow, on simulated clusters: the controller does what the shadow predicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +15,7 @@ use proptest::prelude::*;
 
 use crate::sim::{RENEWAL, Sim, marks_unknown};
 
-/// How long before it happens a thing must be foretold.
+/// How long in advance an effect must be predicted.
 const NOTICE: Span = Span::from_secs(5);
 /// By how much it may be off: a monitor period and a second.
 const TOLERANCE: Span = Span::from_secs(6);
@@ -102,8 +101,7 @@ fn doubts(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_controller_that_acts_otherwise_than_its_settings_foretell_is_noticed_with_the_flag_that_would_explain_it()
- {
+fn a_controller_that_differs_from_its_settings_is_reported_with_the_flag_that_would_explain_it() {
     let lost = ["n00", "n03", "n06"];
     assert_eq!(doubts(&[], &lost), Vec::<String>::new());
     for (flag, text) in [
@@ -154,7 +152,7 @@ fn when_everything_is_down_nothing_is_evicted() {
 }
 
 #[test]
-fn a_shadow_does_not_foretell_taints_that_are_there() {
+fn a_shadow_does_not_predict_taints_that_exist() {
     let mut sim = peaceful(6, &settings());
     ["n00", "n03"].iter().for_each(|node| sim.silence(node));
     sim.run(Span::from_secs(120));
@@ -172,7 +170,7 @@ fn a_shadow_does_not_foretell_taints_that_are_there() {
 }
 
 #[test]
-fn a_forecast_between_the_shadows_pass_and_the_controllers_has_what_is_to_come() {
+fn a_forecast_between_the_passes_of_shadow_and_controller_is_complete() {
     for phase in [400, 1300, 2600, 3900, 4700] {
         let mut sim = peaceful(24, &settings());
         sim.run(Span::from_millis(phase));
@@ -181,7 +179,7 @@ fn a_forecast_between_the_shadows_pass_and_the_controllers_has_what_is_to_come()
         for node in ["n03", "n09", "n15"] {
             sim.silence(node);
         }
-        assert_eq!(foretell_each_taint(&mut sim, &format!("phase {phase}")), 3);
+        assert_eq!(predict_each_taint(&mut sim, &format!("phase {phase}")), 3);
     }
 }
 
@@ -200,13 +198,13 @@ fn a_node_whose_taint_is_swapped_costs_no_token_again() {
         // Found silent soon after the other, when the zone's token would have gone to that.
         sim.fail("n03");
         sim.run(Span::from_secs(20));
-        assert_eq!(foretell_each_taint(&mut sim, &format!("phase {phase}")), 2);
+        assert_eq!(predict_each_taint(&mut sim, &format!("phase {phase}")), 2);
     }
 }
 
 /// Two minutes, in which every forecast of the shadow must have every NoExecute taint that is to come, swaps apart;
 /// tells how many came in all.
-fn foretell_each_taint(sim: &mut Sim, told: &str) -> usize {
+fn predict_each_taint(sim: &mut Sim, told: &str) -> usize {
     let mut forecasts = Vec::new();
     for _ in 0..1200 {
         sim.run(Span::from_millis(100));
@@ -234,7 +232,7 @@ fn foretell_each_taint(sim: &mut Sim, told: &str) -> usize {
 }
 
 #[test]
-fn a_blind_shadow_judges_nobody_and_says_so() {
+fn a_disconnected_shadow_marks_no_node_and_says_so() {
     let mut sim = peaceful(6, &settings());
     sim.attach_shadow(settings());
     sim.shadow_sees = false;
@@ -253,7 +251,7 @@ fn a_blind_shadow_judges_nobody_and_says_so() {
 }
 
 #[test]
-fn without_a_leader_nothing_is_foretold_until_one_leads() {
+fn without_a_leader_nothing_is_predicted() {
     let mut sim = peaceful(6, &settings());
     sim.lead("first", sim.now - Span::from_secs(60));
     sim.attach_shadow(settings());
@@ -290,7 +288,7 @@ fn equal_inputs_give_equal_outputs() {
 }
 
 #[test]
-fn up_to_1_33_a_shadow_queues_a_node_in_the_pass_after_the_one_that_found_it_silent() {
+fn up_to_1_33_a_shadow_queues_a_node_one_pass_after_it_was_found_silent() {
     let settings = Settings::defaults(ServerVersion::new(1, 28));
     let mut sim = peaceful(20, &settings);
     sim.silence("n09");
@@ -335,7 +333,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_a_shadow_foretells_is_what_the_controller_does(scenario in scenarios()) {
+    fn the_controller_does_what_a_shadow_predicts(scenario in scenarios()) {
         let settings = Settings::defaults(ServerVersion::new(1, scenario.minor));
         let mut sim = peaceful(scenario.nodes, &settings);
         for (number, bears) in scenario.bears.iter().enumerate() {
@@ -425,7 +423,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_a_controllers_own_engine_foretells_it_does_to_the_instant(faults in random_faults()) {
+    fn the_controllers_own_engine_predicts_to_the_instant(faults in random_faults()) {
         let mut sim = faults.begin();
         // Twenty seconds later whoever fell silent has missed a renewal.
         (0..TURMOIL + 20).for_each(|second| faults.apply(second, &mut sim));
@@ -452,7 +450,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
-    fn whatever_befalls_nodes_no_probe_runs_backwards_and_no_effect_lacks_its_why(faults in random_faults()) {
+    fn under_random_faults_no_probe_runs_backwards_and_every_effect_has_its_why(faults in random_faults()) {
         let mut sim = faults.begin();
         sim.attach_shadow(faults.settings());
         let probes = |sim: &Sim| -> Vec<[Option<Timestamp>; 2]> {
@@ -472,7 +470,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_turmoil_twice_is_answered_alike(faults in random_faults()) {
+    fn the_same_faults_give_the_same_effects(faults in random_faults()) {
         let run = || {
             let mut sim = faults.begin();
             sim.attach_shadow(faults.settings());
@@ -511,7 +509,7 @@ fn abs(span: Span) -> Span {
 }
 
 #[test]
-fn a_forecast_takes_a_node_for_silent_after_it_missed_a_renewal() {
+fn a_forecast_assumes_a_node_silent_after_it_missed_a_renewal() {
     let mut sim = peaceful(6, &settings());
     sim.attach_shadow(settings());
     sim.silence("n00");
@@ -530,7 +528,7 @@ proptest! {
 
     /// Each incident is a node, when it gives its last sign of life, and when it is back, if ever.
     #[test]
-    fn what_is_foretold_under_assumptions_happens_when_they_come_true(
+    fn predictions_come_true_with_their_assumptions(
         incidents in prop::collection::btree_map(0_usize..24, (0_i64..60, prop::option::of(20_i64..500)), 1..12),
     ) {
         let mut sim = peaceful(24, &settings());
@@ -594,7 +592,7 @@ proptest! {
 }
 
 #[test]
-fn where_upstream_leaves_it_to_chance_whether_a_taint_comes_a_forecast_says_may() {
+fn where_upstream_is_random_about_a_taint_a_forecast_says_may() {
     let lost: Vec<NodeName> = (0..6).map(|number| NodeName::from(&*format!("n{:02}", 3 * number))).collect();
     let chances = |version| {
         let settings = Settings::defaults(version);

@@ -1,4 +1,5 @@
-//! Where the replacements of a plan's pods land: each sees those before it, and who finds no node is told why.
+//! Where the replacements of a plan's pods are placed: each takes those before it into account, and an unschedulable one
+//! has a reason.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -32,7 +33,7 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
 }
 
 #[test]
-fn who_finds_no_node_stays_pending_with_reasons_counted_and_what_would_help() {
+fn pods_without_a_node_stay_pending_with_reasons_and_what_would_help() {
     let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 4)]);
     fixture.node("n3", |node| node.taints = [taint("team=x:NoSchedule")].into());
     replicas(&mut fixture, "web", &["n1"], 2);
@@ -89,7 +90,7 @@ fn daemons_come_back_where_they_were_and_bare_pods_nowhere() {
 }
 
 #[test]
-fn an_important_replacement_displaces_a_lesser_pod_whose_own_replacement_is_told() {
+fn a_replacement_of_high_priority_preempts_a_pod_whose_replacement_is_in_the_plan() {
     let mut fixture = roomy(&[("n1", 2), ("n2", 2)]);
     replicas(&mut fixture, "web", &["n1"], 2);
     fixture.pod("web-0", "n1", |pod| pod.priority = 1000);
@@ -105,7 +106,7 @@ fn an_important_replacement_displaces_a_lesser_pod_whose_own_replacement_is_told
 }
 
 #[test]
-fn who_a_taint_deletes_lands_elsewhere() {
+fn pods_that_a_taint_deletes_land_elsewhere() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
     replicas(&mut fixture, "web", &["n1", "n1"], 1);
     let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
@@ -173,7 +174,7 @@ fn names(nodes: &[NodeName]) -> Vec<&str> {
 }
 
 #[test]
-fn an_uncordon_tells_who_of_the_waiting_finds_a_place_by_it() {
+fn an_uncordon_names_the_pending_pods_that_it_places() {
     let mut fixture = roomy(&[("n1", 2), ("n2", 1)]);
     fixture.node("n1", |node| {
         node.unschedulable = true;
@@ -218,7 +219,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
 }
 
 #[test]
-fn headroom_stops_when_it_is_told_to() {
+fn headroom_stops_when_it_is_cancelled() {
     let fixture = roomy(&[("n1", 4), ("n2", 4)]);
     assert_eq!(headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), || false), None);
 }

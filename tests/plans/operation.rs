@@ -1,4 +1,4 @@
-//! Plans carried out against a server of a few lines: what is asked, in which order, and what is never asked.
+//! Plans applied against a fake server: which requests are sent, in which order, and which never are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use proptest::prelude::*;
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 #[test]
-fn a_node_is_looked_at_and_cordoned_before_any_pod_is_asked_to_go() {
+fn a_node_is_read_and_cordoned_before_any_pod_is_evicted() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     harness.run(&mut operation);
@@ -46,7 +46,7 @@ fn a_refused_cordon_stops_the_drain_before_any_pod_is_touched() {
 }
 
 #[test]
-fn an_exhausted_budget_is_asked_again_after_five_seconds_and_not_before() {
+fn an_eviction_refused_by_a_budget_is_retried_after_five_seconds() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
     for _ in 0..2 {
         harness.answer("evict a", RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
@@ -96,7 +96,7 @@ fn guard_rails_name_what_a_plan_would_break() {
 }
 
 #[test]
-fn what_is_more_than_was_agreed_to_is_told() {
+fn a_larger_plan_than_confirmed_is_reported() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let plan = |harness: &Harness| harness.plan(&["n1"], DrainOptions::default());
     let shown = plan(&harness);
@@ -109,7 +109,7 @@ fn what_is_more_than_was_agreed_to_is_told() {
 }
 
 #[test]
-fn what_is_less_than_was_agreed_to_is_no_reason_to_ask_again() {
+fn a_smaller_plan_than_confirmed_needs_no_second_confirmation() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b"), ("n1", "c")]);
     harness.budget(1, 0);
     let plan = |harness: &Harness| harness.plan(&["n1"], DrainOptions::default());
@@ -156,7 +156,7 @@ fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
 
 /// Scenario 55: A pod that was replaced under the same name with a new uid counts as gone.
 #[test]
-fn the_successor_of_a_pod_is_never_asked_to_go() {
+fn the_replacement_of_a_pod_is_never_evicted() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
     harness.answer("evict a", RequestOutcome::BudgetExhausted("no".into()));
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
@@ -197,7 +197,7 @@ fn what_the_list_shows_and_the_watch_does_not_is_never_called_drained() {
 
 /// Scenario 56: A read that fails while the drain waits is an error and never counts as an eviction.
 #[test]
-fn a_list_that_fails_proves_nothing_and_is_asked_for_again() {
+fn a_list_that_fails_proves_nothing_and_is_repeated() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
     harness.answer("list n1", RequestOutcome::Failed("etcdserver: request timed out".into()));
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
@@ -206,7 +206,7 @@ fn a_list_that_fails_proves_nothing_and_is_asked_for_again() {
 }
 
 #[test]
-fn the_time_of_a_node_is_over_when_it_is_over_even_if_nothing_answers() {
+fn the_timeout_of_a_node_holds_even_if_nothing_answers() {
     let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
     harness.hang = Some("evict a");
     let options = DrainOptions { timeout: secs(7), ..DrainOptions::default() };
@@ -270,7 +270,7 @@ fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
 }
 
 #[test]
-fn a_pod_whose_time_has_come_wakes_nobody_while_as_many_are_asked_as_may_be() {
+fn a_due_pod_sets_no_timer_while_the_limit_of_requests_is_reached() {
     let names: Vec<String> = (0..12).map(|number| format!("p{number:02}")).collect();
     let pods: Vec<(&str, &str)> = names.iter().map(|name| ("n1", name.as_str())).collect();
     let mut harness = Harness::new(&["n1"], &pods);
@@ -300,7 +300,7 @@ fn a_pause_before_all_nodes_are_written_to_wakes_nobody() {
 }
 
 #[test]
-fn a_cancel_begins_nothing_more_and_takes_the_marks_off() {
+fn a_cancel_starts_nothing_more_and_removes_the_claims() {
     let pods: Vec<(&str, String)> = (0..30).map(|number| ("n1", format!("p{number:02}"))).collect();
     let pods: Vec<(&str, &str)> = pods.iter().map(|(node, pod)| (*node, pod.as_str())).collect();
     let mut harness = Harness::new(&["n1"], &pods);
@@ -318,7 +318,7 @@ fn a_cancel_begins_nothing_more_and_takes_the_marks_off() {
 }
 
 #[test]
-fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_taken_over() {
+fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_overridden() {
     let mark = |renewed| DrainClaim { by: "bob".into(), operation: "other".into(), renewed };
     let run = |renewed, take_over| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
@@ -334,7 +334,7 @@ fn a_node_that_somebody_else_drains_is_left_alone_unless_the_mark_is_old_or_take
 }
 
 #[test]
-fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
+fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
     let stop_after = |meddle: fn(&mut FakeNode)| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
         harness.hang = Some("evict a");
@@ -356,7 +356,7 @@ fn a_node_that_is_taken_over_or_uncordoned_meanwhile_is_let_go() {
 }
 
 #[test]
-fn of_two_that_begin_at_once_one_sees_the_other() {
+fn of_two_drains_that_start_together_one_sees_the_other() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
     harness.linger = Span::from_secs(30);
     let mut first =
@@ -375,7 +375,7 @@ fn of_two_that_begin_at_once_one_sees_the_other() {
 }
 
 #[test]
-fn a_dry_run_takes_everything_down_and_ends() {
+fn a_dry_run_records_everything_and_ends() {
     let harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     let mut asked = Vec::new();
@@ -413,7 +413,7 @@ proptest! {
     /// Whatever goes wrong on the way: it ends; no pod is evicted twice, none before all nodes are cordoned; what is
     /// called drained is empty; marks are taken off where the server let us.
     #[test]
-    fn whatever_goes_wrong_the_promises_hold(
+    fn under_random_answers_the_guarantees_hold(
         pods in proptest::collection::vec((0..3_usize, 0..2_u8), 0..24),
         troubles in proptest::collection::vec(0..9_u8, 0..60),
         parallel in 1..4_usize,

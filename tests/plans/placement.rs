@@ -322,7 +322,7 @@ fn the_golden_example_comes_out_point_for_point() {
 }
 
 #[test]
-fn f_every_resource_that_lacks_is_told_and_nothing_is_asked_of_those_that_ask_nothing() {
+fn f_every_insufficient_resource_is_reported_and_pods_without_requests_need_none() {
     let scene = one_node(json!({"cpu": "10m", "memory": "20", "pods": "32", "example.com/aaa": "5"}));
     let used = |cpu: &str, memory: &str, aaa: &str| json!({"name": "u", "node": "n", "requests": {"cpu": cpu, "memory": memory, "example.com/aaa": aaa}});
     let lacks = |used: Value, requests: Value| -> Vec<String> {
@@ -417,7 +417,7 @@ fn i_affinity_wants_one_pod_that_matches_all_terms_unless_the_pod_is_the_first_o
 }
 
 #[test]
-fn i_existing_pods_keep_away_whom_their_terms_name_in_the_namespaces_they_name() {
+fn i_existing_pods_repel_the_pods_that_their_terms_select() {
     let mut scene = two_zones(&["a"], &["b"]);
     scene.namespaces =
         json!({"prod": {"team": "x"}, "dev": {"team": "y"}}).as_object().cloned().expect("a map");

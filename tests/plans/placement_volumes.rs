@@ -70,7 +70,7 @@ fn v6_a_node_attaches_no_more_volumes_than_its_driver_allows() {
 }
 
 #[test]
-fn whoever_uses_a_volume_of_the_limit_can_be_displaced() {
+fn pods_that_use_a_limited_volume_can_be_preempted() {
     let mut harness = Harness::new(&[("n1", json!({}))]);
     for name in ["one", "two"] {
         harness.bound_claim(name, json!({}), json!({"csi": {"driver": "d", "volumeHandle": name}}));
@@ -117,7 +117,7 @@ fn volumes_in_different_places_leave_no_node() {
 }
 
 #[test]
-fn claims_that_cannot_be_had_rule_out_every_node() {
+fn unusable_claims_rule_out_every_node() {
     let mut harness = Harness::zones();
     harness.classes.push(class("at-once", "Immediate", "example.com/disks"));
     harness.claims.push(claim("unbound", json!({"storageClassName": "at-once"})));
@@ -144,7 +144,7 @@ fn claims_that_cannot_be_had_rule_out_every_node() {
 }
 
 #[test]
-fn a_claim_that_waits_takes_a_volume_that_is_there_or_one_that_can_be_made() {
+fn a_pending_claim_uses_an_existing_volume_or_one_that_can_be_provisioned() {
     let mut harness = Harness::zones();
     harness.classes.push(class("disks", "WaitForFirstConsumer", "kubernetes.io/no-provisioner"));
     let wants = |mode: &str| {
@@ -218,7 +218,7 @@ fn a_pod_that_is_yet_to_be_named_gets_its_own_claims_made() {
 }
 
 #[test]
-fn what_may_not_be_listed_is_told_and_nothing_is_concluded_from_it() {
+fn a_kind_that_may_not_be_listed_is_reported_and_nothing_is_concluded_from_it() {
     let harness = Harness::zones();
     let cluster = harness.scene.cluster();
     let p = harness.scene.pod(&pod("p", &["data"]), None);

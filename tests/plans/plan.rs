@@ -75,7 +75,7 @@ fn cordoning_a_cordoned_node_writes_nothing() {
 }
 
 #[test]
-fn a_node_that_somebody_drains_is_warned_of_and_one_whose_drain_was_cut_off_too() {
+fn a_node_that_somebody_drains_is_a_warning_and_so_is_one_with_an_interrupted_drain() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     let mark = |since: i64| DrainClaim {
         by: "bob@desk".into(),
@@ -189,7 +189,7 @@ fn removing_what_is_not_there_keeps_the_node_from_being_written_at_all() {
 
 /// Scenario 13: Malformed taints are refused before any request, with kubectl's texts.
 #[test]
-fn taints_without_sense_are_refused_in_kubectls_words() {
+fn invalid_taints_are_refused_in_kubectls_words() {
     let text =
         |words: &[&str]| TaintEdits::parse(words.iter().copied(), false).expect_err("nonsense").to_string();
     assert_eq!(text(&["foo=abc:noschedule"]), "invalid taint effect: noschedule, unsupported taint effect");
@@ -293,7 +293,7 @@ fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
 
 /// Scenario 20: A DaemonSet's pod that is ignored needs no `--delete-emptydir-data`.
 #[test]
-fn a_daemonset_pod_that_is_ignored_is_not_asked_for_its_emptydir() {
+fn a_daemonset_pod_that_is_ignored_needs_no_flag_for_its_emptydir() {
     let mut fixture = with_daemonset(true);
     fixture.pod("ds-1", "n1", |pod| pod.storage.empty_dir = true);
     let plan = fixture.drain(&["n1"], DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() });
@@ -391,7 +391,7 @@ fn held() -> PlanFixture {
 
 /// Scenario 27: A drain that waits for a terminating pod with a finalizer times out; the node stays cordoned.
 #[test]
-fn a_pod_that_a_finalizer_holds_is_waited_for_until_the_time_is_over() {
+fn a_pod_with_a_finalizer_is_waited_for_until_the_timeout() {
     let plan = held().drain(&["n1"], timed(6));
     assert_eq!(at(of(&plan, "web-0").times_out), Some(6));
     assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(6), Prospect::Stalls));
@@ -402,7 +402,7 @@ fn a_pod_that_a_finalizer_holds_is_waited_for_until_the_time_is_over() {
 
 /// Scenario 28: With `--skip-wait-for-delete-timeout` a drain does not wait for a pod with a finalizer.
 #[test]
-fn a_pod_that_a_finalizer_holds_is_left_when_that_is_asked_for() {
+fn a_pod_with_a_finalizer_is_left_if_requested() {
     let options = DrainOptions { skip_wait_for_delete: Some(Span::from_secs(2)), ..timed(60) };
     let plan = held().drain(&["n1"], options);
     assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(3), Prospect::Completes));
@@ -428,7 +428,7 @@ fn a_blocked_node_does_not_keep_the_next_one_from_being_drained() {
 
 /// Scenario 31: With `--pod-selector` the other pods stay, and the plan says so (kubectl is silent).
 #[test]
-fn pods_that_are_not_selected_stay_and_that_is_said() {
+fn pods_that_are_not_selected_stay_and_the_plan_says_so() {
     let mut fixture = PlanFixture::new(&["n1"]);
     fixture.replica_set("web", 2, &["n1", "n1"]).replica_set("db", 1, &["n1"]);
     let selector = Selector::parse("app=db").expect("a selector");
@@ -755,7 +755,7 @@ fn in_a_terminating_namespace_evictions_are_refused_and_terminating_pods_waited_
 /// Scenario 58: The plan of a blocked pod names the budget that blocks it (`kubectl drain --dry-run=client` says
 /// drained).
 #[test]
-fn a_blocked_pod_is_told_with_its_budget_and_not_as_drained() {
+fn a_blocked_pod_is_reported_with_its_budget_and_not_as_drained() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     fixture
         .replica_set("web", 2, &["n1", "n2"])
@@ -788,7 +788,7 @@ fn only_a_statefulset_waits_with_the_successor_until_the_old_pod_is_gone() {
 /// Scenario 63: Of a StatefulSet's two pods on the node, the second waits until the first is gone, recreated and
 /// Ready.
 #[test]
-fn the_second_of_a_statefulset_waits_for_the_first_to_be_gone_made_anew_and_ready() {
+fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_ready() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     fixture.owner(WorkloadKind::StatefulSet, "db", 3);
     for (pod, node) in [("db-0", "n1"), ("db-1", "n1"), ("db-2", "n2")] {
@@ -813,7 +813,7 @@ fn the_second_of_a_statefulset_waits_for_the_first_to_be_gone_made_anew_and_read
 /// Scenario 64: A NoExecute taint deletes pods by their tolerations: at once, after the given time, or never.
 /// Budgets do not count.
 #[test]
-fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
+fn a_noexecute_taint_names_every_deleted_pod_with_its_time_and_ignores_budgets() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     fixture
         .replica_set("web", 3, &["n1", "n1", "n1"])
@@ -845,7 +845,7 @@ fn a_noexecute_taint_names_every_victim_with_its_time_and_ignores_budgets() {
 /// Scenario 65: When a replacement cannot be placed, the next pod of its budget never gets its turn and is
 /// blocked.
 #[test]
-fn without_a_place_for_the_first_replacement_the_second_is_blocked_for_ever() {
+fn without_a_node_for_the_first_replacement_the_second_pod_is_blocked_forever() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     fixture
         .replica_set("web", 3, &["n1", "n1", "n2"])
@@ -909,7 +909,7 @@ fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
 /// Scenario 68: Where evictions are allowed in one namespace only, the pods of the other are refused for lack of
 /// permission.
 #[test]
-fn what_is_not_allowed_is_named_by_namespace() {
+fn missing_permissions_are_named_by_namespace() {
     let mut fixture = PlanFixture::new(&["n1"]);
     fixture.replica_set("web", 1, &["n1"]);
     let plan = drained(&fixture);

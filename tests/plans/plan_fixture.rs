@@ -1,4 +1,4 @@
-//! A small cluster to plan over, put together piece by piece, with everything listed and budgets worked out.
+//! A small cluster for plans, built step by step, with all kinds listed and the status of budgets computed.
 
 use std::{collections::BTreeSet, sync::Arc};
 

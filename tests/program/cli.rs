@@ -1,4 +1,4 @@
-//! The built binary as a script meets it: exit codes, words on standard error, and what it prints.
+//! The built binary as a script uses it: exit codes, standard output and standard error.
 
 use std::{fs, time::Duration};
 
@@ -79,7 +79,7 @@ async fn a_server_that_does_not_answer_is_given_up_in_time() {
 }
 
 #[tokio::test]
-async fn refused_credentials_and_missing_rights_are_told_apart() {
+async fn rejected_credentials_and_missing_rights_are_distinguished() {
     let tokens = [("good".to_owned(), "alice".to_owned())].into();
     let (shell, server) = (Shell::new(), Server::start(ApiOptions { tokens, ..ApiOptions::default() }).await);
     let expired = shell.kubeconfig(&server.url, json!({"token": "expired"}));
@@ -94,7 +94,7 @@ async fn refused_credentials_and_missing_rights_are_told_apart() {
 }
 
 #[tokio::test]
-async fn arguments_without_sense_are_refused_with_what_would_make_sense() {
+async fn invalid_arguments_are_refused_with_the_valid_ones() {
     let shell = Shell::new();
     let cases: [(&[&str], &str); 14] = [
         (&["--no-such-flag"], "--no-such-flag"),
@@ -145,7 +145,7 @@ async fn the_dashboard_without_a_terminal_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_tells_of_every_node_in_every_format() {
+async fn status_has_every_node_in_every_format() {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     server.govern().await;
@@ -186,7 +186,7 @@ async fn status_tells_of_every_node_in_every_format() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
+async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     server.govern().await;
@@ -215,7 +215,7 @@ async fn why_tells_the_chain_of_causes_of_a_node_and_names_what_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_without_a_controllers_lease_foretells_and_says_what_is_not_known() {
+async fn status_without_a_controllers_lease_predicts_and_says_what_is_unknown() {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     let json = shell.run(&["status", "--server", &server.url, "-o", "json"]).await.done();

@@ -169,7 +169,7 @@ async fn q_leaves_and_so_does_the_end_of_the_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_terminal_ends_the_loop_with_words() {
+async fn a_failing_terminal_ends_the_loop_with_an_error() {
     let harness = LoopHarness::new(DashboardFixture::well().app);
     let keys = harness.keys.clone();
     keys.unbounded_send(Err(io::Error::other("gone"))).expect("open");
@@ -192,7 +192,7 @@ async fn a_snapshot_is_the_screen_at_its_moment_with_the_keys_typed_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_is_worked_out_beside_the_loop_and_anew_when_an_option_turns() {
+async fn a_plan_is_computed_beside_the_loop_and_again_when_an_option_changes() {
     let harness = LoopHarness::new(DashboardFixture::maintenance().app);
     harness
         .while_running(async |harness| {
@@ -213,7 +213,7 @@ async fn a_plan_is_worked_out_beside_the_loop_and_anew_when_an_option_turns() {
         .await;
 }
 
-/// The loop with its other ends in our hands.
+/// The dashboard's loop, with the other ends of its channels.
 struct LoopHarness {
     app: Option<App>,
     clock: Clock,
@@ -229,7 +229,7 @@ struct LoopHarness {
 }
 
 impl LoopHarness {
-    /// The clock shows the moment up to which the app's story was told.
+    /// The clock starts at the time up to which the fixture was simulated.
     fn new(app: App) -> Self {
         let clock = Clock::new(app.model.views.taken.max(dashboard_fixture::START), 1.0);
         let (feeds, feed_ends) = mpsc::channel(100);
@@ -251,7 +251,7 @@ impl LoopHarness {
         }
     }
 
-    /// The session, and what must live as long as it runs.
+    /// The dashboard, and the channel ends that must stay open while it runs.
     fn dashboard(mut self) -> (Dashboard, Self) {
         let app = self.app.take().expect("taken once");
         let feeds = self.feed_ends.take().expect("taken once");
@@ -267,7 +267,7 @@ impl LoopHarness {
         run::run_dashboard(dashboard, &mut recording, typed).await
     }
 
-    /// Runs the loop for as long as the script takes.
+    /// Runs the loop until the end of the script.
     async fn while_running(self, script: impl AsyncFnOnce(&Self)) {
         let mut recording = self.recording.clone();
         let (dashboard, mut open) = self.dashboard();
@@ -289,7 +289,7 @@ impl LoopHarness {
         self.recording.screen.lock().expect("no panic").clone()
     }
 
-    /// Types, and lets the loop have its turn.
+    /// Types keys and lets the loop handle them.
     async fn press(&self, keys: &str) {
         type_in(&self.keys, keys);
         yield_to_loop().await;
@@ -335,7 +335,7 @@ fn type_in(keys: &futures_mpsc::UnboundedSender<io::Result<Event>>, text: &str) 
     }
 }
 
-/// Lets everybody have a turn without any time going by.
+/// Lets all tasks run without time passing.
 async fn yield_to_loop() {
     for _ in 0..20 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! A small cluster that lives second by second, and the app that watches it: the states that screens are drawn of.
+//! A small cluster that is simulated second by second, and the app that watches it: the states that the screens show.
 
 #![allow(dead_code, reason = "each test program tells another part of the story")]
 

@@ -1,7 +1,7 @@
-//! What plans say of drains against what then happens: who leaves, in which order and when, who is held up by which
-//! budget, and when all is over. In a demo cluster with budgets whose pods change all the time, on a virtual clock.
+//! Plans of drains against what then happens: which pods leave, in which order and when, which budget blocks which pod,
+//! and when the drain is done. In a demo cluster with budgets and changing pods, on a virtual clock.
 //!
-//! `KORDON_DRAIN=20/200` drains so many of so many nodes, five at a time, and `KORDON_SEED` in another cluster; with
+//! `KORDON_DRAIN=20/200` drains 20 of 200 nodes, five at a time, and `KORDON_SEED` selects another cluster; with
 //! `--nocapture` the figures are printed.
 
 mod compare;
@@ -43,7 +43,7 @@ const VERSION: ServerVersion = ServerVersion::new(1, 36);
 const PARALLEL: usize = 5;
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_under_load_goes_as_its_plan_foretold() {
+async fn a_drain_under_load_goes_as_its_plan_predicted() {
     let (drained, nodes) = match std::env::var("KORDON_DRAIN") {
         Ok(text) => {
             let (drained, nodes) = text.split_once('/').expect("as in 20/200");

@@ -1,4 +1,4 @@
-//! The program that writes to a cluster: what it does, what it refuses, and how it ends.
+//! Operations from the command line: what they write, what is refused, and how they end.
 
 use std::{collections::BTreeSet, fs, process::Stdio, time::Duration};
 
@@ -79,7 +79,7 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_server_would_refuse_is_told_by_validating() {
+async fn validating_reports_what_the_server_would_refuse() {
     let harness = Harness::start(SPEED).await;
     harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     let output = harness.run(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
@@ -90,7 +90,7 @@ async fn what_the_server_would_refuse_is_told_by_validating() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
+async fn at_a_terminal_only_the_requested_word_confirms() {
     let harness = Harness::start(SPEED).await;
     let line =
         [&harness.connection()[..], &drain(&["general-1a-02", "general-1b-02"]), &["--enforce"]].concat();
@@ -118,7 +118,7 @@ async fn at_a_terminal_nothing_but_the_word_that_is_asked_for_is_a_yes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn enforcing_without_a_terminal_needs_to_be_said_twice() {
+async fn enforcing_without_a_terminal_needs_a_second_flag() {
     let harness = Harness::start(SPEED).await;
     let output = harness.run(&["cordon", "general-1a-02", "--enforce"]).await;
     assert_eq!(output.code, USAGE);
@@ -153,7 +153,7 @@ async fn undo_leaves_what_somebody_else_cordoned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn taints_and_labels_are_written_and_put_back_as_they_were() {
+async fn taints_and_labels_are_written_and_restored() {
     let harness = Harness::start(SPEED).await;
     harness.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
     let tainted = harness.enforced(&["taint", "nodes", "general-1a-02", "a=b:NoSchedule", "x-"]).await;
@@ -174,7 +174,7 @@ async fn taints_and_labels_are_written_and_put_back_as_they_were() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_permitted_is_named_before_anything_is_written() {
+async fn missing_permissions_are_named_before_anything_is_written() {
     let harness = Harness::start(SPEED).await;
     harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
     let output = harness.enforce(&drain(&["general-1a-02"])).await;
@@ -273,7 +273,7 @@ async fn a_pod_that_is_bound_to_the_node_meanwhile_goes_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn evictions_that_are_never_answered_do_not_hold_a_drain_beyond_its_time() {
+async fn evictions_without_an_answer_do_not_delay_a_drain_beyond_its_timeout() {
     let harness = Harness::start(SPEED).await;
     harness.server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Create], "pods/eviction"));
     let begun = harness.now();
@@ -284,7 +284,7 @@ async fn evictions_that_are_never_answered_do_not_hold_a_drain_beyond_its_time()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_cancels_with_a_report_and_takes_the_mark_off() {
+async fn an_interrupt_cancels_with_a_report_and_removes_the_claim() {
     let harness = Harness::start(SPEED).await;
     harness.server.api.inject(
         Fault::always(FaultAnswer::Overloaded { retry_after_secs: 60 }).on(&[Verb::Create], "pods/eviction"),
@@ -316,7 +316,7 @@ async fn a_node_that_was_cordoned_before_a_drain_stays_so_when_it_is_undone() {
 /// Scenario 14: A taint list that somebody else changed meanwhile is not overwritten: 409, and the list is
 /// computed again (kubectl overwrites it).
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conflict_is_news_the_list_of_taints_is_worked_out_again() {
+async fn after_a_conflict_the_list_of_taints_is_computed_again() {
     let harness = Harness::start(SPEED).await;
     harness.patch("general-1a-02", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})).await;
     harness.server.api.inject(Fault::always(FaultAnswer::Conflict).on(&[Verb::Patch], "nodes").share(0.6));
@@ -378,13 +378,13 @@ impl Harness {
         Objects::all(self.server.api.client()).list(&ListParams::default()).await.expect("nodes").items
     }
 
-    /// Nodes that are no control plane's.
+    /// The nodes that are not control plane nodes.
     async fn workers(&self) -> Vec<String> {
         let is_worker = |node: &Node| !node.labels().contains_key("node-role.kubernetes.io/control-plane");
         self.nodes().await.iter().filter(|node| is_worker(node)).map(ResourceExt::name_any).collect()
     }
 
-    /// The pods on a node that are on their way out.
+    /// The terminating pods on a node.
     async fn terminating_pods(&self, node: &str) -> Vec<String> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods: Vec<Pod> = Objects::all(self.server.api.client()).list(&params).await.expect("pods").items;
@@ -394,8 +394,8 @@ impl Harness {
             .collect()
     }
 
-    /// Drains two nodes, killed and resumed as chance wants it; then checks what it left behind, and undoes it. Tells
-    /// how often it was killed, and how often of that amid evictions.
+    /// Drains two nodes, killing and resuming the drain at random; then checks the result and undoes it. Returns how
+    /// often the drain was killed, and how often of that after its first eviction.
     async fn drain_with_kills(
         &self,
         nodes: &[String; 2],
@@ -468,8 +468,8 @@ impl Harness {
         (killed, amid)
     }
 
-    /// Waits until it is time to kill: mostly a while after the drain is in the journal, for how long it takes to begin
-    /// is the machine's affair; now and then at any moment.
+    /// Waits until it is time to kill the drain: in most cases a random time after it is in the journal, because the time
+    /// to start depends on the machine; in some cases at any moment.
     async fn kill_is_due(&self, begun: Timestamp, chance: &mut fastrand::Rng) {
         if chance.u8(..4) > 0 {
             let has_begun = || {
@@ -483,7 +483,7 @@ impl Harness {
         tokio::time::sleep(Duration::from_millis(chance.u64(..2000))).await;
     }
 
-    /// No node is cordoned that the journal does not tell of.
+    /// Checks that every cordoned node is in the journal.
     async fn check_cordons(&self, told: &str) {
         let operations = self.operations();
         let known: BTreeSet<String> =

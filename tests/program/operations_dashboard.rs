@@ -1,5 +1,4 @@
-//! Acting from the dashboard: the loop as it ships, with typed keys, over a demo cluster that is served; what was
-//! written is seen by its API.
+//! Operations from the dashboard: its real loop with typed keys and a demo cluster, whose API shows what was written.
 
 use std::{io, process::Stdio, time::Duration};
 
@@ -94,7 +93,7 @@ async fn read_only_cannot_be_unlocked_and_nothing_typed_is_lost_by_a_mistake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
+async fn a_drain_is_confirmed_paused_applied_reported_and_undone() {
     let harness = Harness::start(SPEED).await;
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
@@ -141,7 +140,7 @@ async fn a_drain_is_confirmed_paused_carried_out_reported_and_put_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cordon_takes_a_yes_that_is_not_the_default_and_the_command_line_undoes_it() {
+async fn a_cordon_needs_a_yes_that_is_not_the_default_and_the_command_line_undoes_it() {
     let harness = Harness::start(SPEED).await;
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
@@ -169,7 +168,7 @@ async fn a_cordon_takes_a_yes_that_is_not_the_default_and_the_command_line_undoe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn enforcing_ends_by_itself_and_what_runs_goes_on() {
+async fn enforcing_ends_by_itself_and_running_operations_continue() {
     let harness = Harness::start(SPEED).await;
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
@@ -311,7 +310,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_dashboard_left_unfinished_the_command_line_resumes() {
+async fn the_command_line_resumes_an_unfinished_operation_of_the_dashboard() {
     let harness = Harness::start(SPEED).await;
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
@@ -398,13 +397,12 @@ impl Harness {
         exit
     }
 
-    /// Waits until nothing that was asked for is unanswered any more; tells how many evictions were granted by then,
-    /// and that a while later there are no more.
+    /// Asserts that no eviction is granted while paused, and returns how many were granted before.
     async fn assert_paused(&self) -> (usize, ()) {
-        // What was under way when it was paused still comes in.
+        // Requests in flight when it was paused are still answered.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let granted = self.server.evictions().len();
-        // A pause has a length; nothing happens in it that could be waited for.
+        // Real time: there is no event to wait for.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         assert_eq!(self.server.evictions().len(), granted, "evicted while it was paused");
         (granted, ())
@@ -424,19 +422,19 @@ impl DashboardDriver {
         (Self { keys, recording: RecordingScreen::default() }, typed)
     }
 
-    /// Waits until the cluster is seen.
+    /// Waits until the dashboard shows the cluster.
     async fn ready(&self) {
         self.wait(NODE).await;
         self.wait("● pods").await;
     }
 
-    /// Waits until the plan of the drain has been worked out with its options.
+    /// Waits until the plan of the drain with its options is shown.
     async fn wait_for_plan(&self) {
         let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
         self.wait_until("no plan", |screen| told(screen) && !screen.contains("working it out")).await;
     }
 
-    /// Unlocks writing and has the drain carried out, as far as the first question.
+    /// Enables enforcing and starts the drain, up to the first question.
     async fn ask_to_drain(&self) {
         self.press(":enforce 12h<Enter>").await;
         self.press(DRAIN_IT).await;
@@ -444,21 +442,21 @@ impl DashboardDriver {
         self.press("A").await;
     }
 
-    /// The same, agreed to, until the first pod is evicted.
+    /// Starts the drain and waits until the first pod is evicted.
     async fn start_drain(&self, harness: &Harness) {
         self.ask_to_drain().await;
         self.agree().await;
         harness.until(|harness| !harness.server.evictions().is_empty()).await;
     }
 
-    /// Types, whether it means something or not.
+    /// Types keys, which may have no effect.
     fn type_in(&self, keys: &str) {
         for key in dashboard_fixture::typed(keys) {
             self.keys.unbounded_send(Ok(Event::Key(key))).expect("the loop runs");
         }
     }
 
-    /// Types what means something, and waits until it was drawn.
+    /// Types keys that have an effect, and waits until the screen is drawn.
     async fn press(&self, keys: &str) {
         self.type_in(keys);
         let draws = || self.recording.draws.lock().expect("no panic").len();
@@ -483,7 +481,7 @@ impl DashboardDriver {
         self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text)).await;
     }
 
-    /// Gives the answer that is asked for, once more where the plan has changed meanwhile, until it begins.
+    /// Confirms, again if the plan has changed, until the operation starts.
     async fn agree(&self) {
         loop {
             let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
@@ -494,7 +492,7 @@ impl DashboardDriver {
         }
     }
 
-    /// Waits for what is on the screen and never for a time; the limit is for a program that has failed.
+    /// Waits for the screen to show something. The limit is for a program that has failed.
     async fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
         let waiting = async {
             while !holds(&self.screen()) {

@@ -1,4 +1,4 @@
-//! A screen in memory that keeps when it was drawn on, and what it shows.
+//! A screen in memory that records when it was drawn, and what it shows.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use std::{

@@ -1,6 +1,6 @@
-//! The screens, drawn over small cluster stories and compared with what was read and found good.
+//! The screens, drawn for states of a small cluster and compared with golden files.
 //!
-//! `UPDATE=1` makes the golden files anew; read the difference. `GALLERY=FOLDER` writes every screen as SVG too.
+//! `UPDATE=1` rewrites the golden files; read the difference. `GALLERY=FOLDER` writes every screen as SVG too.
 
 use std::{fs, path::Path};
 
@@ -221,7 +221,7 @@ fn taints_are_typed_with_proposals_and_their_victims_follow() {
 }
 
 #[test]
-fn labels_are_typed_and_told_as_what_changes() {
+fn labels_are_typed_and_shown_as_changes() {
     let mut fixture = at_work();
     fixture.press("ltopology.kubernetes.io/zone=b pool=blue<Enter>");
     expect(&mut fixture, "plan-label-refused", (100, 30));
@@ -239,7 +239,7 @@ fn pods_are_evicted_or_deleted_from_their_list_as_plans() {
 }
 
 #[test]
-fn what_if_tells_what_the_controller_would_do_about_a_node_and_about_a_zone() {
+fn what_if_shows_what_the_controller_would_do_about_a_node_and_a_zone() {
     let mut fixture = at_work();
     fixture.press("x");
     expect(&mut fixture, "plan-failure", (120, 40));
@@ -351,7 +351,7 @@ fn help_is_the_command_table() {
 }
 
 #[test]
-fn before_anything_is_known_the_screen_waits_in_words() {
+fn before_anything_is_known_the_screen_says_what_it_waits_for() {
     expect(&mut DashboardFixture::new(), "connecting", (100, 30));
 }
 
@@ -393,7 +393,7 @@ fn a_controller_that_stopped_is_named_as_the_reason_why_nothing_happens() {
 }
 
 #[test]
-fn what_may_not_be_listed_is_named_and_the_rest_works() {
+fn a_kind_that_may_not_be_listed_is_named_and_the_rest_works() {
     let mut fixture = DashboardFixture::well();
     let error =
         "pods is forbidden: User \"sre@example.com\" cannot list resource \"pods\" at the cluster scope";
@@ -417,7 +417,7 @@ fn a_zone_outage_shows_the_queue_and_its_slots() {
 }
 
 #[test]
-fn master_disruption_is_told_in_words() {
+fn master_disruption_is_explained() {
     let mut fixture = DashboardFixture::well();
     for zone in ["a", "b", "c"] {
         for number in 1..=10 {
@@ -515,7 +515,7 @@ fn about_to_drain() -> DashboardFixture {
 }
 
 #[test]
-fn a_command_is_found_by_words_and_its_mistakes_are_told_beside_it() {
+fn a_command_is_found_by_words_and_its_errors_are_shown_beside_it() {
     let mut fixture = DashboardFixture::well();
     fixture.press(":zone");
     expect(&mut fixture, "palette", (100, 30));
@@ -527,7 +527,7 @@ fn a_command_is_found_by_words_and_its_mistakes_are_told_beside_it() {
 }
 
 #[test]
-fn what_is_grave_takes_words_that_name_what_is_grave_about_it() {
+fn a_grave_operation_is_confirmed_with_words_that_name_the_risk() {
     let mut fixture = about_to_drain();
     fixture.press("A");
     expect(&mut fixture, "acting-asks", (120, 40));
@@ -547,7 +547,7 @@ fn what_is_grave_takes_words_that_name_what_is_grave_about_it() {
 }
 
 #[test]
-fn the_progress_tells_what_is_waited_for_and_why() {
+fn the_progress_shows_what_it_waits_for_and_why() {
     let mut fixture = about_to_drain();
     fixture.press("A");
     fixture.serve();
@@ -572,7 +572,7 @@ fn the_progress_tells_what_is_waited_for_and_why() {
 }
 
 #[test]
-fn the_report_stands_where_the_progress_was_and_the_mode_ends_by_itself() {
+fn the_report_replaces_the_progress_and_the_mode_ends_by_itself() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
     fixture.serve();
@@ -591,7 +591,7 @@ fn the_report_stands_where_the_progress_was_and_the_mode_ends_by_itself() {
 }
 
 #[test]
-fn a_drain_that_was_cut_off_stands_on_a_line_until_it_is_answered() {
+fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
     let mut fixture = at_work();
     fixture.change_node("pool-a-01", |node| node.unschedulable = true);
     fixture.past = Some(cut_off(&fixture));
@@ -748,7 +748,7 @@ fn gallery(name: &str, buffer: &Buffer, theme: &Theme) {
 }
 
 #[test]
-fn the_story_begins_where_it_says() {
+fn the_fixture_starts_at_its_stated_time() {
     assert_eq!(START.to_time(), "2026-01-02T03:00:00Z");
     assert_eq!(DashboardFixture::well().now, START + Span::from_secs(60));
     assert!(Timestamp::EPOCH < START);

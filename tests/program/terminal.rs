@@ -1,4 +1,4 @@
-//! The dashboard on a real pseudo terminal: what is sent to it, and that it is given back on every way out.
+//! The dashboard on a real pseudo terminal: what it sends, and that it restores the terminal on every exit.
 //!
 //! The program under the terminal is this test binary itself, as [`the_program_under_the_terminal`].
 
@@ -30,7 +30,7 @@ fn the_program_under_the_terminal() {
 }
 
 #[test]
-fn the_dashboard_answers_keys_and_gives_the_terminal_back() {
+fn the_dashboard_answers_keys_and_restores_the_terminal() {
     let mut terminal = start("dashboard", &[]);
     terminal.wait("26 ready");
     terminal.type_in("4");
@@ -86,7 +86,7 @@ fn no_color_sends_no_colours_and_keeps_bold() {
 }
 
 #[test]
-fn a_smaller_window_is_drawn_anew() {
+fn a_smaller_window_is_redrawn() {
     let mut terminal = start("dashboard", &[]);
     terminal.wait("26 ready");
     terminal.resize(24, 40);
@@ -98,7 +98,7 @@ fn a_smaller_window_is_drawn_anew() {
 }
 
 #[test]
-fn being_told_to_end_gives_the_terminal_back() {
+fn on_sigterm_the_terminal_is_restored() {
     let mut terminal = start("dashboard", &[]);
     terminal.wait("26 ready");
     let id = terminal.child.process_id().expect("it runs");
@@ -119,7 +119,7 @@ fn a_panic_is_reported_on_the_normal_screen() {
 }
 
 #[test]
-fn suspending_gives_the_shell_the_terminal_and_coming_back_draws_again() {
+fn suspending_gives_the_terminal_to_the_shell_and_resuming_redraws() {
     let mut terminal = shell();
     // Two parts, so that the shell's echo of the command is not taken for its answer.
     terminal.type_in("PS1='ready'\"> \"\n");
