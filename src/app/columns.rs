@@ -11,7 +11,7 @@ pub struct Sort<C> {
 }
 
 impl<C: Copy + PartialEq> Sort<C> {
-    /// Goes on to the next column, in its natural direction.
+    /// Sorts by the next column, in its natural direction.
     pub fn next(&mut self, all: &[C]) {
         let place = all.iter().position(|column| *column == self.column).map_or(0, |place| place + 1);
         *self = Self { column: all[place % all.len()], reversed: false };
@@ -22,7 +22,7 @@ impl<C: Copy + PartialEq> Sort<C> {
     }
 }
 
-/// Declares the columns of one table, with their titles, in the order in which sorting goes through them.
+/// Declares the columns of one table, with their titles, in the order in which the sort key goes through them.
 macro_rules! columns {
     ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal, $($variant:ident = $title:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -43,7 +43,8 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Columns of the nodes. Trouble: what is due first, then what is not ready, then what is marked in any way.
+    /// Columns of the nodes. Trouble: those with a next event first, then those not ready, then those with taints,
+    /// cordons or conditions.
     NodeColumn {
         Trouble = "trouble", Name = "node", Zone = "zone", Roles = "roles", Ready = "ready", Since = "since",
         Heartbeat = "heartbeat", Due = "next", Stage = "eviction", Pods = "pods", Cpu = "cpu", Memory = "memory",
@@ -70,14 +71,13 @@ columns! {
     }
 }
 
-/// What the order of a list was made by, and how far what it hangs on had come: while that stays the same, so does the
-/// order, and nothing is sorted. A key that only moves never sorts; nor do signs of life, of which there are hundreds a
-/// second.
+/// What the order of a list depends on: while it stays the same, nothing is sorted. A key that only moves the selection
+/// never sorts, nor do heartbeats, of which there are hundreds a second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBasis<C> {
     pub(super) sort: Sort<C>,
     pub(super) filter: Filter,
     pub(super) revision: Revision,
-    /// When what is shown was taken; none where the order hangs on nothing that changes all the time.
+    /// When the views were taken, where the order depends on values that change all the time.
     pub(super) taken: Option<Timestamp>,
 }

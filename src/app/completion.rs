@@ -1,19 +1,19 @@
-//! What a word about taints or labels that is being typed may become.
+//! Completions of the last word of taints or labels that are typed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
 
-/// Candidates are told up to this many.
+/// At most this many candidates are returned.
 const MOST: usize = 12;
 
-/// Values of one label that are remembered: of hostnames there are as many as nodes, and nobody types them.
+/// At most this many values of one key are kept: hostnames, for example, are as many as nodes, and are not typed.
 const VALUES: usize = 50;
 
 const EFFECTS: [TaintEffect; 3] =
     [TaintEffect::NoSchedule, TaintEffect::PreferNoSchedule, TaintEffect::NoExecute];
 
-/// Taints that people put on nodes by hand.
+/// Taints that are added by hand.
 const TAINTS: [&str; 4] = [
     "dedicated",
     "node.kubernetes.io/out-of-service",
@@ -21,7 +21,7 @@ const TAINTS: [&str; 4] = [
     "node-role.kubernetes.io/control-plane",
 ];
 
-/// Labels that people put on nodes by hand.
+/// Labels that are added by hand.
 const LABELS: [&str; 3] = [
     "node-role.kubernetes.io/worker",
     "node.kubernetes.io/exclude-from-external-load-balancers",
@@ -32,7 +32,7 @@ const LABELS: [&str; 3] = [
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     keys: BTreeMap<Name, BTreeSet<Name>>,
-    /// Words that take something off.
+    /// Words that remove a taint or label.
     removals: BTreeSet<String>,
     /// Whether a word ends with an effect.
     effects: bool,
@@ -74,7 +74,7 @@ impl Vocabulary {
         }
     }
 
-    /// What the last word of the text may become, the likeliest first; whole words.
+    /// Whole words that complete the last word of the text, the likeliest first.
     pub fn candidates(&self, text: &str) -> Vec<String> {
         let word = last_word(text);
         let mut found: Vec<String> = match (word.split_once(':'), word.split_once('=')) {
@@ -103,7 +103,7 @@ impl Vocabulary {
     }
 
     fn with_keys(&self, word: &str) -> Vec<String> {
-        // A key is found by its name too, without the prefix.
+        // A key is also found by its name without the prefix.
         let begins = |key: &str| {
             key.starts_with(word) || key.rsplit_once('/').is_some_and(|(_, name)| name.starts_with(word))
         };

@@ -11,7 +11,7 @@ use crate::{
     why::{Explainer, Step},
 };
 
-/// What a detail is of.
+/// The subject of a detail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DetailSubject {
     Node(NodeName),
@@ -34,17 +34,17 @@ pub struct Detail {
 pub enum DetailRow {
     /// The title of what follows.
     Section(&'static str),
-    /// A link of the story.
+    /// A step of the explanation.
     Link(Step),
-    /// Something that it has or is.
+    /// A property.
     Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
 }
 
-/// How a fact should look.
+/// How a property looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Plain,
-    /// Worth a look.
+    /// Needs attention.
     Marked,
 }
 
@@ -53,7 +53,7 @@ impl Detail {
         Self { subject, rows: Vec::new(), list: Listing::default(), from }
     }
 
-    /// Tells everything anew. A subject that is gone keeps what was last known of it.
+    /// Makes the rows again. A subject that is gone keeps its last rows.
     pub fn fill(&mut self, cluster: &Cluster, teller: Option<Explainer<'_>>, filter: &Filter) {
         let rows = match &self.subject {
             DetailSubject::Node(name) => cluster.node(name).map(|node| of_node(node, teller)),

@@ -1,7 +1,7 @@
-//! Filters: what the user typed after `/`.
+//! Filters: the text after `/`.
 
-/// Terms that must all hold: `key:value` asks a field, any other word must occur somewhere; `!` turns a term
-/// around. Letters match in either case.
+/// Terms that must all hold: `key:value` matches a field, any other word must occur somewhere; `!` negates a term.
+/// Case does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     text: String,
@@ -15,11 +15,11 @@ struct Term {
     value: String,
 }
 
-/// What a filter can ask of a row.
+/// A row as a filter sees it.
 pub trait Filterable {
     /// The words of the field of this name; none where the row has no such field.
     fn field(&self, key: &str) -> Option<String>;
-    /// Calls `found` with each text that words without a key are looked for in.
+    /// Calls `found` with each text in which words without a key are searched.
     fn texts(&self, found: &mut dyn FnMut(&str));
 }
 
@@ -52,7 +52,7 @@ impl Term {
             Some((key, value)) if !key.is_empty() => (Some(key.into()), value),
             _ => (None, word),
         };
-        // While `zone:` is being typed, it asks nothing yet.
+        // While `zone:` is being typed, it matches everything.
         (!value.is_empty()).then(|| Self { negated, key, value: value.into() })
     }
 
@@ -66,12 +66,12 @@ impl Term {
     }
 }
 
-/// Whether a word of the field is the value, begins or ends with it: `a` asks for zone `eu-1a`, not `eu-east-1b`.
+/// Whether a word of the field starts or ends with the value: `a` matches zone `eu-1a`, not `eu-east-1b`.
 fn is_one_of(value: &str, field: &str) -> bool {
     field.split_whitespace().any(|word| word.starts_with(value) || word.ends_with(value))
 }
 
-/// Whether `text` has `lower`, which is in lower case, in whatever case.
+/// Whether `text` contains `lower`, which is in lower case, in any case.
 fn contains(text: &str, lower: &str) -> bool {
     if text.is_ascii() {
         text.as_bytes().windows(lower.len()).any(|part| part.eq_ignore_ascii_case(lower.as_bytes()))

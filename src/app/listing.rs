@@ -1,7 +1,7 @@
-//! A list that a pane shows: its rows in order, the selected one, and how far it is scrolled.
+//! A list of rows: their order, the selected one, and the scroll position.
 
-/// The rows' keys in order, and where the user is among them. The selection stays with its row when the order
-/// changes; at the top it stays at the top, where the most urgent rows appear.
+/// The keys of the rows in order, and the selection. The selection stays with its row when the order changes; at the
+/// top it stays at the top, where the most urgent rows appear.
 #[derive(Clone, Debug)]
 pub struct Listing<K> {
     keys: Vec<K>,

@@ -1,4 +1,4 @@
-//! The order of the rows in each list: which columns there are to sort by, and what passes the filter.
+//! The rows of each list: their order, and the filter's answer for each.
 
 use super::{
     App,
@@ -19,7 +19,7 @@ use crate::{
 
 fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
     let Revision { nodes, next, .. } = shown.views.revision;
-    let restless = match sort.column {
+    let is_volatile = match sort.column {
         NodeColumn::Heartbeat
         | NodeColumn::Stage
         | NodeColumn::Pods
@@ -43,7 +43,7 @@ fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBas
         sort,
         filter: filter.clone(),
         revision: Revision { nodes, next, evictions: 0 },
-        taken: restless.then_some(shown.views.taken),
+        taken: is_volatile.then_some(shown.views.taken),
     }
 }
 
@@ -53,11 +53,10 @@ fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) ->
 }
 
 impl App {
-    /// Puts every list in order and keeps out what its filter keeps out; those whose order cannot have changed are left
-    /// as they are.
+    /// Sorts and filters every list, except those that cannot have changed.
     pub fn arrange(&mut self, now: Timestamp) {
         let now = self.shown_at(now);
-        let shown = self.frozen.as_ref().map_or(&self.model, |(_, knowledge)| knowledge);
+        let shown = self.frozen.as_ref().map_or(&self.model, |(_, model)| model);
         let screen = &mut self.screen;
         let basis = node_basis(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
         if screen.nodes.arranged.as_ref() != Some(&basis) {
@@ -107,7 +106,7 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
     }
 }
 
-/// What a row is sorted by; within one column all are of one kind.
+/// The value that a row is sorted by; within one column all are of one variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Number(i64),
@@ -115,7 +114,7 @@ enum Rank {
     Pair(i64, i64),
 }
 
-/// Sorts the rows by their ranks, equal ones by the order they came in (their names).
+/// Sorts the rows by their ranks, and rows of equal rank by their names, in which order they come.
 fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
     rows.sort_by(|(a, _), (b, _)| {
         let order = a.cmp(b);
@@ -177,7 +176,7 @@ fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
     }
 }
 
-/// How urgently a node asks for a look; 0 most.
+/// How urgent a node is; 0 is the most urgent.
 fn trouble(shown: &Model, node: &Node) -> i64 {
     if shown.views.next.contains_key(&node.name) {
         0
@@ -195,7 +194,7 @@ fn share(used: i64, of: i64) -> Rank {
     Rank::Number(-used.saturating_mul(100_000).checked_div(of).unwrap_or(0))
 }
 
-/// The conditions beside Ready that are not as they should be.
+/// The conditions besides Ready that report a problem.
 pub fn pressures(node: &Node) -> impl Iterator<Item = &Condition> {
     node.conditions
         .iter()
@@ -358,9 +357,9 @@ impl Filterable for EvictionOf<'_> {
             "node" => Some(self.row.node.to_string()),
             "state" => Some(
                 match self.row.state {
-                    EvictionState::Scheduled { certainty: Certainty::Observed, .. } => "due",
-                    EvictionState::Scheduled { .. } => "due estimated",
-                    EvictionState::Predicted { .. } => "foreseen",
+                    EvictionState::Scheduled { certainty: Certainty::Observed, .. } => "scheduled",
+                    EvictionState::Scheduled { .. } => "scheduled estimated",
+                    EvictionState::Predicted { .. } => "predicted",
                     EvictionState::Never => "never",
                     EvictionState::Terminating { .. } => "terminating",
                     EvictionState::Cancelled { .. } => "cancelled",
@@ -467,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_sorts_nothing_and_a_cordon_does() {
+    fn a_heartbeat_sorts_nothing_and_a_cordon_does() {
         let mut app = app();
         let in_order = |names: [&str; 3]| names.map(str::to_owned).to_vec();
         assert_eq!(after(&mut app, node("b", 2)), (in_order(["a", "b", "c"]), false));

@@ -1,4 +1,4 @@
-//! Where everything goes, by the size of the terminal.
+//! Where everything is drawn, by the size of the terminal.
 
 use ratatui::layout::Rect;
 
@@ -11,12 +11,12 @@ pub const LEAST: (u16, u16) = (60, 15);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
     pub header: Rect,
-    /// The line that stands until it is answered.
+    /// The line about an interrupted operation.
     pub banner: Option<Rect>,
     /// The panes that are shown, from top to bottom.
     pub panes: Vec<(Pane, Rect)>,
     pub footer: Rect,
-    /// Whether there is room for frames around the panes, or for rules above them only.
+    /// Whether panes have frames, or only rules above them.
     pub framed: bool,
 }
 
@@ -51,7 +51,7 @@ impl ScreenLayout {
 }
 
 impl ScreenLayout {
-    /// The panes of the lower part that gave their places to others.
+    /// The panes of the lower part that are not shown for lack of room.
     pub fn hidden(&self, screen: &Screen) -> Vec<Pane> {
         let shows = |wanted: &Pane| self.panes.iter().any(|(pane, _)| pane == wanted);
         if self.panes.len() < 2 {
@@ -80,7 +80,7 @@ fn stack(body: Rect, screen: &Screen, zones: usize, framed: bool) -> Vec<(Pane, 
     panes
 }
 
-/// As many panes of the lower part as there is room for, those last focused, each in its place from left to right.
+/// As many panes of the lower part as there is room for: those last focused, in their order from left to right.
 fn side_by_side(area: Rect, screen: &Screen) -> Vec<(Pane, Rect)> {
     let (room, shares): (usize, &[u16]) = match area.width {
         0..120 => (1, &[1]),

@@ -1,4 +1,4 @@
-//! Draws the screen: `draw(frame, &App, now)`. Reads and never decides.
+//! Draws the screen: `draw(frame, &App, now)`. It reads the app and decides nothing.
 
 pub mod banner;
 pub mod dialog;
@@ -40,7 +40,7 @@ pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
     drawn
 }
 
-/// Draws everything into a buffer; tells where the cursor belongs while something is typed.
+/// Draws everything into a buffer; returns the position of the cursor while something is typed.
 fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Option<(u16, u16)>) {
     let scene = Scene::new(app, now);
     buf.set_style(area, scene.style(Role::Base));

@@ -17,7 +17,7 @@ use super::theme::{Role, Theme};
 const CELL: (f64, f64) = (8.4, 18.0);
 const FONT_SIZE: f64 = 14.0;
 const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono','Menlo','Consolas',monospace";
-/// Air around the picture.
+/// The margin around the picture.
 const MARGIN: f64 = 12.0;
 
 /// Why a frame could not be written.
@@ -146,7 +146,7 @@ fn ansi_index(color: Color) -> Option<u8> {
     NAMED.iter().position(|named| *named == color).and_then(|place| u8::try_from(place).ok())
 }
 
-/// What stands for the terminal's own colours, which a picture does not have.
+/// Replaces the terminal's own colours, which a picture does not have.
 #[derive(Clone, Copy)]
 struct Paper {
     ink: (u8, u8, u8),
@@ -356,7 +356,7 @@ impl Picture<'_> {
     }
 }
 
-/// A character that is drawn and not written.
+/// A character that is drawn as a shape.
 enum Shape {
     /// In shares of the cell.
     Box { x: f64, y: f64, width: f64, height: f64 },
@@ -397,7 +397,7 @@ fn hex((red, green, blue): (u8, u8, u8)) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text that XML takes; characters that XML has no way to say are replaced.
+/// Text escaped for XML; characters that XML cannot express are replaced.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

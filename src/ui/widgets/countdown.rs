@@ -1,13 +1,13 @@
-//! How near something is.
+//! The urgency of an event.
 
 use crate::time::{Span, Timestamp};
 
-/// Below this, there is no time left to act in.
+/// Below this, there is no time left to act.
 const NEAR: Span = Span::from_secs(30);
-/// Below this, one should look.
+/// Below this, an event needs attention.
 const SOON: Span = Span::from_secs(120);
 
-/// How near something is.
+/// How soon an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     Far,
@@ -24,7 +24,7 @@ impl Urgency {
         }
     }
 
-    /// A sign for those who see no colours.
+    /// A sign for terminals without colours.
     pub const fn glyph(self) -> &'static str {
         match self {
             Self::Far => "·",

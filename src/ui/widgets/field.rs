@@ -9,7 +9,7 @@ use tui_input::Input;
 
 use crate::ui::text;
 
-/// Draws the text around the cursor as far as there is room. `cursor` shows where the next letter goes; tells its
+/// Draws the text around the cursor as far as there is room. `cursor` shows where the next letter goes; returns its
 /// column.
 pub fn field(input: &Input, style: Style, cursor: bool, area: Rect, buf: &mut Buffer) -> u16 {
     let room = usize::from(area.width.saturating_sub(1));

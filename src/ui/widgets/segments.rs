@@ -1,4 +1,4 @@
-//! One line of several pieces of information, of which the less important give way when it is narrow.
+//! A line of several pieces, of which the least important are dropped when it is narrow.
 
 use ratatui::{
     buffer::Buffer,
@@ -17,7 +17,7 @@ pub struct Segments {
 
 #[derive(Clone, Debug)]
 struct Piece {
-    /// 0 never gives way; of the others the highest does first.
+    /// 0 is never dropped; of the others the highest is dropped first.
     priority: u8,
     right: bool,
     spans: Vec<Span<'static>>,
@@ -32,14 +32,14 @@ impl Runs {
         Self::default().and(text, style)
     }
 
-    /// Puts more behind it; what is not plainly visible is made so.
+    /// Appends text; invisible characters are made visible.
     #[must_use]
     pub fn and(mut self, text: &str, style: Style) -> Self {
         self.0.push(Span::styled(text::clean(text).into_owned(), style));
         self
     }
 
-    /// Puts other runs behind these.
+    /// Appends other runs.
     #[must_use]
     pub fn join(mut self, other: Self) -> Self {
         self.0.extend(other.0);
@@ -114,7 +114,7 @@ pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
     let mut spans = Vec::new();
     for span in line.spans {
         let width = span.width();
-        // A run that fits exactly may be followed by one that does not: then it gives a cell to the mark.
+        // A run that fits exactly may be followed by one that does not: then its last cell becomes the mark.
         if width < room {
             room -= width;
             spans.push(span);
@@ -137,7 +137,7 @@ mod tests {
             .left(0, Runs::new("DRY-RUN", style))
             .left(2, Runs::new("server", style))
             .left(1, Runs::new("context", style))
-            .right(0, Runs::new("firm", style));
+            .right(0, Runs::new("live", style));
         let area = Rect::new(0, 0, width, 1);
         let mut buf = Buffer::empty(area);
         line.render(area, &Span::raw(" "), &mut buf);
@@ -145,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn the_least_important_pieces_give_way_first() {
-        assert_eq!(drawn(30), "DRY-RUN server context    firm");
-        assert_eq!(drawn(22), "DRY-RUN context   firm");
-        assert_eq!(drawn(14), "DRY-RUN   firm");
-        assert_eq!(drawn(9), "DRY… firm");
-        assert_eq!(drawn(2), "fi");
+    fn the_least_important_pieces_are_dropped_first() {
+        assert_eq!(drawn(30), "DRY-RUN server context    live");
+        assert_eq!(drawn(22), "DRY-RUN context   live");
+        assert_eq!(drawn(14), "DRY-RUN   live");
+        assert_eq!(drawn(9), "DRY… live");
+        assert_eq!(drawn(2), "li");
         assert_eq!(drawn(0), "");
     }
 }

@@ -1,4 +1,4 @@
-//! A framed sheet that lies over whatever was drawn before.
+//! A framed sheet over everything drawn before.
 
 use ratatui::{
     buffer::Buffer,
@@ -7,7 +7,7 @@ use ratatui::{
     widgets::{Block, BorderType, Clear, Widget},
 };
 
-/// Clears the place and frames it; tells what is left for its text, a cell from the frame on either side.
+/// Clears the area and frames it; returns the area for its text, one cell from the frame on either side.
 pub fn sheet(frame: Block, base: Style, area: Rect, buf: &mut Buffer) -> Rect {
     Clear.render(area, buf);
     buf.set_style(area, base);

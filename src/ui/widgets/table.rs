@@ -19,20 +19,20 @@ pub struct Column {
     pub title: &'static str,
     pub width: Width,
     pub right: bool,
-    /// 0 never gives way; of the others the highest does first when the table is narrow.
+    /// 0 is never dropped; of the others the highest is dropped first when the table is narrow.
     pub priority: u8,
     /// The sign of the direction, where the table is sorted by this column.
     pub sorted: Option<&'static str>,
 }
 
 impl Column {
-    /// Numbers stand right.
+    /// Aligns to the right, for numbers.
     #[must_use]
     pub const fn right(self) -> Self {
         Self { right: true, ..self }
     }
 
-    /// The higher, the sooner it gives way.
+    /// The higher, the sooner the column is dropped.
     #[must_use]
     pub const fn gives_way(self, priority: u8) -> Self {
         Self { priority, ..self }
@@ -45,11 +45,11 @@ pub enum Width {
     Fixed(u16),
     /// As wide as its widest cell on the page, within these bounds.
     Fit(u16, u16),
-    /// At least so wide, and takes what is left over, in this proportion to others like it.
+    /// At least so wide; what is left over is distributed in this proportion.
     Grow(u16, u16),
 }
 
-/// What stands in one cell of the table.
+/// The content of one cell of the table.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     spans: Vec<Span<'static>>,
@@ -60,7 +60,7 @@ impl Cell {
         Self::default().and(text, style)
     }
 
-    /// Puts more behind it; what is not plainly visible is made so.
+    /// Appends text; invisible characters are made visible.
     #[must_use]
     pub fn and(mut self, text: &str, style: Style) -> Self {
         if !text.is_empty() {
@@ -69,7 +69,7 @@ impl Cell {
         self
     }
 
-    /// Puts another cell's content behind it.
+    /// Appends another cell's content.
     #[must_use]
     pub fn join(mut self, other: Self) -> Self {
         self.spans.extend(other.spans);
@@ -158,7 +158,7 @@ impl TableWidget {
         }
     }
 
-    /// Draws where the page is in the list; tells what is left for the table.
+    /// Draws where the page is in the list; returns the area that is left for the table.
     fn draw_thumb(&self, area: Rect, first_line: u16, page: usize, buf: &mut Buffer) -> Rect {
         if self.rows <= page || page == 0 || area.width < 3 {
             return area;
@@ -181,7 +181,7 @@ impl TableWidget {
         draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
     }
 
-    /// Where each column begins and how wide it is; none where it gave way.
+    /// Where each column starts and how wide it is; none where it was dropped.
     fn places(&self, area: Rect, cells: &[Vec<Cell>]) -> Vec<Option<(u16, u16)>> {
         let wanted: Vec<u16> = (0..self.columns.len()).map(|place| self.wanted(place, cells)).collect();
         let mut kept = vec![true; self.columns.len()];
@@ -221,7 +221,7 @@ impl TableWidget {
         places
     }
 
-    /// The width that a column asks for before spare cells are given out.
+    /// The width of a column before spare cells are distributed.
     fn wanted(&self, place: usize, cells: &[Vec<Cell>]) -> u16 {
         let column = &self.columns[place];
         let heading = text::width(column.title) + column.sorted.map_or(0, text::width);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_give_way_by_priority_and_numbers_stand_right() {
+    fn columns_are_dropped_by_priority_and_numbers_are_aligned_right() {
         assert_eq!(drawn(24, 2, 1, 0).0, ["name         zone    age", "node-0       eu-1a    0s"]);
         assert_eq!(drawn(14, 2, 1, 0).0, ["name       age", "node-0      0s"]);
         assert_eq!(drawn(8, 2, 1, 0).0, ["name    ", "node-0  "]);
