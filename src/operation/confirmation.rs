@@ -84,7 +84,7 @@ pub fn permissions(plan: &Plan) -> Vec<Permission> {
 /// Why a plan would not come to its end: in short, and the first few pods that keep it from that.
 pub fn stuck(plan: &Plan) -> Vec<String> {
     const SHOWN: usize = 5;
-    let mut lines = vec![plan.in_short()];
+    let mut lines = vec![plan.summary()];
     let keeps = |verdict: &Verdict| {
         matches!(
             verdict,
@@ -104,7 +104,7 @@ pub fn stuck(plan: &Plan) -> Vec<String> {
 
 /// Whether the plan writes nothing.
 fn is_idle(plan: &Plan) -> bool {
-    plan.steps.is_empty() && plan.nodes.iter().all(|node| node.change == NodeChange::None)
+    plan.steps.is_empty() && plan.nodes.iter().all(|node| matches!(node.change, NodeChange::Unchanged { .. }))
 }
 
 /// Whether anything of a plan is more than a single node's or pod's business.

@@ -53,7 +53,7 @@ pub fn between(shown: &Plan, newest: &Plan) -> Vec<Drift> {
 /// How much is agreed to with a verdict: nothing, that the pod goes, that it is waited for, that it may never go.
 const fn weight(verdict: &Verdict) -> u8 {
     match verdict {
-        Verdict::Skipped(_) | Verdict::Leaving | Verdict::Tolerates | Verdict::Spared => 0,
+        Verdict::Skipped(_) | Verdict::Terminating | Verdict::Tolerates | Verdict::DeletionCancelled => 0,
         Verdict::Leaves(_) | Verdict::Deleted { .. } => 1,
         Verdict::LeavesAfter { .. }
         | Verdict::Waits { .. }

@@ -72,7 +72,7 @@ impl Guards {
         let leaves = plan.pods.iter().filter(|pod| {
             !matches!(
                 pod.verdict.as_if_granted(),
-                Verdict::Skipped(_) | Verdict::Leaving | Verdict::Tolerates | Verdict::Spared
+                Verdict::Skipped(_) | Verdict::Terminating | Verdict::Tolerates | Verdict::DeletionCancelled
             )
         });
         let mut protected: BTreeMap<&Namespace, usize> = BTreeMap::new();

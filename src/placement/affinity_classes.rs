@@ -1,105 +1,73 @@
-//! What the pods of the cluster ask of the pods near them, so that a newcomer can be held against it.
+//! The pods of the cluster by their affinity terms, which a new pod must not violate.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, slice, sync::Arc};
 
-use super::{
-    ids::{Ids, address_of, address_of_name},
-    pod_classes::NamespaceScope,
-};
+use super::{ids::IdsByAddress, pod_classes::NamespaceScope, presence::PresenceList};
 use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm};
 
-/// All demands, and where the pods are that make them.
+/// All classes of pods with affinity terms.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityClasses {
     all: Vec<Arc<AffinityClass>>,
-    /// Those that speak of their own namespace only.
+    /// Those whose terms select pods of their own namespace only.
     in_namespace: Arc<BTreeMap<Namespace, Vec<u32>>>,
-    /// Those that speak of other namespaces too.
-    abroad: Arc<Vec<u32>>,
-    /// By where namespace and spec lie; the demand keeps them.
-    ids: Arc<Ids<(usize, usize)>>,
+    /// Those whose terms select pods of other namespaces too.
+    across_namespaces: Arc<Vec<u32>>,
+    ids: Arc<IdsByAddress<(Namespace, Arc<SchedulingSpec>)>>,
 }
 
-/// The pods of a namespace with one spec that speaks of other pods.
+/// The pods of a namespace that share one spec with affinity terms.
 #[derive(Clone, Debug)]
 pub(super) struct AffinityClass {
     pub namespace: Namespace,
     pub spec: Arc<SchedulingSpec>,
-    /// How many are on a node, by node; those being deleted count until they are gone.
-    pub on: Vec<(u32, u32)>,
+    /// Pods that are being deleted count until they are gone.
+    pub on: PresenceList,
 }
 
 impl AffinityClasses {
-    /// The number of the demand that a pod makes; none where it makes none.
+    /// The number of a pod's class; none where it has no affinity terms.
     pub fn number_of(&mut self, pod: &Pod) -> Option<u32> {
         if !pod.scheduling.has_pod_terms() {
             return None;
         }
-        let address = (address_of_name(&pod.key.namespace.0), address_of(&pod.scheduling));
-        Some(self.ids.number(&address).unwrap_or_else(|| self.take_in(pod, address)))
+        let known = self.ids.number(&(&pod.key.namespace, &pod.scheduling));
+        Some(known.unwrap_or_else(|| self.insert(pod)))
     }
 
-    fn take_in(&mut self, pod: &Pod, address: (usize, usize)) -> u32 {
-        let number = u32::try_from(self.all.len()).expect("fewer demands than pods");
+    fn insert(&mut self, pod: &Pod) -> u32 {
+        let number = u32::try_from(self.all.len()).expect("fewer classes than pods");
         let (namespace, spec) = (pod.key.namespace.clone(), pod.scheduling.clone());
-        let at_home = |term: &PodTerm| term.namespaces.is_empty() && term.namespace_selector.is_none();
-        if spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter()).all(at_home) {
+        let is_local = |term: &PodTerm| term.namespaces.is_empty() && term.namespace_selector.is_none();
+        if spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter()).all(is_local) {
             Arc::make_mut(&mut self.in_namespace).entry(namespace.clone()).or_default().push(number);
         } else {
-            Arc::make_mut(&mut self.abroad).push(number);
+            Arc::make_mut(&mut self.across_namespaces).push(number);
         }
-        self.all.push(Arc::new(AffinityClass { namespace, spec, on: Vec::new() }));
-        Arc::make_mut(&mut self.ids).insert(address, number);
+        Arc::make_mut(&mut self.ids).insert((namespace.clone(), spec.clone()), number);
+        self.all.push(Arc::new(AffinityClass { namespace, spec, on: PresenceList::default() }));
         number
     }
 
-    /// Whether nobody has been counted for it yet.
-    pub fn is_fresh(&self, number: u32) -> bool {
+    /// Whether no pod of the class has been counted yet.
+    pub fn is_new(&self, number: u32) -> bool {
         self.all[number as usize].on.is_empty()
     }
 
-    /// Notes a pod down; [`AffinityClasses::settle`] must follow.
-    pub fn throw_in(&mut self, number: u32, node: u32) {
-        Arc::make_mut(&mut self.all[number as usize]).on.push((node, 1));
+    /// Where the pods of a class are, to be changed.
+    pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
+        &mut Arc::make_mut(&mut self.all[number as usize]).on
     }
 
-    /// Puts in order what was thrown in.
-    pub fn settle(&mut self) {
-        for affinity_class in &mut self.all {
-            let on = &mut Arc::make_mut(affinity_class).on;
-            on.sort_unstable();
-            on.dedup_by(|later, earlier| {
-                let same = later.0 == earlier.0;
-                if same {
-                    earlier.1 += later.1;
-                }
-                same
-            });
-        }
+    /// Sorts all lists after [`PresenceList::push`].
+    pub fn sort(&mut self) {
+        self.all.iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
 
-    pub fn add(&mut self, number: u32, node: u32) {
-        let on = &mut Arc::make_mut(&mut self.all[number as usize]).on;
-        let place = on.partition_point(|(other, _)| *other < node);
-        if on.get(place).is_none_or(|(other, _)| *other != node) {
-            on.insert(place, (node, 0));
-        }
-        on[place].1 += 1;
-    }
-
-    pub fn remove(&mut self, number: u32, node: u32) {
-        let on = &mut Arc::make_mut(&mut self.all[number as usize]).on;
-        let place = on.partition_point(|(other, _)| *other < node);
-        on[place].1 -= 1;
-        if on[place].1 == 0 {
-            on.remove(place);
-        }
-    }
-
-    /// The demands that may speak of a pod in this namespace.
+    /// The classes whose terms may select a pod in this namespace.
     pub fn concerning(&self, namespace: &Namespace) -> impl Iterator<Item = (u32, &AffinityClass)> {
-        let at_home = self.in_namespace.get(namespace).into_iter().flatten();
-        at_home.chain(self.abroad.iter()).map(|number| (*number, &*self.all[*number as usize]))
+        let local = self.in_namespace.get(namespace).into_iter().flatten();
+        local.chain(self.across_namespaces.iter()).map(|number| (*number, &*self.all[*number as usize]))
     }
 }
 
@@ -108,43 +76,37 @@ impl AffinityClasses {
 pub(super) struct NamespaceLabels(pub BTreeMap<Namespace, Labels>);
 
 impl NamespaceLabels {
-    /// Where a term looks for pods, said by a pod in `home`.
-    pub fn within(&self, term: &PodTerm, home: &Namespace) -> NamespaceScope {
+    /// The namespaces that a term of a pod in `home` covers.
+    pub fn scope(&self, term: &PodTerm, home: &Namespace) -> NamespaceScope {
         let Some(selector) = &term.namespace_selector else {
-            let home = std::slice::from_ref(home);
+            let home = slice::from_ref(home);
             let named = if term.namespaces.is_empty() { home } else { &term.namespaces };
-            return NamespaceScope::Some(once_each(named.to_vec()));
+            return NamespaceScope::Some(each_once(named.to_vec()));
         };
         if selector.is_empty() {
-            return NamespaceScope::Everywhere;
+            return NamespaceScope::All;
         }
         let selected = self.0.iter().filter(|(_, labels)| selector.matches(labels)).map(|(name, _)| name);
-        NamespaceScope::Some(once_each(term.namespaces.iter().chain(selected).cloned().collect()))
+        NamespaceScope::Some(each_once(term.namespaces.iter().chain(selected).cloned().collect()))
     }
 
-    /// Whether a term, said by a pod in `home`, speaks of a pod with these labels in `namespace`.
-    pub fn speaks_of(
-        &self,
-        term: &PodTerm,
-        home: &Namespace,
-        namespace: &Namespace,
-        labels: &Labels,
-    ) -> bool {
+    /// Whether a term of a pod in `home` selects a pod in `namespace` with these labels.
+    pub fn selects(&self, term: &PodTerm, home: &Namespace, namespace: &Namespace, labels: &Labels) -> bool {
         let Some(selector) = &term.selector else { return false };
-        let near = match &term.namespace_selector {
+        let is_in_scope = match &term.namespace_selector {
             None if term.namespaces.is_empty() => home == namespace,
             None => term.namespaces.contains(namespace),
             Some(of_namespace) => {
-                let nothing = Labels::default();
-                let known = self.0.get(namespace).unwrap_or(&nothing);
+                let no_labels = Labels::default();
+                let known = self.0.get(namespace).unwrap_or(&no_labels);
                 term.namespaces.contains(namespace) || of_namespace.matches(known)
             }
         };
-        near && selector.matches(labels)
+        is_in_scope && selector.matches(labels)
     }
 }
 
-fn once_each(mut namespaces: Vec<Namespace>) -> Vec<Namespace> {
+fn each_once(mut namespaces: Vec<Namespace>) -> Vec<Namespace> {
     namespaces.sort_unstable();
     namespaces.dedup();
     namespaces

@@ -1,19 +1,19 @@
-//! The values of single labels over all nodes, as numbers.
+//! The values of single node labels, as numbers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::cluster::{Name, Node};
 
-/// No such label on the node.
+/// The node has no such label.
 pub(super) const ABSENT: u32 = u32::MAX;
 
-/// A column for each label that some pod's spec speaks of.
+/// A column for each label that the spec of some pod names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumns {
     by_key: BTreeMap<Name, Arc<LabelColumn>>,
 }
 
-/// One label over all nodes.
+/// One label of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumn {
     /// By node: the number of its value, or [`ABSENT`].
@@ -36,12 +36,12 @@ impl LabelColumns {
         self.by_key.insert(key.clone(), Arc::new(column));
     }
 
-    /// The column of a label, which has been ensured.
+    /// The column of a label, which exists.
     pub fn column(&self, key: &Name) -> &Arc<LabelColumn> {
-        self.by_key.get(key).expect("columns are made before they are asked for")
+        self.by_key.get(key).expect("columns are made before they are used")
     }
 
-    /// Takes in a node's labels.
+    /// Updates the labels of a node.
     pub fn put(&mut self, number: usize, node: Option<&Node>) {
         for (key, column) in &mut self.by_key {
             let value = node.and_then(|node| node.label(key));

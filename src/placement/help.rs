@@ -1,4 +1,4 @@
-//! What would help a pod that goes nowhere: which of its own wishes holds it, and what node it waits for.
+//! How a pod without a feasible node could be placed: which of its constraints exclude nodes, and what node it needs.
 
 use std::{fmt, sync::Arc};
 
@@ -14,18 +14,18 @@ use crate::cluster::{
     scheduling::{NodeOperator, Requests},
 };
 
-/// What would let a pod in that fits nowhere.
+/// How a pod without a feasible node could be placed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Help {
-    /// Constraints each of which alone stands between the pod and some nodes, those that free most nodes first.
+    /// Constraints each of which alone excludes some nodes, first those that exclude most.
     pub lifts: Vec<Lift>,
-    /// The node that would do but for its room, and lacks the least.
+    /// The node that is feasible except for its resources, and lacks the least.
     pub nearest: Option<Shortage>,
-    /// What a node must be that takes it; none where a node alone would not do, for it must be near other pods.
+    /// What a new node must offer; none where a new node does not help, because it must be near other pods.
     pub node: Option<RequiredNode>,
 }
 
-/// A constraint, and the nodes that would do without it.
+/// A constraint, and the nodes that are feasible without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lift {
     pub constraint: Constraint,
@@ -33,32 +33,37 @@ pub struct Lift {
     pub nodes: Vec<NodeName>,
 }
 
-/// What can keep a pod from nodes and be changed.
+/// What excludes nodes and can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Constraint {
     /// The nodes are cordoned.
     Cordon,
     /// Taints that it does not tolerate.
     Taints,
-    /// Its node selector and required node affinity.
-    NodeSelection,
-    /// The pods that it must be near.
+    NodeSelector,
+    /// The required nodeAffinity.
+    NodeAffinity,
+    /// Both, where it has both.
+    NodeSelectorAndAffinity,
+    /// The required podAffinity.
     PodAffinity,
-    /// The pods that it must keep away from.
+    /// The required podAntiAffinity.
     PodAntiAffinity,
-    /// Its spread constraints that are a must.
+    /// Its hard spread constraints.
     Spread,
     /// Its host ports.
     Ports,
-    /// Where its volumes are.
+    /// The topology of its volumes.
     Volumes,
 }
 
 impl Constraint {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Cordon,
         Self::Taints,
-        Self::NodeSelection,
+        Self::NodeSelector,
+        Self::NodeAffinity,
+        Self::NodeSelectorAndAffinity,
         Self::PodAffinity,
         Self::PodAntiAffinity,
         Self::Spread,
@@ -68,15 +73,25 @@ impl Constraint {
 
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Cordon => "cordons",
-            Self::Taints => "taints it does not tolerate",
-            Self::NodeSelection => "its node selector and affinity",
-            Self::PodAffinity => "its pod affinity",
-            Self::PodAntiAffinity => "its pod anti-affinity",
-            Self::Spread => "its spread constraints",
-            Self::Ports => "its host ports",
+            Self::Cordon => "the cordon",
+            Self::Taints => "the taints it does not tolerate",
+            Self::NodeSelector => "its nodeSelector",
+            Self::NodeAffinity => "its nodeAffinity",
+            Self::NodeSelectorAndAffinity => "its nodeSelector and nodeAffinity",
+            Self::PodAffinity => "its podAffinity",
+            Self::PodAntiAffinity => "its podAntiAffinity",
+            Self::Spread => "its topologySpreadConstraints",
+            Self::Ports => "its hostPorts",
             Self::Volumes => "its volumes",
         }
+    }
+
+    /// Whether a pod with this constraint has a nodeSelector, and a required nodeAffinity.
+    const fn selects_nodes_of(self) -> (bool, bool) {
+        (
+            matches!(self, Self::NodeSelector | Self::NodeSelectorAndAffinity),
+            matches!(self, Self::NodeAffinity | Self::NodeSelectorAndAffinity),
+        )
     }
 
     /// The pod without the constraint; none where it has no such constraint.
@@ -86,8 +101,13 @@ impl Constraint {
         match self {
             Self::Cordon => Some(request.tolerating(Some("node.kubernetes.io/unschedulable"))),
             Self::Taints => Some(request.tolerating(None)),
-            Self::NodeSelection if spec.node_selector.is_empty() && spec.node_affinity.is_none() => None,
-            Self::NodeSelection => with(SchedulingSpec {
+            Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity
+                if self.selects_nodes_of()
+                    != (!spec.node_selector.is_empty(), spec.node_affinity.is_some()) =>
+            {
+                None
+            }
+            Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity => with(SchedulingSpec {
                 node_selector: Box::default(),
                 node_affinity: None,
                 ..(**spec).clone()
@@ -110,26 +130,25 @@ impl Constraint {
     }
 }
 
-/// What a node is short of.
+/// What a node lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
     pub node: NodeName,
-    /// By resource, in its own unit (cpu in thousandths); at least one.
+    /// By resource, in its own unit (CPU in thousandths); at least one.
     pub lacks: Vec<(Name, i64)>,
 }
 
 /// What a node must offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredNode {
-    /// By resource, in its own unit (cpu in thousandths).
+    /// By resource, in its own unit (CPU in thousandths).
     pub resources: Vec<(Name, i64)>,
     /// The labels that it must have, in words.
     pub labels: Vec<String>,
 }
 
 impl Snapshot {
-    /// What would help a pod that [`Snapshot::place`] found no node for. `closed` nodes are no help, whatever is
-    /// changed about them.
+    /// How a pod could be placed that [`Snapshot::place`] found no node for. `closed` nodes are never suggested.
     pub fn help(&mut self, request: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Help {
         let mut lifts: Vec<Lift> = Vec::new();
         for constraint in Constraint::ALL {
@@ -137,7 +156,7 @@ impl Snapshot {
             let mut nodes = self.feasible(&lifted);
             nodes.retain(|node| !closed(node));
             if constraint == Constraint::Taints {
-                // Who tolerates everything bears cordons too, and those have a word of their own.
+                // Tolerating all taints includes the taint of a cordon, which is a constraint of its own.
                 nodes.retain(|node| !self.is_cordoned(node));
             }
             if !nodes.is_empty() {
@@ -145,37 +164,37 @@ impl Snapshot {
             }
         }
         lifts.sort_by_key(|lift| (std::cmp::Reverse(lift.nodes.len()), lift.constraint));
-        Help { lifts, nearest: self.nearest(request, closed), node: self.wanted(request) }
+        Help { lifts, nearest: self.nearest(request, closed), node: self.required_node(request) }
     }
 
-    /// What a node must be, where its volumes are too; none where no new node would do.
-    fn wanted(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
-        let mut wanted = wanted(&request.spec)?;
+    /// What a new node must offer, including the zone of its volumes; none where a new node does not help.
+    fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
+        let mut required = required_node(&request.spec)?;
         for topology in self.volume_topology(request) {
             let VolumeReach::Zones(zones) = topology.place else { return None };
             let zones: Vec<&str> = zones.iter().map(|zone| &**zone).collect();
             let label = format!("{ZONE}={}", zones.join("|"));
-            if !wanted.labels.contains(&label) {
-                wanted.labels.push(label);
+            if !required.labels.contains(&label) {
+                required.labels.push(label);
             }
         }
-        Some(wanted)
+        Some(required)
     }
 
     fn is_cordoned(&self, node: &NodeName) -> bool {
         self.number(node).is_some_and(|number| self.resources(number).cordoned)
     }
 
-    /// Of the nodes that would do if the pod asked for nothing, the one that lacks the smallest share of it.
+    /// Of the nodes that are feasible without resource requests, the one that lacks the smallest share of them.
     fn nearest(
         &mut self,
         request: &SchedulingRequest,
         closed: &dyn Fn(&NodeName) -> bool,
     ) -> Option<Shortage> {
-        let weightless = SchedulingSpec { requests: Requests::default(), ..(*request.spec).clone() };
-        let weightless = SchedulingRequest { spec: Arc::new(weightless), ..request.clone() };
+        let without_requests = SchedulingSpec { requests: Requests::default(), ..(*request.spec).clone() };
+        let without_requests = SchedulingRequest { spec: Arc::new(without_requests), ..request.clone() };
         let mut nearest: Option<(f64, Shortage)> = None;
-        for node in self.feasible(&weightless) {
+        for node in self.feasible(&without_requests) {
             let Some(number) = self.number(&node).filter(|_| !closed(&node)) else { continue };
             let lacks = lacks(self.resources(number), &request.spec.requests);
             let asked = |resource: &Name| of(&request.spec.requests, resource).max(1) as f64;
@@ -189,7 +208,7 @@ impl Snapshot {
 }
 
 impl SchedulingRequest {
-    /// The same pod, tolerating this taint as well, or all of them.
+    /// The same pod, also tolerating this taint, or all taints.
     fn tolerating(&self, key: Option<&str>) -> Self {
         let taint = Toleration {
             key: key.unwrap_or_default().into(),
@@ -211,12 +230,12 @@ fn lacks(resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
     let scalars = requests.scalars.iter().map(|(name, asked)| (name.clone(), resources.scalar(name), *asked));
     basic
         .chain(scalars)
-        .filter(|(_, share, asked)| *asked > 0 && *asked > share.left())
-        .map(|(name, share, asked)| (name, asked.saturating_sub(share.left())))
+        .filter(|(_, share, asked)| *asked > 0 && *asked > share.free())
+        .map(|(name, share, asked)| (name, asked.saturating_sub(share.free())))
         .collect()
 }
 
-/// How much is asked of a resource.
+/// How much of a resource is requested.
 fn of(requests: &Requests, resource: &Name) -> i64 {
     match &**resource {
         "cpu" => requests.cpu_milli,
@@ -226,7 +245,7 @@ fn of(requests: &Requests, resource: &Name) -> i64 {
     }
 }
 
-fn wanted(spec: &SchedulingSpec) -> Option<RequiredNode> {
+fn required_node(spec: &SchedulingSpec) -> Option<RequiredNode> {
     if !spec.pod_affinity.required.is_empty() {
         return None;
     }
@@ -236,7 +255,7 @@ fn wanted(spec: &SchedulingSpec) -> Option<RequiredNode> {
     let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    // Several terms are alternatives: only a single one is a must.
+    // Several terms are alternatives: only a single one is required.
     if let Some([term]) = spec.node_affinity.as_deref() {
         labels.extend(term.expressions.iter().map(|requirement| {
             let key = &requirement.key;
@@ -248,11 +267,11 @@ fn wanted(spec: &SchedulingSpec) -> Option<RequiredNode> {
                 NodeOperator::DoesNotExist => format!("no {key}"),
                 NodeOperator::Gt(bound) => format!("{key}>{bound}"),
                 NodeOperator::Lt(bound) => format!("{key}<{bound}"),
-                NodeOperator::Invalid => format!("{key} (cannot be read)"),
+                NodeOperator::Invalid => format!("{key} (invalid)"),
             }
         }));
     } else if spec.node_affinity.is_some() {
-        labels.push("what one term of its node affinity asks for".into());
+        labels.push("one term of its nodeAffinity".into());
     }
     Some(RequiredNode { resources: resources.collect(), labels })
 }
@@ -260,14 +279,9 @@ fn wanted(spec: &SchedulingSpec) -> Option<RequiredNode> {
 impl fmt::Display for Lift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.nodes.as_slice() {
-            [one] => write!(f, "but for {}, {one} would take it", self.constraint.as_str()),
+            [one] => write!(f, "fits {one} without {}", self.constraint.as_str()),
             [first, rest @ ..] => {
-                write!(
-                    f,
-                    "but for {}, {first} and {} more would take it",
-                    self.constraint.as_str(),
-                    rest.len()
-                )
+                write!(f, "fits {first} and {} more without {}", rest.len(), self.constraint.as_str())
             }
             [] => Ok(()),
         }
@@ -276,37 +290,40 @@ impl fmt::Display for Lift {
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} comes nearest: it lacks {}", self.node, amounts(&self.lacks))
+        write!(f, "nearest: {} lacks {}", self.node, amounts(&self.lacks))
     }
 }
 
 impl fmt::Display for RequiredNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a new node would take it")?;
+        f.write_str("needs a node")?;
         if !self.resources.is_empty() {
-            write!(f, " that has {} free", amounts(&self.resources))?;
+            write!(f, " with {} free", amounts(&self.resources))?;
         }
         if !self.labels.is_empty() {
-            write!(f, ", labelled {}", self.labels.join(", "))?;
+            write!(f, ", labeled {}", self.labels.join(", "))?;
         }
         Ok(())
     }
 }
 
 impl Help {
-    /// In words, the most telling first.
-    pub fn words(&self) -> Vec<String> {
+    /// In words, one line each, the most helpful first.
+    pub fn lines(&self) -> Vec<String> {
         let lifts = self.lifts.iter().map(ToString::to_string);
         let nearest = self.nearest.iter().map(ToString::to_string);
         lifts.chain(nearest).chain(self.node.iter().map(ToString::to_string)).collect()
     }
 }
 
-/// `200m cpu and 1Gi memory`
+/// `200m CPU and 1Gi memory`
 fn amounts(amounts: &[(Name, i64)]) -> String {
     let all: Vec<String> = amounts
         .iter()
-        .map(|(resource, amount)| format!("{} {resource}", quantity::amount(resource, *amount)))
+        .map(|(resource, amount)| {
+            let name = if *resource == "cpu" { "CPU" } else { resource };
+            format!("{} {name}", quantity::amount(resource, *amount))
+        })
         .collect();
     all.join(" and ")
 }

@@ -1,12 +1,12 @@
-//! Numbers for what is looked up by the hundred thousand.
+//! Numbers for values that are looked up hundreds of thousands of times.
 
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
-use crate::cluster::Name;
+use crate::cluster::{Name, Namespace, NodeName};
 
-/// Which number a thing has. Only looked up, never listed: nobody sees its order.
+/// The numbers of values, by content. Never listed, so that the order of the map cannot be seen.
 #[derive(Clone, Debug)]
 pub(super) struct Ids<K> {
     numbers: FxHashMap<K, u32>,
@@ -31,12 +31,91 @@ impl<K: Hash + Eq> Ids<K> {
     }
 }
 
-/// Where shared text lies: equal for copies of one name, for as long as one of them is kept.
-pub(super) fn address_of_name(name: &Name) -> usize {
-    name.as_str().as_ptr().addr()
+/// The numbers of shared values, by address: a lookup does not read the content.
+///
+/// Copies of one reference have one address; equal values that were allocated apart do not. Each entry owns a reference to
+/// its value, so that no other value can get the same address.
+#[derive(Clone, Debug)]
+pub(super) struct IdsByAddress<K: Shared> {
+    entries: FxHashMap<K::Address, (u32, K)>,
 }
 
-/// Where a shared thing lies: equal for copies of one reference, for as long as one of them is kept.
-pub(super) fn address_of<T: ?Sized>(shared: &Arc<T>) -> usize {
-    Arc::as_ptr(shared).cast::<u8>().addr()
+impl<K: Shared> Default for IdsByAddress<K> {
+    fn default() -> Self {
+        Self { entries: FxHashMap::default() }
+    }
+}
+
+impl<K: Shared> IdsByAddress<K> {
+    pub fn number(&self, of: &impl Shared<Address = K::Address>) -> Option<u32> {
+        self.entries.get(&of.address()).map(|(number, _)| *number)
+    }
+
+    pub fn insert(&mut self, key: K, number: u32) {
+        self.entries.insert(key.address(), (number, key));
+    }
+}
+
+/// A value whose copies have one address.
+pub(super) trait Shared {
+    type Address: Copy + Eq + Hash;
+
+    fn address(&self) -> Self::Address;
+}
+
+impl<T: ?Sized> Shared for Arc<T> {
+    type Address = usize;
+
+    fn address(&self) -> usize {
+        Arc::as_ptr(self).cast::<u8>().addr()
+    }
+}
+
+impl Shared for Name {
+    type Address = usize;
+
+    fn address(&self) -> usize {
+        self.as_str().as_ptr().addr()
+    }
+}
+
+impl Shared for Namespace {
+    type Address = usize;
+
+    fn address(&self) -> usize {
+        self.0.address()
+    }
+}
+
+impl Shared for NodeName {
+    type Address = usize;
+
+    fn address(&self) -> usize {
+        self.0.address()
+    }
+}
+
+/// A number is its own address.
+impl Shared for i64 {
+    type Address = Self;
+
+    fn address(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Shared> Shared for &T {
+    type Address = T::Address;
+
+    fn address(&self) -> T::Address {
+        (**self).address()
+    }
+}
+
+impl<A: Shared, B: Shared> Shared for (A, B) {
+    type Address = (A::Address, B::Address);
+
+    fn address(&self) -> Self::Address {
+        (self.0.address(), self.1.address())
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::ids::{Ids, address_of};
+use super::ids::IdsByAddress;
 use crate::cluster::{Name, Node};
 
 /// The images of all nodes.
@@ -12,7 +12,7 @@ pub(super) struct Images {
     by_name: BTreeMap<Name, Vec<u32>>,
 }
 
-/// One image under the names that one or more nodes know it by.
+/// One image, under the names that some nodes report for it.
 #[derive(Clone, Debug)]
 struct Entry {
     size_bytes: i64,
@@ -20,10 +20,10 @@ struct Entry {
     nodes: Vec<u32>,
 }
 
-/// What is known of an image that a pod wants.
+/// The nodes that hold an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// As the first node that has it tells: the scheduler keeps one size for all.
+    /// As the first of the nodes reports it: the scheduler keeps one size for all.
     pub size_bytes: i64,
     /// Ascending.
     pub nodes: Vec<u32>,
@@ -32,18 +32,13 @@ pub(super) struct Holders {
 impl Images {
     pub fn of(nodes: &[Option<Arc<Node>>]) -> Self {
         let mut images = Self::default();
-        // Equal lists of names are mostly one, for they were read by one decoder.
-        let mut known = Ids::<(usize, i64)>::default();
+        // Equal lists of names mostly share one allocation, for one decoder has read them.
+        let mut known = IdsByAddress::<(Arc<[Name]>, i64)>::default();
         for (number, node) in (0_u32..).zip(nodes) {
             for image in node.iter().flat_map(|node| node.images.iter()) {
-                let address = (address_of(&image.names), image.size_bytes);
-                let entry = known.number(&address).unwrap_or_else(|| {
-                    let entry = u32::try_from(images.entries.len()).expect("fewer images than fit in memory");
-                    images.entries.push(Entry { size_bytes: image.size_bytes, nodes: Vec::new() });
-                    for name in image.names.iter() {
-                        images.by_name.entry(name.clone()).or_default().push(entry);
-                    }
-                    known.insert(address, entry);
+                let entry = known.number(&(&image.names, image.size_bytes)).unwrap_or_else(|| {
+                    let entry = images.insert(&image.names, image.size_bytes);
+                    known.insert((image.names.clone(), image.size_bytes), entry);
                     entry
                 });
                 images.entries[entry as usize].nodes.push(number);
@@ -52,16 +47,24 @@ impl Images {
         images
     }
 
-    /// Who has the image of this name, of the nodes that are there.
-    pub fn holders(&self, name: &Name, is_there: impl Fn(u32) -> bool) -> Holders {
+    fn insert(&mut self, names: &[Name], size_bytes: i64) -> u32 {
+        let entry = u32::try_from(self.entries.len()).expect("fewer images than fit in memory");
+        self.entries.push(Entry { size_bytes, nodes: Vec::new() });
+        for name in names {
+            self.by_name.entry(name.clone()).or_default().push(entry);
+        }
+        entry
+    }
+
+    /// The present nodes that hold the image of this name.
+    pub fn holders(&self, name: &Name, is_present: impl Fn(u32) -> bool) -> Holders {
         let entries =
             self.by_name.get(name).into_iter().flatten().map(|entry| &self.entries[*entry as usize]);
-        let there = |entry: &Entry| entry.nodes.iter().copied().find(|node| is_there(*node));
-        let first = entries.clone().filter_map(|entry| Some((there(entry)?, entry.size_bytes)));
-        let first = first.min_by_key(|(node, _)| *node);
-        let Some((_, size_bytes)) = first else { return Holders::default() };
+        let first_node = |entry: &Entry| entry.nodes.iter().copied().find(|node| is_present(*node));
+        let first = entries.clone().filter_map(|entry| Some((first_node(entry)?, entry.size_bytes)));
+        let Some((_, size_bytes)) = first.min_by_key(|(node, _)| *node) else { return Holders::default() };
         let mut nodes: Vec<u32> = entries.flat_map(|entry| &entry.nodes).copied().collect();
-        nodes.retain(|node| is_there(*node));
+        nodes.retain(|node| is_present(*node));
         nodes.sort_unstable();
         nodes.dedup();
         Holders { size_bytes, nodes }

@@ -1,11 +1,12 @@
-//! Where the default scheduler would put a pod, whom it would displace, or why it leaves it pending.
+//! Where the default scheduler would place a pod, which pods it would displace, or why the pod stays Pending.
 //!
-//! Filters say which nodes would do, scores which of them is best; both follow the default profile of
+//! Filters decide which nodes are feasible, scores which of them is best; both follow the default profile of
 //! kube-scheduler, release by release ([`SchedulerRules`]). A [`Snapshot`] holds the cluster in a form that answers in a
-//! fraction of a millisecond; a [`SchedulingRequest`] is what the scheduler reads of a pod; an [`SchedulingOutcome`] is the answer.
+//! fraction of a millisecond; a [`SchedulingRequest`] is what the scheduler reads of a pod; a [`SchedulingOutcome`] is the
+//! answer.
 //!
-//! Ties are told as ties: upstream takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
-//! claimed devices, gangs, the room that storage has left; see [`Caveat`].
+//! Ties are reported as ties: the scheduler takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
+//! device claims, group scheduling, storage capacity; see [`Caveat`].
 
 mod columns;
 mod pod_classes;
@@ -16,6 +17,7 @@ mod ids;
 mod images;
 mod outcome;
 mod preemption;
+mod presence;
 mod reason;
 mod node_resources;
 mod rules;

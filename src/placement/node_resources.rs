@@ -1,4 +1,4 @@
-//! What a node offers and what its pods take of it.
+//! The resources of a node: what it offers and what its pods request.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::cluster::{
     scheduling::{Disk, HostPort, PodVolume, SchedulingSpec},
 };
 
-/// The room on one node.
+/// The resources of one node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeResources {
     pub cpu_milli: Share,
     pub memory_bytes: Share,
     pub ephemeral_bytes: Share,
     pub pods: Share,
-    /// CPU requests with something assumed for containers that do not speak of it.
+    /// CPU requests, with a default for containers without one.
     pub assumed_cpu_milli: i64,
     pub assumed_memory_bytes: i64,
     /// Huge pages and extended resources.
@@ -24,16 +24,16 @@ pub(super) struct NodeResources {
     pub disks: Arc<Vec<Disk>>,
     /// The claims that its pods use, one for each use.
     pub claims: Arc<Vec<Key>>,
-    /// Whether there is a node at all.
+    /// Whether the node exists.
     pub present: bool,
     pub cordoned: bool,
-    /// Whether it has taints that keep pods away.
+    /// Whether it has NoSchedule or NoExecute taints.
     pub has_hard_taints: bool,
-    /// Whether it has taints that pods had rather avoid.
+    /// Whether it has PreferNoSchedule taints.
     pub has_soft_taints: bool,
 }
 
-/// What is taken of a node.
+/// The use of a node's resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceUse {
     pub cpu_milli: Share,
@@ -41,7 +41,7 @@ pub struct ResourceUse {
     pub pods: Share,
 }
 
-/// What is offered of one resource, and taken of it.
+/// What is offered and requested of one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub allocatable: i64,
@@ -49,8 +49,8 @@ pub struct Share {
 }
 
 impl Share {
-    /// What is left; below zero where the node is overcommitted.
-    pub fn left(self) -> i64 {
+    /// What is free; negative where the node is overcommitted.
+    pub fn free(self) -> i64 {
         self.allocatable.saturating_sub(self.requested)
     }
 }
@@ -60,8 +60,8 @@ impl NodeResources {
         ResourceUse { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: self.pods }
     }
 
-    /// Takes in what a node offers; none where it has gone.
-    pub fn offer(&mut self, node: Option<&Node>) {
+    /// Updates what the node offers; none where it is gone.
+    pub fn set_node(&mut self, node: Option<&Node>) {
         let nothing = Node::default();
         self.present = node.is_some();
         let node = node.unwrap_or(&nothing);
@@ -88,7 +88,7 @@ impl NodeResources {
             (node.unschedulable, has(false), has(true));
     }
 
-    /// What is offered and taken of a resource that is known by name.
+    /// The share of a named resource.
     pub fn scalar(&self, resource: &Name) -> Share {
         self.scalars.iter().find(|(name, _)| name == resource).map(|(_, share)| *share).unwrap_or_default()
     }
@@ -143,7 +143,7 @@ impl NodeResources {
     }
 }
 
-/// The disks that a spec names without a claim.
+/// The disks that a spec uses without a claim.
 pub(super) fn disks(spec: &SchedulingSpec) -> impl Iterator<Item = &Disk> {
     spec.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Disk(disk) => Some(disk),

@@ -1,4 +1,4 @@
-//! Where a pod goes, or why nowhere.
+//! Where a pod is placed, or why nowhere.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::cluster::NodeName;
 
-/// What the scheduler would make of a pod.
+/// The result of scheduling a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SchedulingOutcome {
     Placed(Placement),
@@ -18,32 +18,32 @@ pub enum SchedulingOutcome {
     NotTried(Obstacle),
 }
 
-/// Where a pod goes.
+/// Where a pod is placed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     /// The nodes with the best score, by name. The scheduler takes any of them.
     pub best: Vec<NodeName>,
-    /// The best-scored nodes with what their score is made of, best first, equals by name.
+    /// The best nodes with the parts of their scores, best first, equals by name.
     pub ranking: Vec<Scored>,
-    /// How many nodes would do.
+    /// How many nodes are feasible.
     pub feasible: usize,
     pub caveats: Vec<Caveat>,
 }
 
 impl Placement {
-    /// The node to go on with where one has to be taken: the first of the best by name.
+    /// The first of the best nodes by name: predictions use it.
     pub fn choice(&self) -> &NodeName {
         &self.best[0]
     }
 
-    /// Whether so little separates the best from the next that a small drift would turn it.
+    /// Whether the best node leads by so little that a small drift would change the result.
     pub fn is_close_call(&self) -> bool {
         let next = self.ranking.iter().find(|scored| scored.total < self.ranking[0].total);
         next.is_some_and(|next| self.ranking[0].total - next.total <= CLOSE_CALL)
     }
 }
 
-/// A difference of scores that is not to be relied on (docs/upstream/placement-and-pressure.md#1.5).
+/// A difference of scores that is not reliable (docs/upstream/placement-and-pressure.md#1.5).
 const CLOSE_CALL: i64 = 3;
 
 /// A node and its score.
@@ -51,11 +51,11 @@ const CLOSE_CALL: i64 = 3;
 pub struct Scored {
     pub node: NodeName,
     pub total: i64,
-    /// The weighted parts, as [`Scorer::ALL`] has them. All zero where there was only one node to choose.
+    /// The weighted parts, in the order of [`Scorer::ALL`]. All zero where only one node is feasible.
     pub parts: [i64; Scorer::ALL.len()],
 }
 
-/// What gives points.
+/// A score plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scorer {
     LeastAllocated,
@@ -78,7 +78,7 @@ impl Scorer {
         Self::Images,
     ];
 
-    /// What its 0 to 100 points are multiplied by in the default profile.
+    /// The weight of its 0 to 100 points in the default profile.
     pub const fn weight(self) -> i64 {
         match self {
             Self::LeastAllocated | Self::BalancedAllocation | Self::Images => 1,
@@ -106,12 +106,12 @@ impl fmt::Display for Scorer {
     }
 }
 
-/// Why a pod goes nowhere.
+/// Why no node is feasible for a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unschedulable {
-    /// How many nodes give each reason. Each node gives those of the first filter that refuses.
+    /// How many nodes give each reason: each those of the first filter that refuses it.
     pub reasons: BTreeMap<Reason, usize>,
-    /// What each node has against it, by name.
+    /// The refusals, by name of the node.
     pub refusals: Vec<(NodeName, NodeRefusal)>,
     pub preemption: Preemption,
     pub caveats: Vec<Caveat>,

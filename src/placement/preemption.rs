@@ -1,4 +1,4 @@
-//! Whom a pod would displace (DefaultPreemption).
+//! Which pods a pod would displace (DefaultPreemption).
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
@@ -13,53 +13,53 @@ use crate::{
     time::Timestamp,
 };
 
-/// What preemption makes of a pod that fits nowhere.
+/// The result of preemption for a pod without a feasible node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Preemption {
     /// Its `preemptionPolicy` is Never.
     NotAllowed,
-    /// Room is being made for it already: a pod of lower priority is leaving the node that it is nominated for.
+    /// A pod of lower priority is already terminating on the node that it is nominated for.
     Waits { node: NodeName },
-    /// No node can be emptied far enough; how many say why.
-    Helpless { hindrances: BTreeMap<Hindrance, usize> },
-    /// These pods are deleted; the pod is nominated for their node, and placed when they have gone.
+    /// No node can be made feasible; how many give each reason.
+    Impossible { hindrances: BTreeMap<Hindrance, usize> },
+    /// These pods are deleted; the pod is nominated for their node, and placed when they are gone.
     Displaces(Displacement),
 }
 
-/// What keeps preemption from making room on a node.
+/// Why preemption cannot make a node feasible.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hindrance {
-    /// What speaks against the node does not go away with its pods.
-    NoHelp,
+    /// The refusal does not depend on the pods of the node.
+    NotHelpful,
     /// It has no pod of lower priority.
     NoVictims,
-    /// Without all pods of lower priority it would still refuse, for this reason.
-    Still(Reason),
+    /// Even without the pods of lower priority the node is refused for this reason.
+    StillRefused(Reason),
 }
 
 impl fmt::Display for Hindrance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoHelp => f.write_str("displacing pods does not help"),
+            Self::NotHelpful => f.write_str("preemption does not help"),
             Self::NoVictims => f.write_str("no pods of lower priority"),
-            Self::Still(reason) => write!(f, "{reason}, even without the pods of lower priority"),
+            Self::StillRefused(reason) => write!(f, "{reason}, even without the pods of lower priority"),
         }
     }
 }
 
-/// Who would go, and where.
+/// The pods that would be displaced, and their node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Displacement {
     pub node: NodeName,
     /// The pods to be deleted, most important first.
     pub victims: Vec<Arc<Pod>>,
-    /// How many of them a budget would have kept.
+    /// How many of them violate a budget.
     pub violations: usize,
-    /// Other nodes that upstream might as well take, by name, each with its victims.
+    /// Other nodes that are equally good, by name, each with its victims: the scheduler takes any.
     pub ties: Vec<(NodeName, Vec<Key>)>,
 }
 
-/// Looks for the node where making room hurts least.
+/// Finds the node where preemption does the least harm.
 pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Preemption {
     if filters.request.spec.never_preempts {
         return Preemption::NotAllowed;
@@ -71,7 +71,7 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     let mut candidates: Vec<Candidate> = Vec::new();
     for (node, refusal) in refusals {
         let found = match refusal.remedy {
-            Remedy::None => Err(vec![Hindrance::NoHelp]),
+            Remedy::None => Err(vec![Hindrance::NotHelpful]),
             Remedy::FewerPods => Candidate::on(filters, *node),
         };
         match found {
@@ -82,12 +82,12 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     let mut candidates: Vec<(Harm, Candidate)> =
         candidates.into_iter().map(|candidate| (candidate.harm(), candidate)).collect();
     candidates.sort_by(|(left, one), (right, other)| {
-        let place = |candidate: &Candidate| filters.snapshot.place_of(candidate.node);
+        let place = |candidate: &Candidate| filters.snapshot.rank_of(candidate.node);
         left.cmp(right).then_with(|| place(one).cmp(&place(other)))
     });
     let name = |node: u32| filters.snapshot.node(node).name.clone();
     let mut equals = candidates.into_iter();
-    let Some((harm, best)) = equals.next() else { return Preemption::Helpless { hindrances } };
+    let Some((harm, best)) = equals.next() else { return Preemption::Impossible { hindrances } };
     let as_good = equals.take_while(|(other, _)| *other == harm).map(|(_, candidate)| candidate);
     let keys = |victims: &[Arc<Pod>]| victims.iter().map(|pod| pod.key.clone()).collect();
     Preemption::Displaces(Displacement {
@@ -98,7 +98,7 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     })
 }
 
-/// The node where room is being made already.
+/// The nominated node, where pods are already terminating.
 fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<NodeName> {
     let (snapshot, request) = (filters.snapshot, filters.request);
     let name = request.nominated.as_ref()?;
@@ -109,7 +109,7 @@ fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<N
     (!lost && snapshot.residents_of(node).iter().any(leaving)).then(|| name.clone())
 }
 
-/// A node and who would have to go.
+/// A node and its victims.
 #[derive(Clone, Debug)]
 struct Candidate {
     node: u32,
@@ -118,18 +118,18 @@ struct Candidate {
     violations: usize,
 }
 
-/// How bad a candidate is; the least harm is taken (docs/upstream/placement-and-pressure.md#4.4).
+/// How bad a candidate is; the scheduler takes the least (docs/upstream/placement-and-pressure.md#4.4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Harm {
     violations: usize,
     highest_priority: i32,
     priorities: i64,
     victims: usize,
-    /// The longer the most important ones have run, the worse.
+    /// The longer the most important victims have run, the worse.
     running_since: Reverse<Started>,
 }
 
-/// When a pod started; one that has not yet counts as starting now, after all others.
+/// When a pod started; one that has not started counts as starting now, after all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Started {
     At(Timestamp),
@@ -143,7 +143,8 @@ impl Started {
 }
 
 impl Candidate {
-    /// Takes every pod of lower priority away, and puts back as many as fit beside the newcomer, budgets' first.
+    /// Removes every pod of lower priority, and adds back as many as fit beside the new pod, first those whose removal
+    /// violates a budget.
     fn on(filters: &mut Filters<'_>, node: u32) -> Result<Self, Vec<Hindrance>> {
         let snapshot = filters.snapshot;
         let lower = |resident: &&Resident| resident.pod.priority < filters.request.priority;
@@ -155,36 +156,38 @@ impl Candidate {
         let mut resources = snapshot.resources(node).clone();
         for victim in &victims {
             resources.remove(&victim.pod);
-            filters.imagine(victim, node, Hypothesis::Gone);
+            filters.assume(victim, node, Hypothesis::Removed);
         }
-        let verdict = filters.judge_in(node, &resources);
+        let verdict = filters.check_with(node, &resources);
         let mut candidate = Self { node, victims: Vec::new(), violations: 0 };
-        let mut put_back = Vec::new();
+        let mut kept = Vec::new();
         if verdict.is_ok() {
             let (violating, others) = split_by_budget(&victims, snapshot.budgets());
             let tried =
                 violating.iter().map(|victim| (1, victim)).chain(others.iter().map(|victim| (0, victim)));
             for (violations, victim) in tried {
                 if candidate.reprieve(filters, &mut resources, victim) {
-                    put_back.push(*victim);
+                    kept.push(*victim);
                 } else {
                     candidate.violations += violations;
                 }
             }
         }
-        // As it was, for the next node.
-        let gone = |victim: &&&Resident| !put_back.iter().any(|back| std::ptr::eq(*back, **victim));
-        for victim in victims.iter().filter(gone) {
-            filters.imagine(victim, node, Hypothesis::There);
+        // Restores the filters for the next node.
+        let is_removed = |victim: &&&Resident| !kept.iter().any(|kept| std::ptr::eq(*kept, **victim));
+        for victim in victims.iter().filter(is_removed) {
+            filters.assume(victim, node, Hypothesis::Added);
         }
-        verdict.map_err(|refusal| refusal.reasons.into_iter().map(Hindrance::Still).collect::<Vec<_>>())?;
+        verdict.map_err(|refusal| {
+            refusal.reasons.into_iter().map(Hindrance::StillRefused).collect::<Vec<_>>()
+        })?;
         let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
         candidate.victims.sort_by_cached_key(rank);
-        // Nobody has to go after all: the pod fits, and that is no matter of preemption.
+        // The pod fits without preemption.
         if candidate.victims.is_empty() { Err(vec![Hindrance::NoVictims]) } else { Ok(candidate) }
     }
 
-    /// Lets a victim stay if the newcomer still fits.
+    /// Keeps a victim if the new pod still fits.
     fn reprieve(
         &mut self,
         filters: &mut Filters<'_>,
@@ -192,11 +195,11 @@ impl Candidate {
         victim: &Resident,
     ) -> bool {
         resources.add(&victim.pod);
-        filters.imagine(victim, self.node, Hypothesis::There);
-        let fits = filters.judge_in(self.node, resources).is_ok();
+        filters.assume(victim, self.node, Hypothesis::Added);
+        let fits = filters.check_with(self.node, resources).is_ok();
         if !fits {
             resources.remove(&victim.pod);
-            filters.imagine(victim, self.node, Hypothesis::Gone);
+            filters.assume(victim, self.node, Hypothesis::Removed);
             self.victims.push(victim.pod.clone());
         }
         fits
@@ -215,16 +218,16 @@ impl Candidate {
     }
 }
 
-/// Sorts by priority, then by who started earlier, then by who came earlier.
+/// Sorts by priority, then start time, then order of arrival.
 ///
-/// Of those that have not started, who came last counts most: upstream takes the time afresh for each comparison, and
-/// so turns their order around.
+/// Pods that have not started are sorted by reverse order of arrival: upstream reads the clock again for each comparison,
+/// which reverses their order.
 fn most_important_first(residents: &mut Vec<&Resident>) {
     let mut keyed: Vec<_> = (0_i64..)
         .zip(&*residents)
-        .map(|(came, resident)| {
+        .map(|(arrival, resident)| {
             let started = Started::of(&resident.pod);
-            let order = if started == Started::Now { -came } else { came };
+            let order = if started == Started::Now { -arrival } else { arrival };
             ((Reverse(resident.pod.priority), started, order), *resident)
         })
         .collect();
@@ -232,7 +235,7 @@ fn most_important_first(residents: &mut Vec<&Resident>) {
     *residents = keyed.into_iter().map(|(_, resident)| resident).collect();
 }
 
-/// Parts those whose going would break a budget from the others, spending what the budgets allow in order.
+/// Separates the victims that violate a budget from the others, using up the allowed disruptions in order.
 fn split_by_budget<'r>(
     victims: &[&'r Resident],
     budgets: &[Arc<Budget>],
@@ -243,8 +246,8 @@ fn split_by_budget<'r>(
         let mut violates = false;
         for (budget, left) in budgets.iter().zip(&mut left) {
             let selects = budget.selector.as_ref().is_some_and(|selector| !selector.is_empty());
-            let spoken_of = selects && !pod.labels.is_empty() && budget.covers(pod);
-            if !spoken_of || budget.status.disrupted_pods.contains_key(&pod.key.name) {
+            let is_covered = selects && !pod.labels.is_empty() && budget.covers(pod);
+            if !is_covered || budget.status.disrupted_pods.contains_key(&pod.key.name) {
                 continue;
             }
             *left -= 1;

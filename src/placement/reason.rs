@@ -1,17 +1,17 @@
-//! Why a pod cannot be on a node.
+//! Why a node is not feasible for a pod.
 
 use std::fmt;
 
 use crate::cluster::Name;
 
-/// A reason, one per thing that upstream counts in its message. Counts of reasons go by upstream's distinctions.
+/// A reason. The scheduler counts the same ones in its message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// As many pods as the node takes are there.
+    /// The node has the maximum number of pods.
     TooManyPods,
-    /// Too little of this resource is left.
+    /// Too little of this resource is free.
     Insufficient(Name),
-    /// The pod wants a node of another name.
+    /// `spec.nodeName` is another node.
     OtherNode,
     Cordoned,
     /// A taint that the pod does not tolerate.
@@ -19,116 +19,116 @@ pub enum Reason {
         key: Name,
         value: Name,
     },
-    /// Taints that the pod does not tolerate; since 1.35 they are not told apart.
+    /// Taints that the pod does not tolerate: one reason since 1.35.
     Taints,
-    /// Node selector or required node affinity.
+    /// The nodeSelector or required nodeAffinity does not match.
     NodeAffinity,
-    /// The node names that the pod insists on contradict each other.
+    /// The node names that the pod requires contradict each other.
     NamesContradict,
-    /// A port of the node is taken.
+    /// A host port is in use.
     Port,
-    /// A disk that only one pod of a node can have is in use there.
+    /// A disk that only one pod of a node can use is in use there.
     Disk,
-    /// There is no claim of this name.
+    /// The claim does not exist.
     ClaimMissing(Name),
-    /// The claim that is made for the pod has not been made yet.
-    ClaimToBeMade(Name),
-    /// The claim's volume has gone.
+    /// The claim that is created for the pod does not exist yet.
+    ClaimNotCreated(Name),
+    /// The volume of the claim is gone.
     ClaimLost {
         claim: Name,
         volume: Name,
     },
     /// The claim is being deleted.
-    ClaimLeaving(Name),
-    /// A claim of the name that its own would have was made for another pod.
-    ClaimOfAnother(Name),
-    /// A claim has no volume, and does not wait for its first pod to get one.
+    ClaimTerminating(Name),
+    /// The claim with the name of the pod's own claim was created for another pod.
+    ClaimNotOwned(Name),
+    /// A claim has no volume, and is not of the kind that waits for its first consumer.
     ClaimUnbound,
-    /// The claim's volume is not there.
+    /// The volume of the claim does not exist.
     VolumeMissing(Name),
-    /// A claim for one pod at a time is in use.
+    /// A ReadWriteOncePod claim is in use.
     ClaimInUse,
-    /// The node can attach no more volumes.
+    /// The node cannot attach more volumes.
     VolumeLimit,
-    /// A volume cannot be reached from there.
-    VolumeElsewhere,
-    /// No volume is to be had for a claim there.
+    /// The node affinity of a volume excludes the node.
+    VolumeUnreachable,
+    /// No volume exists or can be provisioned there for a claim.
     NoVolume,
-    /// A volume is in another zone.
+    /// The zone or region label of a volume excludes the node.
     VolumeZone,
-    /// No pod that it must be near is near.
+    /// The required podAffinity is not met.
     PodAffinity,
-    /// A pod that it must not be near is near.
+    /// The required podAntiAffinity is not met.
     PodAntiAffinity,
-    /// A pod near by does not bear it.
-    Unwelcome,
-    /// Its pods would be spread too unevenly.
+    /// The required podAntiAffinity of an existing pod excludes it.
+    ExistingAntiAffinity,
+    /// A topologySpreadConstraint would be violated.
     Spread,
-    /// The node lacks a label that its pods are spread by.
+    /// The node lacks the label of a topologySpreadConstraint.
     SpreadLabel,
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooManyPods => f.write_str("no room for one more pod"),
-            Self::Insufficient(resource) => write!(f, "not enough {resource}"),
-            Self::OtherNode => f.write_str("not the node it names"),
+            Self::TooManyPods => f.write_str("too many pods"),
+            Self::Insufficient(resource) => write!(f, "insufficient {resource}"),
+            Self::OtherNode => f.write_str("nodeName does not match"),
             Self::Cordoned => f.write_str("cordoned"),
-            Self::Taint { key, value } if value.is_empty() => write!(f, "taint {key} not tolerated"),
-            Self::Taint { key, value } => write!(f, "taint {key}={value} not tolerated"),
-            Self::Taints => f.write_str("taints not tolerated"),
-            Self::NodeAffinity => f.write_str("node selector or affinity not met"),
-            Self::NamesContradict => f.write_str("the node names it insists on contradict each other"),
-            Self::Port => f.write_str("host port taken"),
-            Self::Disk => f.write_str("disk in use on the node"),
-            Self::ClaimMissing(claim) => write!(f, "its claim {claim} is missing"),
-            Self::ClaimToBeMade(claim) => write!(f, "its claim {claim} is yet to be made"),
+            Self::Taint { key, value } if value.is_empty() => write!(f, "untolerated taint {key}"),
+            Self::Taint { key, value } => write!(f, "untolerated taint {key}={value}"),
+            Self::Taints => f.write_str("untolerated taints"),
+            Self::NodeAffinity => f.write_str("nodeSelector or nodeAffinity does not match"),
+            Self::NamesContradict => f.write_str("contradictory required node names"),
+            Self::Port => f.write_str("host port in use"),
+            Self::Disk => f.write_str("disk in use"),
+            Self::ClaimMissing(claim) => write!(f, "claim {claim} not found"),
+            Self::ClaimNotCreated(claim) => write!(f, "claim {claim} not created yet"),
             Self::ClaimLost { claim, volume } => {
-                write!(f, "the volume {volume} of its claim {claim} is lost")
+                write!(f, "claim {claim} lost its volume {volume}")
             }
-            Self::ClaimLeaving(claim) => write!(f, "its claim {claim} is being deleted"),
-            Self::ClaimOfAnother(claim) => write!(f, "the claim {claim} was not made for it"),
-            Self::ClaimUnbound => f.write_str("a claim of it has no volume yet"),
-            Self::VolumeMissing(volume) => write!(f, "its volume {volume} is missing"),
-            Self::ClaimInUse => f.write_str("its claim is for one pod, and in use"),
-            Self::VolumeLimit => f.write_str("no more volumes can be attached"),
-            Self::VolumeElsewhere => f.write_str("its volume cannot be reached from there"),
+            Self::ClaimTerminating(claim) => write!(f, "claim {claim} is being deleted"),
+            Self::ClaimNotOwned(claim) => write!(f, "claim {claim} belongs to another pod"),
+            Self::ClaimUnbound => f.write_str("unbound claim"),
+            Self::VolumeMissing(volume) => write!(f, "volume {volume} not found"),
+            Self::ClaimInUse => f.write_str("ReadWriteOncePod claim in use"),
+            Self::VolumeLimit => f.write_str("volume limit reached"),
+            Self::VolumeUnreachable => f.write_str("volume not reachable"),
             Self::NoVolume => f.write_str("no volume for its claim"),
-            Self::VolumeZone => f.write_str("its volume is in another zone"),
-            Self::PodAffinity => f.write_str("no pod near that it must be near"),
-            Self::PodAntiAffinity => f.write_str("a pod near that it must keep away from"),
-            Self::Unwelcome => f.write_str("a pod near by keeps it away"),
-            Self::Spread => f.write_str("spread too unevenly"),
-            Self::SpreadLabel => f.write_str("no label to spread by"),
+            Self::VolumeZone => f.write_str("volume in another zone"),
+            Self::PodAffinity => f.write_str("podAffinity not met"),
+            Self::PodAntiAffinity => f.write_str("podAntiAffinity not met"),
+            Self::ExistingAntiAffinity => f.write_str("podAntiAffinity of another pod"),
+            Self::Spread => f.write_str("topology spread not met"),
+            Self::SpreadLabel => f.write_str("no topology label"),
         }
     }
 }
 
-/// What one filter says against a node.
+/// The refusal of a node by one filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRefusal {
-    /// At least one; several resources can lack at once.
+    /// At least one; several resources can be insufficient at once.
     pub reasons: Vec<Reason>,
-    /// Whether the node would do with fewer pods on it, perhaps.
+    /// Whether preemption may help.
     pub remedy: Remedy,
 }
 
-/// Whether preemption can help a refusal.
+/// What can make a refused node feasible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
-    /// Fewer pods on the node may do.
+    /// Fewer pods on the node, perhaps.
     FewerPods,
-    /// No pod's going from the node changes it.
+    /// The removal of pods does not help.
     None,
 }
 
 impl NodeRefusal {
-    pub(super) fn curable(reason: Reason) -> Self {
+    pub(super) fn resolvable(reason: Reason) -> Self {
         Self { reasons: vec![reason], remedy: Remedy::FewerPods }
     }
 
-    pub(super) fn final_word(reason: Reason) -> Self {
+    pub(super) fn unresolvable(reason: Reason) -> Self {
         Self { reasons: vec![reason], remedy: Remedy::None }
     }
 }

@@ -1,4 +1,4 @@
-//! A pod that wants a node.
+//! A pod that is to be placed.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::cluster::{
     SelectorOperator, Toleration, WorkloadKind,
 };
 
-/// All that the scheduler reads of a pod that it is to place.
+/// What the scheduler reads of a pod that it places.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchedulingRequest {
     /// Empty for a pod that does not exist yet.
@@ -17,21 +17,18 @@ pub struct SchedulingRequest {
     pub priority: i32,
     pub tolerations: Arc<[Toleration]>,
     pub spec: Arc<SchedulingSpec>,
-    /// `spec.nodeName`: the only node that it may be on.
+    /// `spec.nodeName`: the only node allowed.
     pub pinned_to: Option<NodeName>,
-    /// `status.nominatedNodeName`: where room was made for it.
+    /// `status.nominatedNodeName`: where pods were displaced for it.
     pub nominated: Option<NodeName>,
-    /// Which pods it is spread among where it has no spread constraints of its own: what its owner and the services
-    /// that speak of it select.
+    /// The pods that it is spread among where it has no spread constraints: those that its owner and its services select.
     pub siblings: Option<Selector>,
-    /// What is not known of it, or not modelled, beside what its spec tells.
+    /// What is unknown or not modelled, apart from what its spec shows.
     pub caveats: BTreeSet<Caveat>,
 }
 
 impl SchedulingRequest {
-    /// What the scheduler would see of this pod, were it to place it (again): its node is left out.
-    ///
-    /// The cluster tells which pods are its siblings.
+    /// The request to place this pod (again), without its present node. The cluster shows which pods are its siblings.
     pub fn of(pod: &Pod, cluster: &Cluster) -> Self {
         Self {
             name: pod.key.name.clone(),
@@ -47,7 +44,7 @@ impl SchedulingRequest {
         }
     }
 
-    /// What stands in the way of any judgement; none where the default scheduler would try.
+    /// Why the default scheduler does not try to place it; none where it does.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if !self.spec.gates.is_empty() {
             return Some(Obstacle::Gated(self.spec.gates.to_vec()));
@@ -56,8 +53,7 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// What of it is not modelled, so that the answer holds with a reservation; what its volumes leave open is told
-    /// with the answer.
+    /// What is not modelled; caveats of its volumes are added by their filter.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         let devices = self.spec.claims_devices.then_some(Caveat::Devices);
         devices.into_iter().chain(self.caveats.iter().copied())
@@ -67,30 +63,30 @@ impl SchedulingRequest {
 /// Why the default scheduler does not try to place a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// It waits until these scheduling gates are taken away.
+    /// It waits until these scheduling gates are removed.
     Gated(Vec<Name>),
     /// The scheduler of this name places it, by its own rules.
     OtherScheduler(Name),
 }
 
-/// What was not looked at.
+/// What was not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Caveat {
-    /// Where the volumes that it claims can be reached.
+    /// Where its claimed volumes can be reached.
     Volumes,
-    /// Whether storage has room for the volumes that are to be made for it.
+    /// Whether the storage has capacity for its new volumes.
     Capacity,
-    /// Which nodes have the devices that it claims.
+    /// Which nodes have its claimed devices.
     Devices,
-    /// Which services speak of it, by which it is spread.
+    /// Which services select it, by which it is spread.
     Services,
-    /// The group that it is to be placed with.
+    /// The group that it is placed with.
     Group,
-    /// Whether an autoscaler brings a node for it.
+    /// Whether an autoscaler adds a node for it.
     NewNodes,
-    /// How a scheduler newer than all that this was held against goes about it.
+    /// How a scheduler newer than all tested ones places it.
     Newer,
-    /// The live scheduler looks at some of the nodes only.
+    /// The real scheduler checks only some of the nodes.
     Sampled,
 }
 
@@ -99,7 +95,7 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Gated(gates) => {
                 let gates: Vec<&str> = gates.iter().map(|gate| &**gate).collect();
-                write!(f, "it waits behind the scheduling gates {}", gates.join(", "))
+                write!(f, "waits for scheduling gates {}", gates.join(", "))
             }
             Self::OtherScheduler(name) => write!(f, "other scheduler ({name}): placement unknown"),
         }
@@ -118,7 +114,7 @@ impl Caveat {
         Self::Sampled,
     ];
 
-    /// A word for it, the same for ever.
+    /// A stable word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Volumes => "volumes",
@@ -137,18 +133,18 @@ impl fmt::Display for Caveat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Volumes => "volume rules not checked",
-            Self::Capacity => "room of the storage for new volumes not checked",
+            Self::Capacity => "storage capacity for new volumes not checked",
             Self::Devices => "device claims not modelled",
-            Self::Services => "services not known: spread by the owner's selector alone",
+            Self::Services => "services unknown: spread by the owner's selector only",
             Self::Group => "group scheduling not modelled",
-            Self::NewNodes => "new nodes may appear, and Pending be short",
-            Self::Newer => "the cluster is newer than what placement was tested with",
-            Self::Sampled => "the live scheduler looks at some of the nodes only",
+            Self::NewNodes => "an autoscaler may add nodes: Pending may be short",
+            Self::Newer => "the cluster is newer than the tested releases",
+            Self::Sampled => "the real scheduler checks only some of the nodes",
         })
     }
 }
 
-/// Labels by which schedulers outside the default profile place pods in groups.
+/// Labels of pods that other schedulers place in groups.
 const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
 
 fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
@@ -158,7 +154,7 @@ fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
     services.into_iter().chain(group).collect()
 }
 
-/// What the services that speak of the pod select, and its owner (upstream's `helper.DefaultSelector`); all must hold.
+/// The selectors of the pod's services and owner (upstream's `helper.DefaultSelector`); all must match.
 fn siblings(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
     if !pod.scheduling.spread.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The cluster as the scheduler sees it: what is where, in numbers that are quick to go through.
+//! The cluster as the scheduler reads it, in a form that is quick to search.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use super::{
     affinity_classes::{AffinityClasses, NamespaceLabels},
     columns::{LabelColumn, LabelColumns},
     filter::{Filters, PodVolumes},
-    ids::{Ids, address_of_name},
+    ids::{Ids, IdsByAddress},
     images::{Holders, Images},
     node_resources::{NodeResources, ResourceUse},
     outcome::{Placement, SchedulingOutcome, Unschedulable},
@@ -28,30 +28,30 @@ use crate::{
 
 /// A cluster to place pods in.
 ///
-/// It starts as a copy of what is known and is changed as a plan goes on: [`Snapshot::add`] puts a pod on a node,
-/// [`Snapshot::remove`] takes one away, [`Snapshot::put_node`] cordons or taints. Nodes have numbers, loads stand in
-/// columns, and pods are counted by what selectors can tell apart, so that one placement over 5,000 nodes and 150,000
-/// pods takes a fraction of a millisecond. Copies are cheap: what is large is shared until it is written to.
+/// It starts as a copy of the cluster and changes as a plan proceeds: [`Snapshot::add`] puts a pod on a node,
+/// [`Snapshot::remove`] removes one, [`Snapshot::put_node`] cordons or taints. Nodes have numbers, resources and labels are
+/// columns, and pods are counted by class, so that one placement on 5,000 nodes with 150,000 pods takes a fraction of a
+/// millisecond. Copies are cheap: large parts are shared until they are written to.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     rules: SchedulerRules,
-    /// By number; none for a node that has gone.
+    /// By number; none for a node that is gone.
     nodes: Arc<Vec<Option<Arc<Node>>>>,
     numbers: Arc<Ids<NodeName>>,
-    /// By number: the node's place among all by name.
-    places: Arc<Vec<u32>>,
+    /// By number: the rank of the node by name.
+    ranks: Arc<Vec<u32>>,
     present: usize,
     node_resources: Vec<NodeResources>,
     /// The pods of each node.
     residents: Vec<Arc<Vec<Resident>>>,
-    /// Pods without a node for which room is being made on one.
-    expected: BTreeMap<u32, Vec<Resident>>,
-    /// Pods on nodes that are not known (yet).
+    /// Pods without a node that are nominated for one.
+    nominated: BTreeMap<u32, Vec<Resident>>,
+    /// Pods on nodes that are not known.
     strays: BTreeMap<NodeName, Vec<Arc<Pod>>>,
     pod_classes: PodClasses,
     affinity_classes: AffinityClasses,
     columns: LabelColumns,
-    /// Looked up when a pod's images are first asked for, for all copies; anew when a node's have changed.
+    /// Made when images are first needed, for all copies, and again after those of a node have changed.
     images: Arc<OnceLock<Images>>,
     namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
@@ -66,50 +66,55 @@ pub(super) struct Resident {
     pub affinity_class: Option<u32>,
 }
 
-/// The labels that pods without spread constraints of their own are spread by.
+/// The labels that pods without spread constraints are spread by.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 impl Snapshot {
-    /// Takes in all that the scheduler of this release reckons with: finished pods are left out.
+    /// A snapshot by the rules of this release, without finished pods.
     pub fn new(cluster: &Cluster, version: ServerVersion) -> Self {
         Self::with_rules(cluster, SchedulerRules::of(version))
     }
 
-    /// The same by rules that differ from those of a release.
+    /// The same by other rules.
     pub fn with_rules(cluster: &Cluster, rules: SchedulerRules) -> Self {
         let mut snapshot = Self::empty(rules);
         for node in cluster.nodes().iter() {
-            snapshot.take_in_node(node.clone());
+            snapshot.insert_node(node.clone());
         }
-        snapshot.find_places();
+        snapshot.rank_nodes();
         snapshot.ensure_columns([HOSTNAME, ZONE].map(Name::from).iter());
         let mut residents: Vec<Vec<Resident>> = vec![Vec::new(); snapshot.nodes.len()];
-        // Pods of one node mostly share its name, for they were read by one decoder.
-        let mut known = Ids::<usize>::default();
+        // Pods of one node mostly share the allocation of its name, for one decoder has read them.
+        let mut known = IdsByAddress::<NodeName>::default();
         for pod in cluster.pods().iter().filter(|pod| !pod.is_finished()) {
             let Some(name) = &pod.node else {
-                snapshot.expect(pod);
+                snapshot.add_nominated(pod);
                 continue;
             };
-            let address = address_of_name(&name.0);
-            let Some(node) = known.number(&address).or_else(|| snapshot.number(name)) else {
-                snapshot.strays.entry(name.clone()).or_default().push(pod.clone());
-                continue;
+            let node = match known.number(name) {
+                Some(node) => node,
+                None => {
+                    let Some(node) = snapshot.number(name) else {
+                        snapshot.strays.entry(name.clone()).or_default().push(pod.clone());
+                        continue;
+                    };
+                    known.insert(name.clone(), node);
+                    node
+                }
             };
-            known.insert(address, node);
             let resident = snapshot.resident(pod.clone());
             snapshot.node_resources[node as usize].add(pod);
-            snapshot.pod_classes.throw_in(resident.pod_class, node, pod.termination.is_some());
+            snapshot.pod_classes.on_mut(resident.pod_class).push(node, pod.termination.is_some());
             if let Some(affinity_class) = resident.affinity_class {
-                snapshot.affinity_classes.throw_in(affinity_class, node);
+                snapshot.affinity_classes.on_mut(affinity_class).push(node, false);
             }
             residents[node as usize].push(resident);
         }
-        snapshot.pod_classes.settle();
-        snapshot.affinity_classes.settle();
+        snapshot.pod_classes.sort();
+        snapshot.affinity_classes.sort();
         snapshot.residents = residents.into_iter().map(Arc::new).collect();
-        snapshot.read_the_rest(cluster);
+        snapshot.copy_small_tables(cluster);
         snapshot
     }
 
@@ -118,11 +123,11 @@ impl Snapshot {
             rules,
             nodes: Arc::default(),
             numbers: Arc::default(),
-            places: Arc::default(),
+            ranks: Arc::default(),
             present: 0,
             node_resources: Vec::new(),
             residents: Vec::new(),
-            expected: BTreeMap::new(),
+            nominated: BTreeMap::new(),
             strays: BTreeMap::new(),
             pod_classes: PodClasses::default(),
             affinity_classes: AffinityClasses::default(),
@@ -134,8 +139,8 @@ impl Snapshot {
         }
     }
 
-    /// Namespaces and budgets, which are few, and storage, whose tables are shared.
-    fn read_the_rest(&mut self, cluster: &Cluster) {
+    /// Copies namespaces and budgets, which are few, and storage, whose tables are shared.
+    fn copy_small_tables(&mut self, cluster: &Cluster) {
         let namespaces = cluster.namespaces().iter();
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
         self.namespaces = Arc::new(NamespaceLabels(labels.collect()));
@@ -143,9 +148,9 @@ impl Snapshot {
         self.storage = Storage::of(cluster);
     }
 
-    /// Where the pod goes. The snapshot stays as it is; [`Snapshot::add`] puts the pod there.
+    /// Where the pod would be placed. The snapshot does not change; [`Snapshot::add`] puts the pod there.
     ///
-    /// Takes `&mut self` for indexes that are made when they are first asked for.
+    /// Takes `&mut self` for indexes that are made when they are first needed.
     pub fn place(&mut self, request: &SchedulingRequest) -> SchedulingOutcome {
         if let Some(obstacle) = request.obstacle() {
             return SchedulingOutcome::NotTried(obstacle);
@@ -154,7 +159,7 @@ impl Snapshot {
         let mut filters = Filters::new(self, request);
         let mut feasible = Vec::new();
         for node in self.node_numbers() {
-            if filters.judge(node).is_ok() {
+            if filters.check_node(node).is_ok() {
                 feasible.push(node);
             }
         }
@@ -164,39 +169,39 @@ impl Snapshot {
             feasible = vec![nominated];
         }
         if feasible.is_empty() {
-            return SchedulingOutcome::Unschedulable(self.explain(&mut filters));
+            return SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters));
         }
         let (best, ranking) = score::rank(&filters, &feasible);
         let mut caveats = filters.caveats();
-        if feasible.len() > self.sampled() {
+        if feasible.len() > self.sample_size() {
             caveats.insert(Caveat::Sampled);
         }
         let caveats = caveats.into_iter().collect();
         SchedulingOutcome::Placed(Placement { best, ranking, feasible: feasible.len(), caveats })
     }
 
-    /// The node that [`super::Placement::choice`] would name, without what else is worth knowing; none where no node
-    /// would do, or the default scheduler does not try.
+    /// The node of [`super::Placement::choice`] alone; none where no node is feasible, or the default scheduler does not try.
     pub fn choose(&mut self, request: &SchedulingRequest) -> Option<NodeName> {
         if request.obstacle().is_some() {
             return None;
         }
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        let feasible: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
+        let feasible: Vec<u32> =
+            self.node_numbers().filter(|node| filters.check_node(*node).is_ok()).collect();
         if feasible.is_empty() {
             return None;
         }
         score::rank(&filters, &feasible).0.into_iter().next()
     }
 
-    /// How many nodes refuse the pod for each reason, whether or not others would do.
+    /// How many nodes refuse the pod for each reason, whether or not others are feasible.
     pub fn refusals(&mut self, request: &SchedulingRequest) -> BTreeMap<Reason, usize> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
-            let Err(refusal) = filters.judge(node) else { continue };
+            let Err(refusal) = filters.check_node(node) else { continue };
             for reason in refusal.reasons {
                 *reasons.entry(reason).or_default() += 1;
             }
@@ -204,7 +209,7 @@ impl Snapshot {
         reasons
     }
 
-    /// What is taken of a node; none where there is no such node.
+    /// The resource use of a node; none where it does not exist.
     pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.resources(self.number(node)?).resource_use())
     }
@@ -214,49 +219,50 @@ impl Snapshot {
         Some(self.node(self.number(name)?))
     }
 
-    /// The nodes that would do, by name: what is left when scores are not trusted.
+    /// The feasible nodes, by name.
     pub fn feasible(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        let mut nodes: Vec<u32> = self.node_numbers().filter(|node| filters.judge(*node).is_ok()).collect();
-        nodes.sort_unstable_by_key(|node| self.place_of(*node));
+        let mut nodes: Vec<u32> =
+            self.node_numbers().filter(|node| filters.check_node(*node).is_ok()).collect();
+        nodes.sort_unstable_by_key(|node| self.rank_of(*node));
         nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
     }
 
-    /// Puts a pod on a node, as the scheduler does when it has decided. False where there is no such node.
+    /// Puts a pod on a node, as a binding does. False where the node does not exist.
     pub fn add(&mut self, pod: Arc<Pod>, node: &NodeName) -> bool {
         let Some(number) = self.number(node) else { return false };
         let resident = self.resident(pod);
         self.node_resources[number as usize].add(&resident.pod);
-        self.pod_classes.add(resident.pod_class, number, resident.pod.termination.is_some());
+        self.pod_classes.on_mut(resident.pod_class).add(number, resident.pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
-            self.affinity_classes.add(affinity_class, number);
+            self.affinity_classes.on_mut(affinity_class).add(number, false);
         }
         Arc::make_mut(&mut self.residents[number as usize]).push(resident);
         true
     }
 
-    /// Takes a pod off its node, and returns it where it was there.
+    /// Removes a pod from its node, and returns it if it was there.
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let number = self.number(node)?;
         let place = self.residents[number as usize].iter().position(|resident| resident.pod.key == *pod)?;
         let resident = Arc::make_mut(&mut self.residents[number as usize]).remove(place);
         self.node_resources[number as usize].remove(&resident.pod);
-        self.pod_classes.remove(resident.pod_class, number, resident.pod.termination.is_some());
+        self.pod_classes.on_mut(resident.pod_class).remove(number, resident.pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
-            self.affinity_classes.remove(affinity_class, number);
+            self.affinity_classes.on_mut(affinity_class).remove(number, false);
         }
         Some(resident.pod)
     }
 
-    /// Takes in a node, or a change of it.
+    /// Adds or replaces a node.
     pub fn put_node(&mut self, node: Arc<Node>) {
         match self.number(&node.name) {
             Some(number) => self.replace_node(number, Some(node)),
             None => {
                 let name = node.name.clone();
-                self.take_in_node(node);
-                self.find_places();
+                self.insert_node(node);
+                self.rank_nodes();
                 for pod in self.strays.remove(&name).unwrap_or_default() {
                     self.add(pod, &name);
                 }
@@ -264,7 +270,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes a node out with all that is on it; its pods count no more.
+    /// Removes a node and its pods.
     pub fn remove_node(&mut self, name: &NodeName) {
         let Some(number) = self.number(name) else { return };
         for pod in self.pods_on(name).cloned().collect::<Vec<_>>() {
@@ -274,7 +280,7 @@ impl Snapshot {
         self.replace_node(number, None);
     }
 
-    /// Follows the cluster: what [`Cluster::apply`] told of, and the cluster after it.
+    /// Follows the cluster: the changes that [`Cluster::apply`] reported, and the cluster after them.
     pub fn follow<'a>(&mut self, applied: impl IntoIterator<Item = &'a Applied>, cluster: &Cluster) {
         let mut others = false;
         for applied in applied {
@@ -287,17 +293,17 @@ impl Snapshot {
             }
         }
         if others {
-            self.read_the_rest(cluster);
+            self.copy_small_tables(cluster);
         }
     }
 
     fn follow_pod(&mut self, delta: &Delta<Pod>) {
         if let Some(old) = &delta.old {
-            self.forget(old);
+            self.remove_pod(old);
         }
         let Some(new) = delta.new.as_ref().filter(|pod| !pod.is_finished()) else { return };
         match &new.node {
-            None => self.expect(new),
+            None => self.add_nominated(new),
             Some(node) if !self.add(new.clone(), node) => {
                 self.strays.entry(node.clone()).or_default().push(new.clone());
             }
@@ -305,7 +311,7 @@ impl Snapshot {
         }
     }
 
-    fn forget(&mut self, pod: &Pod) {
+    fn remove_pod(&mut self, pod: &Pod) {
         if let Some(node) = &pod.node {
             self.remove(&pod.key, node);
             if let Some(strays) = self.strays.get_mut(node) {
@@ -313,31 +319,31 @@ impl Snapshot {
             }
         }
         if let Some(node) = pod.nominated.as_ref().and_then(|name| self.number(name))
-            && let Some(expected) = self.expected.get_mut(&node)
+            && let Some(nominated) = self.nominated.get_mut(&node)
         {
-            expected.retain(|resident| resident.pod.key != pod.key);
+            nominated.retain(|resident| resident.pod.key != pod.key);
         }
     }
 
-    /// Remembers a pod for which room is being made.
-    fn expect(&mut self, pod: &Arc<Pod>) {
+    /// Adds a pod that is nominated for a node.
+    fn add_nominated(&mut self, pod: &Arc<Pod>) {
         if let Some(node) = pod.nominated.as_ref().and_then(|name| self.number(name)) {
             let resident = self.resident(pod.clone());
-            self.expected.entry(node).or_default().push(resident);
+            self.nominated.entry(node).or_default().push(resident);
         }
     }
 
     fn resident(&mut self, pod: Arc<Pod>) -> Resident {
         let affinity_class = self.affinity_classes.number_of(&pod);
-        if affinity_class.is_some_and(|affinity_class| self.affinity_classes.is_fresh(affinity_class)) {
+        if affinity_class.is_some_and(|affinity_class| self.affinity_classes.is_new(affinity_class)) {
             let keys = terms(&pod.scheduling).map(|term| &term.topology_key);
             self.ensure_columns(keys);
         }
         Resident { pod_class: self.pod_classes.number_of(&pod), affinity_class, pod }
     }
 
-    fn take_in_node(&mut self, node: Arc<Node>) {
-        let number = u32::try_from(self.nodes.len()).expect("fewer nodes than that");
+    fn insert_node(&mut self, node: Arc<Node>) {
+        let number = u32::try_from(self.nodes.len()).expect("fewer nodes than 2^32");
         Arc::make_mut(&mut self.numbers).insert(node.name.clone(), number);
         Arc::make_mut(&mut self.nodes).push(None);
         self.node_resources.push(NodeResources::default());
@@ -345,33 +351,33 @@ impl Snapshot {
         self.replace_node(number, Some(node));
     }
 
-    /// Puts the nodes in the order of their names, so that names need not be compared later.
-    fn find_places(&mut self) {
+    /// Ranks the nodes by name, so that names need not be compared later.
+    fn rank_nodes(&mut self) {
         let mut by_name: Vec<u32> = self.node_numbers().collect();
         by_name.sort_by(|left, right| self.node(*left).name.cmp(&self.node(*right).name));
-        let mut places = vec![0; self.nodes.len()];
-        for (place, number) in (0..).zip(by_name) {
-            places[number as usize] = place;
+        let mut ranks = vec![0; self.nodes.len()];
+        for (rank, number) in (0..).zip(by_name) {
+            ranks[number as usize] = rank;
         }
-        self.places = Arc::new(places);
+        self.ranks = Arc::new(ranks);
     }
 
     fn replace_node(&mut self, number: u32, node: Option<Arc<Node>>) {
         let old = &self.nodes[number as usize];
         let images = |node: Option<&Arc<Node>>| node.map(|node| node.images.clone()).unwrap_or_default();
         match &node {
-            // Those of nodes that have gone are passed over; other copies look up what they have from the same.
+            // Images of nodes that are gone are skipped, so that all copies can share one table.
             None => _ = self.images.get_or_init(|| Images::of(&self.nodes)),
             Some(node) if images(old.as_ref()) != images(Some(node)) => self.images = Arc::default(),
             Some(_) => {}
         }
         self.present = self.present + usize::from(node.is_some()) - usize::from(old.is_some());
         self.columns.put(number as usize, node.as_deref());
-        self.node_resources[number as usize].offer(node.as_deref());
+        self.node_resources[number as usize].set_node(node.as_deref());
         Arc::make_mut(&mut self.nodes)[number as usize] = node;
     }
 
-    /// Makes the indexes that a pod of this spec needs.
+    /// Makes the indexes that a pod with this spec needs.
     pub(super) fn prepare(&mut self, request: &SchedulingRequest) {
         let spec = &*request.spec;
         let required = spec.node_affinity.iter().flatten();
@@ -391,56 +397,56 @@ impl Snapshot {
         }
     }
 
-    /// What every node has against the pod, and whether preemption would help.
-    fn explain(&self, filters: &mut Filters<'_>) -> Unschedulable {
+    /// Why every node refuses the pod, and whether preemption would help.
+    fn unschedulable(&self, filters: &mut Filters<'_>) -> Unschedulable {
         let mut refusals: Vec<(u32, NodeRefusal)> = Vec::new();
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
-            let Err(refusal) = filters.judge(node) else { continue };
+            let Err(refusal) = filters.check_node(node) else { continue };
             for reason in &refusal.reasons {
                 *reasons.entry(reason.clone()).or_default() += 1;
             }
             refusals.push((node, refusal));
         }
         let preemption = preemption::preempt(filters, &refusals);
-        refusals.sort_by_key(|(node, _)| self.place_of(*node));
+        refusals.sort_by_key(|(node, _)| self.rank_of(*node));
         let named = |(node, refusal)| (self.node(node).name.clone(), refusal);
         let refusals = refusals.into_iter().map(named).collect();
         let mut caveats = filters.caveats();
-        if self.grows_by_itself() {
+        if self.has_autoscaler() {
             caveats.insert(Caveat::NewNodes);
         }
         Unschedulable { reasons, refusals, preemption, caveats: caveats.into_iter().collect() }
     }
 
-    /// Whether an autoscaler has left its marks on any node.
-    fn grows_by_itself(&self) -> bool {
+    /// Whether labels or taints of nodes show an autoscaler.
+    fn has_autoscaler(&self) -> bool {
         self.nodes.iter().flatten().any(|node| {
             let by_taint = |taint| TaintOwner::of(taint).is_some_and(|owner| owner.is_autoscaler());
             node.labels.contains_key("karpenter.sh/nodepool") || node.taints.iter().any(by_taint)
         })
     }
 
-    /// After how many nodes that would do the live scheduler stops looking.
-    fn sampled(&self) -> usize {
-        const AT_LEAST: usize = 100;
-        if self.present < AT_LEAST {
+    /// After how many feasible nodes the real scheduler stops (upstream `numFeasibleNodesToFind`).
+    fn sample_size(&self) -> usize {
+        const MINIMUM: usize = 100;
+        if self.present < MINIMUM {
             return self.present;
         }
         let percent = 50_usize.saturating_sub(self.present / 125).max(5);
-        (self.present * percent / 100).max(AT_LEAST)
+        (self.present * percent / 100).max(MINIMUM)
     }
 
     pub fn rules(&self) -> &SchedulerRules {
         &self.rules
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.present
     }
 
-    /// The pods that count on a node, in the order in which they came.
+    /// The pods on a node, in order of arrival.
     pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
         let residents = self.number(node).map(|number| self.residents_of(number));
         residents.into_iter().flatten().map(|resident| &resident.pod)
@@ -455,14 +461,14 @@ impl Snapshot {
         (0..).zip(&self.node_resources).filter(|(_, resources)| resources.present).map(|(number, _)| number)
     }
 
-    /// Where a node that is present stands among all by name.
-    pub(super) fn place_of(&self, node: u32) -> u32 {
-        self.places[node as usize]
+    /// The rank of a present node by name.
+    pub(super) fn rank_of(&self, node: u32) -> u32 {
+        self.ranks[node as usize]
     }
 
     /// A node that is present.
     pub(super) fn node(&self, number: u32) -> &Arc<Node> {
-        self.nodes[number as usize].as_ref().expect("only nodes that are present are asked for")
+        self.nodes[number as usize].as_ref().expect("only present nodes are looked up")
     }
 
     pub(super) fn resources(&self, node: u32) -> &NodeResources {
@@ -477,8 +483,8 @@ impl Snapshot {
         &self.residents[node as usize]
     }
 
-    pub(super) fn expected_on(&self, node: u32) -> &[Resident] {
-        self.expected.get(&node).map_or(&[], Vec::as_slice)
+    pub(super) fn nominated_for(&self, node: u32) -> &[Resident] {
+        self.nominated.get(&node).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn pod_classes(&self) -> &PodClasses {
@@ -505,14 +511,14 @@ impl Snapshot {
         self.columns.column(key)
     }
 
-    /// Who has an image.
+    /// The nodes that hold an image.
     pub(super) fn holders(&self, image: &Name) -> Holders {
         let images = self.images.get_or_init(|| Images::of(&self.nodes));
         images.holders(image, |node| self.resources(node).present)
     }
 }
 
-/// Everything that a spec says of other pods.
+/// All affinity and anti-affinity terms of a spec.
 fn terms(spec: &SchedulingSpec) -> impl Iterator<Item = &crate::cluster::scheduling::PodTerm> {
     spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter())
 }

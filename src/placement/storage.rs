@@ -1,4 +1,4 @@
-//! Claims and volumes as the scheduler looks them up.
+//! Claims and volumes, as the scheduler looks them up.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::cluster::{
     scheduling::{PodVolume, SchedulingSpec},
 };
 
-/// What is known of storage.
+/// The claims, volumes, classes and CSINodes of the cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Storage {
     claims: Table<Claim>,
@@ -16,12 +16,12 @@ pub(super) struct Storage {
     csi_nodes: Table<CsiNode>,
 }
 
-/// What makes a volume this one for its driver.
+/// What identifies a volume to its driver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Handle {
-    Made(Name),
-    /// Not made yet: there will be one for this claim.
-    For(Key),
+    Volume(Name),
+    /// The volume that will be provisioned for this claim.
+    Claim(Key),
 }
 
 impl Storage {
@@ -34,7 +34,7 @@ impl Storage {
         }
     }
 
-    /// Whether all of it has been listed: else nothing is to be concluded from what is missing.
+    /// Whether all of it has been listed: otherwise a missing object proves nothing.
     pub fn is_known(&self) -> bool {
         self.claims.is_synced()
             && self.volumes.is_synced()
@@ -58,29 +58,29 @@ impl Storage {
         self.volumes.iter().filter(move |volume| volume.class == *class)
     }
 
-    /// How many volumes of each driver the node can have.
+    /// How many volumes of each driver the node can attach.
     pub fn limits(&self, node: &NodeName) -> &[(Name, i64)] {
         self.csi_nodes.get(node).map_or(&[], |node| &node.limits)
     }
 
-    /// The driver of a claim's volume, and which volume that is; none where no driver attaches it.
+    /// The driver and the identity of a claim's volume; none where no driver attaches it.
     pub fn handle(&self, claim: &Key) -> Option<(Name, Handle)> {
-        let wanted = self.claim(claim)?;
-        if let Some(volume) = self.volume(&wanted.volume) {
+        let found = self.claim(claim)?;
+        if let Some(volume) = self.volume(&found.volume) {
             let (driver, handle) = volume.handle.clone()?;
-            return Some((driver, Handle::Made(handle)));
+            return Some((driver, Handle::Volume(handle)));
         }
-        let class = self.class(&wanted.class).filter(|class| class.provisions())?;
-        Some((class.provisioner.clone(), Handle::For(claim.clone())))
+        let class = self.class(&found.class).filter(|class| class.provisions())?;
+        Some((class.provisioner.clone(), Handle::Claim(claim.clone())))
     }
 }
 
-/// Whether it names any claim.
+/// Whether the spec has any claim.
 pub(super) fn claims_volumes(spec: &SchedulingSpec) -> bool {
     spec.volumes.iter().any(|volume| !matches!(volume, PodVolume::Disk(_)))
 }
 
-/// The claims that a pod uses.
+/// The claims of a pod.
 pub(super) fn claims_of(pod: &Pod) -> impl Iterator<Item = Key> {
     let key = |name: Name| Key { namespace: pod.key.namespace.clone(), name };
     pod.scheduling.volumes.iter().filter_map(move |volume| match volume {
@@ -90,7 +90,7 @@ pub(super) fn claims_of(pod: &Pod) -> impl Iterator<Item = Key> {
     })
 }
 
-/// The name of the claim that is made for a pod's volume.
+/// The name of the claim that is created for an ephemeral volume of a pod.
 pub(super) fn own_claim(pod: &str, volume: &str) -> Name {
     format!("{pod}-{volume}").into()
 }

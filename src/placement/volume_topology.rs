@@ -1,9 +1,9 @@
-//! Where a pod's volumes keep it, in words.
+//! From where the volumes of a pod can be reached, in words.
 
 use std::fmt;
 
 use super::{
-    filter::PLACES,
+    filter::TOPOLOGY_LABELS,
     scheduling_request::SchedulingRequest,
     snapshot::{HOSTNAME, Snapshot},
     storage::own_claim,
@@ -13,7 +13,7 @@ use crate::cluster::{
     scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodVolume},
 };
 
-/// A volume that cannot be reached from everywhere.
+/// A volume that can be reached from some nodes only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeTopology {
     /// The claim that has it.
@@ -26,12 +26,12 @@ pub struct VolumeTopology {
 pub enum VolumeReach {
     Zones(Vec<Name>),
     Nodes(Vec<Name>),
-    /// By other labels of nodes.
+    /// From nodes with other labels.
     Some,
 }
 
 impl Snapshot {
-    /// The volumes of a pod that keep it somewhere; none where storage is not known.
+    /// The volumes of a pod that can be reached from some nodes only; none where storage is not known.
     pub fn volume_topology(&self, request: &SchedulingRequest) -> Vec<VolumeTopology> {
         let storage = self.storage();
         if !storage.is_known() {
@@ -55,7 +55,7 @@ impl VolumeReach {
     /// None where the volume can be reached from everywhere.
     fn of(volume: &Volume) -> Option<Self> {
         let Some(terms) = &volume.node_affinity else {
-            let mut zones = PLACES.iter().filter(|(key, _)| key.ends_with("/zone"));
+            let mut zones = TOPOLOGY_LABELS.iter().filter(|(key, _)| key.ends_with("/zone"));
             let zones = zones.find_map(|(key, _)| volume.labels.get(*key))?;
             return Some(Self::Zones(zones.split("__").map(Name::from).collect()));
         };
@@ -69,7 +69,7 @@ impl VolumeReach {
         let is_node = |requirement: &NodeRequirement| {
             *requirement.key == *HOSTNAME || *requirement.key == *"metadata.name"
         };
-        // Drivers have labels of their own for zones.
+        // Drivers have their own labels for zones.
         let is_zone = |requirement: &NodeRequirement| requirement.key.ends_with("/zone");
         Some(
             named(is_node).map(Self::Nodes).or_else(|| named(is_zone).map(Self::Zones)).unwrap_or(Self::Some),
@@ -77,7 +77,7 @@ impl VolumeReach {
     }
 }
 
-/// What a term lists for the label that is asked for.
+/// The values of a term for one label.
 fn values(term: &NodeTerm, of: fn(&NodeRequirement) -> bool) -> Option<&[Name]> {
     let requirement = term.expressions.iter().chain(&term.fields).find(|requirement| of(requirement))?;
     match &requirement.operator {
@@ -92,7 +92,7 @@ impl fmt::Display for VolumeReach {
         match self {
             Self::Zones(zones) => write!(f, "in zone {}", list(zones)),
             Self::Nodes(nodes) => write!(f, "on node {}", list(nodes)),
-            Self::Some => f.write_str("where only some nodes reach it"),
+            Self::Some => f.write_str("reachable from some nodes only"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an operator asks for, with its options.
+//! Actions of an operator, with their options.
 
 use super::{label_edits::LabelEdits, taint_edits::TaintEdits};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     time::Span,
 };
 
-/// What an operator asks for.
+/// An action of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Cordon { nodes: Vec<NodeName> },
@@ -18,36 +18,36 @@ pub enum Action {
     Delete { pods: Vec<Key>, options: RemovalOptions },
 }
 
-/// How pods are evicted or deleted by name.
+/// Options for pods that are evicted or deleted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovalOptions {
     /// Replaces the pods' own grace periods.
     pub grace: Option<Span>,
-    /// None: for ever.
+    /// None: no limit.
     pub timeout: Option<Span>,
     pub retry: Retry,
 }
 
-/// kubectl drain's flags, and how many nodes at a time.
+/// The flags of kubectl drain, and how many nodes are drained at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainOptions {
-    /// `--force`: pods without a controller, and of DaemonSets that are gone, go too.
+    /// `--force`: pods without a controller, and those of DaemonSets that are gone, are removed too.
     pub force: bool,
     /// `--ignore-daemonsets`
     pub ignore_daemonsets: bool,
     /// `--delete-emptydir-data`
     pub delete_emptydir_data: bool,
-    /// `--grace-period`; none is the pods' own.
+    /// `--grace-period`; none: the pods' own.
     pub grace: Option<Span>,
-    /// `--timeout`, of each node; none is for ever.
+    /// `--timeout`, for each node; none: no limit.
     pub timeout: Option<Span>,
     /// `--pod-selector`
     pub pod_selector: Option<Selector>,
-    /// `--disable-eviction`: pods are deleted, and budgets not asked.
+    /// `--disable-eviction`: pods are deleted, budgets are not checked.
     pub disable_eviction: bool,
-    /// `--skip-wait-for-delete-timeout`; none is off.
+    /// `--skip-wait-for-delete-timeout`; none: wait.
     pub skip_wait_for_delete: Option<Span>,
-    /// Nodes at a time; 0 is taken for 1.
+    /// Nodes at a time; 0 counts as 1.
     pub parallel: usize,
     pub retry: Retry,
 }
@@ -58,25 +58,25 @@ impl DrainOptions {
     }
 }
 
-/// How pods are made to go.
+/// How pods are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemovalMode {
-    /// By eviction: budgets are asked.
+    /// By eviction: budgets are checked.
     #[default]
     Evict,
-    /// By deletion: budgets are not asked.
+    /// By deletion: budgets are not checked.
     Delete,
 }
 
-/// When a refused eviction is tried again.
+/// When a refused eviction is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// On this beat, counted from the group's start.
+    /// Each time this period has passed, counted from the start of the group.
     Every(Span),
-    /// As kubectl does: every five seconds, but where the server asks for patience its client tries ten times in
-    /// silence before kubectl hears of it.
+    /// As by kubectl: every five seconds; where the server answers with Retry-After, kubectl's client first retries ten
+    /// times by itself.
     Kubectl,
-    /// As soon as the budget is seen to allow it.
+    /// When the budget allows it.
     OnRecovery,
 }
 
@@ -97,7 +97,7 @@ impl Default for Retry {
 }
 
 impl Action {
-    /// A word for it, the same for ever.
+    /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Cordon { .. } => "cordon",

@@ -1,4 +1,4 @@
-//! Budgets as the disruption controller works them out, and as eviction finds them
+//! Budgets as the disruption controller computes them, and as the eviction subresource reads them
 //! (docs/upstream/operator-actions.md#5).
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -15,7 +15,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// How long a granted eviction counts before the pod is seen to go (upstream `DeletionTimeout`).
+/// How long a granted eviction counts as disrupted without the pod's deletion (upstream `DeletionTimeout`).
 pub const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
 /// The four numbers of a budget's status.
@@ -28,10 +28,10 @@ pub struct BudgetNumbers {
 }
 
 impl BudgetNumbers {
-    /// With `allowed` as it follows from the others (upstream `updatePdbStatus`).
-    fn settled(mut self) -> Self {
-        let spare = self.healthy.saturating_sub(self.desired).max(0);
-        self.allowed = if self.expected > 0 { spare } else { 0 };
+    /// The same with the `allowed` that follows from the others (upstream `updatePdbStatus`).
+    fn with_allowed(mut self) -> Self {
+        let surplus = self.healthy.saturating_sub(self.desired).max(0);
+        self.allowed = if self.expected > 0 { surplus } else { 0 };
         self
     }
 
@@ -45,14 +45,14 @@ impl BudgetNumbers {
     }
 }
 
-/// Why the disruption controller cannot work a budget out.
+/// Why the disruption controller cannot sync a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BudgetUnsynced {
     /// The owner's kind has no scale.
     NoScale { kind: Name },
-    /// The pod's owner is gone.
+    /// The owner of the pod is gone.
     OwnerGone { pod: Key },
-    /// The owner's scale is not known to us; the controller may well read it.
+    /// The owner's scale is not known here; the disruption controller may be able to read it.
     ScaleUnknown { kind: Name },
 }
 
@@ -61,24 +61,24 @@ impl std::fmt::Display for BudgetUnsynced {
         match self {
             Self::NoScale { kind } => write!(f, "owners of kind {kind} have no scale"),
             Self::OwnerGone { pod } => write!(f, "the controller of pod {pod} is gone"),
-            Self::ScaleUnknown { kind } => write!(f, "the scale of kind {kind} is not known"),
+            Self::ScaleUnknown { kind } => write!(f, "the scale of kind {kind} is unknown"),
         }
     }
 }
 
-/// Whether the budget's selector means this pod. Unlike [`protects`], this is the controller's view.
+/// Whether the disruption controller counts this pod for the budget.
 pub fn selects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
     let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
     budget.covers(pod) && (!is_empty || rules.empty_selector_selects)
 }
 
-/// Whether the eviction subresource asks this budget about this pod.
+/// Whether the eviction subresource checks this budget for this pod.
 pub fn protects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
     let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
     selects(budget, pod, rules) && (!is_empty || rules.empty_selector_protects)
 }
 
-/// The pods that a budget's selector means, by name.
+/// The pods that the disruption controller counts for a budget, by name.
 pub fn pods_of<'a>(
     cluster: &'a Cluster,
     budget: &'a Budget,
@@ -87,11 +87,11 @@ pub fn pods_of<'a>(
     cluster.pods_in(&budget.key.namespace).filter(|pod| selects(budget, pod, rules))
 }
 
-/// What the disruption controller writes into the status (upstream `trySync`, `getExpectedPodCount`).
+/// The numbers that the disruption controller writes into the status (upstream `trySync`, `getExpectedPodCount`).
 ///
 /// # Errors
 /// It needs the scale of an owner that has none.
-pub fn work_out(
+pub fn numbers(
     cluster: &Cluster,
     budget: &Budget,
     rules: &EvictionRules,
@@ -114,10 +114,10 @@ pub fn work_out(
     };
     let healthy = pods_of(cluster, budget, rules).filter(|pod| is_healthy(budget, pod, now)).count();
     let healthy = i32::try_from(healthy).unwrap_or(i32::MAX);
-    Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.settled())
+    Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.with_allowed())
 }
 
-/// The status that the disruption controller writes where it had `budget.status` before.
+/// The status that the disruption controller writes next.
 pub fn synced_status(
     cluster: &Cluster,
     budget: &Budget,
@@ -125,7 +125,7 @@ pub fn synced_status(
     now: Timestamp,
 ) -> BudgetStatus {
     let before = budget.status.clone();
-    match work_out(cluster, budget, rules, now) {
+    match numbers(cluster, budget, rules, now) {
         Ok(numbers) => BudgetStatus {
             observed_generation: budget.generation,
             disruptions_allowed: numbers.allowed,
@@ -135,7 +135,7 @@ pub fn synced_status(
             sync_failure: None,
             ..before
         },
-        // Neither the numbers nor the generation are touched.
+        // Numbers and generation stay.
         Err(error) => {
             BudgetStatus { disruptions_allowed: 0, sync_failure: Some(error.to_string().into()), ..before }
         }
@@ -145,11 +145,11 @@ pub fn synced_status(
 /// Whether a pod counts as healthy (upstream `countHealthyPods`).
 pub fn is_healthy(budget: &Budget, pod: &Pod, now: Timestamp) -> bool {
     let granted = budget.status.disrupted_pods.get(&pod.key.name);
-    let is_promised = granted.is_some_and(|granted| now.since(*granted) < DISRUPTION_TIMEOUT);
-    pod.is_ready() && pod.termination.is_none() && !is_promised
+    let is_disrupted = granted.is_some_and(|granted| now.since(*granted) < DISRUPTION_TIMEOUT);
+    pod.is_ready() && pod.termination.is_none() && !is_disrupted
 }
 
-/// A number, or a share of the scale rounded up.
+/// The number, or the percentage of the scale, rounded up.
 fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
     match value {
         IntOrPercent::Int(number) => number,
@@ -171,7 +171,7 @@ fn scale(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Result<i3
     Ok(scales.values().fold(0, |sum, replicas| sum.saturating_add(*replicas)))
 }
 
-/// Whose scale a pod counts into, and how much that is; none for a pod without a controller.
+/// The owner whose scale counts for a pod, and its scale; none for a pod without a controller.
 fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUnsynced> {
     let Some(owner) = &pod.owner else { return Ok(None) };
     let gone = || BudgetUnsynced::OwnerGone { pod: pod.key.clone() };
@@ -184,7 +184,7 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUn
         OwnerKind::Other(_) => return Err(unknown()),
     };
     let direct = match owner::find(cluster, &pod.key.namespace, owner) {
-        OwnerLookup::There(direct) => direct,
+        OwnerLookup::Found(direct) => direct,
         OwnerLookup::Gone => return Err(gone()),
         OwnerLookup::Unknown => return Err(unknown()),
     };
@@ -196,48 +196,48 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUn
         })
         .map(|above| owner::find(cluster, &pod.key.namespace, above));
     let counts = match deployment {
-        Some(OwnerLookup::There(deployment)) => deployment,
+        Some(OwnerLookup::Found(deployment)) => deployment,
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => direct,
     };
-    // What the API server fills in for a scale that is not given.
+    // 1 is the API server's default.
     Ok(Some((counts.uid.clone(), counts.replicas.unwrap_or(1))))
 }
 
-/// A budget as eviction finds it, now or later in a plan.
+/// The state of a budget that eviction reads, now or later in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetState {
     pub key: Key,
     pub numbers: BudgetNumbers,
-    /// The status speaks of an older spec: eviction answers "still being processed".
+    /// The status is of an older spec: eviction answers "still being processed".
     pub stale: bool,
     pub sync_failure: Option<Name>,
     pub policy: UnhealthyPolicy,
-    /// What the status says, where that is not what we work out; the smaller `allowed` counts.
-    pub disagrees: Option<BudgetNumbers>,
-    /// How many healthy pods there can be at most: scales, and pods without a controller. None where not known.
+    /// The numbers in the status, where they differ from those computed here; the smaller `allowed` counts.
+    pub reported: Option<BudgetNumbers>,
+    /// How many healthy pods there can be: the scales of owners, plus pods without a controller. None where unknown.
     pub max_healthy: Option<i32>,
-    /// Neither minAvailable nor maxUnavailable is given: nothing may ever go.
-    pub empty: bool,
-    /// Entries of disruptedPods, as counted by eviction's own limit.
-    pub promised: usize,
+    /// Neither minAvailable nor maxUnavailable is set: no disruption is ever allowed.
+    pub unspecified: bool,
+    /// How many entries `disruptedPods` has, which eviction limits.
+    pub disrupted_pods: usize,
 }
 
 impl BudgetState {
     pub fn new(cluster: &Cluster, budget: &Budget, rules: &EvictionRules, now: Timestamp) -> Self {
-        let told = BudgetNumbers::of(&budget.status);
+        let status = BudgetNumbers::of(&budget.status);
         let stale = budget.status.observed_generation < budget.generation;
-        let (numbers, sync_failure, disagrees) = match work_out(cluster, budget, rules, now) {
-            Ok(ours) => {
-                let numbers = BudgetNumbers { allowed: ours.allowed.min(told.allowed), ..ours };
-                let numbers = if stale { ours } else { numbers };
+        let (numbers, sync_failure, reported) = match numbers(cluster, budget, rules, now) {
+            Ok(computed) => {
+                let lower = BudgetNumbers { allowed: computed.allowed.min(status.allowed), ..computed };
+                let numbers = if stale { computed } else { lower };
                 let failed = budget.status.sync_failure.clone();
-                (numbers, failed, (!stale && ours != told).then_some(told))
+                (numbers, failed, (!stale && computed != status).then_some(status))
             }
-            Err(BudgetUnsynced::ScaleUnknown { .. }) => (told, budget.status.sync_failure.clone(), None),
+            Err(BudgetUnsynced::ScaleUnknown { .. }) => (status, budget.status.sync_failure.clone(), None),
             Err(error) => {
                 let failed = budget.status.sync_failure.clone().unwrap_or_else(|| error.to_string().into());
-                let disagrees = (told.allowed > 0).then_some(told);
-                (BudgetNumbers { allowed: 0, ..told }, Some(failed), disagrees)
+                let reported = (status.allowed > 0).then_some(status);
+                (BudgetNumbers { allowed: 0, ..status }, Some(failed), reported)
             }
         };
         Self {
@@ -246,22 +246,22 @@ impl BudgetState {
             stale,
             sync_failure,
             policy: if rules.unhealthy_policy { budget.unhealthy } else { UnhealthyPolicy::IfHealthyBudget },
-            disagrees,
-            max_healthy: most_healthy(cluster, budget, rules),
-            empty: budget.min_available.is_none() && budget.max_unavailable.is_none(),
-            promised: budget.status.disrupted_pods.len(),
+            reported,
+            max_healthy: max_healthy(cluster, budget, rules),
+            unspecified: budget.min_available.is_none() && budget.max_unavailable.is_none(),
+            disrupted_pods: budget.status.disrupted_pods.len(),
         }
     }
 
-    /// What the disruption controller makes of it once it has seen what happened.
-    pub fn settle(&mut self) {
+    /// The disruption controller syncs it.
+    pub fn sync(&mut self) {
         if self.sync_failure.is_none() && !self.stale {
-            self.numbers = self.numbers.settled();
+            self.numbers = self.numbers.with_allowed();
         }
     }
 }
 
-/// The budgets that mean any of these pods, as they stand; each worked out once.
+/// The states of the budgets that count any of these pods.
 pub fn states<'a>(
     cluster: &Cluster,
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
@@ -277,10 +277,10 @@ pub fn states<'a>(
     states
 }
 
-/// How many healthy pods a budget can ever have: the scales of its owners, and unmanaged pods that have not ended.
-fn most_healthy(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Option<i32> {
-    let bare = pods_of(cluster, budget, rules)
+/// How many healthy pods a budget can have: the scales of its owners, plus unmanaged pods that have not finished.
+fn max_healthy(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Option<i32> {
+    let unmanaged = pods_of(cluster, budget, rules)
         .filter(|pod| pod.owner.is_none() && !pod.is_finished() && pod.termination.is_none());
-    let bare = i32::try_from(bare.count()).unwrap_or(i32::MAX);
-    scale(cluster, budget, rules).ok().map(|scale| scale.saturating_add(bare))
+    let unmanaged = i32::try_from(unmanaged.count()).unwrap_or(i32::MAX);
+    scale(cluster, budget, rules).ok().map(|scale| scale.saturating_add(unmanaged))
 }

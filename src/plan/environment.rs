@@ -1,6 +1,6 @@
-//! What others do while a plan is carried out: kubelets end pods, controllers and the scheduler bring them back.
+//! What others do while a plan is applied: kubelets end pods, controllers and the scheduler replace them.
 //!
-//! [`Environment`] is where a prediction of placement comes in ([`super::PlacingEnvironment`]); [`TypicalEnvironment`] does without one.
+//! [`TypicalEnvironment`] does not compute placements; [`super::PlacingEnvironment`] does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,44 +13,43 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// What others do while a plan is carried out. Copied for each run of a simulation.
+/// What others do while a plan is applied. Each run of a simulation has a copy of its own.
 pub trait Environment: Clone {
-    /// How long a pod's object is still there that now has this grace period left. Not asked where the API server
-    /// removes it at once (grace 0) or a finalizer holds it.
-    fn stop(&self, pod: &Pod, grace: Span) -> Estimate;
+    /// How long the object of a pod with this remaining grace period still exists. Not asked where the API server
+    /// removes it immediately (grace 0) or a finalizer holds it.
+    fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate;
 
-    /// Where the replacement of a pod lands, which is being created now. `closed` nodes are cordoned. Asked in the
-    /// order in which replacements are created; those before it have landed.
+    /// Where the replacement of a pod lands that is created now. `closed` nodes are cordoned. Called in the order in
+    /// which replacements are created; earlier ones have landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
-    /// How long after its creation the replacement of a pod is Ready, having landed there.
-    fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
+    /// How long after its creation the replacement of a pod is Ready.
+    fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
 
-    /// Of so many pods that end together and may each use up its grace: how many likely do.
+    /// How many of this many pods, which end together and may each use up their grace, likely do.
     fn stragglers(&self, _pods: usize) -> usize {
         0
     }
 
-    /// The pod's deletion begins: it counts no more where pods are spread, and still holds what it has.
-    fn leaving(&mut self, _pod: &Pod) {}
+    /// The pod's deletion starts: it no longer counts where pods are spread, but keeps its resources.
+    fn on_deletion(&mut self, _pod: &Pod) {}
 
-    /// The pod's object is gone: what it held is free.
-    fn gone(&mut self, _pod: &Pod) {}
+    /// The pod's object is gone and its resources are free.
+    fn on_gone(&mut self, _pod: &Pod) {}
 
-    /// The node is as this says now.
-    fn update_node(&mut self, _node: Arc<Node>) {}
+    fn on_node_change(&mut self, _node: Arc<Node>) {}
 
-    /// Has pods land where they did in another run of the same, with what was weighed there. Runs differ in times; of a
-    /// pod one landing is told, and its times belong to that. Who found no node looks for one in each run.
-    fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _account: &RunTrace) {}
+    /// Makes pods land where they did in another run of the same simulation. Runs differ in times only, so that a plan
+    /// shows one landing for each pod. Pods that stayed Pending are placed anew in each run.
+    fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
 
-    /// What was weighed so far, and the nodes that received pods.
+    /// How pods were placed so far.
     fn trace(&self) -> RunTrace {
         RunTrace::default()
     }
 }
 
-/// A span that is not known for certain; none is never.
+/// A span that is not known exactly; none is never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     pub soonest: Option<Span>,
@@ -66,7 +65,7 @@ impl Estimate {
         Self { soonest: Some(span), likely: Some(span), latest: Some(span), quality: Quality::Certain }
     }
 
-    /// Both after one another.
+    /// One after the other.
     pub fn and_then(self, next: Self) -> Self {
         let sum = |one: Option<Span>, other: Option<Span>| Some(one? + other?);
         Self {
@@ -77,7 +76,7 @@ impl Estimate {
         }
     }
 
-    /// Both at once: until the later has ended.
+    /// Both at the same time, until the later has ended.
     pub fn longer(self, other: Self) -> Self {
         let most = |one: Option<Span>, other: Option<Span>| Some(one?.max(other?));
         Self {
@@ -97,7 +96,7 @@ impl Estimate {
     }
 }
 
-/// Which of its estimates a run goes by.
+/// Which bound of its estimates a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Soonest,
@@ -105,15 +104,15 @@ pub enum Bound {
     Latest,
 }
 
-/// What a span is worth, the best last.
+/// How reliable a span is; the best is last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quality {
     Guess,
-    /// From what the objects declare (grace periods).
+    /// Declared by the objects (grace periods).
     Declared,
-    /// From what others of its kind took.
+    /// Measured on other pods of its kind.
     Measured,
-    /// By the rules of the API.
+    /// Given by the rules of the API.
     Certain,
 }
 
@@ -128,24 +127,24 @@ impl Quality {
     }
 }
 
-/// What a pod that heeds SIGTERM likely takes to end, where its grace is longer.
-const LIKELY_STOP: Span = Span::from_secs(5);
-/// One container in so many does not heed SIGTERM and is killed when its grace is over: of one pod that is not likely, of
-/// the pods of a node it is. A guess.
-const HEEDLESS: usize = 5;
-/// What the kubelet needs beyond the grace period: its own least wait, and to post the status.
+/// How long a pod that handles SIGTERM likely takes to end, where its grace is longer.
+const LIKELY_TERMINATION: Span = Span::from_secs(5);
+/// One in this many containers ignores SIGTERM and is killed at the end of its grace: unlikely for one pod, likely for
+/// some of the pods of a node. A guess.
+const ONE_IGNORES_SIGTERM: usize = 5;
+/// How long the kubelet takes beyond the grace period: its own minimum wait, and posting the status.
 const KUBELET: Span = Span::from_secs(4);
-/// What a container takes to be Ready of which nothing is known.
+/// How long a container of which nothing is known takes to be Ready.
 const GUESSED_READY: Estimate = Estimate {
     soonest: Some(Span::from_secs(1)),
     likely: Some(Span::from_secs(10)),
     latest: Some(Span::from_secs(60)),
     quality: Quality::Guess,
 };
-/// A pod that took longer than this to become Ready has rather been ready before.
+/// A pod whose Ready condition is younger than its creation by more than this has probably been Ready before.
 const LONGEST_START: Span = Span::from_secs(600);
 
-/// What usually happens: living kubelets end pods within their grace, and replacements find a node somewhere.
+/// What usually happens: running kubelets end pods within their grace, and replacements find some node.
 #[derive(Clone, Copy, Debug)]
 pub struct TypicalEnvironment<'a> {
     pub cluster: &'a Cluster,
@@ -153,44 +152,44 @@ pub struct TypicalEnvironment<'a> {
 }
 
 impl Environment for TypicalEnvironment<'_> {
-    fn stop(&self, pod: &Pod, grace: Span) -> Estimate {
-        if pod.node.as_ref().is_some_and(|node| !has_living_kubelet(self.cluster, node)) {
+    fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
+        if pod.node.as_ref().is_some_and(|node| !has_running_kubelet(self.cluster, node)) {
             return Estimate::NEVER;
         }
         let overdue = pod.termination.as_ref().map(|termination| self.now.since(termination.deadline));
         if overdue.is_some_and(|overdue| overdue > KUBELET * 4) {
-            // Something holds it that is not seen here, as a volume that cannot be unmounted.
+            // Something that cannot be seen here holds it, such as a volume that cannot be unmounted.
             return Estimate::NEVER;
         }
-        let likely = if grace <= LIKELY_STOP { grace } else { LIKELY_STOP };
-        let quality = if grace <= LIKELY_STOP { Quality::Declared } else { Quality::Guess };
+        let likely = if grace <= LIKELY_TERMINATION { grace } else { LIKELY_TERMINATION };
+        let quality = if grace <= LIKELY_TERMINATION { Quality::Declared } else { Quality::Guess };
         let latest = Some(grace + KUBELET);
         Estimate { soonest: Some(Span::ZERO), likely: Some(likely), latest, quality }
     }
 
     fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
-        Landing::Somewhere
+        Landing::Unknown
     }
 
     fn stragglers(&self, pods: usize) -> usize {
-        (pods + HEEDLESS / 2) / HEEDLESS
+        (pods + ONE_IGNORES_SIGTERM / 2) / ONE_IGNORES_SIGTERM
     }
 
-    fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
+    fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         match landing {
-            Landing::Nowhere { .. } => Estimate::NEVER,
-            Landing::Node { .. } | Landing::Somewhere => siblings_ready(self.cluster, pod),
+            Landing::Pending { .. } => Estimate::NEVER,
+            Landing::Node { .. } | Landing::Unknown => siblings_ready(self.cluster, pod),
         }
     }
 }
 
-/// Whether the node's kubelet can be expected to end pods: it is there and not silent.
-pub fn has_living_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
+/// Whether the node exists and its kubelet can be expected to end pods: its Ready condition is not Unknown.
+pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
     let ready = cluster.node(node).and_then(|node| node.ready());
     ready.is_some_and(|ready| ready.status != ConditionStatus::Unknown)
 }
 
-/// What the pod and its siblings took from creation to Ready: the least, the middle and the most of it.
+/// How long the pod and its siblings took from creation to Ready: minimum, median and maximum.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     let Some(owner) = &pod.owner else { return GUESSED_READY };
     let took = |pod: &Pod| {

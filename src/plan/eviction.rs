@@ -1,4 +1,4 @@
-//! What the eviction subresource answers (docs/upstream/operator-actions.md#4).
+//! The decision and the answer of the eviction subresource (docs/upstream/operator-actions.md#4).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,28 +11,28 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// What eviction decides over a pod.
+/// The decision on the eviction of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionDecision {
-    /// It may go, and no budget is the poorer for it.
+    /// Allowed, without using a disruption.
     Free(FreeEviction),
-    /// It may go, at the cost of one disruption of this budget.
+    /// Allowed, using one disruption of this budget.
     Costs {
         budget: Key,
     },
     Blocked(EvictionBlock),
 }
 
-/// Why an eviction costs no budget.
+/// Why an eviction uses no disruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FreeEviction {
     NoBudget,
     Pending,
     Finished,
     Terminating,
-    /// It is not ready, and its budget lets such pods go always.
+    /// It is not Ready, and its budget always allows that.
     UnhealthyAllowed,
-    /// It is not ready, and its budget has its healthy pods without it.
+    /// It is not Ready, and its budget is met without it.
     HealthyBudget,
 }
 
@@ -40,7 +40,7 @@ pub enum FreeEviction {
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionBlock {
     NamespaceTerminating,
-    /// More than one budget: an error that no waiting mends.
+    /// More than one budget: an error that a retry does not change.
     TwoBudgets {
         budgets: Vec<Key>,
     },
@@ -48,17 +48,17 @@ pub enum EvictionBlock {
     Stale {
         budget: Key,
     },
-    /// The budget may not be disrupted now.
+    /// The budget allows no disruption now.
     Exhausted {
         budget: Key,
         numbers: BudgetNumbers,
         sync_failure: Option<Name>,
     },
-    /// The budget's policy for pods that are not ready is not known to this program.
+    /// The budget's policy for pods that are not Ready is unknown to kordon.
     UnknownPolicy {
         budget: Key,
     },
-    /// `disruptionsAllowed` is negative, or 2000 evictions have been granted and not seen.
+    /// `disruptionsAllowed` is negative, or more than 2000 granted evictions are unconfirmed.
     Broken {
         budget: Key,
         what: &'static str,
@@ -66,7 +66,7 @@ pub enum EvictionBlock {
 }
 
 impl EvictionBlock {
-    /// The budget that blocks, where it is one.
+    /// The budget that blocks.
     pub fn budget(&self) -> Option<&Key> {
         match self {
             Self::NamespaceTerminating | Self::TwoBudgets { .. } => None,
@@ -78,10 +78,10 @@ impl EvictionBlock {
     }
 }
 
-/// Granted evictions that eviction bears before it refuses any more (upstream `MaxDisruptedPodSize`).
-const MOST_PROMISED: usize = 2000;
+/// How many unconfirmed evictions of a budget are allowed (upstream `MaxDisruptedPodSize`).
+const MAX_DISRUPTED_PODS: usize = 2000;
 
-/// A pod as eviction finds it.
+/// What eviction reads of a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct PodState {
     pub phase: Phase,
@@ -102,7 +102,7 @@ impl PodState {
     }
 }
 
-/// The decision over a pod, given the budgets that protect it (upstream `EvictionREST.Create`).
+/// The decision on a pod with these protecting budgets (upstream `EvictionREST.Create`).
 pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
     if pod.namespace_terminating {
         return EvictionDecision::Blocked(EvictionBlock::NamespaceTerminating);
@@ -144,7 +144,7 @@ pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
             budget: key,
             what: "pdb disruptions allowed is negative",
         })
-    } else if budget.promised > MOST_PROMISED {
+    } else if budget.disrupted_pods > MAX_DISRUPTED_PODS {
         let what = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
         EvictionDecision::Blocked(EvictionBlock::Broken { budget: key, what })
     } else if numbers.allowed == 0 {
@@ -158,7 +158,7 @@ pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
     }
 }
 
-/// The budgets that eviction asks about a pod.
+/// The budgets that eviction checks for a pod.
 pub fn budgets_of<'a>(
     cluster: &'a Cluster,
     pod: &'a Pod,
@@ -167,7 +167,7 @@ pub fn budgets_of<'a>(
     cluster.budgets_of(pod).map(|budget| &**budget).filter(|budget| budget::protects(budget, pod, rules))
 }
 
-/// What the subresource answers to one request.
+/// The answer to one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvictionAnswer {
     /// The HTTP status.
@@ -175,7 +175,7 @@ pub struct EvictionAnswer {
     pub reason: Option<&'static str>,
     pub message: Option<String>,
     pub cause: Option<StatusCause>,
-    /// What the header Retry-After says.
+    /// The header Retry-After.
     pub retry_after: Option<Span>,
     /// The budget that refuses.
     pub budget: Option<Key>,
@@ -188,13 +188,13 @@ pub struct StatusCause {
     pub message: String,
 }
 
-/// The answer over the cluster as it is: what a dry run of one eviction gets.
+/// The answer on the cluster as it is: that of a dry run.
 pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> EvictionAnswer {
     let states = budget::states(cluster, [pod], rules, now);
     EvictionAnswer::to(&decision(cluster, pod, &states, rules), rules)
 }
 
-/// The decision over a pod as it is, where its budgets stand so.
+/// The decision on a pod with its budgets in these states.
 pub fn decision(
     cluster: &Cluster,
     pod: &Pod,
@@ -207,9 +207,9 @@ pub fn decision(
 }
 
 impl EvictionAnswer {
-    /// The answer that tells a decision.
-    pub fn to(decide: &EvictionDecision, rules: &EvictionRules) -> Self {
-        let block = match decide {
+    /// The answer for a decision.
+    pub fn to(decision: &EvictionDecision, rules: &EvictionRules) -> Self {
+        let block = match decision {
             EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => {
                 return Self { code: 201, ..Self::default() };
             }
@@ -253,10 +253,10 @@ impl EvictionAnswer {
                 let name = &budget.name;
                 let BudgetNumbers { desired, healthy, .. } = numbers;
                 let text = match sync_failure {
-                    Some(failure) if rules.tells_failed_sync => format!(
+                    Some(failure) if rules.reports_failed_sync => format!(
                         "The disruption budget {name} does not allow evicting pods currently because it failed sync: {failure}"
                     ),
-                    _ if rules.tells_failed_sync && healthy > desired => {
+                    _ if rules.reports_failed_sync && healthy > desired => {
                         format!("The disruption budget {name} does not allow evicting pods currently")
                     }
                     Some(_) | None => format!(
@@ -267,7 +267,7 @@ impl EvictionAnswer {
             }
             EvictionBlock::UnknownPolicy { budget } => {
                 let name = &budget.name;
-                refused(format!("the unhealthyPodEvictionPolicy of {name} is not known"), None)
+                refused(format!("the unhealthyPodEvictionPolicy of {name} is unknown"), None)
             }
             EvictionBlock::Broken { what, .. } => Self {
                 code: 403,

@@ -1,4 +1,4 @@
-//! kubectl drain's filters: which pods of a node it takes, leaves, or refuses to touch
+//! kubectl drain's filters: which pods of a node it removes, skips or refuses
 //! (docs/upstream/operator-actions.md#3.3).
 
 use std::{collections::BTreeSet, fmt};
@@ -9,43 +9,43 @@ use crate::{
     time::Timestamp,
 };
 
-/// What the filters make of a pod: all of them are asked, not only the first that objects.
+/// The result of all filters for a pod, not only of the first that objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Screening {
-    /// Where the pod is left alone.
+    /// Why the pod is skipped; none where it is not.
     pub skip: Option<Skip>,
-    /// What stands in the way; empty where the pod is taken or left.
+    /// Why the pod is refused; empty where it is removed or skipped.
     pub refusals: Vec<DrainRefusal>,
 }
 
-/// Why a pod is left on its node.
+/// Why a pod stays on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skip {
-    /// It is a static pod's shadow: deleting it ends nothing.
+    /// It is the mirror of a static pod: its deletion ends no container.
     Mirror,
-    /// Its DaemonSet would only bring it back.
+    /// Its DaemonSet would recreate it there.
     DaemonSet,
-    /// The pod selector does not mean it.
+    /// The pod selector does not match it.
     NotSelected,
     /// Its deletion is overdue by more than `--skip-wait-for-delete-timeout`.
     LongTerminating,
 }
 
-/// Why no pod of the node may be touched.
+/// Why kubectl removes no pod of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrainRefusal {
     DaemonSet,
-    /// Its DaemonSet does not exist any more.
+    /// Its DaemonSet no longer exists.
     DaemonSetGone,
-    /// Whether its DaemonSet exists cannot be seen.
+    /// DaemonSets cannot be read.
     DaemonSetUnreadable,
     EmptyDir,
-    /// No controller would bring it back.
+    /// No controller would recreate it.
     Unmanaged,
 }
 
 impl DrainRefusal {
-    /// The flag that overrides it; none where no flag does.
+    /// The flag that overrides it.
     pub const fn flag(self) -> Option<DrainFlag> {
         match self {
             Self::DaemonSet => Some(DrainFlag::IgnoreDaemonsets),
@@ -55,7 +55,7 @@ impl DrainRefusal {
         }
     }
 
-    /// kubectl's words for it.
+    /// The refusal in kubectl's words.
     pub fn text(self, pod: &Pod, rules: &EvictionRules) -> String {
         let name = || pod.owner.as_ref().map_or("", |owner| owner.name.as_str());
         match self {
@@ -63,7 +63,7 @@ impl DrainRefusal {
             Self::DaemonSetGone => format!("daemonsets.apps \"{}\" not found", name()),
             Self::DaemonSetUnreadable => format!("daemonsets.apps \"{}\" cannot be read", name()),
             Self::EmptyDir => "Pods with local storage (use --delete-emptydir-data to override)".into(),
-            Self::Unmanaged if rules.speaks_of_controllers => {
+            Self::Unmanaged if rules.says_no_controller => {
                 "Pods that declare no controller (use --force to override)".into()
             }
             Self::Unmanaged => "Pods not managed by ReplicationController, ReplicaSet, Job, DaemonSet or \
@@ -73,7 +73,7 @@ impl DrainRefusal {
     }
 }
 
-/// A flag of kubectl drain that turns a refusal into something else.
+/// A flag of kubectl drain that overrides a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrainFlag {
     IgnoreDaemonsets,
@@ -92,7 +92,7 @@ impl fmt::Display for DrainFlag {
 }
 
 impl Screening {
-    /// The flags that would have to be given for this pod.
+    /// The flags that this pod needs.
     pub fn needs(&self) -> BTreeSet<DrainFlag> {
         self.refusals.iter().filter_map(|refusal| refusal.flag()).collect()
     }
@@ -102,7 +102,7 @@ impl Screening {
     }
 }
 
-/// Asks all filters about a pod of the node.
+/// Applies all filters to a pod of the node.
 pub fn screen(
     cluster: &Cluster,
     pod: &Pod,
@@ -119,8 +119,8 @@ pub fn screen(
     let mut refusals = Vec::new();
     match daemonset(cluster, pod, rules) {
         DaemonSet::None => {}
-        DaemonSet::There if options.ignore_daemonsets => return Screening::skip(Skip::DaemonSet),
-        DaemonSet::There => {
+        DaemonSet::Found if options.ignore_daemonsets => return Screening::skip(Skip::DaemonSet),
+        DaemonSet::Found => {
             let refusals = vec![DrainRefusal::DaemonSet];
             return Screening { skip: None, refusals };
         }
@@ -143,7 +143,7 @@ pub fn screen(
     Screening { skip: None, refusals }
 }
 
-/// Whether a pod's deletion is overdue by more than the wait that was allowed.
+/// Whether a pod's deletion is overdue by more than the wait allowed.
 fn is_long_terminating(pod: &Pod, options: &DrainOptions, now: Timestamp) -> bool {
     let Some((termination, limit)) = pod.termination.as_ref().zip(options.skip_wait_for_delete) else {
         return false;
@@ -151,10 +151,10 @@ fn is_long_terminating(pod: &Pod, options: &DrainOptions, now: Timestamp) -> boo
     now.since(termination.deadline) > limit
 }
 
-/// Whether a pod that still runs is a DaemonSet's.
+/// The DaemonSet of a running pod.
 enum DaemonSet {
     None,
-    There,
+    Found,
     Gone,
     Unreadable,
 }
@@ -168,7 +168,7 @@ fn daemonset(cluster: &Cluster, pod: &Pod, rules: &EvictionRules) -> DaemonSet {
     }
     let table = cluster.workloads(WorkloadKind::DaemonSet);
     match owner::named(cluster, WorkloadKind::DaemonSet, &pod.key.namespace, &owner.name) {
-        Some(_) => DaemonSet::There,
+        Some(_) => DaemonSet::Found,
         None if table.is_synced() => DaemonSet::Gone,
         None => DaemonSet::Unreadable,
     }

@@ -1,15 +1,16 @@
-//! Whether the cluster can lose any one node, or any one zone, now: whether all that would come back finds a place.
+//! Headroom: whether the cluster can lose any one node, or any one zone, without a pod staying Pending.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    fmt::{self, Display},
     sync::Arc,
 };
 
 use super::{
     owner::{self, Recreation},
     placing_environment,
+    words::counted,
 };
 use crate::{
     cluster::{Cluster, NodeName, Pod, ZoneKey},
@@ -19,35 +20,35 @@ use crate::{
 /// What a cluster can lose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headroom {
-    /// Over the nodes that are Ready.
+    /// The losses of single Ready nodes.
     pub nodes: HeadroomLosses<NodeName>,
-    /// Over the zones with nodes that are Ready; empty where there is but one.
+    /// The losses of single zones with Ready nodes; empty where there is only one zone.
     pub zones: HeadroomLosses<ZoneKey>,
 }
 
-/// What the loss of each of several things would leave without a place.
+/// The losses of several things, one at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadroomLosses<T> {
     /// How many were tried.
     pub tried: usize,
-    /// How many of them cannot be lost without a pod staying Pending.
+    /// How many of them leave pods Pending.
     pub short: usize,
-    /// The one whose loss leaves most pods Pending; none where any can be lost.
+    /// The one that leaves most pods Pending; none where all fit.
     pub worst: Option<HeadroomLoss<T>>,
 }
 
-/// What the loss of one thing leaves.
+/// The loss of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Pods whose replacements find no node. They might displace lesser pods, which then stay Pending instead.
+    /// Pods whose replacements stay Pending, or displace pods that then stay Pending instead.
     pub pending: usize,
-    /// Pods that would come back elsewhere.
+    /// Pods that are recreated elsewhere.
     pub pods: usize,
 }
 
 impl<T> HeadroomLosses<T> {
-    fn note(&mut self, loss: HeadroomLoss<T>) {
+    fn record(&mut self, loss: HeadroomLoss<T>) {
         self.tried += 1;
         if loss.pending > 0 {
             self.short += 1;
@@ -58,74 +59,73 @@ impl<T> HeadroomLosses<T> {
     }
 }
 
-impl<T: fmt::Display> HeadroomLosses<T> {
-    /// `any node can go`, or which cannot; none where nothing was tried.
-    fn words(&self, one: &str) -> Option<String> {
-        let Some(HeadroomLoss { of, pending, pods }) = &self.worst else {
-            return (self.tried > 0).then(|| format!("any {one} can go"));
+impl<T: Display> HeadroomLosses<T> {
+    /// `x`, `zone b`, `any of 3 zones`, `x (worst of 2 in 9 nodes)`, and how many pods stay Pending; none where all fit.
+    fn worst_case(&self, prefix: &str, plural: &str) -> Option<(String, usize)> {
+        let HeadroomLoss { of, pending, .. } = self.worst.as_ref()?;
+        let subject = match self.short {
+            0 | 1 => format!("{prefix}{of}"),
+            short if short == self.tried => format!("any of {short} {plural}"),
+            short => format!("{prefix}{of} (worst of {short} in {} {plural})", self.tried),
         };
-        let others = match self.short {
-            0 | 1 => String::new(),
-            short => format!("; {short} of {} {one}s cannot", self.tried),
-        };
-        Some(format!("{one} {of} cannot go: {pending} of {pods} pods would stay Pending{others}"))
-    }
-}
-
-impl<T: fmt::Display> HeadroomLosses<T> {
-    /// `any node`, or which not; none where nothing was tried.
-    fn in_short(&self, one: &str) -> Option<String> {
-        let Some(HeadroomLoss { of, pending, .. }) = &self.worst else {
-            return (self.tried > 0).then(|| format!("any {one}"));
-        };
-        Some(match self.short {
-            0 | 1 => format!("not {one} {of} ({pending} Pending)"),
-            short => format!("not {short} of {} {one}s ({of}: {pending} Pending)", self.tried),
-        })
+        Some((subject, *pending))
     }
 }
 
 impl Headroom {
-    /// `any node, not zone b (12 Pending)`: what can be lost, for a narrow place.
-    pub fn in_short(&self) -> String {
-        let words = self.nodes.in_short("node").into_iter().chain(self.zones.in_short("zone"));
-        words.collect::<Vec<_>>().join(", ")
-    }
-
-    /// Whether any node and any zone can be lost.
+    /// Whether no loss leaves a pod Pending.
     pub fn is_enough(&self) -> bool {
         self.nodes.worst.is_none() && self.zones.worst.is_none()
     }
 }
 
-impl fmt::Display for Headroom {
+/// `N-1 ok: nodes, zones`, `N-1 ok: nodes; losing zone b leaves 1 pod Pending`,
+/// `N-1: losing x leaves 4 pods Pending; any of 3 zones: 10`. Empty where nothing was tried.
+impl Display for Headroom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<String> =
-            self.nodes.words("node").into_iter().chain(self.zones.words("zone")).collect();
-        f.write_str(&words.join(", "))
+        let (nodes, zones) = (self.nodes.worst_case("", "nodes"), self.zones.worst_case("zone ", "zones"));
+        let kinds =
+            [("nodes", self.nodes.tried, nodes.is_none()), ("zones", self.zones.tried, zones.is_none())];
+        let ok = kinds.iter().filter(|(_, tried, is_ok)| *tried > 0 && *is_ok);
+        let ok: Vec<&str> = ok.map(|(kind, ..)| *kind).collect();
+        let mut worst = nodes.into_iter().chain(zones);
+        let first = worst.next().map(|(subject, pending)| {
+            format!("losing {subject} leaves {} Pending", counted(pending, "pod", "pods"))
+        });
+        match (ok.is_empty(), first) {
+            (true, None) => return Ok(()),
+            (true, Some(first)) => write!(f, "N-1: {first}")?,
+            (false, None) => write!(f, "N-1 ok: {}", ok.join(", "))?,
+            (false, Some(first)) => write!(f, "N-1 ok: {}; {first}", ok.join(", "))?,
+        }
+        worst.try_for_each(|(subject, pending)| write!(f, "; {subject}: {pending}"))
     }
 }
 
-/// Tries to lose each node and each zone in turn, and places what they had elsewhere, pods of high priority first.
-/// The snapshot is of this cluster. None where `go_on`, which is asked before each loss, said no.
+/// Loses each Ready node and each zone in turn, and places its pods elsewhere, those of high priority first. The snapshot
+/// is of this cluster. None where `continues`, which is called before each loss, returns false.
 ///
-/// Pods of StatefulSets count, although on a node that merely falls silent they wait for the old ones to go.
-pub fn headroom(cluster: &Cluster, snapshot: &Snapshot, mut go_on: impl FnMut() -> bool) -> Option<Headroom> {
+/// Pods of StatefulSets count, although on a node that is only unreachable they wait for the old pods to be gone.
+pub fn headroom(
+    cluster: &Cluster,
+    snapshot: &Snapshot,
+    mut continues: impl FnMut() -> bool,
+) -> Option<Headroom> {
     let mut zones: BTreeMap<ZoneKey, BTreeSet<NodeName>> = BTreeMap::new();
     let mut headroom = Headroom::default();
     for node in cluster.nodes().iter().filter(|node| node.is_ready()) {
-        if !go_on() {
+        if !continues() {
             return None;
         }
         zones.entry(node.zone()).or_default().insert(node.name.clone());
-        headroom.nodes.note(lose(cluster, snapshot, &[node.name.clone()].into(), node.name.clone()));
+        headroom.nodes.record(lose(cluster, snapshot, &[node.name.clone()].into(), node.name.clone()));
     }
     if zones.len() > 1 {
         for (zone, nodes) in zones {
-            if !go_on() {
+            if !continues() {
                 return None;
             }
-            headroom.zones.note(lose(cluster, snapshot, &nodes, zone));
+            headroom.zones.record(lose(cluster, snapshot, &nodes, zone));
         }
     }
     Some(headroom)
@@ -133,45 +133,45 @@ pub fn headroom(cluster: &Cluster, snapshot: &Snapshot, mut go_on: impl FnMut() 
 
 /// Places the pods of some nodes elsewhere.
 fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, of: T) -> HeadroomLoss<T> {
-    let recreation = |pod: &&Arc<Pod>| {
+    let is_recreated = |pod: &&Arc<Pod>| {
         pod.termination.is_none()
-            && matches!(owner::recreation(cluster, pod), Recreation::AtOnce(_) | Recreation::WhenGone(_))
+            && matches!(owner::recreation(cluster, pod), Recreation::Immediately | Recreation::WhenGone)
     };
-    let mut homeless: Vec<Arc<Pod>> =
-        nodes.iter().flat_map(|node| snapshot.pods_on(node)).filter(recreation).cloned().collect();
-    if homeless.is_empty() {
+    let mut recreated: Vec<Arc<Pod>> =
+        nodes.iter().flat_map(|node| snapshot.pods_on(node)).filter(is_recreated).cloned().collect();
+    if recreated.is_empty() {
         return HeadroomLoss { of, pending: 0, pods: 0 };
     }
-    homeless.sort_by_key(|pod| Reverse(pod.priority));
+    recreated.sort_by_key(|pod| Reverse(pod.priority));
     let nameless = |pod| SchedulingRequest {
         name: Default::default(),
         ..placing_environment::replacement(pod, cluster)
     };
-    let requests: Vec<SchedulingRequest> = homeless.iter().map(|pod| nameless(pod)).collect();
+    let requests: Vec<SchedulingRequest> = recreated.iter().map(|pod| nameless(pod)).collect();
     let mut left = snapshot.clone();
     nodes.iter().for_each(|node| left.remove_node(node));
     if left.fits_trivially(&requests) {
-        return HeadroomLoss { of, pending: 0, pods: homeless.len() };
+        return HeadroomLoss { of, pending: 0, pods: recreated.len() };
     }
-    // Of those that only ask for room, what finds none will not find it later.
-    let mut in_vain: Vec<SchedulingRequest> = Vec::new();
+    // A request that no other pod can make feasible stays infeasible as pods are added.
+    let mut unplaceable: Vec<SchedulingRequest> = Vec::new();
     let mut pending = 0;
-    for (pod, request) in homeless.iter().zip(requests) {
-        if in_vain.contains(&request) {
+    for (pod, request) in recreated.iter().zip(requests) {
+        if unplaceable.contains(&request) {
             pending += 1;
             continue;
         }
         match left.choose(&request) {
             Some(node) => _ = left.add(pod.clone(), &node),
-            // Another scheduler places it, nobody knows where.
+            // Another scheduler places it on a node that is not known.
             None if request.obstacle().is_some() => {}
             None => {
                 pending += 1;
                 if request.spec.ignores_other_pods() {
-                    in_vain.push(request);
+                    unplaceable.push(request);
                 }
             }
         }
     }
-    HeadroomLoss { of, pending, pods: homeless.len() }
+    HeadroomLoss { of, pending, pods: recreated.len() }
 }

@@ -1,4 +1,4 @@
-//! The same in kubectl's words.
+//! The kubectl and kordon commands for an action.
 
 use super::{
     action::{Action, DrainOptions, RemovalOptions},
@@ -9,7 +9,7 @@ use crate::{
     time::Span,
 };
 
-/// The command that asks kubectl for the same; none where there is none.
+/// The equivalent kubectl command; none where kubectl has none.
 pub fn command(action: &Action) -> Option<String> {
     match action {
         Action::Cordon { nodes } => Some(format!("kubectl cordon {}", names(nodes))),
@@ -33,20 +33,20 @@ pub fn command(action: &Action) -> Option<String> {
         Action::Drain { nodes, options } => {
             Some(format!("kubectl drain {}{}", names(nodes), drain_flags(options)))
         }
-        // kubectl has no word for eviction but drain's.
+        // kubectl evicts with drain only.
         Action::Evict { .. } => None,
         Action::Delete { pods, options } => Some(delete(pods, *options)),
     }
 }
 
 impl Action {
-    /// The command that has kordon print the plan of it, and with `--enforce` carry it out.
+    /// The kordon command that prints its plan, and with `--enforce` applies it.
     pub fn kordon(&self) -> Option<String> {
         let command = match self {
-            // Said as a deletion is, for kubectl has no words for it.
+            // kubectl has no such command: it looks like the one that deletes.
             Self::Evict { pods, options } => {
-                let alike = Self::Delete { pods: pods.clone(), options: *options };
-                command(&alike)?.replace("delete pod", "evict pod")
+                let delete = Self::Delete { pods: pods.clone(), options: *options };
+                command(&delete)?.replace("delete pod", "evict pod")
             }
             Self::Cordon { .. }
             | Self::Uncordon { .. }
@@ -66,7 +66,7 @@ impl Action {
     }
 }
 
-/// The flags of kubectl drain, those that are not as by default.
+/// The flags of kubectl drain that differ from the defaults.
 pub fn drain_flags(options: &DrainOptions) -> String {
     let mut flags = String::new();
     let mut flag = |given: bool, text: &str| {
@@ -86,7 +86,7 @@ pub fn drain_flags(options: &DrainOptions) -> String {
         flag(true, &format!("--timeout={}s", timeout.as_secs()));
     }
     if let Some(selector) = &options.pod_selector {
-        flag(true, &format!("--pod-selector='{}'", shown(selector)));
+        flag(true, &format!("--pod-selector='{}'", selector_text(selector)));
     }
     if let Some(limit) = options.skip_wait_for_delete {
         flag(true, &format!("--skip-wait-for-delete-timeout={}", limit.as_secs()));
@@ -119,8 +119,8 @@ fn names(nodes: &[NodeName]) -> String {
     nodes.iter().map(|node| &**node).collect::<Vec<_>>().join(" ")
 }
 
-/// A selector as kubectl takes it.
-pub fn shown(selector: &Selector) -> String {
+/// A selector in kubectl's syntax.
+pub fn selector_text(selector: &Selector) -> String {
     let words = |values: &[crate::cluster::Name]| {
         values.iter().map(|value| value.as_str()).collect::<Vec<_>>().join(",")
     };
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kordons_command_says_what_kubectl_cannot() {
+    fn the_kordon_command_has_options_that_kubectl_lacks() {
         let options = DrainOptions { parallel: 3, force: true, ..DrainOptions::default() };
         let drain = Action::Drain { nodes: vec!["a".into(), "b".into()], options };
         assert_eq!(drain.kordon().as_deref(), Some("kordon drain a b --force --parallel=3"));

@@ -1,34 +1,29 @@
-//! Labels of nodes, in kubectl's words.
+//! Plans that label nodes.
 
 use std::collections::BTreeMap;
 
 use super::{
     action::Action,
+    context::PlanContext,
     label_edits::LabelEdits,
     node_plan::{NodeChange, NodePlan},
     plan::Plan,
-    rules::EvictionRules,
     step::PlanStep,
     targets::{PlanError, nodes_named},
 };
-use crate::{
-    cluster::{Cluster, Name, Node, NodeName},
-    time::Timestamp,
-};
+use crate::cluster::{Name, Node, NodeName};
 
-pub(super) fn plan(
+pub(super) fn plan<E>(
     action: &Action,
-    cluster: &Cluster,
     names: &[NodeName],
     edits: &LabelEdits,
-    rules: &EvictionRules,
-    now: Timestamp,
+    context: &PlanContext<'_, E>,
 ) -> Result<Plan, PlanError> {
-    let mut plan = Plan::blank(action, rules, now);
-    for node in nodes_named(cluster, names)? {
+    let mut plan = Plan::blank(action, context);
+    for node in nodes_named(context.cluster, names)? {
         let change = match edits.over(&node) {
             Err(text) => NodeChange::Refused { text },
-            Ok(after) if after == *node.labels => NodeChange::None,
+            Ok(after) if after == *node.labels => NodeChange::Unchanged { text: "labels unchanged" },
             Ok(after) => {
                 plan.steps.push(step(&node, &after));
                 NodeChange::Labels { before: node.labels.clone(), after: after.into() }
@@ -40,11 +35,11 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// The write that makes a node's labels these.
+/// The write that gives a node these labels.
 pub fn step(node: &Node, after: &BTreeMap<Name, Name>) -> PlanStep {
     let set = after.iter().filter(|(key, value)| node.labels.get(*key) != Some(value));
-    let gone = node.labels.keys().filter(|key| !after.contains_key(*key));
+    let removed = node.labels.keys().filter(|key| !after.contains_key(*key));
     let labels = set.map(|(key, value)| (key.clone(), Some(value.clone())));
-    let labels = labels.chain(gone.map(|key| (key.clone(), None))).collect();
+    let labels = labels.chain(removed.map(|key| (key.clone(), None))).collect();
     PlanStep::SetLabels { node: node.name.clone(), uid: node.uid.clone(), labels }
 }

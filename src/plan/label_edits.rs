@@ -1,11 +1,11 @@
-//! The edits of labels, in kubectl's words.
+//! Edits of labels, in kubectl's syntax.
 
 use std::collections::BTreeMap;
 
 use super::syntax;
 use crate::cluster::{Name, Node};
 
-/// What kubectl label is told.
+/// The arguments of kubectl label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelEdits {
     pub set: BTreeMap<Name, Name>,
@@ -14,7 +14,7 @@ pub struct LabelEdits {
     pub overwrite: bool,
 }
 
-/// Words that make no sense, in kubectl's words for it where it has some.
+/// Invalid arguments, in kubectl's words where it has some.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     #[error("invalid label spec: {0}")]
@@ -23,7 +23,7 @@ pub enum LabelError {
     Unknown(String),
     #[error("invalid label value: \"{0}\": {1}")]
     Value(String, String),
-    /// kubectl leaves this to the server.
+    /// kubectl leaves this check to the server.
     #[error("invalid label key \"{0}\": {1}")]
     Key(String, String),
     #[error("can not both modify and remove a label in the same command")]
@@ -33,15 +33,15 @@ pub enum LabelError {
 }
 
 impl LabelEdits {
-    /// Whether a word speaks of a label rather than naming a node.
+    /// Whether an argument is a label rather than the name of a node.
     pub fn is_word(word: &str) -> bool {
         word.contains('=') || word.ends_with('-')
     }
 
-    /// Reads kubectl's words: `key=value`, `key-`.
+    /// Parses kubectl's arguments: `key=value`, `key-`.
     ///
     /// # Errors
-    /// A word makes no sense, or two contradict each other.
+    /// An argument is invalid, or two contradict each other.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, overwrite: bool) -> Result<Self, LabelError> {
         let mut edits = Self { overwrite, ..Self::default() };
         for word in words {
@@ -68,10 +68,10 @@ impl LabelEdits {
         Ok(edits)
     }
 
-    /// The node's labels after the edits. A label to be removed that is not there is no error.
+    /// The node's labels after the edits. Removing a label that does not exist is no error.
     ///
     /// # Errors
-    /// A label has another value and may not be overwritten; in kubectl's words.
+    /// A label has another value and must not be overwritten; in kubectl's words.
     pub fn over(&self, node: &Node) -> Result<BTreeMap<Name, Name>, String> {
         let mut labels: BTreeMap<Name, Name> = (*node.labels).clone();
         for (key, value) in &self.set {

@@ -1,16 +1,20 @@
-//! What an operator's action would do, worked out over a snapshot: cordon, drain, taint, label, evict, delete.
+//! What an operator's action would do to a cluster: cordon, drain, taint, label, evict, delete.
 //!
-//! [`Plan::new`] turns an [`Action`] and a [`Cluster`] into a verdict per pod, steps, a timeline, totals, warnings,
-//! the flags that are missing, the permissions that it takes, the equivalent kubectl command, and its undo. A plan
-//! is a function of what it is given: same snapshot, same plan.
+//! [`Plan::new`] turns an [`Action`] and a [`crate::cluster::Cluster`] into a verdict per pod, steps, a timeline, totals,
+//! warnings, missing flags, the permissions needed, the equivalent kubectl command, and the undo. A plan is a function of
+//! its arguments.
+//!
+//! A drain is computed in this order: [`filter`] screens the pods of the nodes, [`simulation`] runs the evictions against
+//! [`budget`]s and an [`Environment`], `prediction` makes rows of the runs, and `drain` puts the plan together.
 
 mod action;
-mod assemble;
 pub mod budget;
+mod context;
 mod cordon;
 mod drain;
 pub mod environment;
 pub mod eviction;
+mod eviction_order;
 pub mod filter;
 pub mod headroom;
 pub mod kubectl;
@@ -27,6 +31,8 @@ pub mod placing_environment;
 mod plan;
 mod planning;
 mod pod_plan;
+mod prediction;
+mod removal;
 pub mod replacement;
 pub mod rules;
 pub mod simulation;
@@ -56,13 +62,13 @@ pub use placement_trace::{Displaced, PlacementTrace, Receiver, RunTrace};
 pub use placing_environment::PlacingEnvironment;
 pub use plan::{Arrival, BudgetPlan, Plan, Prospect};
 pub use pod_plan::{PodPlan, Window};
-pub use replacement::{Departure, rehouse};
+pub use replacement::{Departure, Replacement, replacements};
 pub use rules::EvictionRules;
 pub use step::{Call, PlanStep};
 pub use taint_edits::TaintEdits;
 pub use targets::PlanError;
-pub use timeline::{PlanEvent, PlanMoment};
+pub use timeline::{GiveUpReason, PlanEvent, PlanMoment};
 pub use totals::{PlanTotals, PodCount};
 pub use undo::Undo;
 pub use verdict::{BlockPattern, LeaveReason, Verdict};
-pub use warning::Warning;
+pub use warning::{PodWarning, Warning};

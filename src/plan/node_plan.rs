@@ -12,7 +12,7 @@ pub struct NodePlan {
     pub node: NodeName,
     pub uid: Uid,
     pub change: NodeChange,
-    /// Of a drain: how that goes.
+    /// How its drain proceeds; none for other actions.
     pub drain: Option<NodeDrain>,
 }
 
@@ -29,53 +29,57 @@ pub enum NodeChange {
         before: Labels,
         after: Labels,
     },
-    /// Nothing, for it is so already.
-    None,
-    /// Nothing, for the request makes no sense on this node.
+    /// Nothing: the node is already as requested.
+    Unchanged {
+        text: &'static str,
+    },
+    /// Nothing: the request cannot be applied to this node.
     Refused {
         text: String,
     },
 }
 
-/// How the drain of a node goes.
+/// How the drain of a node proceeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeDrain {
-    /// Whether kubectl would touch none of its pods for want of a flag; the rest is told as if it had been given.
+    /// Whether kubectl would remove none of its pods because a flag is missing. The rest is predicted as if it were given.
     pub refused: bool,
-    /// kubectl's words for the refusals.
+    /// The refusals in kubectl's words.
     pub refusals: Vec<String>,
     pub starts: Timestamp,
     pub ends: Window,
-    /// Whether a node before it never ends, so that it starts only if somebody goes on regardless.
+    /// Whether the drain of an earlier node never ends: this one starts only if the operator continues anyway.
     pub after_incomplete: bool,
-    /// The budget that the last of its pods waited for.
+    /// The budget that its last pod waited for.
     pub dominated_by: Option<Key>,
-    /// Pods that are on it in the end, and why.
+    /// How many of its pods are on it at the end.
     pub remaining: usize,
 }
 
 impl NodeChange {
     /// What is written, or why nothing is.
-    pub fn told(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
-            Self::Cordon => "is marked unschedulable".into(),
-            Self::Uncordon => "is marked schedulable again".into(),
-            Self::None => "is so already".into(),
+            Self::Cordon => "set unschedulable".into(),
+            Self::Uncordon => "set schedulable".into(),
+            Self::Unchanged { text } => (*text).into(),
             Self::Refused { text } => format!("refused: {text}"),
             Self::Taints { before, after } => {
-                let is_in = |list: &[Taint], taint: &Taint| {
-                    list.iter().any(|other| other.to_string() == taint.to_string())
+                let is_in = |taints: &[Taint], taint: &Taint| {
+                    taints.iter().any(|other| other.to_string() == taint.to_string())
                 };
-                let gone =
+                let removed =
                     before.iter().filter(|taint| !is_in(after, taint)).map(|taint| format!("-{taint}"));
-                let new = after.iter().filter(|taint| !is_in(before, taint)).map(|taint| format!("+{taint}"));
-                gone.chain(new).collect::<Vec<_>>().join("  ")
+                let added =
+                    after.iter().filter(|taint| !is_in(before, taint)).map(|taint| format!("+{taint}"));
+                removed.chain(added).collect::<Vec<_>>().join("  ")
             }
             Self::Labels { before, after } => {
-                let gone = before.iter().filter(|(key, value)| after.get(*key) != Some(value));
-                let new = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
-                let gone = gone.map(|(key, value)| format!("-{key}={value}"));
-                gone.chain(new.map(|(key, value)| format!("+{key}={value}"))).collect::<Vec<_>>().join("  ")
+                let removed = before.iter().filter(|(key, value)| after.get(*key) != Some(value));
+                let added = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
+                let removed = removed.map(|(key, value)| format!("-{key}={value}"));
+                let added = added.map(|(key, value)| format!("+{key}={value}"));
+                removed.chain(added).collect::<Vec<_>>().join("  ")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a pod that waits at the end of a run waits for something that may come, or for ever
+//! Whether a pod that waits at the end of a run may leave later, or never
 //! (docs/upstream/operator-actions.md#5.6).
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cluster::{Cluster, Key, Name};
 
-/// The verdict over a pod that this still blocks when nothing more happens.
+/// The verdict on a pod that is still blocked at the end of a run.
 pub fn verdict(
     cluster: &Cluster,
     block: &EvictionBlock,
@@ -23,7 +23,7 @@ pub fn verdict(
         EvictionBlock::NamespaceTerminating => Verdict::WaitsForNamespace,
         EvictionBlock::TwoBudgets { budgets } => Verdict::TwoBudgets { budgets: budgets.clone() },
         EvictionBlock::UnknownPolicy { budget } => {
-            Verdict::Unknown { missing: format!("the policy of {budget} for pods that are not ready") }
+            Verdict::Unknown { missing: format!("unhealthyPodEvictionPolicy of {budget}") }
         }
         EvictionBlock::Stale { budget } => {
             match result.budgets.get(budget).and_then(|state| state.sync_failure.clone()) {
@@ -47,7 +47,7 @@ fn blocked(budget: &Key, result: &RunResult, pattern: BlockPattern) -> Verdict {
 fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Verdict {
     let numbers = state.numbers;
     let never = |pattern| Verdict::Blocked { budget: state.key.clone(), numbers, pattern };
-    if state.empty {
+    if state.unspecified {
         return never(BlockPattern::NothingGiven);
     }
     if let Some(message) = &state.sync_failure {
@@ -56,12 +56,12 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     if numbers.expected <= 0 {
         return never(BlockPattern::ExpectsNone);
     }
-    if let Some(most) = state.max_healthy.filter(|most| numbers.desired >= *most) {
-        return never(BlockPattern::NoRoom { most });
+    if let Some(max_healthy) = state.max_healthy.filter(|max| numbers.desired >= *max) {
+        return never(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy });
     }
-    let unhealthy = sick(cluster, state, result, rules);
+    let unhealthy = unhealthy(cluster, state, result, rules);
     if unhealthy.is_empty()
-        && let Some(pattern) = spent(cluster, state, result, rules)
+        && let Some(pattern) = never_recovers(cluster, state, result, rules)
     {
         return never(pattern);
     }
@@ -69,10 +69,10 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy }
 }
 
-/// The budget's pods that are not ready, are not on their way out, and may recover.
-fn sick(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Vec<Key> {
+/// The budget's pods that are not Ready, stay, and may recover.
+fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Vec<Key> {
     let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
-    let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.granted.is_some());
+    let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.leaves.is_some());
     budget::pods_of(cluster, budget, rules)
         .filter(|pod| !pod.is_ready() && !pod.is_finished() && pod.termination.is_none())
         .filter(|pod| !leaves(&pod.key))
@@ -80,43 +80,46 @@ fn sick(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &Evic
         .collect()
 }
 
-/// Why what this plan took from the budget does not come back.
-fn spent(
+/// Why the disruptions of this plan never recover.
+fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,
     result: &RunResult,
     rules: &EvictionRules,
 ) -> Option<BlockPattern> {
     let budget = cluster.budgets().get(&state.key)?;
-    let (mut nowhere, mut lost, mut stuck, mut never) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut pending, mut lost, mut stuck, mut never_ready) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut reason = Name::default();
     for pod in budget::pods_of(cluster, budget, rules) {
-        let Some(PodResult { granted: Some(_), gone, replacement, .. }) = result.pods.get(&pod.key) else {
+        let Some(PodResult { leaves: Some(_), gone, replacement, .. }) = result.pods.get(&pod.key) else {
             continue;
         };
         let key = pod.key.clone();
         match (replacement, owner::recreation(cluster, pod)) {
             (Some(replacement), _) => match &replacement.landing {
-                Landing::Nowhere { why } => {
+                Landing::Pending { why } => {
                     reason = why.clone();
-                    nowhere.push(key);
+                    pending.push(key);
                 }
-                Landing::Node { .. } | Landing::Somewhere if replacement.ready.is_none() => never.push(key),
-                Landing::Node { .. } | Landing::Somewhere => {}
+                Landing::Node { .. } | Landing::Unknown if replacement.ready.is_none() => {
+                    never_ready.push(key);
+                }
+                Landing::Node { .. } | Landing::Unknown => {}
             },
-            (None, Recreation::WhenGone(_)) if gone.is_none() => stuck.push(key),
+            (None, Recreation::WhenGone) if gone.is_none() => stuck.push(key),
             (None, Recreation::Never(_)) => lost.push(key),
-            (None, Recreation::AtOnce(_) | Recreation::WhenGone(_) | Recreation::Here) => {}
+            (None, Recreation::Immediately | Recreation::WhenGone | Recreation::OnSameNode) => {}
         }
     }
-    if !nowhere.is_empty() {
-        Some(BlockPattern::NoPlace { of: nowhere, why: reason })
+    if !pending.is_empty() {
+        Some(BlockPattern::ReplacementPending { of: pending, why: reason })
     } else if !stuck.is_empty() {
         Some(BlockPattern::StuckTerminating { pods: stuck })
-    } else if !never.is_empty() {
-        Some(BlockPattern::NeverReady { of: never })
+    } else if !never_ready.is_empty() {
+        Some(BlockPattern::NeverReady { of: never_ready })
     } else if !lost.is_empty() {
-        Some(BlockPattern::LostForGood { pods: lost })
+        Some(BlockPattern::NotRecreated { pods: lost })
     } else {
         None
     }

@@ -1,16 +1,16 @@
-//! Who owns a pod, as far as plans ask: whether somebody brings it back, and whose scale counts.
+//! The owners of pods: whether a controller recreates a pod, and whose scale counts.
 
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Uid, Workload, WorkloadKind};
+use crate::cluster::{Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Workload, WorkloadKind};
 
 /// What is known of an owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnerLookup {
-    There(Arc<Workload>),
-    /// No object of that name and uid.
+    Found(Arc<Workload>),
+    /// No object has that name and uid.
     Gone,
-    /// Objects of its kind are not watched, or may not be read.
+    /// Objects of its kind are not watched, or must not be read.
     Unknown,
 }
 
@@ -18,7 +18,7 @@ pub enum OwnerLookup {
 pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLookup {
     let OwnerKind::Workload(kind) = owner.kind else { return OwnerLookup::Unknown };
     match named(cluster, kind, namespace, &owner.name) {
-        Some(workload) if workload.uid == owner.uid => OwnerLookup::There(workload.clone()),
+        Some(workload) if workload.uid == owner.uid => OwnerLookup::Found(workload.clone()),
         Some(_) => OwnerLookup::Gone,
         None if cluster.workloads(kind).is_synced() => OwnerLookup::Gone,
         None => OwnerLookup::Unknown,
@@ -36,59 +36,57 @@ pub fn named<'a>(
     cluster.workloads(kind).get(&(kind, key))
 }
 
-/// The workload that a person knows the pod by: a ReplicaSet's Deployment rather than the ReplicaSet.
+/// The workload that users know the pod by: a ReplicaSet's Deployment rather than the ReplicaSet.
 pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
-    let OwnerLookup::There(direct) = find(cluster, &pod.key.namespace, pod.owner.as_ref()?) else {
+    let OwnerLookup::Found(direct) = find(cluster, &pod.key.namespace, pod.owner.as_ref()?) else {
         return None;
     };
     let above = direct.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner));
     match above {
-        Some(OwnerLookup::There(above)) => Some(above),
+        Some(OwnerLookup::Found(above)) => Some(above),
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => Some(direct),
     }
 }
 
-/// Whether a pod comes back once it has gone, and when.
-#[derive(Clone, Debug, PartialEq)]
+/// Whether and when a controller recreates a pod that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {
-    /// As soon as its deletion is seen.
-    AtOnce(Uid),
-    /// When the old object has gone: the name cannot exist twice, or its owner waits for it.
-    WhenGone(Uid),
-    /// On this very node: its DaemonSet cares for no cordon.
-    Here,
+    /// When its deletion starts.
+    Immediately,
+    /// When the old object is gone: the new pod needs its name, or the owner waits for it.
+    WhenGone,
+    /// On the same node: its DaemonSet ignores cordons, or it is a static pod.
+    OnSameNode,
     Never(NotRecreated),
 }
 
-/// Why nobody brings a pod back.
+/// Why no controller recreates a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecreated {
     /// It has no controller.
     NoOwner,
     /// Its controller is gone.
     OwnerGone,
-    /// It has ended already.
+    /// It has finished.
     Finished,
-    /// Its owner has as many pods as it wants without it.
-    ScaledDown,
 }
 
-/// Whether a pod's owner makes another one while so many of its pods live. Owners that cannot be seen do.
-pub fn creates_replacement(cluster: &Cluster, pod: &Pod, living: i32) -> bool {
+/// Whether a pod's owner creates another pod while this many of its pods live. Owners that cannot be read do.
+pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool {
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
-        Some(OwnerLookup::There(workload)) => workload.replicas.is_none_or(|replicas| living < replicas),
+        Some(OwnerLookup::Found(workload)) => workload.replicas.is_none_or(|replicas| live_pods < replicas),
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => true,
     }
 }
 
-/// What becomes of a pod that leaves. Owners that cannot be seen are taken for alive.
+/// Whether and when a pod that leaves is recreated. Owners that cannot be read are assumed to exist.
 pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     let Some(owner) = &pod.owner else { return Recreation::Never(NotRecreated::NoOwner) };
     let kind = match &owner.kind {
         OwnerKind::Workload(kind) => *kind,
-        OwnerKind::Node => return Recreation::Here,
+        OwnerKind::Node => return Recreation::OnSameNode,
         OwnerKind::Other(_) if pod.is_finished() => return Recreation::Never(NotRecreated::Finished),
-        OwnerKind::Other(_) => return Recreation::AtOnce(owner.uid.clone()),
+        OwnerKind::Other(_) => return Recreation::Immediately,
     };
     let found = find(cluster, &pod.key.namespace, owner);
     if found == OwnerLookup::Gone {
@@ -98,16 +96,27 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         return Recreation::Never(NotRecreated::Finished);
     }
     match kind {
-        WorkloadKind::DaemonSet => Recreation::Here,
-        WorkloadKind::StatefulSet => Recreation::WhenGone(owner.uid.clone()),
+        WorkloadKind::DaemonSet => Recreation::OnSameNode,
+        WorkloadKind::StatefulSet => Recreation::WhenGone,
         WorkloadKind::Job => match found {
-            OwnerLookup::There(job) if job.replaces_only_failed => Recreation::WhenGone(owner.uid.clone()),
-            OwnerLookup::There(_) | OwnerLookup::Gone | OwnerLookup::Unknown => {
-                Recreation::AtOnce(owner.uid.clone())
-            }
+            OwnerLookup::Found(job) if job.replaces_only_failed => Recreation::WhenGone,
+            OwnerLookup::Found(_) | OwnerLookup::Gone | OwnerLookup::Unknown => Recreation::Immediately,
         },
         WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::ReplicationController => {
-            Recreation::AtOnce(owner.uid.clone())
+            Recreation::Immediately
         }
+    }
+}
+
+/// Why no controller recreates a pod that leaves; none where one does, or the pod has finished.
+pub fn not_recreated(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
+    match recreation(cluster, pod) {
+        Recreation::Never(why @ (NotRecreated::NoOwner | NotRecreated::OwnerGone)) => {
+            (!pod.is_finished()).then_some(why)
+        }
+        Recreation::Never(NotRecreated::Finished)
+        | Recreation::Immediately
+        | Recreation::WhenGone
+        | Recreation::OnSameNode => None,
     }
 }

@@ -1,20 +1,20 @@
-//! What whoever carries a plan out must be allowed to do (docs/upstream/operator-actions.md#9).
+//! The permissions that a plan needs (docs/upstream/operator-actions.md#9).
 
 use std::{collections::BTreeSet, fmt};
 
 use super::step::PlanStep;
 use crate::cluster::{Name, Namespace, NodeName};
 
-/// One thing to be allowed, as a SelfSubjectAccessReview asks for it.
+/// One permission, with the fields of a SelfSubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
     pub verb: &'static str,
     pub group: &'static str,
     pub resource: &'static str,
     pub subresource: &'static str,
-    /// Empty: of the cluster, or in all namespaces.
+    /// Empty for cluster-scoped resources and for all namespaces.
     pub namespace: Namespace,
-    /// Empty: whatever its name.
+    /// Empty for all names.
     pub name: Name,
 }
 
@@ -39,7 +39,7 @@ impl Permission {
             PlanStep::Cordon { node, .. }
             | PlanStep::SetTaints { node, .. }
             | PlanStep::SetLabels { node, .. } => Self::on_node("patch", node),
-            // Not `evictions` of group policy, which says no to those who may.
+            // Not `evictions` of group policy, which is denied to users who may evict.
             PlanStep::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
             PlanStep::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
         }
@@ -62,7 +62,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// What these steps take, each once.
+/// The permissions that these steps need, each once.
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
     steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -1,6 +1,6 @@
-//! What was weighed where a replacement landed, and what that means for the nodes: in words and numbers.
+//! How replacements were placed, and what that means for the nodes.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
 use super::landing::Landing;
 use crate::{
@@ -11,39 +11,39 @@ use crate::{
     },
 };
 
-/// Why a replacement lands where it does.
+/// How the placement of one pod was decided.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlacementTrace {
-    /// How many nodes would do.
+    /// How many nodes are feasible.
     pub feasible: usize,
-    /// How many of them are equally good: the scheduler takes any.
+    /// How many of them have the best score: the scheduler takes any.
     pub best: usize,
-    /// The best and their runners-up with what their scores are made of, best first.
+    /// The best nodes and their runners-up with the parts of their scores, best first.
     pub ranking: Vec<Scored>,
     /// By how many points the best is ahead of the next; none where there is no next.
     pub margin: Option<i64>,
-    /// Whether so little decides that a small drift would turn it.
+    /// Whether the margin is so small that a small drift would reverse it.
     pub close_call: bool,
-    /// Where no node would do as it is: how many nodes give each reason.
+    /// Where no node is feasible: how many nodes give each reason.
     pub reasons: BTreeMap<Reason, usize>,
-    /// The pods that it displaces, and what becomes of their own replacements.
+    /// The pods that it displaces, and where their own replacements land.
     pub displaces: Vec<Displaced>,
-    /// Where it stays Pending: what would help.
+    /// Where it stays Pending: how it could be placed.
     pub help: Option<Help>,
-    /// Where its volumes keep it.
+    /// Where its volumes can be reached.
     pub volumes: Vec<VolumeTopology>,
-    /// What was not looked at.
+    /// What was not checked.
     pub caveats: Vec<Caveat>,
-    /// Why the default scheduler does not place it at all.
+    /// Why the default scheduler does not place it.
     pub obstacle: Option<Obstacle>,
 }
 
-/// A pod that has to make room.
+/// A pod that is displaced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Displaced {
     pub pod: Key,
     pub node: NodeName,
-    /// Where its own replacement lands; none where nobody brings it back.
+    /// Where its own replacement lands; none where no controller recreates it.
     pub landing: Option<Landing>,
 }
 
@@ -56,7 +56,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// What is taken of each resource before and after, in words.
+    /// What is requested of each resource before and after, in words.
     pub fn shares(&self) -> [(&'static str, String); 3] {
         let Self { before, after, .. } = self;
         [
@@ -79,26 +79,27 @@ pub fn share(resource: &str, before: i64, after: Share) -> String {
     format!("{} -> {} of {}{percent}", amount(before), amount(after.requested), amount(after.allocatable))
 }
 
-/// What a run has to tell beside its course.
+/// How all pods of one run were placed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
-    /// By the pod that is replaced. Empty where nobody works placements out.
+    /// By the pod that is replaced. Empty where placements are not computed.
     pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// By name.
     pub receivers: Vec<Receiver>,
 }
 
-/// Runners-up that are told of, the best among them.
-const TOLD: usize = 5;
+/// How many nodes of a ranking are kept.
+const RANKED: usize = 5;
 
 impl PlacementTrace {
+    /// The trace of a pod that was placed.
     pub fn placed(placement: &Placement) -> Self {
         let most = placement.ranking.first().map_or(0, |best| best.total);
         let next = placement.ranking.iter().find(|scored| scored.total < most);
         Self {
             feasible: placement.feasible,
             best: placement.best.len(),
-            ranking: placement.ranking.iter().take(TOLD).cloned().collect(),
+            ranking: placement.ranking.iter().take(RANKED).cloned().collect(),
             margin: next.map(|next| most - next.total),
             close_call: placement.is_close_call(),
             caveats: placement.caveats.clone(),
@@ -106,56 +107,58 @@ impl PlacementTrace {
         }
     }
 
-    pub fn refused(refused: &Unschedulable) -> Self {
+    /// The trace of a pod without a feasible node.
+    pub fn unplaced(refused: &Unschedulable) -> Self {
         let (reasons, caveats) = (refused.reasons.clone(), refused.caveats.clone());
         Self { reasons, caveats, ..Self::default() }
     }
 
-    /// Why there, or why nowhere, in a few words.
+    /// Why it lands there, or why it stays Pending, in a few words.
     pub fn why(&self) -> Name {
         match volume_topology::words(&self.volumes) {
-            Some(tethered) => format!("{}; {tethered}", self.weighed()).into(),
-            None => self.weighed(),
+            Some(volumes) => format!("{}; {volumes}", self.decision()).into(),
+            None => self.decision().into(),
         }
     }
 
-    fn weighed(&self) -> Name {
+    fn decision(&self) -> String {
         if let Some(obstacle) = &self.obstacle {
-            return obstacle.to_string().as_str().into();
+            return obstacle.to_string();
         }
         if let Some(first) = self.displaces.first() {
             let others = match self.displaces.len() {
                 1 => String::new(),
                 victims => format!(" and {} more", victims - 1),
             };
-            return format!("displaces {}{others}", first.pod).as_str().into();
+            return format!("displaces {}{others}", first.pod);
         }
         match (self.feasible, self.best, self.margin) {
-            (0, ..) => reasons(&self.reasons).as_str().into(),
-            (1, ..) => "the only node that would do".into(),
+            (0, ..) => reasons(&self.reasons),
+            (1, ..) => "the only feasible node".into(),
             (feasible, 1, Some(margin)) => {
-                let close = if self.close_call { ", a close call" } else { "" };
-                format!("best of {feasible} by {margin}{close}").as_str().into()
+                let points = if margin == 1 { "point" } else { "points" };
+                let certainty = if self.close_call { "likely" } else { "best" };
+                format!("{certainty} ({margin} {points} ahead of {feasible})")
             }
-            (feasible, best, _) => format!("any of {best} as good, of {feasible}").as_str().into(),
+            (feasible, best, _) => format!("tie: {best} of {feasible} nodes"),
         }
     }
 }
 
-/// `12 not enough cpu, 1 cordoned`: the commonest first.
+/// `12 insufficient cpu, 1 cordoned`: the most frequent first.
 pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
-    counted.sort_by_key(|(reason, nodes)| (std::cmp::Reverse(**nodes), (*reason).clone()));
+    counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));
     let words: Vec<String> = counted.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-    if words.is_empty() { "there is no node".into() } else { words.join(", ") }
+    if words.is_empty() { "no node exists".into() } else { words.join(", ") }
 }
 
 impl fmt::Display for Displaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has to leave {}", self.pod, self.node)?;
+        write!(f, "{} is displaced from {}", self.pod, self.node)?;
         match &self.landing {
-            Some(landing) => write!(f, "; its replacement: {}", landing.words()),
-            None => f.write_str(", and nobody brings it back"),
+            Some(landing) => write!(f, "; its replacement: {}", landing.text()),
+            None => f.write_str("; no controller recreates it"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Surroundings in which replacements land where the scheduler would put them.
+//! An environment in which replacements land where the scheduler would place them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,43 +19,51 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// What nobody looks at who says where replacements land.
-pub const GRANTED: &str = "replacements are as their templates say: quotas let them in, no webhook, HPA or VPA changes them or \
-                           their number";
+/// The assumption of everything that places replacements.
+pub const TEMPLATES_ASSUMED: &str = "replacements match their templates: quotas admit them, and no webhook, HPA or VPA \
+                                     changes them or their number";
 
-/// What usually happens, and replacements land where a [`Snapshot`] of the cluster says: each sees those before it.
+/// A [`TypicalEnvironment`] in which replacements land where a [`Snapshot`] of the cluster says: each sees those before it.
 #[derive(Clone, Debug)]
 pub struct PlacingEnvironment<'a> {
-    usual: TypicalEnvironment<'a>,
+    typical: TypicalEnvironment<'a>,
     snapshot: Snapshot,
+    /// The nodes that are cordoned in the snapshot.
     closed: BTreeSet<NodeName>,
-    /// Where pods landed in another run, and what was weighed there.
-    landed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
+    /// Landings of another run, which are repeated.
+    fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// By the pod that is replaced.
     placements: BTreeMap<Key, Arc<PlacementTrace>>,
-    /// The load of nodes before they were first changed.
+    /// The resource use of nodes before their first change.
     before: BTreeMap<NodeName, ResourceUse>,
     received: BTreeSet<NodeName>,
-    /// What found no place since the snapshot last changed: its like needs not look again.
-    in_vain: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
+    /// Requests without a feasible node since the snapshot last changed: equal requests have none either.
+    unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
+}
+
+/// Whether a pod may displace others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Displacing {
+    Allowed,
+    Forbidden,
 }
 
 impl<'a> PlacingEnvironment<'a> {
-    /// `snapshot` is of this cluster: a new one, or a copy of one that [`Snapshot::follow`] has kept up to date.
+    /// `snapshot` is of this cluster: a new one, or a copy of one that [`Snapshot::follow`] keeps up to date.
     pub fn new(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         Self {
-            usual: TypicalEnvironment { cluster, now },
+            typical: TypicalEnvironment { cluster, now },
             snapshot,
             closed: BTreeSet::new(),
-            landed: BTreeMap::new(),
+            fixed: BTreeMap::new(),
             placements: BTreeMap::new(),
             before: BTreeMap::new(),
             received: BTreeSet::new(),
-            in_vain: Vec::new(),
+            unplaceable: Vec::new(),
         }
     }
 
-    /// Cordons what is closed.
+    /// Cordons these nodes in the snapshot.
     fn close(&mut self, closed: &BTreeSet<NodeName>) {
         for name in closed {
             if self.closed.insert(name.clone())
@@ -63,66 +71,73 @@ impl<'a> PlacingEnvironment<'a> {
             {
                 let cordoned = Node { unschedulable: true, ..(**node).clone() };
                 self.snapshot.put_node(Arc::new(cordoned));
-                self.in_vain.clear();
+                self.unplaceable.clear();
             }
         }
     }
 
-    /// Has a pod land where it is known to.
+    /// Repeats a landing of another run.
     fn repeat(&mut self, pod: &Pod, landing: &Landing, trace: &PlacementTrace) {
         for displaced in &trace.displaces {
-            self.touch(&displaced.node);
+            self.before_change(&displaced.node);
             let victim = self.snapshot.remove(&displaced.pod, &displaced.node);
             if let (Some(victim), Some(Landing::Node { node, .. })) = (victim, &displaced.landing) {
-                self.settle(&victim, node);
+                self.add_replacement(&victim, node);
             }
         }
         if let Landing::Node { node, .. } = landing {
-            self.settle(pod, node);
+            self.add_replacement(pod, node);
         }
     }
 
-    /// Places a pod, makes room for it where it may, and puts it there.
-    fn place(&mut self, pod: &Pod, cascade: Cascade) -> (Landing, Arc<PlacementTrace>) {
-        let request = replacement(pod, self.usual.cluster);
+    /// Places the replacement of a pod, displaces pods for it where needed and allowed, and adds it to the snapshot.
+    fn place(&mut self, pod: &Pod, displacing: Displacing) -> (Landing, Arc<PlacementTrace>) {
+        let request = replacement(pod, self.typical.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
-        if let Some((_, trace)) = self.in_vain.iter().find(|(other, _)| *other == nameless) {
-            return (Landing::Nowhere { why: trace.why() }, trace.clone());
+        if let Some((_, trace)) = self.unplaceable.iter().find(|(other, _)| *other == nameless) {
+            return (Landing::Pending { why: trace.why() }, trace.clone());
         }
         match self.snapshot.place(&request) {
             SchedulingOutcome::Placed(placement) => {
                 let volumes = self.snapshot.volume_topology(&request);
                 let trace = PlacementTrace { volumes, ..PlacementTrace::placed(&placement) };
                 let node = placement.choice().clone();
-                self.settle(pod, &node);
+                self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
-            SchedulingOutcome::Unschedulable(refused) => match (&refused.preemption, cascade) {
-                (Preemption::Displaces(displacement), Cascade::MayDisplace) => {
+            SchedulingOutcome::Unschedulable(refused) => match (&refused.preemption, displacing) {
+                (Preemption::Displaces(displacement), Displacing::Allowed) => {
                     self.displace(pod, displacement, &refused)
                 }
-                _ => {
-                    let volumes = self.snapshot.volume_topology(&request);
-                    let mut trace = PlacementTrace { volumes, ..PlacementTrace::refused(&refused) };
-                    let closed = &self.closed;
-                    trace.help = Some(self.snapshot.help(&request, &|node| closed.contains(node)));
-                    let trace = Arc::new(trace);
-                    // One that may displace is asked again: others of its kind may not.
-                    if !matches!(refused.preemption, Preemption::Displaces(_)) {
-                        self.in_vain.push((nameless, trace.clone()));
-                    }
-                    (Landing::Nowhere { why: trace.why() }, trace)
-                }
+                _ => self.stay_pending(&request, nameless, &refused),
             },
             SchedulingOutcome::NotTried(obstacle) => {
                 let trace = PlacementTrace { obstacle: Some(obstacle), ..PlacementTrace::default() };
-                (Landing::Somewhere, Arc::new(trace))
+                (Landing::Unknown, Arc::new(trace))
             }
         }
     }
 
-    /// Takes the victims away, puts the pod in their place, and then looks for places for their replacements, which
-    /// displace nobody in turn.
+    fn stay_pending(
+        &mut self,
+        request: &SchedulingRequest,
+        nameless: SchedulingRequest,
+        refused: &Unschedulable,
+    ) -> (Landing, Arc<PlacementTrace>) {
+        let closed = &self.closed;
+        let trace = Arc::new(PlacementTrace {
+            volumes: self.snapshot.volume_topology(request),
+            help: Some(self.snapshot.help(request, &|node| closed.contains(node))),
+            ..PlacementTrace::unplaced(refused)
+        });
+        // An equal request may be allowed to displace pods that this one is not.
+        if !matches!(refused.preemption, Preemption::Displaces(_)) {
+            self.unplaceable.push((nameless, trace.clone()));
+        }
+        (Landing::Pending { why: trace.why() }, trace)
+    }
+
+    /// Removes the victims, adds the pod, and then places the victims' replacements, which displace no others.
     fn displace(
         &mut self,
         pod: &Pod,
@@ -130,124 +145,113 @@ impl<'a> PlacingEnvironment<'a> {
         refused: &Unschedulable,
     ) -> (Landing, Arc<PlacementTrace>) {
         let node = &displacement.node;
-        self.touch(node);
+        self.before_change(node);
         for victim in &displacement.victims {
             self.snapshot.remove(&victim.key, node);
         }
-        self.settle(pod, node);
+        self.add_replacement(pod, node);
         let mut displaces = Vec::new();
         for victim in &displacement.victims {
-            let landing = match owner::recreation(self.usual.cluster, victim) {
-                Recreation::AtOnce(_) | Recreation::WhenGone(_) => {
-                    Some(self.place(victim, Cascade::DisplacesNobody).0)
+            let landing = match owner::recreation(self.typical.cluster, victim) {
+                Recreation::Immediately | Recreation::WhenGone => {
+                    Some(self.place(victim, Displacing::Forbidden).0)
                 }
-                Recreation::Here => {
-                    let why = "its DaemonSet brings it back when there is room".into();
-                    Some(Landing::Nowhere { why })
-                }
+                Recreation::OnSameNode => Some(Landing::Pending {
+                    why: "recreated by its DaemonSet once resources are free".into(),
+                }),
                 Recreation::Never(_) => None,
             };
             displaces.push(Displaced { pod: victim.key.clone(), node: node.clone(), landing });
         }
-        let trace = PlacementTrace { displaces, ..PlacementTrace::refused(refused) };
+        let trace = PlacementTrace { displaces, ..PlacementTrace::unplaced(refused) };
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
-    /// Puts the replacement of a pod on a node.
-    fn settle(&mut self, pod: &Pod, node: &NodeName) {
-        self.touch(node);
+    fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
+        self.before_change(node);
         self.received.insert(node.clone());
-        let mut successor =
-            Pod { node: Some(node.clone()), nominated: None, termination: None, ..pod.clone() };
-        successor.key = Key { name: successor_name(pod).as_str().into(), ..pod.key.clone() };
-        self.snapshot.add(Arc::new(successor), node);
+        let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..pod.clone() };
+        new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
+        self.snapshot.add(Arc::new(new), node);
     }
 
-    /// Remembers a node's load before it changes.
-    fn touch(&mut self, node: &NodeName) {
-        self.in_vain.clear();
+    /// Records a node's resource use before its first change.
+    fn before_change(&mut self, node: &NodeName) {
+        self.unplaceable.clear();
         if !self.before.contains_key(node)
-            && let Some(load) = self.snapshot.resource_use(node)
+            && let Some(before) = self.snapshot.resource_use(node)
         {
-            self.before.insert(node.clone(), load);
+            self.before.insert(node.clone(), before);
         }
     }
 }
 
-/// Whether a pod may displace others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cascade {
-    MayDisplace,
-    DisplacesNobody,
-}
-
 impl Environment for PlacingEnvironment<'_> {
-    fn stop(&self, pod: &Pod, grace: Span) -> Estimate {
-        self.usual.stop(pod, grace)
+    fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
+        self.typical.time_to_terminate(pod, grace)
     }
 
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
         self.close(closed);
-        let (landing, trace) = match self.landed.get(&pod.key).cloned() {
+        let (landing, trace) = match self.fixed.get(&pod.key).cloned() {
             Some((landing, trace)) => {
                 self.repeat(pod, &landing, &trace);
                 (landing, trace)
             }
-            None => self.place(pod, Cascade::MayDisplace),
+            None => self.place(pod, Displacing::Allowed),
         };
         self.placements.insert(pod.key.clone(), trace);
         landing
     }
 
     fn stragglers(&self, pods: usize) -> usize {
-        self.usual.stragglers(pods)
+        self.typical.stragglers(pods)
     }
 
-    /// Who displaces others waits until they are gone.
-    fn ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
-        let started = self.usual.ready(pod, landing);
+    /// A pod that displaces others starts when they are gone.
+    fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
+        let start = self.typical.time_to_ready(pod, landing);
         let trace = self.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
         let victims = trace.into_iter().flat_map(|trace| &trace.displaces);
-        let waits = victims.filter_map(|victim| self.usual.cluster.pod(&victim.pod));
-        let waits = waits.map(|victim| self.usual.stop(victim, victim.grace));
-        match waits.reduce(Estimate::longer) {
-            Some(waits) => waits.and_then(started),
-            None => started,
+        let victims = victims.filter_map(|victim| self.typical.cluster.pod(&victim.pod));
+        let gone = victims.map(|victim| self.typical.time_to_terminate(victim, victim.grace));
+        match gone.reduce(Estimate::longer) {
+            Some(gone) => gone.and_then(start),
+            None => start,
         }
     }
 
-    fn leaving(&mut self, pod: &Pod) {
+    fn on_deletion(&mut self, pod: &Pod) {
         let Some(node) = &pod.node else { return };
-        let Some(there) = self.snapshot.remove(&pod.key, node) else { return };
-        let there = if there.termination.is_some() {
-            there
+        let Some(known) = self.snapshot.remove(&pod.key, node) else { return };
+        let terminating = if known.termination.is_some() {
+            known
         } else {
-            let termination = Termination { deadline: self.usual.now + pod.grace, grace: pod.grace };
-            Arc::new(Pod { termination: Some(termination), ..(*there).clone() })
+            let termination = Termination { deadline: self.typical.now + pod.grace, grace: pod.grace };
+            Arc::new(Pod { termination: Some(termination), ..(*known).clone() })
         };
-        self.snapshot.add(there, node);
-        self.in_vain.clear();
+        self.snapshot.add(terminating, node);
+        self.unplaceable.clear();
     }
 
-    fn gone(&mut self, pod: &Pod) {
+    fn on_gone(&mut self, pod: &Pod) {
         let Some(node) = &pod.node else { return };
-        self.touch(node);
+        self.before_change(node);
         self.snapshot.remove(&pod.key, node);
     }
 
-    fn update_node(&mut self, node: Arc<Node>) {
+    fn on_node_change(&mut self, node: Arc<Node>) {
         self.snapshot.put_node(node);
-        self.in_vain.clear();
+        self.unplaceable.clear();
     }
 
-    fn fix_landings(&mut self, landings: BTreeMap<Key, Landing>, account: &RunTrace) {
-        let lands = |landing: &Landing| !matches!(landing, Landing::Nowhere { .. });
-        let known =
-            landings.into_iter().filter(|(_, landing)| lands(landing)).filter_map(|(pod, landing)| {
-                let trace = account.placements.get(&pod)?.clone();
-                Some((pod, (landing, trace)))
-            });
-        self.landed = known.collect();
+    fn fix_landings(&mut self, landings: BTreeMap<Key, Landing>, trace: &RunTrace) {
+        let placed = landings.into_iter().filter(|(_, landing)| !matches!(landing, Landing::Pending { .. }));
+        let fixed = placed.filter_map(|(pod, landing)| {
+            let trace = trace.placements.get(&pod)?.clone();
+            Some((pod, (landing, trace)))
+        });
+        self.fixed = fixed.collect();
     }
 
     fn trace(&self) -> RunTrace {
@@ -260,7 +264,7 @@ impl Environment for PlacingEnvironment<'_> {
     }
 }
 
-/// What the scheduler will see of a pod's replacement.
+/// The scheduling request of a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, cluster) };
     if !keeps_its_name(pod) {
@@ -273,7 +277,7 @@ fn keeps_its_name(pod: &Pod) -> bool {
     pod.owner.as_ref().is_some_and(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::StatefulSet))
 }
 
-/// A name that no pod has, for the successor of one whose name nobody knows yet.
-fn successor_name(pod: &Pod) -> String {
+/// The name of a replacement; one that no pod has, where the real one is not known yet.
+fn replacement_name(pod: &Pod) -> String {
     if keeps_its_name(pod) { pod.key.name.to_string() } else { format!("{} (its replacement)", pod.key.name) }
 }

@@ -1,12 +1,14 @@
-//! Works out the plan of an action.
+//! Computes the plan of an action.
 
 use super::{
     action::{Action, RemovalMode},
+    context::PlanContext,
     cordon, drain,
     environment::{Environment, TypicalEnvironment},
     label,
     placing_environment::PlacingEnvironment,
     plan::Plan,
+    removal,
     rules::EvictionRules,
     taint,
     targets::PlanError,
@@ -14,10 +16,10 @@ use super::{
 use crate::{cluster::Cluster, engine::ServerVersion, placement::Snapshot, time::Timestamp};
 
 impl Plan {
-    /// Works an action out: with where pods land, by this snapshot of the same cluster, or without.
+    /// Computes the plan of an action; with a snapshot of the same cluster, with the landings of pods.
     ///
     /// # Errors
-    /// A node or pod that is named is not there.
+    /// A named node or pod does not exist.
     pub fn over(
         action: Action,
         cluster: &Cluster,
@@ -33,33 +35,29 @@ impl Plan {
         }
     }
 
-    /// Works an action out. `environment` says what others do meanwhile ([`PlacingEnvironment`], or [`TypicalEnvironment`] without a placement).
+    /// Computes the plan of an action while others do what `environment` says.
     ///
     /// # Errors
-    /// A node or pod that is named is not there.
-    pub fn new<S: Environment>(
+    /// A named node or pod does not exist.
+    pub fn new<E: Environment>(
         action: Action,
         cluster: &Cluster,
-        environment: &S,
+        environment: &E,
         version: ServerVersion,
         now: Timestamp,
     ) -> Result<Self, PlanError> {
-        let rules = EvictionRules::of(version);
+        let context = PlanContext { cluster, environment, rules: EvictionRules::of(version), now };
         match &action {
-            Action::Cordon { nodes } => cordon::cordon(&action, cluster, nodes, &rules, now),
-            Action::Uncordon { nodes } => cordon::uncordon(&action, cluster, nodes, environment, &rules, now),
-            Action::Taint { nodes, edits } => {
-                taint::plan(&action, cluster, nodes, edits, environment, &rules, now)
-            }
-            Action::Label { nodes, edits } => label::plan(&action, cluster, nodes, edits, &rules, now),
-            Action::Drain { nodes, options } => {
-                drain::plan(&action, cluster, nodes, options, environment, &rules, now)
-            }
+            Action::Cordon { nodes } => cordon::cordon(&action, nodes, &context),
+            Action::Uncordon { nodes } => cordon::uncordon(&action, nodes, &context),
+            Action::Taint { nodes, edits } => taint::plan(&action, nodes, edits, &context),
+            Action::Label { nodes, edits } => label::plan(&action, nodes, edits, &context),
+            Action::Drain { nodes, options } => drain::plan(&action, nodes, options, &context),
             Action::Evict { pods, options } => {
-                drain::remove(&action, cluster, pods, *options, RemovalMode::Evict, environment, &rules, now)
+                removal::plan(&action, pods, *options, RemovalMode::Evict, &context)
             }
             Action::Delete { pods, options } => {
-                drain::remove(&action, cluster, pods, *options, RemovalMode::Delete, environment, &rules, now)
+                removal::plan(&action, pods, *options, RemovalMode::Delete, &context)
             }
         }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     environment::Quality, eviction::EvictionAnswer, landing::Landing, owner::NotRecreated,
-    placement_trace::PlacementTrace, verdict::Verdict, warning,
+    placement_trace::PlacementTrace, verdict::Verdict, warning::PodWarning,
 };
 use crate::{
     cluster::{Key, Name, NodeName, OwnerKind, Pod, Uid},
@@ -20,21 +20,23 @@ pub struct PodPlan {
     /// Its controller, as its owner reference names it.
     pub owner: Option<(OwnerKind, Name)>,
     pub verdict: Verdict,
-    /// Why it does not come back anywhere; none where it does, or stays.
+    /// Why no controller recreates it; none where one does, or it stays.
     pub lost: Option<NotRecreated>,
-    pub warnings: BTreeSet<warning::PodWarning>,
-    /// What the eviction subresource would answer at this moment.
+    pub warnings: BTreeSet<PodWarning>,
+    /// What the eviction subresource would answer now.
     pub answer: Option<EvictionAnswer>,
+    /// When its deletion starts.
     pub leaves: Window,
+    /// When its object is gone.
     pub gone: Window,
-    /// When the time allowed for it is over before it is gone.
+    /// When the timeout expires before it is gone.
     pub times_out: Option<Timestamp>,
     pub landing: Option<Landing>,
-    /// What was weighed there; none where nobody works placements out.
+    /// How its replacement was placed; none where placements are not computed.
     pub placement: Option<Arc<PlacementTrace>>,
-    /// When its replacement is Ready, likely.
+    /// When its replacement is likely Ready.
     pub ready_again: Option<Timestamp>,
-    /// What the times are worth.
+    /// How reliable the times are.
     pub quality: Quality,
 }
 
@@ -47,66 +49,63 @@ pub struct Window {
 }
 
 impl PodPlan {
-    /// What would help its replacement, where that stays Pending.
+    /// The row of a pod of which only the verdict is known.
+    pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
+        Self {
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone(),
+            owner: pod.owner.as_ref().map(|owner| (owner.kind.clone(), owner.name.clone())),
+            verdict,
+            lost: None,
+            warnings: BTreeSet::new(),
+            answer: None,
+            leaves: Window::default(),
+            gone: Window::default(),
+            times_out: None,
+            landing: None,
+            placement: None,
+            ready_again: None,
+            quality: Quality::Certain,
+        }
+    }
+
+    /// Whether the pod must leave its node and does not, at least not in time.
+    pub(super) fn is_stuck(&self) -> bool {
+        match self.verdict.as_if_granted() {
+            Verdict::Waits { .. }
+            | Verdict::WaitsForController { .. }
+            | Verdict::WaitsForNamespace
+            | Verdict::Blocked { .. }
+            | Verdict::TwoBudgets { .. }
+            | Verdict::Unknown { .. } => true,
+            Verdict::Skipped(_)
+            | Verdict::Refused { .. }
+            | Verdict::Terminating
+            | Verdict::Leaves(_)
+            | Verdict::LeavesAfter { .. }
+            | Verdict::Deleted { .. }
+            | Verdict::Tolerates
+            | Verdict::DeletionCancelled => self.times_out.is_some(),
+        }
+    }
+
+    /// How its replacement could be placed, where that stays Pending.
     pub fn help(&self) -> Vec<String> {
-        let pending = matches!(self.landing, Some(Landing::Nowhere { .. }));
-        let help = self.placement.as_ref().filter(|_| pending).and_then(|judgement| judgement.help.as_ref());
-        help.map(|help| help.words()).unwrap_or_default()
+        let is_pending = matches!(self.landing, Some(Landing::Pending { .. }));
+        let help = self.placement.as_ref().filter(|_| is_pending).and_then(|trace| trace.help.as_ref());
+        help.map(|help| help.lines()).unwrap_or_default()
     }
 
-    /// What to mind about it.
-    pub fn minds(&self) -> Vec<String> {
-        let mut minds: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
-        if self.lost.is_some() {
-            minds.insert(0, "lost for good".into());
-        }
-        if self.times_out.is_some() {
-            minds.insert(0, "times out".into());
-        }
-        if let Some(Landing::Nowhere { why }) = &self.landing {
-            minds.push(format!("its replacement stays Pending ({why})"));
-        }
-        minds
-    }
-}
-
-/// The row of a pod of which only the verdict is known.
-pub(super) fn bare(pod: &Arc<Pod>, verdict: Verdict) -> PodPlan {
-    PodPlan {
-        pod: pod.key.clone(),
-        uid: pod.uid.clone(),
-        node: pod.node.clone(),
-        owner: pod.owner.as_ref().map(|owner| (owner.kind.clone(), owner.name.clone())),
-        verdict,
-        lost: None,
-        warnings: BTreeSet::new(),
-        answer: None::<EvictionAnswer>,
-        leaves: Window::default(),
-        gone: Window::default(),
-        times_out: None,
-        landing: None,
-        placement: None,
-        ready_again: None,
-        quality: Quality::Certain,
-    }
-}
-
-/// Whether a pod neither goes nor may be left on its node.
-pub(super) fn is_stuck(pod: &PodPlan) -> bool {
-    match pod.verdict.as_if_granted() {
-        Verdict::Waits { .. }
-        | Verdict::WaitsForController { .. }
-        | Verdict::WaitsForNamespace
-        | Verdict::Blocked { .. }
-        | Verdict::TwoBudgets { .. }
-        | Verdict::Unknown { .. } => true,
-        Verdict::Skipped(_)
-        | Verdict::Refused { .. }
-        | Verdict::Leaving
-        | Verdict::Leaves(_)
-        | Verdict::LeavesAfter { .. }
-        | Verdict::Deleted { .. }
-        | Verdict::Tolerates
-        | Verdict::Spared => pod.times_out.is_some(),
+    /// What to note about it, the gravest first.
+    pub fn notes(&self) -> Vec<String> {
+        let times_out = self.times_out.map(|_| "times out".to_owned());
+        let lost = self.lost.map(|_| "lost".to_owned());
+        let pending = match &self.landing {
+            Some(Landing::Pending { why }) => Some(format!("replacement stays Pending ({why})")),
+            Some(Landing::Node { .. } | Landing::Unknown) | None => None,
+        };
+        let warnings = self.warnings.iter().map(ToString::to_string);
+        times_out.into_iter().chain(lost).chain(warnings).chain(pending).collect()
     }
 }

@@ -1,4 +1,7 @@
-//! Where the replacements of pods land that leave at known times, whatever budgets say: taints, failing nodes.
+//! The replacements of pods: when a controller creates them, where they land and when they are Ready.
+//!
+//! [`replacements`] answers this for pods that leave at known times whatever budgets say (taints, failing nodes). A
+//! simulated eviction ([`super::simulation`]) asks for one replacement at a time.
 
 use std::{
     cmp::Reverse,
@@ -17,16 +20,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// A pod that leaves.
-#[derive(Clone, Debug)]
-pub struct Departure {
-    pub pod: Arc<Pod>,
-    /// When its deletion begins.
-    pub leaves: Timestamp,
-    /// When its object is gone; none is never.
-    pub gone: Option<Timestamp>,
-}
-
 /// What replaces a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replacement {
@@ -36,86 +29,146 @@ pub struct Replacement {
     pub ready: Option<Timestamp>,
 }
 
-/// What happens at a time; at the same time in this order, and pods of high priority first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Altered,
-    Leaves,
-    Gone,
-    Replaced,
+impl Replacement {
+    /// Places the replacement of a pod that its controller creates now. `closed` nodes are cordoned.
+    pub(super) fn create<E: Environment>(
+        environment: &mut E,
+        pod: &Pod,
+        closed: &BTreeSet<NodeName>,
+        bound: Bound,
+        now: Timestamp,
+    ) -> Self {
+        let landing = environment.land(pod, closed);
+        let time_to_ready = match &landing {
+            Landing::Pending { .. } => None,
+            Landing::Node { .. } | Landing::Unknown => environment.time_to_ready(pod, &landing).at(bound),
+        };
+        Self { landing, created: now, ready: time_to_ready.map(|span| now + span) }
+    }
 }
 
-/// Lets the pods leave and be replaced in order of time, while nodes become what `alterations` say. `closed` nodes are
-/// cordoned.
-pub fn rehouse<S: Environment>(
+/// How many pods of each owner live, while some leave and others are created.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LivePods {
+    by_owner: BTreeMap<Uid, i32>,
+}
+
+impl LivePods {
+    /// The count of the pod's owner, taken from the cluster the first time.
+    pub fn count(&mut self, cluster: &Cluster, pod: &Pod) -> Option<&mut i32> {
+        let owner = pod.owner.as_ref()?;
+        let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        let count = || {
+            let count = cluster.pods_owned_by(&owner.uid).filter(lives).count();
+            i32::try_from(count).unwrap_or(i32::MAX)
+        };
+        Some(self.by_owner.entry(owner.uid.clone()).or_insert_with(count))
+    }
+
+    /// The deletion of a pod starts that was not terminating.
+    pub fn on_deletion(&mut self, cluster: &Cluster, pod: &Pod) {
+        if !pod.is_finished()
+            && let Some(count) = self.count(cluster, pod)
+        {
+            *count -= 1;
+        }
+    }
+
+    /// Whether the pod's owner creates another one; that one is counted.
+    pub fn recreate(&mut self, cluster: &Cluster, pod: &Pod) -> bool {
+        let Some(count) = self.count(cluster, pod) else { return false };
+        let creates = owner::creates_replacement(cluster, pod, *count);
+        if creates {
+            *count = count.saturating_add(1);
+        }
+        creates
+    }
+}
+
+/// A pod that leaves at a known time.
+#[derive(Clone, Debug)]
+pub struct Departure {
+    pub pod: Arc<Pod>,
+    /// When its deletion starts.
+    pub leaves: Timestamp,
+    /// When its object is gone; none is never.
+    pub gone: Option<Timestamp>,
+}
+
+/// The replacements of pods that leave, by the pod that each replaces, and the traces of their placement.
+///
+/// Departures, replacements and changes of nodes happen in order of time, so that each replacement sees those before it.
+pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
-    alterations: &[(Timestamp, Arc<Node>)],
-    closed: &BTreeSet<NodeName>,
-    mut environment: S,
+    node_changes: &[(Timestamp, Arc<Node>)],
+    mut environment: E,
 ) -> (BTreeMap<Key, Replacement>, RunTrace) {
-    let mut events: Vec<(Timestamp, Event, Reverse<i32>, usize)> = Vec::new();
-    for (place, departure) in departures.iter().enumerate() {
-        let priority = Reverse(departure.pod.priority);
-        events.push((departure.leaves, Event::Leaves, priority, place));
-        events.extend(departure.gone.map(|at| (at, Event::Gone, priority, place)));
-        let replaced = match owner::recreation(cluster, &departure.pod) {
-            Recreation::AtOnce(_) => Some(departure.leaves),
-            Recreation::WhenGone(_) => departure.gone,
-            Recreation::Here | Recreation::Never(_) => None,
-        };
-        events.extend(replaced.map(|at| (at, Event::Replaced, priority, place)));
-    }
-    for (place, (at, _)) in alterations.iter().enumerate() {
-        events.push((*at, Event::Altered, Reverse(i32::MAX), place));
-    }
-    events.sort_unstable();
-    let mut living: BTreeMap<Uid, i32> = BTreeMap::new();
+    let no_node_closed = BTreeSet::new();
+    let mut live_pods = LivePods::default();
     let mut replacements = BTreeMap::new();
-    for (at, event, _, place) in events {
-        if event == Event::Altered {
-            environment.update_node(alterations[place].1.clone());
-            continue;
-        }
-        let pod = &departures[place].pod;
+    for (now, event) in agenda(cluster, departures, node_changes) {
         match event {
-            Event::Altered => {}
-            Event::Leaves => {
-                environment.leaving(pod);
-                if let Some(living) = living_pods(cluster, pod, &mut living)
-                    && pod.termination.is_none()
-                    && !pod.is_finished()
-                {
-                    *living -= 1;
+            Event::NodeChanged(node) => environment.on_node_change(node.clone()),
+            Event::Leaves(pod) => {
+                environment.on_deletion(pod);
+                if pod.termination.is_none() {
+                    live_pods.on_deletion(cluster, pod);
                 }
             }
-            Event::Gone => environment.gone(pod),
-            Event::Replaced => {
-                let Some(living) = living_pods(cluster, pod, &mut living) else { continue };
-                if !owner::creates_replacement(cluster, pod, *living) {
-                    continue;
+            Event::Gone(pod) => environment.on_gone(pod),
+            Event::Created(pod) => {
+                if live_pods.recreate(cluster, pod) {
+                    let new = Replacement::create(&mut environment, pod, &no_node_closed, Bound::Likely, now);
+                    replacements.insert(pod.key.clone(), new);
                 }
-                *living = living.saturating_add(1);
-                let landing = environment.land(pod, closed);
-                let ready = match &landing {
-                    Landing::Nowhere { .. } => None,
-                    Landing::Node { .. } | Landing::Somewhere => {
-                        environment.ready(pod, &landing).at(Bound::Likely).map(|takes| at + takes)
-                    }
-                };
-                replacements.insert(pod.key.clone(), Replacement { landing, created: at, ready });
             }
         }
     }
     (replacements, environment.trace())
 }
 
-/// How many pods of a pod's owner live.
-fn living_pods<'l>(cluster: &Cluster, pod: &Pod, living: &'l mut BTreeMap<Uid, i32>) -> Option<&'l mut i32> {
-    let owner = pod.owner.as_ref()?;
-    let count = || {
-        let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
-        i32::try_from(cluster.pods_owned_by(&owner.uid).filter(lives).count()).unwrap_or(i32::MAX)
-    };
-    Some(living.entry(owner.uid.clone()).or_insert_with(count))
+/// What happens at one time.
+#[derive(Clone, Copy, Debug)]
+enum Event<'a> {
+    NodeChanged(&'a Arc<Node>),
+    /// The pod's deletion starts.
+    Leaves(&'a Arc<Pod>),
+    Gone(&'a Arc<Pod>),
+    /// The owner of this pod may create a replacement.
+    Created(&'a Arc<Pod>),
+}
+
+impl Event<'_> {
+    /// The order of events at the same time: by kind, then pods of high priority first.
+    fn order(&self) -> (u8, Reverse<i32>) {
+        match self {
+            Self::NodeChanged(_) => (0, Reverse(i32::MAX)),
+            Self::Leaves(pod) => (1, Reverse(pod.priority)),
+            Self::Gone(pod) => (2, Reverse(pod.priority)),
+            Self::Created(pod) => (3, Reverse(pod.priority)),
+        }
+    }
+}
+
+/// All events in order of time; equal ones in the order of the arguments.
+fn agenda<'a>(
+    cluster: &Cluster,
+    departures: &'a [Departure],
+    node_changes: &'a [(Timestamp, Arc<Node>)],
+) -> Vec<(Timestamp, Event<'a>)> {
+    let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
+    for Departure { pod, leaves, gone } in departures {
+        let created = match owner::recreation(cluster, pod) {
+            Recreation::Immediately => Some(*leaves),
+            Recreation::WhenGone => *gone,
+            Recreation::OnSameNode | Recreation::Never(_) => None,
+        };
+        events.push((*leaves, Event::Leaves(pod)));
+        events.extend(gone.map(|at| (at, Event::Gone(pod))));
+        events.extend(created.map(|at| (at, Event::Created(pod))));
+    }
+    events.extend(node_changes.iter().map(|(at, node)| (*at, Event::NodeChanged(node))));
+    events.sort_by_key(|(at, event)| (*at, event.order()));
+    events
 }

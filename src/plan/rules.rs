@@ -1,4 +1,4 @@
-//! What the API server, the disruption controller and kubectl do differently from release to release.
+//! Differences between releases of the API server, the disruption controller and kubectl.
 
 use crate::engine::ServerVersion;
 
@@ -6,18 +6,18 @@ use crate::engine::ServerVersion;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionRules {
     pub version: ServerVersion,
-    /// A budget's selector `{}` means every pod of the namespace (policy/v1, read from 1.21) and not none.
+    /// A budget's selector `{}` selects every pod of the namespace (policy/v1, read from 1.21), not none.
     pub empty_selector_selects: bool,
     /// Eviction honours budgets with the selector `{}` (1.29; late patches of 1.28 too).
     pub empty_selector_protects: bool,
     /// `unhealthyPodEvictionPolicy` is honoured (beta, on, from 1.27).
     pub unhealthy_policy: bool,
-    /// Eviction says more than "needs … has …" (1.35).
-    pub tells_failed_sync: bool,
-    /// kubectl drain takes a pod for a DaemonSet's only where the owner is of group apps (1.34).
+    /// Eviction answers more than "needs … has …" (1.35).
+    pub reports_failed_sync: bool,
+    /// kubectl drain treats a pod as DaemonSet-managed only if its owner is of group apps (1.34).
     pub daemonsets_by_group: bool,
-    /// kubectl drain says that pods "declare no controller" instead of listing the kinds it knows.
-    pub speaks_of_controllers: bool,
+    /// kubectl drain says that pods "declare no controller" instead of listing the kinds it knows (1.24).
+    pub says_no_controller: bool,
     /// The taint `node.kubernetes.io/out-of-service` lets pods be removed by force (beta, on, from 1.26).
     pub out_of_service: bool,
 }
@@ -30,9 +30,9 @@ impl EvictionRules {
             empty_selector_selects: since(21),
             empty_selector_protects: since(29),
             unhealthy_policy: since(27),
-            tells_failed_sync: since(35),
+            reports_failed_sync: since(35),
             daemonsets_by_group: since(34),
-            speaks_of_controllers: since(24),
+            says_no_controller: since(24),
             out_of_service: since(26),
         }
     }

@@ -1,10 +1,11 @@
 //! Evictions and deletions as a chain of events on a virtual timeline (docs/upstream/operator-actions.md#6.4).
 //!
-//! Budgets are shared by all groups; a pod that is refused tries again on kubectl's beat; replacements that become
-//! Ready make room. The run ends when nothing is left that could change anything.
+//! All groups share the budgets. A refused pod is retried as [`Retry`] says, and a replacement that becomes Ready counts
+//! as healthy again. A run ends when no event is left.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::Arc,
 };
 
@@ -12,23 +13,28 @@ use super::{
     action::{RemovalMode, Retry},
     budget::{self, BudgetState, DISRUPTION_TIMEOUT},
     environment::{Bound, Environment},
-    eviction::{self, EvictionBlock, EvictionDecision, PodState},
+    eviction::{self, EvictionBlock, EvictionDecision, FreeEviction, PodState},
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
-    replacement::Replacement,
+    replacement::{LivePods, Replacement},
     rules::EvictionRules,
+    timeline::{GiveUpReason, PlanEvent, PlanMoment},
     warning,
 };
 use crate::{
-    cluster::{Budget, Cluster, Key, NodeName, Pod, Uid},
+    cluster::{Budget, Cluster, Key, NodeName, Pod},
     time::{Span, Timestamp},
 };
 
-/// What the disruption controller takes to see what happened.
-const SETTLING: Span = Span::from_millis(200);
+/// How long the disruption controller takes to sync a budget.
+const SYNC_DELAY: Span = Span::from_millis(200);
 
-/// What is to be carried out.
+/// How long kubectl's client retries without telling kubectl, where the server answers with Retry-After: ten times ten
+/// seconds.
+const CLIENT_RETRIES: Span = Span::from_secs(100);
+
+/// The removal to simulate.
 #[derive(Clone, Debug)]
 pub struct SimulationInput {
     pub groups: Vec<RemovalGroup>,
@@ -39,190 +45,150 @@ pub struct SimulationInput {
     pub timeout: Option<Span>,
     /// A pod whose deletion is overdue by more than this is not waited for.
     pub skip_wait_for_delete: Option<Span>,
-    /// Groups at a time.
+    /// How many groups run at a time.
     pub parallel: usize,
     pub retry: Retry,
-    /// Nodes that take no pods any more.
+    /// Nodes that take no more pods.
     pub closed: BTreeSet<NodeName>,
 }
 
-/// Pods that go together, in the order in which they are tried.
+/// Pods that are removed together.
 #[derive(Clone, Debug, Default)]
 pub struct RemovalGroup {
+    /// The node that is drained; none for pods that were named.
+    pub node: Option<NodeName>,
+    /// In the order in which they are tried.
     pub pods: Vec<Arc<Pod>>,
 }
 
-/// How long kubectl's client tries in silence where the server answers with Retry-After: ten times ten seconds.
-const SILENCE: Span = Span::from_secs(100);
-
-/// What came of it.
+/// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// By group, in order.
     pub groups: Vec<GroupResult>,
     pub pods: BTreeMap<Key, PodResult>,
-    /// The budgets that were asked, as they stood in the end.
+    /// The budgets of the pods at the end.
     pub budgets: BTreeMap<Key, BudgetState>,
     /// In order of time.
-    pub moments: Vec<SimulationMoment>,
-    /// What was weighed where replacements landed.
+    pub moments: Vec<PlanMoment>,
+    /// How replacements were placed.
     pub trace: RunTrace,
 }
 
 impl RunResult {
-    /// Where replacements landed, by the pod that each is for.
+    /// Where replacements landed, by the pod that each replaces.
     pub fn landings(&self) -> BTreeMap<Key, Landing> {
         let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
         self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
     }
 }
 
-/// What came of a group.
+/// The result of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupResult {
     pub started: Timestamp,
     /// None: it never ends.
     pub ended: Option<Timestamp>,
-    /// A group before it never ends: it starts only if somebody goes on regardless.
+    /// An earlier group never ends: this one starts only if the operator continues anyway.
     pub after_incomplete: bool,
 }
 
-/// What came of a pod.
+/// The result of a pod.
 #[derive(Clone, Debug, Default)]
 pub struct PodResult {
-    /// What the first try was answered.
-    pub first: Option<EvictionDecision>,
-    pub tries: u32,
-    /// What last refused it.
+    /// The decision on the first attempt.
+    pub first_decision: Option<EvictionDecision>,
+    /// The reason of the last refusal.
     pub block: Option<EvictionBlock>,
-    /// When its deletion began.
-    pub granted: Option<Timestamp>,
+    /// When its deletion started.
+    pub leaves: Option<Timestamp>,
     /// When its object was gone.
     pub gone: Option<Timestamp>,
-    /// How the task ended; none where it waits for ever.
+    /// How its task ended; none where it waits forever.
     pub end: Option<TaskEnd>,
-    /// The pods whose eviction had used the budget up when this one was first refused.
+    /// The pods that had used up the budget when this one was first refused.
     pub behind: Vec<Key>,
     /// Replacements that became Ready between its first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
 }
 
-/// How a task ended.
+/// How the task of a pod ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskEnd {
     Gone,
-    /// Its deletion is overdue, and it is not waited for.
-    LeftTerminating,
-    /// The server answered what no waiting mends.
-    Failed,
-    TimedOut,
+    GaveUp(GiveUpReason),
 }
 
-/// Something that happens.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SimulationMoment {
-    pub at: Timestamp,
-    pub what: SimulationEvent,
-}
-
-/// What happens.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SimulationEvent {
-    GroupStarts {
-        group: usize,
-    },
-    GroupEnds {
-        group: usize,
-    },
-    /// Its deletion begins.
-    Leaves {
-        pod: Key,
-    },
-    /// Its eviction is refused for the first time.
-    Refused {
-        pod: Key,
-        block: EvictionBlock,
-    },
-    Gone {
-        pod: Key,
-    },
-    /// A replacement of this pod is created.
-    Replaced {
-        of: Key,
-        landing: Landing,
-    },
-    /// The replacement of this pod is Ready.
-    Ready {
-        of: Key,
-    },
-    GaveUp {
-        pod: Key,
-        end: TaskEnd,
-    },
-}
-
-/// Everything that is alike in the runs of one undertaking.
+/// What all runs of one removal have in common.
 #[derive(Clone, Debug)]
 pub struct Simulation<'a> {
     cluster: &'a Cluster,
     input: &'a SimulationInput,
     now: Timestamp,
     tasks: Vec<Task>,
-    states: BTreeMap<Key, BudgetState>,
-    /// Budgets whose status holds promises that end, by the time at which they do.
-    promises: Vec<(Timestamp, Key)>,
-    /// Pods of an owner that live.
-    living: BTreeMap<Uid, i32>,
+    budgets: BTreeMap<Key, BudgetState>,
+    /// When entries of `disruptedPods` expire, with their budget.
+    disruptions_expire: Vec<(Timestamp, Key)>,
+    live_pods: LivePods,
 }
 
+/// The removal of one pod.
 #[derive(Clone, Debug)]
 struct Task {
     pod: Arc<Pod>,
     group: usize,
-    stage: Stage,
+    stage: TaskStage,
     state: PodState,
     /// Whether the budgets count it as healthy.
     healthy: bool,
+    /// The budgets that eviction checks.
     protected_by: Vec<Key>,
+    /// The budgets whose controller counts it.
     counted_by: Vec<Key>,
     recreation: Recreation,
-    next_try: Option<Timestamp>,
-    gives_up: bool,
-    /// How many replacements its budget had got when it was first refused.
-    recovered_before: u32,
+    next_attempt: Option<Timestamp>,
+    give_up_scheduled: bool,
+    /// How many replacements its budget had regained at its first refusal.
+    recoveries_before: u32,
     gone_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Idle,
-    Trying,
-    Leaving,
-    Done,
+enum TaskStage {
+    NotStarted,
+    /// Its eviction or deletion is tried.
+    Requesting,
+    Terminating,
+    Ended,
 }
 
+/// Tasks and groups are given by index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Try(usize),
+    Attempt(usize),
     Gone(usize),
+    /// The pod's owner may create a replacement.
     Created(usize),
     Ready(usize),
-    Settle(Key),
-    PromiseEnds(Key),
+    /// The disruption controller syncs the budget.
+    BudgetSynced(Key),
+    /// An entry of the budget's `disruptedPods` expires.
+    DisruptionExpired(Key),
     SkipWait(usize),
     GiveUp(usize),
+    /// The group's timeout expires.
     Deadline(usize),
-    /// The last pod of a group is gone that took longer than its like.
-    Straggled(usize),
+    /// The last straggler of the group is gone.
+    GroupStraggled(usize),
 }
 
 impl<'a> Simulation<'a> {
-    /// Over budgets that stand so: those that [`budget::states`] finds for its pods.
+    /// `budgets` are those that [`budget::states`] finds for the pods of the input.
     pub fn new(
         cluster: &'a Cluster,
         input: &'a SimulationInput,
-        states: &BTreeMap<Key, BudgetState>,
+        budgets: &BTreeMap<Key, BudgetState>,
         rules: &EvictionRules,
         now: Timestamp,
     ) -> Self {
@@ -231,56 +197,52 @@ impl<'a> Simulation<'a> {
             input,
             now,
             tasks: Vec::new(),
-            states: states.clone(),
-            promises: Vec::new(),
-            living: BTreeMap::new(),
+            budgets: budgets.clone(),
+            disruptions_expire: Vec::new(),
+            live_pods: LivePods::default(),
         };
-        for budget in states.keys().filter_map(|key| cluster.budgets().get(key)) {
-            simulation.promises.extend(promises(cluster, budget, rules, now));
+        for budget in budgets.keys().filter_map(|key| cluster.budgets().get(key)) {
+            simulation.disruptions_expire.extend(disruptions_expire(cluster, budget, rules, now));
         }
         for (group, members) in input.groups.iter().enumerate() {
             for pod in &members.pods {
-                simulation.take(pod, group, rules);
+                simulation.add_task(pod, group, rules);
             }
         }
         simulation
     }
 
-    fn take(&mut self, pod: &Arc<Pod>, group: usize, rules: &EvictionRules) {
+    fn add_task(&mut self, pod: &Arc<Pod>, group: usize, rules: &EvictionRules) {
         let (mut protected_by, mut counted_by) = (Vec::new(), Vec::new());
-        let mut promised = false;
+        let mut is_disrupted = false;
         for budget in self.cluster.budgets_of(pod).filter(|budget| budget::selects(budget, pod, rules)) {
             counted_by.push(budget.key.clone());
             if budget::protects(budget, pod, rules) {
                 protected_by.push(budget.key.clone());
             }
-            promised |= !budget::is_healthy(budget, pod, self.now);
+            is_disrupted |= !budget::is_healthy(budget, pod, self.now);
         }
-        if let Some(owner) = &pod.owner
-            && !self.living.contains_key(&owner.uid)
-        {
-            let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
-            let living = self.cluster.pods_owned_by(&owner.uid).filter(lives).count();
-            self.living.insert(owner.uid.clone(), i32::try_from(living).unwrap_or(i32::MAX));
-        }
+        // Counted once here rather than once in each run.
+        self.live_pods.count(self.cluster, pod);
         self.tasks.push(Task {
             pod: pod.clone(),
             group,
-            stage: Stage::Idle,
+            stage: TaskStage::NotStarted,
             state: PodState::of(self.cluster, pod),
-            healthy: pod.is_ready() && pod.termination.is_none() && !promised,
+            healthy: pod.is_ready() && pod.termination.is_none() && !is_disrupted,
             protected_by,
             counted_by,
             recreation: owner::recreation(self.cluster, pod),
-            next_try: None,
-            gives_up: false,
-            recovered_before: 0,
+            next_attempt: None,
+            give_up_scheduled: false,
+            recoveries_before: 0,
             gone_at: None,
         });
     }
 
-    /// Runs it by one of the estimates.
-    pub fn run<S: Environment>(&self, environment: S, bound: Bound) -> RunResult {
+    /// Runs the removal with one bound of all estimates.
+    pub fn run<E: Environment>(&self, environment: E, bound: Bound) -> RunResult {
+        let groups = self.input.groups.len();
         let mut run = Run {
             cluster: self.cluster,
             input: self.input,
@@ -288,33 +250,27 @@ impl<'a> Simulation<'a> {
             bound,
             now: self.now,
             agenda: BTreeMap::new(),
-            events: 0,
+            scheduled: 0,
             tasks: self.tasks.clone(),
-            states: self.states.clone(),
-            living: self.living.clone(),
-            open: vec![0; self.input.groups.len()],
+            budgets: self.budgets.clone(),
+            live_pods: self.live_pods.clone(),
+            open_tasks: vec![0; groups],
             next_group: 0,
             after_incomplete: false,
-            users: BTreeMap::new(),
+            evicted: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            recovered: BTreeMap::new(),
-            result: RunResult {
-                groups: vec![GroupResult::default(); self.input.groups.len()],
-                ..RunResult::default()
-            },
+            recoveries: BTreeMap::new(),
+            result: RunResult { groups: vec![GroupResult::default(); groups], ..RunResult::default() },
         };
-        for (at, budget) in &self.promises {
-            run.schedule(*at, Event::PromiseEnds(budget.clone()));
+        for (at, budget) in &self.disruptions_expire {
+            run.schedule(*at, Event::DisruptionExpired(budget.clone()));
         }
-        run.finish();
-        run.result.budgets = run.states;
-        run.result.trace = run.environment.trace();
-        run.result
+        run.finish()
     }
 }
 
-/// The promises in a budget's status that end by themselves, giving a healthy pod back.
-fn promises(
+/// When the entries of a budget's `disruptedPods` expire whose pods are then healthy again.
+fn disruptions_expire(
     cluster: &Cluster,
     budget: &Budget,
     rules: &EvictionRules,
@@ -324,85 +280,88 @@ fn promises(
         .filter(|pod| pod.is_ready() && pod.termination.is_none())
         .filter_map(|pod| budget.status.disrupted_pods.get(&pod.key.name))
         .map(|granted| *granted + DISRUPTION_TIMEOUT)
-        .filter(|ends| *ends > now)
-        .map(|ends| (ends, budget.key.clone()))
+        .filter(|expires| *expires > now)
+        .map(|expires| (expires, budget.key.clone()))
         .collect()
 }
 
 /// One run.
-struct Run<'a, S> {
+struct Run<'a, E> {
     cluster: &'a Cluster,
     input: &'a SimulationInput,
-    environment: S,
+    environment: E,
     bound: Bound,
     now: Timestamp,
-    /// What will happen, in order of time and then of planning.
+    /// The events to come, in order of time, then of scheduling.
     agenda: BTreeMap<(Timestamp, u64), Event>,
-    events: u64,
+    scheduled: u64,
     tasks: Vec<Task>,
-    states: BTreeMap<Key, BudgetState>,
-    living: BTreeMap<Uid, i32>,
-    /// Tasks that have not ended, by group.
-    open: Vec<usize>,
+    budgets: BTreeMap<Key, BudgetState>,
+    live_pods: LivePods,
+    /// How many tasks of each group have not ended.
+    open_tasks: Vec<usize>,
     next_group: usize,
     after_incomplete: bool,
-    /// The pods that have used a budget, in order.
-    users: BTreeMap<Key, Vec<Key>>,
-    /// The tasks that a budget has refused and that may be tried again.
+    /// The pods whose eviction used each budget, in order.
+    evicted: BTreeMap<Key, Vec<Key>>,
+    /// The tasks that each budget refused.
     waiting: BTreeMap<Key, BTreeSet<usize>>,
-    /// Replacements that became Ready, by budget.
-    recovered: BTreeMap<Key, u32>,
+    /// How many replacements became Ready, by budget.
+    recoveries: BTreeMap<Key, u32>,
     result: RunResult,
 }
 
-impl<S: Environment> Run<'_, S> {
-    fn finish(&mut self) {
+impl<E: Environment> Run<'_, E> {
+    fn finish(mut self) -> RunResult {
         self.start_groups(self.input.parallel.max(1));
         loop {
             while let Some(((at, _), event)) = self.agenda.pop_first() {
                 self.now = at;
-                self.on(event);
+                self.on_event(event);
             }
-            // What has not ended by now never does. The groups behind it start only if somebody goes on regardless.
-            if self.next_group == self.open.len() {
-                return;
+            // The groups that are still open never end. Later ones start only if the operator continues anyway.
+            if self.next_group == self.open_tasks.len() {
+                break;
             }
             self.after_incomplete = true;
             self.start_groups(1);
         }
+        self.result.budgets = self.budgets;
+        self.result.trace = self.environment.trace();
+        self.result
     }
 
-    fn on(&mut self, event: Event) {
+    fn on_event(&mut self, event: Event) {
         match event {
-            Event::Try(task) => self.on_try(task),
+            Event::Attempt(task) => self.on_attempt(task),
             Event::Gone(task) => self.on_gone(task),
             Event::Created(task) => self.on_created(task),
             Event::Ready(task) => self.on_ready(task),
-            Event::Settle(budget) => self.on_settle(&budget),
-            Event::PromiseEnds(budget) => self.on_promise_end(&budget),
+            Event::BudgetSynced(budget) => self.on_budget_synced(&budget),
+            Event::DisruptionExpired(budget) => self.on_disruption_expired(&budget),
             Event::SkipWait(task) => self.on_skip_wait(task),
             Event::GiveUp(task) => self.on_give_up(task),
             Event::Deadline(group) => self.on_deadline(group),
-            Event::Straggled(group) => self.end_group(group),
+            Event::GroupStraggled(group) => self.end_group(group),
         }
     }
 
     fn schedule(&mut self, at: Timestamp, event: Event) {
-        self.events += 1;
-        self.agenda.insert((at, self.events), event);
+        self.scheduled += 1;
+        self.agenda.insert((at, self.scheduled), event);
     }
 
-    fn tell(&mut self, what: SimulationEvent) {
-        self.result.moments.push(SimulationMoment { at: self.now, what });
+    fn record(&mut self, event: PlanEvent) {
+        self.result.moments.push(PlanMoment { at: self.now, event });
     }
 
-    fn course_of(&mut self, task: usize) -> &mut PodResult {
+    fn result_of(&mut self, task: usize) -> &mut PodResult {
         self.result.pods.entry(self.tasks[task].pod.key.clone()).or_default()
     }
 
     fn start_groups(&mut self, count: usize) {
         for _ in 0..count {
-            if self.next_group < self.open.len() {
+            if self.next_group < self.open_tasks.len() {
                 let group = self.next_group;
                 self.next_group += 1;
                 self.start_group(group);
@@ -413,230 +372,237 @@ impl<S: Environment> Run<'_, S> {
     fn start_group(&mut self, group: usize) {
         self.result.groups[group] =
             GroupResult { started: self.now, ended: None, after_incomplete: self.after_incomplete };
-        self.tell(SimulationEvent::GroupStarts { group });
-        let members = self.members(group);
-        self.open[group] = members.len();
-        for task in members.clone() {
-            self.tasks[task].stage = Stage::Trying;
-            self.tasks[task].next_try = Some(self.now);
-            self.schedule(self.now, Event::Try(task));
+        if let Some(node) = self.input.groups[group].node.clone() {
+            self.record(PlanEvent::NodeStarts { node });
         }
-        if let Some(timeout) = self.input.timeout {
-            self.schedule(self.now + timeout, Event::Deadline(group));
+        let members = self.members(group);
+        self.open_tasks[group] = members.len();
+        for task in members.clone() {
+            self.tasks[task].stage = TaskStage::Requesting;
+            self.tasks[task].next_attempt = Some(self.now);
+            self.schedule(self.now, Event::Attempt(task));
+        }
+        if let Some(deadline) = self.deadline(group) {
+            self.schedule(deadline, Event::Deadline(group));
         }
         if members.is_empty() {
             self.end_group(group);
         }
     }
 
-    /// The tasks of a group; they lie side by side.
-    fn members(&self, group: usize) -> std::ops::Range<usize> {
-        let begin = self.tasks.partition_point(|task| task.group < group);
-        begin..begin + self.input.groups[group].pods.len()
+    /// The tasks of a group, which are adjacent.
+    fn members(&self, group: usize) -> Range<usize> {
+        let first = self.tasks.partition_point(|task| task.group < group);
+        first..first + self.input.groups[group].pods.len()
     }
 
     fn end_group(&mut self, group: usize) {
         self.result.groups[group].ended = Some(self.now);
-        self.tell(SimulationEvent::GroupEnds { group });
+        if let Some(node) = self.input.groups[group].node.clone() {
+            self.record(PlanEvent::NodeEnds { node });
+        }
         self.start_groups(1);
-    }
-
-    fn end(&mut self, task: usize, end: TaskEnd) {
-        let Task { stage, group, pod, .. } = &mut self.tasks[task];
-        if *stage == Stage::Done {
-            return;
-        }
-        *stage = Stage::Done;
-        let (group, pod) = (*group, pod.key.clone());
-        self.course_of(task).end = Some(end);
-        if end != TaskEnd::Gone {
-            self.tell(SimulationEvent::GaveUp { pod, end });
-        }
-        self.open[group] -= 1;
-        if self.open[group] == 0 {
-            match self.straggles_until(group) {
-                Some(at) if at > self.now => self.schedule(at, Event::Straggled(group)),
-                Some(_) | None => self.end_group(group),
-            }
-        }
-    }
-
-    /// When the last of a group is likely gone, which is later than each of them by itself: who of them uses up its
-    /// grace is not known, but that some do.
-    fn straggles_until(&self, group: usize) -> Option<Timestamp> {
-        if self.bound != Bound::Likely {
-            return None;
-        }
-        let graces_end = |task: usize| {
-            let pod = &self.tasks[task].pod;
-            let result = self.result.pods.get(&pod.key)?;
-            let ends = result.granted? + self.input.grace.unwrap_or(pod.grace);
-            Some(ends).filter(|ends| result.gone.is_some_and(|gone| gone < *ends))
-        };
-        let mut ends: Vec<Timestamp> = self.members(group).filter_map(graces_end).collect();
-        ends.sort_unstable();
-        let heedless = self.environment.stragglers(ends.len());
-        if heedless == 0 {
-            return None;
-        }
-        // The latest of so many, were they drawn by lot.
-        let place = (ends.len() * heedless).div_ceil(heedless + 1);
-        let at = *ends.get(place.saturating_sub(1))?;
-        Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
     fn deadline(&self, group: usize) -> Option<Timestamp> {
         Some(self.result.groups[group].started + self.input.timeout?)
     }
 
-    fn on_try(&mut self, task: usize) {
-        let Task { stage, group, state, .. } = self.tasks[task];
-        if stage != Stage::Trying || self.tasks[task].next_try != Some(self.now) {
+    fn end_task(&mut self, task: usize, end: TaskEnd) {
+        let Task { stage, group, pod, .. } = &mut self.tasks[task];
+        if *stage == TaskStage::Ended {
             return;
         }
-        self.tasks[task].next_try = None;
-        if self.deadline(group).is_some_and(|deadline| self.now >= deadline) {
-            return self.end(task, TaskEnd::TimedOut);
+        *stage = TaskStage::Ended;
+        let (group, pod) = (*group, pod.key.clone());
+        self.result_of(task).end = Some(end);
+        if let TaskEnd::GaveUp(reason) = end {
+            self.record(PlanEvent::GaveUp { pod, reason });
         }
-        let gate = match self.input.mode {
-            RemovalMode::Delete => EvictionDecision::Free(eviction::FreeEviction::NoBudget),
-            RemovalMode::Evict => {
-                let states: Vec<&BudgetState> =
-                    self.tasks[task].protected_by.iter().map(|key| &self.states[key]).collect();
-                eviction::decide(state, &states)
+        self.open_tasks[group] -= 1;
+        if self.open_tasks[group] == 0 {
+            match self.straggles_until(group) {
+                Some(at) if at > self.now => self.schedule(at, Event::GroupStraggled(group)),
+                Some(_) | None => self.end_group(group),
             }
+        }
+    }
+
+    /// When the last straggler of a group is likely gone, which is later than the likely time of each single pod.
+    ///
+    /// Let e(1) ≤ … ≤ e(n) be the ends of the full grace periods of the pods that are likely gone before theirs. The
+    /// environment expects k of the n pods to use up their grace, and it is not known which k. Of k numbers drawn from
+    /// 1 … n, the largest is k(n + 1)/(k + 1) on average, so the result is e(⌈nk/(k + 1)⌉), limited by the deadline of
+    /// the group. Examples: e(⌈n/2⌉) for k = 1, e(⌈2n/3⌉) for k = 2. No result for k = 0, nor in runs by the soonest or
+    /// latest times, which do not average.
+    fn straggles_until(&self, group: usize) -> Option<Timestamp> {
+        if self.bound != Bound::Likely {
+            return None;
+        }
+        let end_of_grace = |task: usize| {
+            let pod = &self.tasks[task].pod;
+            let result = self.result.pods.get(&pod.key)?;
+            let end = result.leaves? + self.input.grace.unwrap_or(pod.grace);
+            Some(end).filter(|end| result.gone.is_some_and(|gone| gone < *end))
         };
-        let result = self.course_of(task);
-        result.tries += 1;
-        result.first.get_or_insert_with(|| gate.clone());
-        match gate {
-            EvictionDecision::Free(_) => self.release(task),
+        let mut ends: Vec<Timestamp> = self.members(group).filter_map(end_of_grace).collect();
+        ends.sort_unstable();
+        let (n, k) = (ends.len(), self.environment.stragglers(ends.len()));
+        if k == 0 {
+            return None;
+        }
+        let rank = (n * k).div_ceil(k + 1);
+        let at = *ends.get(rank.saturating_sub(1))?;
+        Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
+    }
+
+    fn on_attempt(&mut self, task: usize) {
+        let Task { stage, group, next_attempt, .. } = self.tasks[task];
+        if stage != TaskStage::Requesting || next_attempt != Some(self.now) {
+            return;
+        }
+        self.tasks[task].next_attempt = None;
+        if self.deadline(group).is_some_and(|deadline| self.now >= deadline) {
+            return self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
+        }
+        let decision = self.decide(task);
+        self.result_of(task).first_decision.get_or_insert_with(|| decision.clone());
+        match decision {
+            EvictionDecision::Free(_) => self.start_deletion(task),
             EvictionDecision::Costs { budget } => {
-                self.spend(&budget, task);
-                self.release(task);
+                self.use_disruption(&budget, task);
+                self.start_deletion(task);
             }
             EvictionDecision::Blocked(block) => self.refuse(task, block),
         }
     }
 
-    fn spend(&mut self, budget: &Key, task: usize) {
-        if let Some(state) = self.states.get_mut(budget) {
+    fn decide(&self, task: usize) -> EvictionDecision {
+        let Task { state, protected_by, .. } = &self.tasks[task];
+        match self.input.mode {
+            RemovalMode::Delete => EvictionDecision::Free(FreeEviction::NoBudget),
+            RemovalMode::Evict => {
+                let budgets: Vec<&BudgetState> = protected_by.iter().map(|key| &self.budgets[key]).collect();
+                eviction::decide(*state, &budgets)
+            }
+        }
+    }
+
+    fn use_disruption(&mut self, budget: &Key, task: usize) {
+        if let Some(state) = self.budgets.get_mut(budget) {
             state.numbers.allowed -= 1;
         }
         let pod = self.tasks[task].pod.key.clone();
-        self.users.entry(budget.clone()).or_default().push(pod);
-        self.settle_soon(budget.clone());
+        self.evicted.entry(budget.clone()).or_default().push(pod);
+        self.schedule_sync(budget.clone());
     }
 
-    fn settle_soon(&mut self, budget: Key) {
-        self.schedule(self.now + SETTLING, Event::Settle(budget));
+    fn schedule_sync(&mut self, budget: Key) {
+        self.schedule(self.now + SYNC_DELAY, Event::BudgetSynced(budget));
     }
 
     fn refuse(&mut self, task: usize, block: EvictionBlock) {
-        let pod = self.tasks[task].pod.key.clone();
-        let (users, recovered) = match block.budget() {
-            Some(budget) => (
-                self.users.get(budget).cloned().unwrap_or_default(),
-                self.recovered.get(budget).copied().unwrap_or(0),
-            ),
-            None => (Vec::new(), 0),
-        };
         if let Some(budget) = block.budget() {
             self.waiting.entry(budget.clone()).or_default().insert(task);
         }
-        let result = self.course_of(task);
-        let is_first = result.block.is_none();
-        result.block = Some(block.clone());
-        if is_first {
-            result.behind = users;
-            self.tasks[task].recovered_before = recovered;
-            self.tell(SimulationEvent::Refused { pod, block: block.clone() });
+        if self.result_of(task).block.is_none() {
+            self.record_first_refusal(task, &block);
         }
+        self.result_of(task).block = Some(block.clone());
         match block {
             EvictionBlock::TwoBudgets { .. } | EvictionBlock::Broken { .. } => {
-                self.end(task, TaskEnd::Failed)
+                self.end_task(task, TaskEnd::GaveUp(GiveUpReason::EvictionFailed));
             }
             EvictionBlock::NamespaceTerminating if self.tasks[task].state.terminating => {
-                self.tasks[task].stage = Stage::Leaving;
-                self.leave(task);
+                self.tasks[task].stage = TaskStage::Terminating;
+                self.schedule_gone(task);
             }
             EvictionBlock::NamespaceTerminating
             | EvictionBlock::Stale { .. }
             | EvictionBlock::Exhausted { .. }
-            | EvictionBlock::UnknownPolicy { .. } => self.plan_giving_up(task, &block),
+            | EvictionBlock::UnknownPolicy { .. } => self.schedule_give_up(task, &block),
         }
     }
 
-    /// Retries look at the clock only when they try.
-    fn plan_giving_up(&mut self, task: usize, block: &EvictionBlock) {
-        let group = self.tasks[task].group;
-        let Some(deadline) = self.deadline(group).filter(|_| !self.tasks[task].gives_up) else { return };
-        self.tasks[task].gives_up = true;
-        let is_silent = self.input.retry == Retry::Kubectl && matches!(block, EvictionBlock::Stale { .. });
-        let heard = if is_silent { self.now + SILENCE + Span::from_nanos(1) } else { self.now };
-        let at = self.beat(group, deadline.max(heard));
+    fn record_first_refusal(&mut self, task: usize, block: &EvictionBlock) {
+        if let Some(budget) = block.budget() {
+            self.result_of(task).behind = self.evicted.get(budget).cloned().unwrap_or_default();
+            self.tasks[task].recoveries_before = self.recoveries.get(budget).copied().unwrap_or(0);
+        }
+        let pod = self.tasks[task].pod.key.clone();
+        self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
+    }
+
+    /// kubectl checks its deadline only when it retries.
+    fn schedule_give_up(&mut self, task: usize, block: &EvictionBlock) {
+        let Task { group, give_up_scheduled, .. } = self.tasks[task];
+        let Some(deadline) = self.deadline(group).filter(|_| !give_up_scheduled) else { return };
+        self.tasks[task].give_up_scheduled = true;
+        let client_retries =
+            self.input.retry == Retry::Kubectl && matches!(block, EvictionBlock::Stale { .. });
+        let reported =
+            if client_retries { self.now + CLIENT_RETRIES + Span::from_nanos(1) } else { self.now };
+        let at = self.next_retry(group, deadline.max(reported));
         self.schedule(at, Event::GiveUp(task));
     }
 
-    /// The first try of a group's beat that is not before `from`.
-    fn beat(&self, group: usize, from: Timestamp) -> Timestamp {
+    /// The first retry of a group that is not before `from`.
+    fn next_retry(&self, group: usize, from: Timestamp) -> Timestamp {
         let Some(period) = self.input.retry.period() else { return from };
         let started = self.result.groups[group].started;
         let nanos = period.as_nanos().max(1);
-        let beats = (from.since(started).as_nanos() + nanos - 1).div_euclid(nanos);
-        started + period * beats
+        let periods = (from.since(started).as_nanos() + nanos - 1).div_euclid(nanos);
+        started + period * periods
     }
 
-    /// The deletion begins, or has begun already.
-    fn release(&mut self, task: usize) {
-        let Task { pod, state, counted_by, recreation, healthy, .. } = self.tasks[task].clone();
-        self.tasks[task].stage = Stage::Leaving;
+    /// The request is granted: the deletion starts, unless it has started before.
+    fn start_deletion(&mut self, task: usize) {
+        self.tasks[task].stage = TaskStage::Terminating;
         for waiting in self.waiting.values_mut() {
             waiting.remove(&task);
         }
-        let now = self.now;
-        if !state.terminating {
-            let waited_for = self.course_of(task).block.as_ref().and_then(EvictionBlock::budget).cloned();
-            let recovered = waited_for.and_then(|budget| self.recovered.get(&budget).copied()).unwrap_or(0);
-            let recoveries = recovered.saturating_sub(self.tasks[task].recovered_before);
-            let result = self.course_of(task);
-            result.granted = Some(now);
-            result.recoveries = recoveries;
-            self.tell(SimulationEvent::Leaves { pod: pod.key.clone() });
-            self.tasks[task].state.terminating = true;
-            self.environment.leaving(&pod);
-            if let Some(owner) = &pod.owner
-                && !pod.is_finished()
-                && let Some(living) = self.living.get_mut(&owner.uid)
-            {
-                *living -= 1;
-            }
-            if healthy {
-                self.tasks[task].healthy = false;
-                for budget in counted_by {
-                    if let Some(state) = self.states.get_mut(&budget) {
-                        state.numbers.healthy -= 1;
-                    }
-                    self.settle_soon(budget);
-                }
-            }
-            if let Recreation::AtOnce(_) = recreation {
-                self.schedule(now, Event::Created(task));
-            }
+        if !self.tasks[task].state.terminating {
+            self.on_deletion(task);
         }
-        self.leave(task);
+        self.schedule_gone(task);
     }
 
-    /// Works out when a pod that terminates is gone.
-    fn leave(&mut self, task: usize) {
+    fn on_deletion(&mut self, task: usize) {
+        let Task { pod, counted_by, recreation, healthy, recoveries_before, .. } = self.tasks[task].clone();
+        self.tasks[task].state.terminating = true;
+        let now = self.now;
+        let waited_for = self.result_of(task).block.as_ref().and_then(EvictionBlock::budget).cloned();
+        let recoveries = waited_for.and_then(|budget| self.recoveries.get(&budget).copied()).unwrap_or(0);
+        let result = self.result_of(task);
+        result.leaves = Some(now);
+        result.recoveries = recoveries.saturating_sub(recoveries_before);
+        self.record(PlanEvent::Leaves { pod: pod.key.clone() });
+        self.environment.on_deletion(&pod);
+        self.live_pods.on_deletion(self.cluster, &pod);
+        if healthy {
+            self.tasks[task].healthy = false;
+            for budget in counted_by {
+                if let Some(state) = self.budgets.get_mut(&budget) {
+                    state.numbers.healthy -= 1;
+                }
+                self.schedule_sync(budget);
+            }
+        }
+        if recreation == Recreation::Immediately {
+            self.schedule(now, Event::Created(task));
+        }
+    }
+
+    /// Schedules when a terminating pod is gone, or no longer waited for.
+    fn schedule_gone(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         let (grace, deadline) = self.grace(&pod);
         let takes = if warning::is_held(&pod) {
             None
-        } else if grace <= Span::ZERO && self.goes_at_once(&pod) {
+        } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
             Some(Span::ZERO)
         } else {
-            self.environment.stop(&pod, grace).at(self.bound)
+            self.environment.time_to_terminate(&pod, grace).at(self.bound)
         };
         if let Some(takes) = takes {
             let at = self.now + takes;
@@ -644,32 +610,32 @@ impl<S: Environment> Run<'_, S> {
             self.schedule(at, Event::Gone(task));
         }
         if let Some(limit) = self.input.skip_wait_for_delete {
-            // kubectl looks once a second, and wants it to be more.
+            // kubectl polls once a second, and requires more than the limit.
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
         }
     }
 
-    /// The grace that a pod is given from now, and when it ends. What terminates already can only be hurried.
+    /// The remaining grace of a pod, and when it ends. A second request can only shorten a running grace period.
     fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
         let is_idle = pod.node.is_none() || pod.is_finished();
-        let wanted = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
+        let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
         match &pod.termination {
             Some(termination) => {
                 let left = termination.deadline.since(self.now);
-                let given = self.input.grace.is_some() || is_idle;
-                if given && wanted < left {
-                    (wanted, self.now + wanted)
+                let is_given = self.input.grace.is_some() || is_idle;
+                if is_given && requested < left {
+                    (requested, self.now + requested)
                 } else {
                     (left.or_zero(), termination.deadline)
                 }
             }
-            None => (wanted, self.now + wanted),
+            None => (requested, self.now + requested),
         }
     }
 
-    /// Whether a grace of zero removes the object without a kubelet: it was asked for, and is not merely run out.
-    fn goes_at_once(&self, pod: &Pod) -> bool {
+    /// Whether a grace of zero removes the object without a kubelet: it was requested, and has not just run out.
+    fn is_removed_immediately(&self, pod: &Pod) -> bool {
         let is_idle = pod.node.is_none() || pod.is_finished();
         pod.termination.is_none() || is_idle || self.input.grace == Some(Span::ZERO)
     }
@@ -680,92 +646,82 @@ impl<S: Environment> Run<'_, S> {
         }
         let now = self.now;
         let Task { pod, recreation, .. } = self.tasks[task].clone();
-        self.course_of(task).gone = Some(now);
-        self.tell(SimulationEvent::Gone { pod: pod.key.clone() });
-        self.environment.gone(&pod);
-        if let Recreation::WhenGone(_) = recreation {
+        self.result_of(task).gone = Some(now);
+        self.record(PlanEvent::Gone { pod: pod.key.clone() });
+        self.environment.on_gone(&pod);
+        if recreation == Recreation::WhenGone {
             self.schedule(now, Event::Created(task));
         }
-        self.end(task, TaskEnd::Gone);
+        self.end_task(task, TaskEnd::Gone);
     }
 
-    /// The owner makes a new pod, if it wants one.
     fn on_created(&mut self, task: usize) {
-        let (pod, now) = (self.tasks[task].pod.clone(), self.now);
-        let Some(owner) = &pod.owner else { return };
-        let living = self.living.get(&owner.uid).copied().unwrap_or(0);
-        if !owner::creates_replacement(self.cluster, &pod, living) {
+        let pod = self.tasks[task].pod.clone();
+        if !self.live_pods.recreate(self.cluster, &pod) {
             return;
         }
-        self.living.insert(owner.uid.clone(), living.saturating_add(1));
-        let landing = self.environment.land(&pod, &self.input.closed);
-        let ready = match &landing {
-            Landing::Nowhere { .. } => None,
-            Landing::Node { .. } | Landing::Somewhere => {
-                self.environment.ready(&pod, &landing).at(self.bound).map(|takes| now + takes)
-            }
-        };
-        self.tell(SimulationEvent::Replaced { of: pod.key.clone(), landing: landing.clone() });
-        self.course_of(task).replacement = Some(Replacement { landing, created: now, ready });
-        if let Some(ready) = ready {
+        let closed = &self.input.closed;
+        let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
+        self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
+        if let Some(ready) = new.ready {
             self.schedule(ready, Event::Ready(task));
         }
+        self.result_of(task).replacement = Some(new);
     }
 
     fn on_ready(&mut self, task: usize) {
         let Task { pod, counted_by, .. } = self.tasks[task].clone();
-        self.tell(SimulationEvent::Ready { of: pod.key.clone() });
+        self.record(PlanEvent::Ready { of: pod.key.clone() });
         for budget in counted_by {
-            if let Some(state) = self.states.get_mut(&budget) {
+            if let Some(state) = self.budgets.get_mut(&budget) {
                 state.numbers.healthy += 1;
             }
-            *self.recovered.entry(budget.clone()).or_default() += 1;
-            self.settle_soon(budget);
+            *self.recoveries.entry(budget.clone()).or_default() += 1;
+            self.schedule_sync(budget);
         }
     }
 
-    fn on_promise_end(&mut self, budget: &Key) {
-        if let Some(state) = self.states.get_mut(budget) {
+    fn on_disruption_expired(&mut self, budget: &Key) {
+        if let Some(state) = self.budgets.get_mut(budget) {
             state.numbers.healthy += 1;
         }
-        self.on_settle(budget);
+        self.on_budget_synced(budget);
     }
 
-    /// The disruption controller has seen what happened: who waits for the budget tries again on the next beat.
-    fn on_settle(&mut self, budget: &Key) {
-        let Some(state) = self.states.get_mut(budget) else { return };
-        state.settle();
-        // In their own order, which is that of the plan.
+    /// The tasks that wait for the budget retry, in their own order.
+    fn on_budget_synced(&mut self, budget: &Key) {
+        let Some(state) = self.budgets.get_mut(budget) else { return };
+        state.sync();
         let waiting: Vec<usize> = self.waiting.get(budget).into_iter().flatten().copied().collect();
         for task in waiting {
-            if self.tasks[task].stage == Stage::Trying && self.tasks[task].next_try.is_none() {
+            if self.tasks[task].stage == TaskStage::Requesting && self.tasks[task].next_attempt.is_none() {
                 let after = match self.input.retry {
                     Retry::Every(_) | Retry::Kubectl => Span::from_nanos(1),
                     Retry::OnRecovery => Span::ZERO,
                 };
-                let at = self.beat(self.tasks[task].group, self.now + after);
-                self.tasks[task].next_try = Some(at);
-                self.schedule(at, Event::Try(task));
+                let at = self.next_retry(self.tasks[task].group, self.now + after);
+                self.tasks[task].next_attempt = Some(at);
+                self.schedule(at, Event::Attempt(task));
             }
         }
     }
 
     fn on_skip_wait(&mut self, task: usize) {
-        if self.tasks[task].stage == Stage::Leaving {
-            self.end(task, TaskEnd::LeftTerminating);
+        if self.tasks[task].stage == TaskStage::Terminating {
+            self.end_task(task, TaskEnd::GaveUp(GiveUpReason::LeftTerminating));
         }
     }
 
     fn on_give_up(&mut self, task: usize) {
-        if self.tasks[task].stage == Stage::Trying {
-            self.end(task, TaskEnd::TimedOut);
+        if self.tasks[task].stage == TaskStage::Requesting {
+            self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
         }
     }
 
     fn on_deadline(&mut self, group: usize) {
         for task in self.members(group) {
-            if self.tasks[task].stage == Stage::Leaving {
-                self.end(task, TaskEnd::TimedOut);
+            if self.tasks[task].stage == TaskStage::Terminating {
+                self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
             }
         }
     }

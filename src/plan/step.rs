@@ -1,4 +1,4 @@
-//! What a plan would write, and the API call that writes it.
+//! The writes of a plan, and their API calls.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,10 @@ use crate::{
     time::Span,
 };
 
-/// One write. Everything in it that can be checked by the server is: the object's uid, and for lists that are
-/// replaced whole its version too.
+/// One write. It is bound to the uid of the object, and where a list is replaced as a whole also to the version.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanStep {
-    /// Cordons or uncordons. By uid alone: heartbeats change the version all the time.
+    /// Cordons (`on`) or uncordons. Not bound to the version, which each status update changes.
     Cordon {
         node: NodeName,
         uid: Uid,
@@ -23,7 +22,7 @@ pub enum PlanStep {
         version: Version,
         taints: Vec<Taint>,
     },
-    /// Sets labels, or takes them off where there is no value.
+    /// Sets labels; those without a value are removed.
     SetLabels {
         node: NodeName,
         uid: Uid,
@@ -54,7 +53,7 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
 impl PlanStep {
-    /// The call as it would be sent in earnest.
+    /// The call without dry run.
     pub fn call(&self) -> Call {
         let node = |name: &NodeName, body| Call {
             method: "PATCH",
@@ -115,7 +114,7 @@ fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {
     options
 }
 
-/// A taint as the API has it; its time stays with it.
+/// A taint as the API has it, including its time.
 fn taint(taint: &Taint) -> Value {
     let mut value = json!({"key": &*taint.key, "effect": taint.effect.as_str()});
     if !taint.value.is_empty() {

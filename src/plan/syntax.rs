@@ -1,4 +1,4 @@
-//! What the API server takes for a key and for a value of a label or taint (apimachinery `IsQualifiedName`,
+//! The syntax of keys and values of labels and taints (apimachinery `IsQualifiedName`,
 //! `IsValidLabelValue`).
 
 /// The longest name or value.
@@ -16,7 +16,7 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 /// Checks a key: a name with an optional prefix.
 ///
 /// # Errors
-/// It is none; every fault in the server's words.
+/// It is not valid; every fault in the server's words.
 pub fn key(text: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     let mut parts = text.split('/');
@@ -45,13 +45,13 @@ pub fn key(text: &str) -> Result<(), String> {
     if !is_name(name) {
         faults.push(format!("name part {ALPHABET}"));
     }
-    told(faults)
+    report(faults)
 }
 
 /// Checks a value, which may be empty.
 ///
 /// # Errors
-/// It is none; every fault in the server's words.
+/// It is not valid; every fault in the server's words.
 pub fn value(text: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     if text.len() > LONGEST {
@@ -60,10 +60,10 @@ pub fn value(text: &str) -> Result<(), String> {
     if !text.is_empty() && !is_name(text) {
         faults.push(VALUE.into());
     }
-    told(faults)
+    report(faults)
 }
 
-fn told(faults: Vec<String>) -> Result<(), String> {
+fn report(faults: Vec<String>) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_values_are_checked_as_the_server_does() {
+    fn keys_and_values_are_checked_as_by_the_server() {
         for good in ["a", "A_b.c-9", "example.com/x", "node.kubernetes.io/out-of-service", &"k".repeat(63)] {
             assert_eq!(key(good), Ok(()), "{good}");
         }

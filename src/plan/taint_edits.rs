@@ -1,9 +1,9 @@
-//! The edits of taints, in kubectl's words, and the checks of a list of taints.
+//! Edits of taints, in kubectl's syntax, and the API server's validation of taints.
 
 use super::syntax;
 use crate::cluster::{Name, Node, Taint, TaintEffect};
 
-/// What kubectl taint is told.
+/// The arguments of kubectl taint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaintEdits {
     pub add: Vec<Taint>,
@@ -12,7 +12,7 @@ pub struct TaintEdits {
     pub overwrite: bool,
 }
 
-/// A taint to be removed.
+/// A taint to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     pub key: Name,
@@ -20,7 +20,7 @@ pub struct Removal {
     pub effect: Option<TaintEffect>,
 }
 
-/// Words that make no sense, in kubectl's words for it.
+/// Invalid arguments, in kubectl's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaintError {
     #[error("invalid taint effect: {0}, unsupported taint effect")]
@@ -40,15 +40,15 @@ pub enum TaintError {
 }
 
 impl TaintEdits {
-    /// Whether a word speaks of a taint rather than naming a node.
+    /// Whether an argument is a taint rather than the name of a node.
     pub fn is_word(word: &str) -> bool {
         word.contains(['=', ':']) || word.ends_with('-')
     }
 
-    /// Reads kubectl's words: `key=value:effect`, `key:effect`, `key:effect-`, `key-`.
+    /// Parses kubectl's arguments: `key=value:effect`, `key:effect`, `key:effect-`, `key-`.
     ///
     /// # Errors
-    /// A word makes no sense, or two contradict each other.
+    /// An argument is invalid, or two contradict each other.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, overwrite: bool) -> Result<Self, TaintError> {
         let mut edits = Self { overwrite, ..Self::default() };
         for word in words {
@@ -88,10 +88,10 @@ impl TaintEdits {
         pairs.map(shown).collect()
     }
 
-    /// The node's list after the edits: what is new or changed first, in the order of the command, then the rest.
+    /// The node's taints after the edits: first the added ones, in the order of the command, then the rest.
     ///
     /// # Errors
-    /// A taint is there and may not be overwritten, or one to be removed is not there; in kubectl's words.
+    /// A taint exists and must not be overwritten, or one to remove does not exist; in kubectl's words.
     pub fn over(&self, node: &Node) -> Result<Vec<Taint>, String> {
         if !self.overwrite {
             let there = |taint: &&Taint| node.taints.iter().any(|old| old.is(&taint.key, taint.effect));
@@ -118,7 +118,7 @@ impl TaintEdits {
         if missing.is_empty() { Ok(taints) } else { Err(missing.join(", ")) }
     }
 
-    /// What kubectl says it did: `modified`, `tainted` or `untainted`.
+    /// kubectl's word for what it did: `modified`, `tainted` or `untainted`.
     pub fn word(&self, before: &[Taint]) -> &'static str {
         let is_new = |taint: &Taint| !before.iter().any(|old| old.is(&taint.key, taint.effect));
         let added = self.add.iter().any(is_new);

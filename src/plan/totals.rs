@@ -1,13 +1,47 @@
 //! Counts over a plan.
 
-use super::pod_plan::Window;
+use super::{
+    landing::Landing,
+    pod_plan::{PodPlan, Window},
+    verdict::Verdict,
+};
+use crate::time::Timestamp;
 
-/// What becomes of a pod, or of its replacement, where that is counted.
+/// Counts over a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanTotals {
+    pub nodes: usize,
+    /// Nodes that are written to.
+    pub changed: usize,
+    /// Nodes whose request is refused, or none of whose pods would be removed.
+    pub refused_nodes: usize,
+    pub pods: usize,
+    pub leave_now: usize,
+    pub leave_later: usize,
+    pub already_terminating: usize,
+    pub stay: usize,
+    /// Wait for something that may never happen.
+    pub wait: usize,
+    pub blocked: usize,
+    pub refused_pods: usize,
+    pub lost: usize,
+    pub data_lost: usize,
+    /// Replacements that land on a known node.
+    pub placed: usize,
+    /// Replacements that stay Pending.
+    pub pending: usize,
+    /// Pods that replacements displace.
+    pub displaced: usize,
+    /// When everything has ended; none is never.
+    pub ends: Window,
+}
+
+/// What is counted of pods and their replacements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodCount {
     LeaveNow,
     LeaveLater,
-    LeavingAlready,
+    AlreadyTerminating,
     Stay,
     Wait,
     Blocked,
@@ -18,61 +52,32 @@ pub enum PodCount {
     Displaced,
 }
 
-/// Counts over a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PlanTotals {
-    pub nodes: usize,
-    /// Nodes that are written to.
-    pub changed: usize,
-    /// Nodes whose request is refused, or none of whose pods would be touched.
-    pub refused_nodes: usize,
-    pub pods: usize,
-    pub leave_now: usize,
-    pub leave_later: usize,
-    pub leaving_already: usize,
-    pub stay: usize,
-    /// Waiting for something that may or may not come.
-    pub wait: usize,
-    pub blocked: usize,
-    pub refused_pods: usize,
-    pub lost: usize,
-    pub data_lost: usize,
-    /// Replacements that land on a node that is known by name.
-    pub placed: usize,
-    /// Replacements that stay Pending.
-    pub pending: usize,
-    /// Pods that replacements displace.
-    pub displaced: usize,
-    /// When everything is over; none where it never is.
-    pub ends: Window,
-}
-
 impl PodCount {
     /// The words behind the number.
     pub const fn words(self) -> &'static str {
         match self {
             Self::LeaveNow => "leave now",
             Self::LeaveLater => "leave later",
-            Self::LeavingAlready => "leaving already",
+            Self::AlreadyTerminating => "already terminating",
             Self::Stay => "stay",
             Self::Wait => "wait",
             Self::Blocked => "blocked",
             Self::Refused => "refused",
-            Self::Lost => "lost for good",
+            Self::Lost => "lost",
             Self::DataLost => "lose data",
-            Self::Pending => "replacements stay Pending",
+            Self::Pending => "replacements Pending",
             Self::Displaced => "displaced",
         }
     }
 }
 
 impl PlanTotals {
-    /// The pods by what becomes of them, in the order in which they are shown.
+    /// All counts, in the order in which they are shown.
     pub const fn counts(&self) -> [(PodCount, usize); 11] {
         [
             (PodCount::LeaveNow, self.leave_now),
             (PodCount::LeaveLater, self.leave_later),
-            (PodCount::LeavingAlready, self.leaving_already),
+            (PodCount::AlreadyTerminating, self.already_terminating),
             (PodCount::Stay, self.stay),
             (PodCount::Wait, self.wait),
             (PodCount::Blocked, self.blocked),
@@ -82,5 +87,54 @@ impl PlanTotals {
             (PodCount::Pending, self.pending),
             (PodCount::Displaced, self.displaced),
         ]
+    }
+
+    /// Counts the pods of a plan that was made at `made`.
+    pub(super) fn of_pods(pods: &[PodPlan], made: Timestamp) -> Self {
+        let mut totals = Self { pods: pods.len(), ..Self::default() };
+        for pod in pods {
+            totals.add(pod, made);
+        }
+        let last =
+            |time: fn(&PodPlan) -> Option<Timestamp>| pods.iter().filter_map(time).max().or(Some(made));
+        totals.ends = Window {
+            soonest: last(|pod| pod.gone.soonest),
+            likely: last(|pod| pod.gone.likely),
+            latest: last(|pod| pod.gone.latest),
+        };
+        totals
+    }
+
+    fn add(&mut self, pod: &PodPlan, made: Timestamp) {
+        self.refused_pods += usize::from(matches!(pod.verdict, Verdict::Refused { .. }));
+        let verdict = pod.verdict.as_if_granted();
+        let counter = match verdict {
+            Verdict::Skipped(_)
+            | Verdict::Tolerates
+            | Verdict::DeletionCancelled
+            | Verdict::Refused { .. } => &mut self.stay,
+            Verdict::Terminating => &mut self.already_terminating,
+            Verdict::Leaves(_) => &mut self.leave_now,
+            Verdict::LeavesAfter { .. } => &mut self.leave_later,
+            Verdict::Deleted { at, .. } if *at <= made => &mut self.leave_now,
+            Verdict::Deleted { .. } => &mut self.leave_later,
+            Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
+                &mut self.wait
+            }
+            Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => {
+                &mut self.blocked
+            }
+        };
+        *counter += 1;
+        match &pod.landing {
+            Some(Landing::Node { .. }) => self.placed += 1,
+            Some(Landing::Pending { .. }) => self.pending += 1,
+            Some(Landing::Unknown) | None => {}
+        }
+        self.displaced += pod.placement.as_ref().map_or(0, |trace| trace.displaces.len());
+        if verdict.leaves() {
+            self.lost += usize::from(pod.lost.is_some());
+            self.data_lost += usize::from(pod.warnings.iter().any(|warning| warning.loses_data()));
+        }
     }
 }

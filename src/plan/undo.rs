@@ -1,58 +1,58 @@
-//! Putting back what a plan changed on nodes; pods never come back by it.
+//! The undo of what a plan changed on nodes. Pods are not restored.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use super::{node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
-/// What has to be put back, in the order in which it is done.
+/// The undo of a plan, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undo {
     pub nodes: Vec<NodeUndo>,
 }
 
-/// What has to be put back on one node.
+/// The undo on one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeUndo {
     pub node: NodeName,
-    /// A node of the same name that is another one is left alone.
+    /// Another node of the same name is left alone.
     pub uid: Uid,
     pub steps: Vec<UndoStep>,
 }
 
-/// One thing to be put back. Only what the plan changed: what others change meanwhile stays theirs.
+/// The undo of one change; what others changed since stays.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UndoStep {
-    /// We cordoned it.
+    /// The plan cordoned the node.
     Uncordon,
-    /// We uncordoned it.
+    /// The plan uncordoned the node.
     Cordon,
-    /// As the taint was; none where there was none. Only while it is as the plan left it.
-    Taint { key: Name, effect: TaintEffect, was: Option<Taint>, left: Option<Taint> },
-    /// As the label was; none where there was none. Only while it is as the plan left it.
-    Label { key: Name, was: Option<Name>, left: Option<Name> },
+    /// The taint `before` and `after` the plan; none where there was none. Undone only while it is as the plan left it.
+    Taint { key: Name, effect: TaintEffect, before: Option<Taint>, after: Option<Taint> },
+    /// The label `before` and `after` the plan; none where there was none. Undone only while it is as the plan left it.
+    Label { key: Name, before: Option<Name>, after: Option<Name> },
 }
 
-/// Why something is not put back.
+/// Why something is not undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotUndone {
     /// The node is gone.
     NodeGone { node: NodeName },
-    /// A node of the same name is there, but another one.
+    /// Another node has the name now.
     OtherNode { node: NodeName },
-    /// It is so already.
-    AlreadySo { node: NodeName, what: String },
+    /// It is as before the plan.
+    NothingToUndo { node: NodeName, state: String },
     /// Somebody has changed it since.
     Changed { node: NodeName, what: String },
 }
 
-impl std::fmt::Display for NotUndone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for NotUndone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NodeGone { node } => write!(f, "{node} is gone"),
-            Self::OtherNode { node } => write!(f, "{node} is another node by now"),
-            Self::AlreadySo { node, what } => write!(f, "{node} is {what} already"),
-            Self::Changed { node, what } => write!(f, "{what} of {node} was changed since"),
+            Self::OtherNode { node } => write!(f, "{node} has been replaced by another node of that name"),
+            Self::NothingToUndo { node, state } => write!(f, "{node} is already {state}"),
+            Self::Changed { node, what } => write!(f, "{what} of {node} has been changed since"),
         }
     }
 }
@@ -62,111 +62,108 @@ impl Undo {
         self.nodes.iter().all(|node| node.steps.is_empty())
     }
 
-    /// The writes that put it back over the cluster as it is now, and what is kept as it is, with the reason.
-    pub fn steps(&self, cluster: &Cluster) -> (Vec<PlanStep>, Vec<NotUndone>) {
-        let (mut steps, mut kept) = (Vec::new(), Vec::new());
+    /// The writes that undo it on the cluster as it is now, and what is not undone.
+    pub fn writes(&self, cluster: &Cluster) -> (Vec<PlanStep>, Vec<NotUndone>) {
+        let (mut writes, mut not_undone) = (Vec::new(), Vec::new());
         for undo in &self.nodes {
             match cluster.node(&undo.node) {
-                None => kept.push(NotUndone::NodeGone { node: undo.node.clone() }),
+                None => not_undone.push(NotUndone::NodeGone { node: undo.node.clone() }),
                 Some(node) if node.uid != undo.uid => {
-                    kept.push(NotUndone::OtherNode { node: undo.node.clone() });
+                    not_undone.push(NotUndone::OtherNode { node: undo.node.clone() });
                 }
-                Some(node) => undo.over(node, &mut steps, &mut kept),
+                Some(node) => undo.over(node, &mut writes, &mut not_undone),
             }
         }
-        (steps, kept)
+        (writes, not_undone)
     }
 }
 
 impl NodeUndo {
-    /// The writes that put it back over the node as it is, and what is kept as it is.
-    pub fn over(&self, node: &Node, steps: &mut Vec<PlanStep>, kept: &mut Vec<NotUndone>) {
-        let mut taints: Vec<Taint> = node.taints.to_vec();
-        let mut labels = Vec::new();
-        for back in &self.steps {
-            match back {
-                UndoStep::Uncordon | UndoStep::Cordon => {
-                    let on = *back == UndoStep::Cordon;
-                    if node.unschedulable == on {
-                        let what = if on { "cordoned" } else { "uncordoned" }.to_owned();
-                        kept.push(NotUndone::AlreadySo { node: node.name.clone(), what });
-                    } else {
-                        steps.push(PlanStep::Cordon { node: node.name.clone(), uid: node.uid.clone(), on });
-                    }
-                }
-                UndoStep::Taint { key, effect, was, left } => {
-                    let place = taints.iter().position(|taint| taint.is(key, *effect));
-                    let value = |taint: Option<&Taint>| taint.map(|taint| taint.value.clone());
-                    if value(place.map(|place| &taints[place])) != value(left.as_ref()) {
-                        let what = format!("taint {key}:{effect}");
-                        kept.push(NotUndone::Changed { node: node.name.clone(), what });
-                        continue;
-                    }
-                    match (place, was) {
-                        (Some(place), Some(was)) => taints[place] = was.clone(),
-                        (Some(place), None) => _ = taints.remove(place),
-                        (None, Some(was)) => taints.push(was.clone()),
-                        (None, None) => {}
-                    }
-                }
-                UndoStep::Label { key, was, left } => {
-                    if node.labels.get(key) == left.as_ref() {
-                        labels.push((key.clone(), was.clone()));
-                    } else {
-                        kept.push(NotUndone::Changed {
-                            node: node.name.clone(),
-                            what: format!("label {key}"),
-                        });
-                    }
-                }
-            }
-        }
-        let (name, uid) = (&node.name, &node.uid);
-        if taints[..] != node.taints[..] {
-            let version = node.version;
-            steps.push(PlanStep::SetTaints { node: name.clone(), uid: uid.clone(), version, taints });
-        }
-        if !labels.is_empty() {
-            steps.push(PlanStep::SetLabels { node: name.clone(), uid: uid.clone(), labels });
-        }
-    }
-}
-
-impl NodeUndo {
-    /// What puts a change back; none where nothing is changed.
+    /// The undo of a change; none where nothing changed.
     pub fn of(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
         let steps = match change {
             NodeChange::Cordon => vec![UndoStep::Uncordon],
             NodeChange::Uncordon => vec![UndoStep::Cordon],
-            NodeChange::Taints { before, after } => taint_backs(before, after),
+            NodeChange::Taints { before, after } => taint_steps(before, after),
             NodeChange::Labels { before, after } => {
                 let keys: BTreeSet<&Name> = before
                     .keys()
                     .chain(after.keys())
                     .filter(|key| before.get(*key) != after.get(*key))
                     .collect();
-                let back = |key: &Name| UndoStep::Label {
+                let step = |key: &Name| UndoStep::Label {
                     key: key.clone(),
-                    was: before.get(key).cloned(),
-                    left: after.get(key).cloned(),
+                    before: before.get(key).cloned(),
+                    after: after.get(key).cloned(),
                 };
-                keys.into_iter().map(back).collect()
+                keys.into_iter().map(step).collect()
             }
-            NodeChange::None | NodeChange::Refused { .. } => return None,
+            NodeChange::Unchanged { .. } | NodeChange::Refused { .. } => return None,
         };
         Some(Self { node, uid, steps })
     }
+
+    /// Adds the writes that undo it on the node as it is, and what is not undone.
+    pub fn over(&self, node: &Node, writes: &mut Vec<PlanStep>, not_undone: &mut Vec<NotUndone>) {
+        let (name, uid) = (&node.name, &node.uid);
+        let mut taints: Vec<Taint> = node.taints.to_vec();
+        let mut labels = Vec::new();
+        for step in &self.steps {
+            match step {
+                UndoStep::Uncordon | UndoStep::Cordon => {
+                    let on = *step == UndoStep::Cordon;
+                    if node.unschedulable == on {
+                        let state = if on { "cordoned" } else { "uncordoned" }.to_owned();
+                        not_undone.push(NotUndone::NothingToUndo { node: name.clone(), state });
+                    } else {
+                        writes.push(PlanStep::Cordon { node: name.clone(), uid: uid.clone(), on });
+                    }
+                }
+                UndoStep::Taint { key, effect, before, after } => {
+                    let place = taints.iter().position(|taint| taint.is(key, *effect));
+                    let value = |taint: Option<&Taint>| taint.map(|taint| taint.value.clone());
+                    if value(place.map(|place| &taints[place])) != value(after.as_ref()) {
+                        let what = format!("taint {key}:{effect}");
+                        not_undone.push(NotUndone::Changed { node: name.clone(), what });
+                        continue;
+                    }
+                    match (place, before) {
+                        (Some(place), Some(before)) => taints[place] = before.clone(),
+                        (Some(place), None) => _ = taints.remove(place),
+                        (None, Some(before)) => taints.push(before.clone()),
+                        (None, None) => {}
+                    }
+                }
+                UndoStep::Label { key, before, after } => {
+                    if node.labels.get(key) == after.as_ref() {
+                        labels.push((key.clone(), before.clone()));
+                    } else {
+                        let what = format!("label {key}");
+                        not_undone.push(NotUndone::Changed { node: name.clone(), what });
+                    }
+                }
+            }
+        }
+        if taints[..] != node.taints[..] {
+            let version = node.version;
+            writes.push(PlanStep::SetTaints { node: name.clone(), uid: uid.clone(), version, taints });
+        }
+        if !labels.is_empty() {
+            writes.push(PlanStep::SetLabels { node: name.clone(), uid: uid.clone(), labels });
+        }
+    }
 }
 
-/// The taints that differ, by key and effect.
-fn taint_backs(before: &[Taint], after: &[Taint]) -> Vec<UndoStep> {
-    let of =
-        |list: &[Taint], like: &Taint| list.iter().find(|taint| taint.is(&like.key, like.effect)).cloned();
+/// The steps for the taints that differ, by key and effect.
+fn taint_steps(before: &[Taint], after: &[Taint]) -> Vec<UndoStep> {
+    let find = |taints: &[Taint], like: &Taint| {
+        taints.iter().find(|taint| taint.is(&like.key, like.effect)).cloned()
+    };
     let mut steps = Vec::new();
-    for taint in before.iter().chain(after.iter().filter(|taint| of(before, taint).is_none())) {
-        let (was, left) = (of(before, taint), of(after, taint));
-        if was != left {
-            steps.push(UndoStep::Taint { key: taint.key.clone(), effect: taint.effect, was, left });
+    for taint in before.iter().chain(after.iter().filter(|taint| find(before, taint).is_none())) {
+        let (before, after) = (find(before, taint), find(after, taint));
+        if before != after {
+            steps.push(UndoStep::Taint { key: taint.key.clone(), effect: taint.effect, before, after });
         }
     }
     steps

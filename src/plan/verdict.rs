@@ -1,4 +1,4 @@
-//! What becomes of one pod in a plan.
+//! What happens to one pod in a plan, as one of a few cases.
 
 use std::fmt;
 
@@ -6,78 +6,79 @@ use super::{
     budget::BudgetNumbers,
     eviction::FreeEviction,
     filter::{DrainRefusal, Skip},
+    words::counted,
 };
 use crate::{
     cluster::{Key, Name},
     time::Timestamp,
 };
 
-/// What becomes of one pod in a plan.
+/// What happens to one pod in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It stays, and does not keep the plan from its end.
+    /// It stays; the plan completes without it.
     Skipped(Skip),
-    /// A filter objects: no pod of its node would go. What would become of it with the flags is told beside.
+    /// A filter of kubectl drain refuses it, so that no pod of its node is removed. `granted` is its verdict with the flags.
     Refused { refusals: Vec<DrainRefusal>, granted: Box<Verdict> },
-    /// It is terminating already, and is waited for.
-    Leaving,
-    /// It goes at the first try.
+    /// It is already terminating, and waited for.
+    Terminating,
+    /// It leaves at the first attempt.
     Leaves(LeaveReason),
-    /// Its budget is used up by pods before it in this plan, and refills.
+    /// Pods before it in this plan use up its budget, which recovers.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
-    /// Its budget may be disrupted again when pods recover that the plan does not touch.
+    /// Its budget allows it once pods recover that the plan does not touch.
     Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key> },
-    /// The disruption controller has not seen its budget's latest spec.
+    /// The disruption controller has not synced the latest spec of its budget.
     WaitsForController { budget: Key },
-    /// Its namespace is being deleted, and evictions are refused there; the namespace takes it along.
+    /// Its namespace is being deleted: evictions are refused there, and the pod is deleted with it.
     WaitsForNamespace,
-    /// Nothing in this plan ever frees it.
+    /// Nothing in this plan makes its budget allow it.
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern },
-    /// More than one budget protects it: eviction answers with an error.
+    /// More than one budget protects it, which the eviction subresource answers with an error.
     TwoBudgets { budgets: Vec<Key> },
-    /// Something that decides over it cannot be read or is not known; to be taken for blocked.
+    /// Something that decides about it cannot be read or is not known. Counts as blocked.
     Unknown { missing: String },
-    /// A NoExecute taint deletes it at this time, whatever budgets say.
+    /// A NoExecute taint deletes it at this time; budgets are ignored.
     Deleted { at: Timestamp, taint: Name },
-    /// It tolerates the taints for ever.
+    /// It tolerates the taints without a limit.
     Tolerates,
-    /// The taint that would have deleted it goes: it stays.
-    Spared,
+    /// The taint is removed that would have deleted it.
+    DeletionCancelled,
 }
 
-/// Why a pod goes at the first try.
+/// Why a pod leaves at the first attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaveReason {
     Free(FreeEviction),
-    /// It is one of those that its budget allows.
-    Within {
+    /// Its budget allows a disruption.
+    BudgetAllows {
         budget: Key,
         numbers: BudgetNumbers,
     },
-    /// It is deleted, not evicted: budgets are not asked.
+    /// It is deleted, not evicted: budgets are not checked.
     Deleted,
 }
 
-/// Why a budget never allows it in this plan.
+/// Why a budget never allows a pod in this plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockPattern {
-    /// It wants at least as many healthy pods as there can be.
-    NoRoom { most: i32 },
-    /// Neither minAvailable nor maxUnavailable is given.
+    /// It needs at least as many healthy pods as there can be.
+    CannotBeMet { needs: i32, max_healthy: i32 },
+    /// It has neither minAvailable nor maxUnavailable.
     NothingGiven,
-    /// The disruption controller cannot work it out.
+    /// The disruption controller cannot sync it.
     SyncFailed { message: Name },
-    /// It expects no pods: those it means have no controller, or are scaled to nothing.
+    /// It expects no pods: those that it selects have no controller, or are scaled to zero.
     ExpectsNone,
     /// Replacements stay Pending.
-    NoPlace { of: Vec<Key>, why: Name },
-    /// Pods went that nobody brings back.
-    LostForGood { pods: Vec<Key> },
-    /// Replacements wait for pods that never end.
+    ReplacementPending { of: Vec<Key>, why: Name },
+    /// Pods left that no controller recreates.
+    NotRecreated { pods: Vec<Key> },
+    /// Replacements wait for pods that stay Terminating.
     StuckTerminating { pods: Vec<Key> },
     /// Replacements never become Ready.
     NeverReady { of: Vec<Key> },
-    /// The server refuses evictions under it altogether.
+    /// The server refuses all evictions under it.
     Broken { what: &'static str },
 }
 
@@ -85,21 +86,23 @@ impl BlockPattern {
     /// What to do about it.
     pub const fn advice(&self) -> &'static str {
         match self {
-            Self::NoRoom { .. } => "scale its workload up by one meanwhile, or relax the budget",
-            Self::NothingGiven => "give the budget minAvailable or maxUnavailable",
+            Self::CannotBeMet { .. } => "scale its workload up, or relax the budget",
+            Self::NothingGiven => "set minAvailable or maxUnavailable",
             Self::SyncFailed { .. } => "for owners without a scale, use minAvailable with a number",
             Self::ExpectsNone => "for pods without a controller, use minAvailable with a number",
-            Self::NoPlace { .. } => "make room: capacity, taints, affinity, zonal volumes, host ports",
-            Self::LostForGood { .. } => "bring the pods back by hand, or relax the budget",
-            Self::StuckTerminating { .. } => "see what holds them: finalizers, or a kubelet that is silent",
-            Self::NeverReady { .. } => "see why the replacements do not become Ready",
+            Self::ReplacementPending { .. } => {
+                "check capacity, taints, affinity, zonal volumes and host ports"
+            }
+            Self::NotRecreated { .. } => "recreate the pods, or relax the budget",
+            Self::StuckTerminating { .. } => "check finalizers and the kubelet",
+            Self::NeverReady { .. } => "check why the replacements are not Ready",
             Self::Broken { .. } => "wait for the disruption controller, or restart it",
         }
     }
 }
 
 impl Verdict {
-    /// What it is without a refusal in front of it.
+    /// The verdict with all missing flags.
     pub fn as_if_granted(&self) -> &Self {
         match self {
             Self::Refused { granted, .. } => granted.as_if_granted(),
@@ -107,12 +110,17 @@ impl Verdict {
         }
     }
 
-    /// A word for it, the same for ever.
+    /// Whether the pod leaves because of the plan.
+    pub(super) const fn leaves(&self) -> bool {
+        matches!(self, Self::Leaves(_) | Self::LeavesAfter { .. } | Self::Deleted { .. })
+    }
+
+    /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Skipped(_) => "skipped",
             Self::Refused { .. } => "refused",
-            Self::Leaving => "leaving",
+            Self::Terminating => "terminating",
             Self::Leaves(_) => "leaves",
             Self::LeavesAfter { .. } => "leavesAfter",
             Self::Waits { .. } => "waits",
@@ -123,187 +131,16 @@ impl Verdict {
             Self::Unknown { .. } => "unknown",
             Self::Deleted { .. } => "deleted",
             Self::Tolerates => "tolerates",
-            Self::Spared => "spared",
+            Self::DeletionCancelled => "deletionCancelled",
         }
     }
 
-    /// The budget it speaks of.
-    pub fn budget(&self) -> Option<&Key> {
-        match self.as_if_granted() {
-            Self::LeavesAfter { budget, .. }
-            | Self::Waits { budget, .. }
-            | Self::WaitsForController { budget }
-            | Self::Blocked { budget, .. }
-            | Self::Leaves(LeaveReason::Within { budget, .. }) => Some(budget),
-            Self::Skipped(_)
-            | Self::Refused { .. }
-            | Self::Leaving
-            | Self::Leaves(LeaveReason::Free(_) | LeaveReason::Deleted)
-            | Self::WaitsForNamespace
-            | Self::TwoBudgets { .. }
-            | Self::Unknown { .. }
-            | Self::Deleted { .. }
-            | Self::Tolerates
-            | Self::Spared => None,
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// A word for a column.
+    pub const fn column(&self) -> &'static str {
         match self {
-            Self::Skipped(skip) => write!(f, "stays: {skip}"),
-            Self::Refused { refusals, granted } => {
-                f.write_str("refused: ")?;
-                list(f, refusals)?;
-                write!(f, "; else: {granted}")
-            }
-            Self::Leaving => f.write_str("terminating already"),
-            Self::Leaves(passage) => write!(f, "leaves: {passage}"),
-            Self::LeavesAfter { budget, recoveries, behind } => {
-                write!(
-                    f,
-                    "leaves after {recoveries} {} of {budget}",
-                    plural(*recoveries, "recovery", "recoveries")
-                )?;
-                if !behind.is_empty() {
-                    f.write_str(", behind ")?;
-                    list(f, behind)?;
-                }
-                Ok(())
-            }
-            Self::Waits { budget, numbers, recoveries, unhealthy } => {
-                write!(f, "waits for {budget} ({numbers}): {recoveries} more must be healthy")?;
-                if unhealthy.is_empty() {
-                    f.write_str(", which are missing")
-                } else {
-                    f.write_str(", as of ")?;
-                    list(f, unhealthy)
-                }
-            }
-            Self::WaitsForController { budget } => {
-                write!(f, "waits until the disruption controller has seen {budget}")
-            }
-            Self::WaitsForNamespace => f.write_str("its namespace is being deleted and takes it along"),
-            Self::Blocked { budget, numbers, pattern } => {
-                write!(f, "blocked by {budget} ({numbers}): {pattern}; {}", pattern.advice())
-            }
-            Self::TwoBudgets { budgets } => {
-                f.write_str("eviction fails, more than one budget: ")?;
-                list(f, budgets)
-            }
-            Self::Unknown { missing } => write!(f, "unknown: {missing}"),
-            Self::Deleted { taint, .. } => write!(f, "deleted for {taint}; budgets are ignored"),
-            Self::Tolerates => f.write_str("stays: tolerates it for ever"),
-            Self::Spared => f.write_str("stays: its deletion is cancelled"),
-        }
-    }
-}
-
-impl fmt::Display for LeaveReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Free(free) => write!(f, "{free}"),
-            Self::Within { budget, numbers } => write!(f, "{budget} allows {}", numbers.allowed),
-            Self::Deleted => f.write_str("budgets are not asked"),
-        }
-    }
-}
-
-impl fmt::Display for FreeEviction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoBudget => "no budget",
-            Self::Pending => "pending",
-            Self::Finished => "finished",
-            Self::Terminating => "terminating",
-            Self::UnhealthyAllowed => "not ready, which its budget always lets go",
-            Self::HealthyBudget => "not ready, and its budget is healthy without it",
-        })
-    }
-}
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Mirror => "a static pod",
-            Self::DaemonSet => "its DaemonSet would bring it back",
-            Self::NotSelected => "not selected",
-            Self::LongTerminating => "terminating for too long",
-        })
-    }
-}
-
-impl fmt::Display for DrainRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DaemonSet => "of a DaemonSet (--ignore-daemonsets)",
-            Self::DaemonSetGone => "its DaemonSet is gone (--force)",
-            Self::DaemonSetUnreadable => "its DaemonSet cannot be read",
-            Self::EmptyDir => "emptyDir data (--delete-emptydir-data)",
-            Self::Unmanaged => "no controller (--force)",
-        })
-    }
-}
-
-impl fmt::Display for BudgetNumbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "needs {}, has {} of {}", self.desired, self.healthy, self.expected)
-    }
-}
-
-impl fmt::Display for BlockPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRoom { most } => write!(f, "never, there are {most} at most"),
-            Self::NothingGiven => f.write_str("never, it names neither minAvailable nor maxUnavailable"),
-            Self::SyncFailed { message } => write!(f, "never, it cannot be worked out: {message}"),
-            Self::ExpectsNone => f.write_str("never, it expects no pods"),
-            Self::NoPlace { of, why } => {
-                f.write_str("no place for the replacement of ")?;
-                list(f, of)?;
-                write!(f, " ({why})")
-            }
-            Self::LostForGood { pods } => {
-                f.write_str("nobody brings back ")?;
-                list(f, pods)
-            }
-            Self::StuckTerminating { pods } => {
-                f.write_str("never ends: ")?;
-                list(f, pods)
-            }
-            Self::NeverReady { of } => {
-                f.write_str("never Ready: the replacement of ")?;
-                list(f, of)
-            }
-            Self::Broken { what } => f.write_str(what),
-        }
-    }
-}
-
-/// Names in a list, the first few of many.
-fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, all: &[T]) -> fmt::Result {
-    const SHOWN: usize = 4;
-    for (place, one) in all.iter().take(SHOWN).enumerate() {
-        if place > 0 {
-            f.write_str(", ")?;
-        }
-        write!(f, "{one}")?;
-    }
-    if all.len() > SHOWN { write!(f, " and {} more", all.len() - SHOWN) } else { Ok(()) }
-}
-
-const fn plural<'a>(count: u32, one: &'a str, many: &'a str) -> &'a str {
-    if count == 1 { one } else { many }
-}
-
-impl Verdict {
-    /// One word for it that reads well in a column.
-    pub const fn told(&self) -> &'static str {
-        match self {
-            Self::Skipped(_) | Self::Tolerates | Self::Spared => "stays",
+            Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled => "stays",
             Self::Refused { .. } => "refused",
-            Self::Leaving => "leaving",
+            Self::Terminating => "terminating",
             Self::Leaves(_) => "leaves",
             Self::LeavesAfter { .. } => "later",
             Self::Waits { .. } | Self::WaitsForController { .. } | Self::WaitsForNamespace => "waits",
@@ -314,12 +151,166 @@ impl Verdict {
         }
     }
 
-    /// What there is to say beside that word.
-    pub fn because(&self) -> String {
+    /// The text beside that word, which does not repeat it.
+    pub fn details(&self) -> String {
         let text = self.to_string();
-        let rest = text.strip_prefix(self.told()).map(|rest| rest.trim_start_matches([':', ' ']));
+        let rest = text.strip_prefix(self.column()).map(|rest| rest.trim_start_matches([':', ' ']));
         rest.unwrap_or(&text).to_owned()
     }
+
+    /// The budget that decides.
+    pub fn budget(&self) -> Option<&Key> {
+        match self.as_if_granted() {
+            Self::LeavesAfter { budget, .. }
+            | Self::Waits { budget, .. }
+            | Self::WaitsForController { budget }
+            | Self::Blocked { budget, .. }
+            | Self::Leaves(LeaveReason::BudgetAllows { budget, .. }) => Some(budget),
+            Self::Skipped(_)
+            | Self::Refused { .. }
+            | Self::Terminating
+            | Self::Leaves(LeaveReason::Free(_) | LeaveReason::Deleted)
+            | Self::WaitsForNamespace
+            | Self::TwoBudgets { .. }
+            | Self::Unknown { .. }
+            | Self::Deleted { .. }
+            | Self::Tolerates
+            | Self::DeletionCancelled => None,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Skipped(skip) => write!(f, "stays: {skip}"),
+            Self::Refused { refusals, granted } => {
+                write!(f, "refused: {}; otherwise: {granted}", list(refusals))
+            }
+            Self::Terminating => f.write_str("already terminating"),
+            Self::Leaves(reason) => write!(f, "leaves: {reason}"),
+            Self::LeavesAfter { budget, recoveries, behind } => {
+                let count = usize::try_from(*recoveries).unwrap_or(usize::MAX);
+                let pods = counted(count, "healthy pod", "healthy pods");
+                write!(f, "leaves after {budget} regains {pods}")?;
+                if behind.is_empty() { Ok(()) } else { write!(f, ", behind {}", list(behind)) }
+            }
+            Self::Waits { budget, numbers, recoveries, unhealthy } => {
+                write!(f, "waits for {budget} ({numbers}): needs {recoveries} more healthy")?;
+                if unhealthy.is_empty() {
+                    f.write_str("; pods are missing")
+                } else {
+                    write!(f, "; not Ready: {}", list(unhealthy))
+                }
+            }
+            Self::WaitsForController { budget } => {
+                write!(f, "waits until the disruption controller syncs {budget}")
+            }
+            Self::WaitsForNamespace => f.write_str("waits: deleted with its namespace"),
+            Self::Blocked { budget, numbers, pattern } => {
+                write!(f, "blocked by {budget} ({numbers}): {pattern}; {}", pattern.advice())
+            }
+            Self::TwoBudgets { budgets } => {
+                write!(f, "eviction fails: more than one PodDisruptionBudget: {}", list(budgets))
+            }
+            Self::Unknown { missing } => write!(f, "unknown: {missing}"),
+            Self::Deleted { taint, .. } => write!(f, "deleted for taint {taint}; budgets are ignored"),
+            Self::Tolerates => f.write_str("stays: tolerates the taint: never evicted"),
+            Self::DeletionCancelled => f.write_str("stays: its deletion is cancelled"),
+        }
+    }
+}
+
+impl fmt::Display for LeaveReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Free(free) => write!(f, "{free}"),
+            Self::BudgetAllows { budget, numbers } => {
+                write!(f, "{budget} allows {}", disruptions(numbers.allowed))
+            }
+            Self::Deleted => f.write_str("budgets are not checked"),
+        }
+    }
+}
+
+impl fmt::Display for FreeEviction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoBudget => "no PodDisruptionBudget",
+            Self::Pending => "Pending",
+            Self::Finished => "finished",
+            Self::Terminating => "already terminating",
+            Self::UnhealthyAllowed => "not Ready, and its budget always allows that",
+            Self::HealthyBudget => "not Ready, and its budget is met without it",
+        })
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mirror => "static pod",
+            Self::DaemonSet => "DaemonSet-managed",
+            Self::NotSelected => "not selected",
+            Self::LongTerminating => "terminating for too long",
+        })
+    }
+}
+
+impl fmt::Display for DrainRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DaemonSet => "DaemonSet-managed (--ignore-daemonsets)",
+            Self::DaemonSetGone => "its DaemonSet is gone (--force)",
+            Self::DaemonSetUnreadable => "its DaemonSet cannot be read",
+            Self::EmptyDir => "emptyDir data (--delete-emptydir-data)",
+            Self::Unmanaged => "no controller (--force)",
+        })
+    }
+}
+
+impl fmt::Display for BudgetNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { desired, healthy, allowed, .. } = self;
+        write!(f, "needs {desired} healthy, has {healthy}: {} allowed", disruptions(*allowed))
+    }
+}
+
+impl fmt::Display for BlockPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CannotBeMet { needs, max_healthy } => {
+                write!(f, "can never be allowed: needs {needs} of {max_healthy}")
+            }
+            Self::NothingGiven => {
+                f.write_str("can never be allowed: neither minAvailable nor maxUnavailable is set")
+            }
+            Self::SyncFailed { message } => write!(f, "can never be allowed: sync failed: {message}"),
+            Self::ExpectsNone => f.write_str("can never be allowed: it expects 0 pods"),
+            Self::ReplacementPending { of, why } => {
+                write!(f, "the replacement of {} stays Pending ({why})", list(of))
+            }
+            Self::NotRecreated { pods } => write!(f, "no controller recreates {}", list(pods)),
+            Self::StuckTerminating { pods } => write!(f, "stuck Terminating: {}", list(pods)),
+            Self::NeverReady { of } => write!(f, "never Ready: the replacement of {}", list(of)),
+            Self::Broken { what } => f.write_str(what),
+        }
+    }
+}
+
+/// `1 disruption`, `2 disruptions`
+fn disruptions(count: i32) -> String {
+    format!("{count} {}", if count == 1 { "disruption" } else { "disruptions" })
+}
+
+/// Names in a list; of many, the first few.
+fn list<T: fmt::Display>(all: &[T]) -> String {
+    const SHOWN: usize = 4;
+    let mut text = all.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if all.len() > SHOWN {
+        text += &format!(" and {} more", all.len() - SHOWN);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -327,15 +318,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_of_a_verdict_is_not_said_twice() {
+    fn the_details_of_a_verdict_do_not_repeat_its_word() {
         let budget = Key::new("shop", "cart");
         let numbers = BudgetNumbers::default();
         let blocked =
             Verdict::Blocked { budget: budget.clone(), numbers, pattern: BlockPattern::NothingGiven };
-        assert!(blocked.because().starts_with("by shop/cart ("));
-        assert_eq!(Verdict::Skipped(Skip::Mirror).because(), "a static pod");
-        assert_eq!(Verdict::Spared.because(), "its deletion is cancelled");
+        assert!(blocked.details().starts_with("by shop/cart ("));
+        assert_eq!(Verdict::Skipped(Skip::Mirror).details(), "static pod");
+        assert_eq!(Verdict::DeletionCancelled.details(), "its deletion is cancelled");
         let later = Verdict::LeavesAfter { budget, recoveries: 1, behind: Vec::new() };
-        assert_eq!((later.told(), &*later.because()), ("later", "leaves after 1 recovery of shop/cart"));
+        let words = ("later", "leaves after shop/cart regains 1 healthy pod");
+        assert_eq!((later.column(), &*later.details()), words);
     }
 }

@@ -1,11 +1,11 @@
-//! What an operator should know before a plan is carried out.
+//! What an operator should know before a plan is applied.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     budget::BudgetNumbers,
     owner::{self, OwnerLookup, Recreation},
-    words::several,
+    words::counted,
 };
 use crate::{
     cluster::{
@@ -18,53 +18,53 @@ use crate::{
 /// A warning about one pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodWarning {
-    /// An emptyDir on disk: its data is lost.
+    /// It has an emptyDir on disk, whose data is lost.
     EmptyDirData,
-    /// An emptyDir in memory: its data is lost.
+    /// It has an emptyDir in memory, whose data is lost.
     MemoryData,
-    /// Files of the node that it will not find elsewhere.
+    /// It uses files of the node, which another node does not have.
     HostPathData,
-    /// A generic ephemeral volume: its claim and data go with the pod.
+    /// It has a generic ephemeral volume, whose claim and data are deleted with it.
     EphemeralVolume,
-    /// It tolerates the cordon, and its replacement may land on this very node.
-    ComesBackHere,
-    /// The only replica of its workload: there is none until its replacement is Ready.
+    /// It tolerates the cordon, so that its replacement may land on the same node.
+    MayReturn,
+    /// It is the only replica of its workload: there is none until its replacement is Ready.
     SingleReplica,
-    /// With it, or with others of this plan, goes the last ready pod of its workload; no budget prevents that.
+    /// All Ready pods of its workload leave in this plan, and no budget prevents that.
     LastReady,
-    /// Of a priority from system-cluster-critical upwards.
+    /// Its priority is system-cluster-critical or higher.
     Critical,
-    /// A finalizer holds the object, whatever its grace.
-    Held,
-    /// Its kubelet is silent: nobody confirms its end.
-    KubeletSilent,
-    /// A grace of zero removes the object while its containers may still run: two of one identity are possible.
-    TwoOfAKind,
-    /// Its DaemonSet does not bring it back while the taint stands.
-    DaemonSetStaysAway,
+    /// A finalizer holds its object beyond its grace.
+    HeldByFinalizer,
+    /// The kubelet of its node is down, so that it stays Terminating.
+    KubeletDown,
+    /// A grace of zero removes its object while its containers may still run: its identity may exist twice.
+    DuplicateIdentity,
+    /// Its DaemonSet does not recreate it while the taint is set.
+    NotRecreatedWhileTainted,
 }
 
 impl PodWarning {
-    /// Whether data is lost with it.
+    /// Whether data is lost with the pod.
     pub const fn loses_data(self) -> bool {
         matches!(self, Self::EmptyDirData | Self::MemoryData | Self::EphemeralVolume)
     }
 
-    /// A word for it, the same for ever.
+    /// A stable word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::EmptyDirData => "emptyDirData",
             Self::MemoryData => "memoryData",
             Self::HostPathData => "hostPathData",
             Self::EphemeralVolume => "ephemeralVolume",
-            Self::ComesBackHere => "comesBackHere",
+            Self::MayReturn => "mayReturnHere",
             Self::SingleReplica => "singleReplica",
             Self::LastReady => "lastReady",
             Self::Critical => "critical",
-            Self::Held => "held",
-            Self::KubeletSilent => "kubeletSilent",
-            Self::TwoOfAKind => "twoOfAKind",
-            Self::DaemonSetStaysAway => "daemonSetStaysAway",
+            Self::HeldByFinalizer => "hasFinalizers",
+            Self::KubeletDown => "kubeletDown",
+            Self::DuplicateIdentity => "duplicateIdentity",
+            Self::NotRecreatedWhileTainted => "notRecreatedWhileTainted",
         }
     }
 }
@@ -74,16 +74,16 @@ impl fmt::Display for PodWarning {
         f.pad(match self {
             Self::EmptyDirData => "emptyDir data is lost",
             Self::MemoryData => "emptyDir data in memory is lost",
-            Self::HostPathData => "leaves its hostPath data behind",
+            Self::HostPathData => "hostPath data stays on the node",
             Self::EphemeralVolume => "its ephemeral volume is lost",
-            Self::ComesBackHere => "tolerates the cordon and may come back here",
-            Self::SingleReplica => "the only replica",
-            Self::LastReady => "the last ready of its workload",
+            Self::MayReturn => "tolerates the cordon, may return to this node",
+            Self::SingleReplica => "only replica",
+            Self::LastReady => "last Ready pod of its workload",
             Self::Critical => "critical",
-            Self::Held => "held by a finalizer",
-            Self::KubeletSilent => "its kubelet is silent",
-            Self::TwoOfAKind => "grace 0: two of one identity are possible",
-            Self::DaemonSetStaysAway => "its DaemonSet stays away while the taint stands",
+            Self::HeldByFinalizer => "held by a finalizer",
+            Self::KubeletDown => "kubelet down",
+            Self::DuplicateIdentity => "grace 0: its identity may exist twice",
+            Self::NotRecreatedWhileTainted => "its DaemonSet does not recreate it while the taint is set",
         })
     }
 }
@@ -91,92 +91,92 @@ impl fmt::Display for PodWarning {
 /// A warning about the plan as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
-    /// No ready and schedulable node is left in the zone.
+    /// No Ready and schedulable node is left in the zone.
     ZoneLosesLastReady {
         zone: ZoneKey,
     },
-    /// No ready and schedulable node is left at all.
-    NothingSchedulable,
+    /// No Ready and schedulable node is left in the cluster.
+    NoSchedulableNode,
     ControlPlane {
         node: NodeName,
     },
-    /// Its kubelet is silent: pods that are deleted stay Terminating until it is back or the node object goes.
-    KubeletSilent {
+    /// The kubelet is down: deleted pods stay Terminating until it is back or the node object is deleted.
+    KubeletDown {
         node: NodeName,
     },
-    /// Pods stay on the node that a person may take for drained.
-    NotSelectedStay {
+    /// Pods remain that the pod selector does not match: the node is not empty.
+    UnselectedRemain {
         node: NodeName,
         pods: usize,
     },
-    /// Budgets are not asked about these pods; so many of them they would have held back.
+    /// Budgets are not checked for these pods, and would block some of them.
     BudgetsIgnored {
         pods: usize,
-        held: usize,
+        blocked: usize,
     },
-    /// The node ends cordoned with pods on it that cannot go.
-    HalfDrained {
+    /// The node ends cordoned, with pods on it that cannot leave.
+    DrainIncomplete {
         node: NodeName,
         pods: usize,
     },
-    /// From the drain of this node on, replacements find no place.
-    CapacityEnds {
+    /// From the drain of this node on, replacements stay Pending.
+    CapacityExhausted {
         node: NodeName,
         pod: Key,
         why: Name,
     },
-    /// The status of the budget is not what we work out.
-    StatusDisagrees {
+    /// The numbers in the status of a budget do not follow from its pods.
+    StatusDiffers {
         budget: Key,
-        ours: [i32; 4],
-        told: [i32; 4],
+        computed: [i32; 4],
+        reported: [i32; 4],
     },
-    /// Objects that decide over pods cannot be read.
+    /// Objects that decide about pods cannot be read.
     NotReadable {
         what: Name,
     },
-    /// The taint lets pods of a node that is not ready be removed by force and its volumes be detached.
+    /// The taint lets the pods of a node that is not ready be removed by force, and its volumes be detached.
     OutOfService {
         node: NodeName,
     },
-    /// The controller keeps this taint as it sees fit: what is written by hand does not last.
+    /// The node lifecycle controller adds and removes this taint: a manual change does not last.
     ControllersTaint {
         node: NodeName,
         key: Name,
     },
-    /// Somebody drains the node, or did when they were cut off.
-    Marked {
+    /// An operation claims the node for a drain; `active` as long as its claim is renewed.
+    Claimed {
         node: NodeName,
         by: String,
         operation: OperationId,
         renewed: Timestamp,
-        at_work: bool,
+        active: bool,
     },
 }
 
 impl Warning {
-    pub fn disagreement(budget: &Key, ours: BudgetNumbers, told: BudgetNumbers) -> Self {
+    pub fn status_differs(budget: &Key, computed: BudgetNumbers, reported: BudgetNumbers) -> Self {
         let row =
             |numbers: BudgetNumbers| [numbers.expected, numbers.desired, numbers.healthy, numbers.allowed];
-        Self::StatusDisagrees { budget: budget.clone(), ours: row(ours), told: row(told) }
+        Self::StatusDiffers { budget: budget.clone(), computed: row(computed), reported: row(reported) }
     }
 
-    /// A word for it, the same for ever.
+    /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::ZoneLosesLastReady { .. } => "zoneLosesLastReady",
-            Self::NothingSchedulable => "nothingSchedulable",
+            Self::NoSchedulableNode => "noSchedulableNode",
             Self::ControlPlane { .. } => "controlPlane",
-            Self::KubeletSilent { .. } => "kubeletSilent",
-            Self::NotSelectedStay { .. } => "notSelectedStay",
+            Self::KubeletDown { .. } => "kubeletDown",
+            Self::UnselectedRemain { .. } => "unselectedRemain",
             Self::BudgetsIgnored { .. } => "budgetsIgnored",
-            Self::HalfDrained { .. } => "halfDrained",
-            Self::CapacityEnds { .. } => "capacityEnds",
-            Self::StatusDisagrees { .. } => "statusDisagrees",
+            Self::DrainIncomplete { .. } => "partlyDrained",
+            Self::CapacityExhausted { .. } => "capacityExhausted",
+            Self::StatusDiffers { .. } => "statusDiffers",
             Self::NotReadable { .. } => "notReadable",
             Self::OutOfService { .. } => "outOfService",
             Self::ControllersTaint { .. } => "controllersTaint",
-            Self::Marked { .. } => "marked",
+            Self::Claimed { .. } => "claimedByOther",
         }
     }
 }
@@ -185,74 +185,68 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ZoneLosesLastReady { zone } => {
-                write!(f, "zone {zone} loses its last ready, schedulable node")
+                write!(f, "zone {zone} loses its last Ready, schedulable node")
             }
-            Self::NothingSchedulable => f.write_str("no ready, schedulable node is left in the cluster"),
-            Self::ControlPlane { node } => write!(f, "{node} is a node of the control plane"),
-            Self::KubeletSilent { node } => {
-                write!(f, "the kubelet of {node} is silent: pods deleted there stay Terminating")
+            Self::NoSchedulableNode => f.write_str("no Ready, schedulable node is left in the cluster"),
+            Self::ControlPlane { node } => write!(f, "{node} is a control plane node"),
+            Self::KubeletDown { node } => {
+                write!(f, "the kubelet of {node} is down: pods deleted there stay Terminating")
             }
-            Self::NotSelectedStay { node, pods } => {
-                let pods =
-                    several(*pods, "pod that is not selected stays", "pods that are not selected stay");
-                write!(f, "{pods} on {node}: it is not empty")
+            Self::UnselectedRemain { node, pods } => {
+                let pods = counted(*pods, "unselected pod remains", "unselected pods remain");
+                write!(f, "{node} is not empty: {pods}")
             }
-            Self::BudgetsIgnored { pods, held } => {
-                let pods = several(*pods, "pod", "pods");
-                write!(f, "budgets are ignored: {held} of {pods} would have been held back")
+            Self::BudgetsIgnored { pods, blocked } => {
+                let pods = counted(*pods, "pod", "pods");
+                write!(f, "budgets are ignored: they would block {blocked} of {pods}")
             }
-            Self::HalfDrained { node, pods } => {
-                let pods = several(*pods, "pod", "pods");
-                write!(f, "{node} ends cordoned with {pods} that cannot go")
+            Self::DrainIncomplete { node, pods } => {
+                let pods = counted(*pods, "pod", "pods");
+                write!(f, "{node} ends cordoned with {pods} that cannot leave")
             }
-            Self::CapacityEnds { node, pod, why } => {
-                write!(
-                    f,
-                    "no place is left when {node} is drained: the replacement of {pod} stays Pending ({why})"
-                )
-            }
-            Self::StatusDisagrees { budget, ours, told } => write!(
+            Self::CapacityExhausted { node, pod, why } => write!(
                 f,
-                "the status of {budget} (expected, desired, healthy, allowed: {told:?}) is not what follows from \
-                 its pods ({ours:?}); the more cautious of the two is taken"
+                "capacity is exhausted when {node} is drained: the replacement of {pod} stays Pending ({why})"
             ),
-            Self::NotReadable { what } => write!(f, "{what} cannot be read: what they decide is not known"),
+            Self::StatusDiffers { budget, computed, reported } => write!(
+                f,
+                "the status of {budget} (expected, desired, healthy, allowed: {reported:?}) does not follow from its \
+                 pods ({computed:?}); the lower number of allowed disruptions counts"
+            ),
+            Self::NotReadable { what } => write!(f, "{what} cannot be read: what they decide is unknown"),
             Self::OutOfService { node } => write!(
                 f,
-                "out-of-service lets pods of {node} be removed by force and their volumes be detached once it is not \
-                 ready; only for a machine that is certainly off"
+                "out-of-service lets the pods of {node} be removed by force and its volumes be detached once it is not \
+                 ready: only for a machine that is certainly off"
             ),
-            Self::ControllersTaint { node, key } => {
-                write!(
-                    f,
-                    "the node lifecycle controller keeps {key} on {node} as it sees fit: this does not last"
-                )
-            }
-            Self::Marked { node, by, operation, at_work: true, .. } => {
+            Self::ControllersTaint { node, key } => write!(
+                f,
+                "the node lifecycle controller adds and removes {key} on {node}: this change does not last"
+            ),
+            Self::Claimed { node, by, operation, active: true, .. } => {
                 write!(f, "{node} is being drained by {by} (operation {operation})")
             }
-            Self::Marked { node, by, operation, renewed, at_work: false } => write!(
+            Self::Claimed { node, by, operation, renewed, active: false } => write!(
                 f,
-                "{node} carries the mark of a drain by {by} (operation {operation}) that gave no sign since {}",
+                "{node} is claimed for a drain by {by} (operation {operation}), not renewed since {}",
                 renewed.to_time()
             ),
         }
     }
 }
 
-/// From here on a priority is a system's own (system-cluster-critical).
+/// The priority of system-cluster-critical.
 const CRITICAL: i32 = 2_000_000_000;
 
 /// The key of the taint that mirrors a cordon.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Whether a pod's priority is a system's own.
+/// Whether a pod has the priority of a system pod.
 pub fn is_critical(pod: &Pod) -> bool {
     pod.priority >= CRITICAL
 }
 
-/// What is to be known of a pod that leaves because of a drain, an eviction or a deletion. `leaving` are all pods
-/// that do.
+/// The warnings about a pod that is removed. `leaving` are all pods that leave.
 pub fn of_pod(
     cluster: &Cluster,
     pod: &Pod,
@@ -260,25 +254,26 @@ pub fn of_pod(
     unprotected: bool,
 ) -> BTreeSet<PodWarning> {
     let mut found = BTreeSet::new();
-    let mut note = |holds: bool, warning| {
+    let mut warn_if = |holds: bool, warning| {
         if holds {
             found.insert(warning);
         }
     };
     let runs = !pod.is_finished();
-    note(runs && pod.storage.empty_dir, PodWarning::EmptyDirData);
-    note(runs && pod.storage.memory, PodWarning::MemoryData);
-    note(runs && pod.storage.host_path, PodWarning::HostPathData);
-    note(pod.storage.ephemeral, PodWarning::EphemeralVolume);
-    note(runs && is_critical(pod), PodWarning::Critical);
-    note(is_held(pod), PodWarning::Held);
-    note(runs && comes_back_here(cluster, pod), PodWarning::ComesBackHere);
+    warn_if(runs && pod.storage.empty_dir, PodWarning::EmptyDirData);
+    warn_if(runs && pod.storage.memory, PodWarning::MemoryData);
+    warn_if(runs && pod.storage.host_path, PodWarning::HostPathData);
+    warn_if(pod.storage.ephemeral, PodWarning::EphemeralVolume);
+    warn_if(runs && is_critical(pod), PodWarning::Critical);
+    warn_if(is_held(pod), PodWarning::HeldByFinalizer);
+    warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
-        let scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
-        if scaled && workload.replicas == Some(1) {
-            note(true, PodWarning::SingleReplica);
+        let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
+        if is_scaled && workload.replicas == Some(1) {
+            warn_if(true, PodWarning::SingleReplica);
         } else {
-            note(scaled && unprotected && takes_the_last(cluster, pod, leaving), PodWarning::LastReady);
+            let is_last = is_scaled && unprotected && all_ready_leave(cluster, pod, leaving);
+            warn_if(is_last, PodWarning::LastReady);
         }
     }
     found
@@ -286,75 +281,76 @@ pub fn of_pod(
 
 /// Whether a finalizer holds the object once its containers have ended.
 pub fn is_held(pod: &Pod) -> bool {
-    // The Job controller takes its own off by itself then.
+    // The Job controller removes its own finalizer then.
     pod.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
 }
 
-/// Whether all ready pods of its owner leave.
-fn takes_the_last(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
+/// Whether all Ready pods of the pod's owner leave.
+fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
     let Some(owner) = &pod.owner else { return false };
     let stays = |pod: &Arc<Pod>| pod.is_ready() && pod.termination.is_none() && !leaving.contains(&pod.key);
     !cluster.pods_owned_by(&owner.uid).any(stays)
 }
 
-/// Whether its replacement tolerates the cordon of the node it is on.
-fn comes_back_here(cluster: &Cluster, pod: &Pod) -> bool {
+/// Whether its replacement may land on the same node although that is cordoned.
+fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
     let cordon = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
     match owner::recreation(cluster, pod) {
-        Recreation::Here => true,
-        Recreation::AtOnce(_) | Recreation::WhenGone(_) => {
+        Recreation::OnSameNode => true,
+        Recreation::Immediately | Recreation::WhenGone => {
             pod.tolerations.iter().any(|toleration| toleration.tolerates(&cordon))
         }
         Recreation::Never(_) => false,
     }
 }
 
-/// Whether a pod's identity may exist twice when its grace is zero.
+/// Whether the pod has an identity that a replacement takes over.
 pub fn has_identity(pod: &Pod) -> bool {
     pod.owner.as_ref().is_some_and(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::StatefulSet))
 }
 
-/// Whether a pod is of a DaemonSet that is there.
-pub fn is_of_living_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
+/// Whether the pod is managed by a DaemonSet that exists.
+pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
     owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet)
         && owner::find(cluster, &pod.key.namespace, owner) != OwnerLookup::Gone
 }
 
-/// The marks of drains on these nodes, those that nobody renews any more included.
-pub fn of_marks<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
-    let marked = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));
-    marked.map(move |(node, mark)| Warning::Marked {
+/// The claims on these nodes, including those that are no longer renewed.
+pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
+    let claimed = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));
+    claimed.map(move |(node, claim)| Warning::Claimed {
         node: node.name.clone(),
-        by: mark.by.clone(),
-        operation: mark.operation.clone(),
-        renewed: mark.renewed,
-        at_work: mark.is_fresh(now),
+        by: claim.by.clone(),
+        operation: claim.operation.clone(),
+        renewed: claim.renewed,
+        active: claim.is_fresh(now),
     })
 }
 
-/// What closing these nodes to new pods means for zones and for the cluster.
+/// What it means for zones and the cluster that these nodes are cordoned.
 pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
     let closing: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
-    let open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;
-    let stays = |node: &&Arc<Node>| open(node) && !closing.contains(&node.name);
+    let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;
+    let stays = |node: &&Arc<Node>| is_open(node) && !closing.contains(&node.name);
     let mut warnings = Vec::new();
-    if nodes.iter().any(|node| open(&node)) {
+    if nodes.iter().any(|node| is_open(&node)) {
         if !cluster.nodes().iter().any(|node| stays(&node)) {
-            warnings.push(Warning::NothingSchedulable);
+            warnings.push(Warning::NoSchedulableNode);
         }
         let zones: BTreeSet<ZoneKey> = nodes
             .iter()
-            .filter(open)
+            .filter(is_open)
             .map(|node| node.zone())
             .filter(|zone| *zone != ZoneKey::default())
             .collect();
         let loses = |zone: &ZoneKey| !cluster.nodes().iter().any(|node| stays(&node) && node.zone() == *zone);
         warnings.extend(zones.into_iter().filter(loses).map(|zone| Warning::ZoneLosesLastReady { zone }));
     }
-    let rules = ["control-plane", "master"];
-    let controls = |node: &&Arc<Node>| node.roles().any(|role| rules.contains(&role));
-    warnings
-        .extend(nodes.iter().filter(controls).map(|node| Warning::ControlPlane { node: node.name.clone() }));
+    let control_plane = nodes.iter().filter(|node| {
+        let mut roles = node.roles();
+        roles.any(|role| ["control-plane", "master"].contains(&role))
+    });
+    warnings.extend(control_plane.map(|node| Warning::ControlPlane { node: node.name.clone() }));
     warnings
 }

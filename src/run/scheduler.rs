@@ -320,7 +320,7 @@ fn message(refused: &Unschedulable, nodes: usize) -> String {
         Preemption::Displaces(_) => String::new(),
         Preemption::NotAllowed => " Preemption: its preemptionPolicy forbids it.".into(),
         Preemption::Waits { node } => format!(" Preemption: room is being made on {node}."),
-        Preemption::Helpless { hindrances } => {
+        Preemption::Impossible { hindrances } => {
             let words: Vec<String> =
                 hindrances.iter().map(|(hindrance, nodes)| format!("{nodes} {hindrance}")).collect();
             if words.is_empty() { String::new() } else { format!(" Preemption: {}.", words.join(", ")) }

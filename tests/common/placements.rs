@@ -317,7 +317,7 @@ impl Seen {
         if filters != ours {
             differences.push(format!("{}: reasons {filters:?}, predicted {ours:?}", self.pod));
         }
-        if let (Some(theirs), Preemption::Helpless { hindrances }) = (preemption, &predicted.preemption) {
+        if let (Some(theirs), Preemption::Impossible { hindrances }) = (preemption, &predicted.preemption) {
             let ours: BTreeMap<String, usize> =
                 hindrances.iter().map(|(why, count)| (hindered(why), *count)).collect();
             if theirs != ours {
@@ -412,14 +412,14 @@ fn words(reason: &Reason) -> String {
         Reason::Port => "node(s) didn't have free ports for the requested pod ports".into(),
         Reason::Disk => "node(s) had no available disk".into(),
         Reason::ClaimMissing(claim) => format!("persistentvolumeclaim \"{claim}\" not found"),
-        Reason::ClaimToBeMade(claim) => {
+        Reason::ClaimNotCreated(claim) => {
             format!("waiting for ephemeral volume controller to create the persistentvolumeclaim \"{claim}\"")
         }
         Reason::ClaimLost { claim, volume } => {
             format!("persistentvolumeclaim \"{claim}\" bound to non-existent persistentvolume \"{volume}\"")
         }
-        Reason::ClaimLeaving(claim) => format!("persistentvolumeclaim \"{claim}\" is being deleted"),
-        Reason::ClaimOfAnother(claim) => format!("PVC {claim} was not created for the pod"),
+        Reason::ClaimTerminating(claim) => format!("persistentvolumeclaim \"{claim}\" is being deleted"),
+        Reason::ClaimNotOwned(claim) => format!("PVC {claim} was not created for the pod"),
         Reason::ClaimUnbound => "pod has unbound immediate PersistentVolumeClaims".into(),
         Reason::VolumeMissing(volume) => format!("persistentvolume \"{volume}\" not found"),
         Reason::ClaimInUse => {
@@ -428,12 +428,12 @@ fn words(reason: &Reason) -> String {
                 .into()
         }
         Reason::VolumeLimit => "node(s) exceed max volume count".into(),
-        Reason::VolumeElsewhere => "node(s) didn't match PersistentVolume's node affinity".into(),
+        Reason::VolumeUnreachable => "node(s) didn't match PersistentVolume's node affinity".into(),
         Reason::NoVolume => "node(s) didn't find available persistent volumes to bind".into(),
         Reason::VolumeZone => "node(s) had no available volume zone".into(),
         Reason::PodAffinity => "node(s) didn't match pod affinity rules".into(),
         Reason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
-        Reason::Unwelcome => "node(s) didn't satisfy existing pods anti-affinity rules".into(),
+        Reason::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules".into(),
         Reason::Spread => "node(s) didn't match pod topology spread constraints".into(),
         Reason::SpreadLabel => {
             "node(s) didn't match pod topology spread constraints (missing required label)".into()
@@ -443,8 +443,8 @@ fn words(reason: &Reason) -> String {
 
 fn hindered(hindrance: &Hindrance) -> String {
     match hindrance {
-        Hindrance::NoHelp => "Preemption is not helpful for scheduling".into(),
+        Hindrance::NotHelpful => "Preemption is not helpful for scheduling".into(),
         Hindrance::NoVictims => "No preemption victims found for incoming pod".into(),
-        Hindrance::Still(reason) => words(reason),
+        Hindrance::StillRefused(reason) => words(reason),
     }
 }

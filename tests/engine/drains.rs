@@ -470,7 +470,7 @@ struct Bare {
 }
 
 impl Environment for Bare {
-    fn stop(&self, _pod: &Pod, _grace: Span) -> Estimate {
+    fn time_to_terminate(&self, _pod: &Pod, _grace: Span) -> Estimate {
         Estimate::NEVER
     }
 
@@ -478,13 +478,13 @@ impl Environment for Bare {
         let replica_set = OwnerKind::Workload(WorkloadKind::ReplicaSet);
         let is_replaced = pod.owner.as_ref().is_some_and(|owner| owner.kind == replica_set);
         if is_replaced && self.replaced_after.is_some() {
-            Landing::Somewhere
+            Landing::Unknown
         } else {
-            Landing::Nowhere { why: "nobody replaces it".into() }
+            Landing::Pending { why: "nobody replaces it".into() }
         }
     }
 
-    fn ready(&self, _pod: &Pod, _landing: &Landing) -> Estimate {
+    fn time_to_ready(&self, _pod: &Pod, _landing: &Landing) -> Estimate {
         self.replaced_after.map_or(Estimate::NEVER, Estimate::exactly)
     }
 }

@@ -39,7 +39,7 @@ fn pods_without_a_node_stay_pending_with_reasons_and_what_would_help() {
     replicas(&mut fixture, "web", &["n1"], 2);
     let plan = drain(&fixture, &["n1"]);
     let pod = of(&plan, "web-0");
-    assert!(matches!(pod.landing, Some(Landing::Nowhere { .. })), "{:?}", pod.landing);
+    assert!(matches!(pod.landing, Some(Landing::Pending { .. })), "{:?}", pod.landing);
     assert_eq!(pod.ready_again, None);
     assert_eq!((plan.totals.placed, plan.totals.pending), (0, 1));
     let judgement = pod.placement.as_ref().expect("it was judged");
@@ -51,11 +51,11 @@ fn pods_without_a_node_stay_pending_with_reasons_and_what_would_help() {
     let nearest = help.nearest.as_ref().expect("n2 lacks nothing but room");
     assert_eq!((&*nearest.node, &nearest.lacks), ("n2", &vec![("cpu".into(), 1000)]));
     assert_eq!(
-        help.words(),
+        help.lines(),
         [
-            "but for taints it does not tolerate, n3 would take it",
-            "n2 comes nearest: it lacks 1 cpu",
-            "a new node would take it that has 2 cpu free",
+            "fits n3 without the taints it does not tolerate",
+            "nearest: n2 lacks 1 CPU",
+            "needs a node with 2 CPU free",
         ]
     );
 }
@@ -101,7 +101,7 @@ fn a_replacement_of_high_priority_preempts_a_pod_whose_replacement_is_in_the_pla
     let judgement = pod.placement.as_ref().expect("it was judged");
     let [displaced] = judgement.displaces.as_slice() else { panic!("{judgement:?}") };
     assert_eq!(&*displaced.pod.name, "batch-0");
-    assert!(matches!(displaced.landing, Some(Landing::Nowhere { .. })), "{displaced}");
+    assert!(matches!(displaced.landing, Some(Landing::Pending { .. })), "{displaced}");
     assert_eq!(plan.totals.displaced, 1);
 }
 
@@ -165,7 +165,7 @@ fn evict(fixture: &PlanFixture, pods: &[&str]) -> Plan {
 fn node(pod: &PodPlan) -> Option<&str> {
     match pod.landing.as_ref()? {
         Landing::Node { node, .. } => Some(node),
-        Landing::Somewhere | Landing::Nowhere { .. } => None,
+        Landing::Unknown | Landing::Pending { .. } => None,
     }
 }
 
@@ -204,7 +204,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
         fixture.node(node, |node| node.labels = Arc::new([zone].into()));
     }
     replicas(&mut fixture, "web", &["n1", "n1", "n1"], 1);
-    assert_eq!(told(&fixture), "any node can go, any zone can go");
+    assert_eq!(told(&fixture), "N-1 ok: nodes, zones");
 
     replicas(&mut fixture, "api", &["n2", "n2"], 1);
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
@@ -215,7 +215,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
     let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
     assert_eq!((worst.pending, worst.pods), (1, 2));
     assert!(!found.is_enough());
-    assert_eq!(found.in_short(), "any node, not zone b (1 Pending)");
+    assert_eq!(found.to_string(), "N-1 ok: nodes; losing zone b leaves 1 pod Pending");
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn t8_a_pod_that_needs_its_victim_displaces_nobody_there() {
         "name": "vip", "requests": {"cpu": "1"}, "priorityClassName": "high",
         "affinity": {"podAffinity": {REQUIRED: [term(&["low"], "kubernetes.io/os")]}}
     });
-    assert!(matches!(scene.unschedulable(NEW, &pod).preemption, Preemption::Helpless { .. }));
+    assert!(matches!(scene.unschedulable(NEW, &pod).preemption, Preemption::Impossible { .. }));
     scene.nodes.push(json!({"name": "n2", "allocatable": {"cpu": "1"}}));
     let mut other = scene.bound[0].clone();
     (other["name"], other["node"], other["labels"]) = (json!("other"), json!("n2"), json!({}));
@@ -582,7 +582,7 @@ fn q_victims_are_as_few_and_as_unimportant_as_will_do() {
     let q1 = [("a", "node1", "low", "100m"), ("b", "node1", "mid", "300m"), ("c", "node2", "mid", "300m")];
     assert_eq!(scene(&q1).displaced(&large), ("node1".into(), vec!["b".into()], 0), "Q1");
     let q2 = [("a", "node1", "high", "300m"), ("b", "node2", "high", "300m")];
-    assert!(matches!(scene(&q2).unschedulable(NEW, &large).preemption, Preemption::Helpless { .. }), "Q2");
+    assert!(matches!(scene(&q2).unschedulable(NEW, &large).preemption, Preemption::Impossible { .. }), "Q2");
     let q3 = [
         ("a", "node1", "mid", "100m"),
         ("b", "node1", "low", "100m"),

@@ -133,7 +133,7 @@ fn unusable_claims_rule_out_every_node() {
         (&["unbound"][..], Reason::ClaimUnbound),
         (&["classless"], Reason::ClaimUnbound),
         (&["lost"], lost.clone()),
-        (&["leaving"], Reason::ClaimLeaving("leaving".into())),
+        (&["leaving"], Reason::ClaimTerminating("leaving".into())),
         (&["dangling"], Reason::VolumeMissing("nothing".into())),
         (&["nowhere"], Reason::ClaimMissing("nowhere".into())),
         (&["unbound", "lost", "nowhere"], Reason::ClaimMissing("nowhere".into())),

@@ -69,7 +69,8 @@ fn cordoning_a_cordoned_node_writes_nothing() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     fixture.node("n1", |node| node.unschedulable = true);
     let plan = cordon(&fixture, &["n1"]);
-    assert_eq!((plan.nodes[0].change.clone(), plan.steps.len()), (NodeChange::None, 0));
+    assert_eq!(plan.nodes[0].change, NodeChange::Unchanged { text: "already cordoned" });
+    assert_eq!(plan.steps, []);
     assert!(plan.undo.is_empty());
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
@@ -86,7 +87,7 @@ fn a_node_that_somebody_drains_is_a_warning_and_so_is_one_with_an_interrupted_dr
     fixture.node("n2", |node| node.drain_claim = Some(Arc::new(mark(3600))));
     let told = |plan: &Plan| -> Vec<(String, bool)> {
         let marked = plan.warnings.iter().filter_map(|warning| match warning {
-            Warning::Marked { node, by, at_work, .. } => Some((format!("{node} by {by}"), *at_work)),
+            Warning::Claimed { node, by, active, .. } => Some((format!("{node} by {by}"), *active)),
             _ => None,
         });
         marked.collect()
@@ -153,7 +154,7 @@ fn a_taint_that_is_there_is_refused_unless_it_may_be_overwritten() {
         Err("node n1 already has a taint(s) with same effect(s) and --overwrite is false".into())
     );
     assert_eq!((refused.steps.len(), refused.prospect()), (0, Prospect::Refused));
-    assert_eq!(edit(&fixture, &["a=1:NoSchedule"], true).nodes[0].change, NodeChange::None);
+    assert_eq!(edit(&fixture, &["a=1:NoSchedule"], true).nodes[0].change, NodeChange::Unchanged { text: "taints unchanged" });
 }
 
 /// Scenario 9: Overwriting the value of a taint leaves one taint with that key and effect.
@@ -376,7 +377,7 @@ fn a_pod_whose_deletion_is_long_overdue_is_left_alone() {
         of(&plan, "web-0").verdict.clone()
     };
     assert_eq!(verdict(Some(20)), Verdict::Skipped(Skip::LongTerminating));
-    assert_eq!((verdict(Some(120)), verdict(None)), (Verdict::Leaving, Verdict::Leaving));
+    assert_eq!((verdict(Some(120)), verdict(None)), (Verdict::Terminating, Verdict::Terminating));
 }
 
 fn held() -> PlanFixture {
@@ -395,7 +396,7 @@ fn a_pod_with_a_finalizer_is_waited_for_until_the_timeout() {
     let plan = held().drain(&["n1"], timed(6));
     assert_eq!(at(of(&plan, "web-0").times_out), Some(6));
     assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(6), Prospect::Stalls));
-    assert!(of(&plan, "web-0").warnings.contains(&PodWarning::Held));
+    assert!(of(&plan, "web-0").warnings.contains(&PodWarning::HeldByFinalizer));
     let for_ever = drained(&held());
     assert_eq!((for_ever.totals.ends.likely, for_ever.prospect()), (None, Prospect::Stalls));
 }
@@ -423,7 +424,7 @@ fn a_blocked_node_does_not_keep_the_next_one_from_being_drained() {
     assert_eq!(at(second.gone.likely), Some(40), "nobody takes the eviction back");
     let patient = fixture.drain(&["n1", "n2"], timed(60));
     assert_eq!(at(of(&patient, "api-0").gone.likely), Some(90));
-    assert!(patient.warnings.contains(&Warning::HalfDrained { node: "n1".into(), pods: 1 }));
+    assert!(patient.warnings.contains(&Warning::DrainIncomplete { node: "n1".into(), pods: 1 }));
 }
 
 /// Scenario 31: With `--pod-selector` the other pods stay, and the plan says so (kubectl is silent).
@@ -436,7 +437,7 @@ fn pods_that_are_not_selected_stay_and_the_plan_says_so() {
         fixture.drain(&["n1"], DrainOptions { pod_selector: Some(selector), ..DrainOptions::default() });
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Skipped(Skip::NotSelected));
     assert!(leaves(&plan, "db-0"));
-    assert!(plan.warnings.contains(&Warning::NotSelectedStay { node: "n1".into(), pods: 2 }));
+    assert!(plan.warnings.contains(&Warning::UnselectedRemain { node: "n1".into(), pods: 2 }));
     assert_eq!(plan.command.as_deref(), Some("kubectl drain n1 --pod-selector='app=db'"));
 }
 
@@ -748,7 +749,7 @@ fn in_a_terminating_namespace_evictions_are_refused_and_terminating_pods_waited_
     assert_eq!(of(&plan, "web-0").verdict, Verdict::WaitsForNamespace);
     assert_eq!(
         (of(&plan, "web-1").verdict.clone(), at(of(&plan, "web-1").gone.likely)),
-        (Verdict::Leaving, Some(20))
+        (Verdict::Terminating, Some(20))
     );
 }
 
@@ -762,7 +763,7 @@ fn a_blocked_pod_is_reported_with_its_budget_and_not_as_drained() {
         .budget("web", |budget| budget.min_available = least(2))
         .sync();
     let plan = drained(&fixture);
-    assert_eq!(pattern(&plan, "web-0"), Some(BlockPattern::NoRoom { most: 2 }));
+    assert_eq!(pattern(&plan, "web-0"), Some(BlockPattern::CannotBeMet { needs: 2, max_healthy: 2 }));
     assert_eq!((plan.prospect(), plan.totals.ends.likely), (Prospect::Blocked, None));
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert_eq!(drain.dominated_by, Some(Key::new("default", "web")));
@@ -826,13 +827,13 @@ fn a_noexecute_taint_names_every_deleted_pod_with_its_time_and_ignores_budgets()
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Deleted { at: NOW, taint: key() });
     assert_eq!(of(&plan, "web-1").verdict, Verdict::Deleted { at: NOW + Span::from_secs(30), taint: key() });
     assert_eq!(of(&plan, "web-2").verdict, Verdict::Tolerates);
-    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
+    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: 2 }));
     let mild = edit(&fixture, &["maintenance:NoSchedule"], false);
     assert!(mild.pods.is_empty(), "no other effect touches a running pod");
     fixture.node("n1", |node| node.taints = [taint("maintenance:NoExecute")].into());
-    let spared = edit(&fixture, &["maintenance-"], false);
-    let verdicts: Vec<_> = spared.pods.iter().map(|pod| pod.verdict.word()).collect();
-    assert_eq!(verdicts, ["spared", "spared", "tolerates"]);
+    let untainted = edit(&fixture, &["maintenance-"], false);
+    let verdicts: Vec<_> = untainted.pods.iter().map(|pod| pod.verdict.word()).collect();
+    assert_eq!(verdicts, ["deletionCancelled", "deletionCancelled", "tolerates"]);
     fixture.node("n1", |node| {
         let added = Some(NOW + Span::from_secs(-20));
         node.taints = [kordon::cluster::Taint { time_added: added, ..taint("maintenance:NoExecute") }].into();
@@ -856,7 +857,7 @@ fn without_a_node_for_the_first_replacement_the_second_pod_is_blocked_forever() 
     assert!(leaves(&plan, "web-0"));
     assert_eq!(
         pattern(&plan, "web-1"),
-        Some(BlockPattern::NoPlace {
+        Some(BlockPattern::ReplacementPending {
             of: vec![Key::new("default", "web-0")],
             why: "insufficient cpu".into()
         })
@@ -931,11 +932,11 @@ fn undo_uncordons_only_what_the_plan_cordoned() {
     for node in ["n1", "n2"] {
         fixture.node(node, |node| node.unschedulable = true);
     }
-    let (steps, _) = plan.undo.steps(&fixture.cluster);
+    let (steps, _) = plan.undo.writes(&fixture.cluster);
     let uncordoned: Vec<_> = steps.iter().map(|step| step.call().path).collect();
     assert_eq!(uncordoned, ["/api/v1/nodes/n1"]);
     fixture.node("n1", |node| node.uid = "another".into());
-    assert!(plan.undo.steps(&fixture.cluster).0.is_empty(), "a node of the same name is not the same node");
+    assert!(plan.undo.writes(&fixture.cluster).0.is_empty(), "a node of the same name is not the same node");
 }
 
 #[test]
@@ -951,7 +952,7 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
         ];
         node.taints = theirs.into();
     });
-    let (steps, kept) = plan.undo.steps(&fixture.cluster);
+    let (steps, kept) = plan.undo.writes(&fixture.cluster);
     let [PlanStep::SetTaints { taints, .. }] = &steps[..] else { panic!("{steps:?}") };
     let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["a=1:NoSchedule", "c=theirs:NoSchedule", "b:NoSchedule", "d:NoSchedule"]);
@@ -962,7 +963,7 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
     let plan = fixture.plan(Action::Label { nodes: nodes(&["n1"]), edits });
     assert_eq!(plan.steps[0].call().body["metadata"]["labels"], json!({"old": null, "tier": "front"}));
     fixture.node("n1", |node| node.labels = Arc::new([("tier".into(), "front".into())].into()));
-    let (steps, _) = plan.undo.steps(&fixture.cluster);
+    let (steps, _) = plan.undo.writes(&fixture.cluster);
     assert_eq!(steps[0].call().body["metadata"]["labels"], json!({"old": "x", "tier": null}));
 }
 
@@ -978,8 +979,8 @@ fn labels_follow_kubectls_rules() {
         NodeChange::Refused { text: "'app' already has a value (web), and --overwrite is false".into() };
     assert_eq!(label(&["app=db"], false), refused);
     assert!(matches!(label(&["app=db"], true), NodeChange::Labels { .. }));
-    assert_eq!(label(&["app=web"], false), NodeChange::None);
-    assert_eq!(label(&["gone-"], false), NodeChange::None);
+    assert_eq!(label(&["app=web"], false), NodeChange::Unchanged { text: "labels unchanged" });
+    assert_eq!(label(&["gone-"], false), NodeChange::Unchanged { text: "labels unchanged" });
     let text =
         |words: &[&str]| LabelEdits::parse(words.iter().copied(), false).expect_err("nonsense").to_string();
     assert_eq!(text(&["a=b=c"]), "invalid label spec: a=b=c");
@@ -1022,7 +1023,7 @@ fn pods_that_nobody_should_lose_sight_of_are_marked() {
         (marks("pair-0"), marks("pair-1")),
         (vec![PodWarning::LastReady], vec![PodWarning::LastReady])
     );
-    assert_eq!(marks("web-0"), [PodWarning::ComesBackHere]);
+    assert_eq!(marks("web-0"), [PodWarning::MayReturn]);
 }
 
 #[test]
@@ -1032,7 +1033,7 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
     let plan = fixture.plan(Action::Delete { pods, options });
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Deleted));
-    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, held: 2 }));
+    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: 2 }));
     assert_eq!(
         plan.command.as_deref(),
         Some("kubectl delete pod web-0 web-1 -n default --grace-period=0 --force")
@@ -1071,7 +1072,7 @@ fn the_worked_example_comes_out_as_worked() {
     assert_eq!((plan.totals.leave_now, plan.totals.stay, plan.totals.leave_later), (5, 2, 0));
     assert_eq!((at(plan.totals.ends.likely), plan.totals.data_lost), (Some(60), 1));
     assert!(
-        matches!(&of(&plan, "db-0").verdict, Verdict::Leaves(LeaveReason::Within { numbers, .. }) if numbers.allowed == 1)
+        matches!(&of(&plan, "db-0").verdict, Verdict::Leaves(LeaveReason::BudgetAllows { numbers, .. }) if numbers.allowed == 1)
     );
 }
 
@@ -1118,7 +1119,7 @@ proptest! {
         let [_, desired, mut healthy, _] = fixture.status("web");
         let was_ready = |pod: &Key| fixture.cluster.pod(pod).expect("planned").is_ready();
         for moment in &plan.timeline {
-            match &moment.what {
+            match &moment.event {
                 PlanEvent::Leaves { pod } if was_ready(pod) => {
                     healthy -= 1;
                     prop_assert!(healthy >= desired, "{pod} leaves at {}: {healthy} of {desired}", moment.at);

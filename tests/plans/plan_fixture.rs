@@ -42,19 +42,19 @@ pub struct FixedEnvironment {
 }
 
 impl Environment for FixedEnvironment {
-    fn stop(&self, _pod: &Pod, grace: Span) -> Estimate {
+    fn time_to_terminate(&self, _pod: &Pod, grace: Span) -> Estimate {
         Estimate::exactly(self.stop.min(grace))
     }
 
     fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
         if self.room == 0 {
-            return Landing::Nowhere { why: "insufficient cpu".into() };
+            return Landing::Pending { why: "insufficient cpu".into() };
         }
         self.room -= 1;
         Landing::Node { node: "elsewhere".into(), why: "the only one with room".into() }
     }
 
-    fn ready(&self, _pod: &Pod, _landing: &Landing) -> Estimate {
+    fn time_to_ready(&self, _pod: &Pod, _landing: &Landing) -> Estimate {
         self.ready.map_or(Estimate::NEVER, Estimate::exactly)
     }
 }

@@ -60,7 +60,7 @@ impl App {
             return Err(why);
         }
         if plan.prospect() == Prospect::Refused {
-            return Err(format!("it is refused: {}", plan.in_short()));
+            return Err(format!("it is refused: {}", plan.summary()));
         }
         if Confirmation::to(plan) == Confirmation::Needless {
             return Err("it changes nothing".into());

@@ -126,7 +126,7 @@ impl App {
             Ok(None) => return self.refuse(number, vec!["there is nothing to put back".into()]),
             Err(why) => return self.refuse(number, vec![why]),
         };
-        let (steps, kept) = past.undo().steps(&self.model.cluster);
+        let (steps, kept) = past.undo().writes(&self.model.cluster);
         let nothing = steps.is_empty();
         let undone = past.undone;
         let put_back = UndoRequest { past: Some(past), steps, kept };

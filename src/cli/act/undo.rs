@@ -110,7 +110,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
     let (file, past) = place.context.lock(&operation)?;
     let undo = past.undo();
     let cluster = &place.asked.model.cluster;
-    let (steps, kept) = undo.steps(cluster);
+    let (steps, kept) = undo.writes(cluster);
     for step in &steps {
         progress(&format!("would write: {}", step.call().body));
     }

@@ -84,7 +84,7 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     match prospect {
         Prospect::Completes => answers.verdict(&plan),
         Prospect::Stalls | Prospect::Blocked | Prospect::Refused => {
-            Err(CliError::WouldNot { prospect, text: plan.in_short() })
+            Err(CliError::WouldNot { prospect, text: plan.summary() })
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which nodes would do: the filters of the default profile, in its order.
+//! Which nodes are feasible: the filters of the default profile, in its order.
 
 mod node_affinity;
 mod pod_affinity;
@@ -10,11 +10,11 @@ mod volumes;
 pub(super) use node_affinity::NodeMatch;
 pub(super) use node_affinity::TermMatch;
 pub(super) use spread::{Tally, counted_nodes, effective_selector};
-pub(super) use volumes::{PLACES, PodVolumes};
+pub(super) use volumes::{PodVolumes, TOPOLOGY_LABELS};
 
 use std::collections::BTreeSet;
 
-use pod_affinity::Neighbours;
+use pod_affinity::PodAffinity;
 use spread::HardSpread;
 
 use super::{
@@ -28,9 +28,9 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// Everything about one pod that is worked out once, before nodes are looked at.
+/// What is computed once for a pod, before nodes are checked.
 ///
-/// It can be told to imagine pods away from a node or onto it, one node at a time.
+/// Pods can be assumed removed from a node or added to it, one node at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Filters<'s> {
     pub snapshot: &'s Snapshot,
@@ -38,9 +38,9 @@ pub(super) struct Filters<'s> {
     pub nodes: NodeMatch,
     pub volumes: PodVolumes,
     spread: HardSpread,
-    neighbours: Neighbours,
+    pod_affinity: PodAffinity,
     pinned_to: Option<Option<u32>>,
-    bears_cordons: bool,
+    tolerates_cordons: bool,
 }
 
 impl<'s> Filters<'s> {
@@ -48,123 +48,123 @@ impl<'s> Filters<'s> {
         let nodes = NodeMatch::new(snapshot, &request.spec);
         Self {
             spread: HardSpread::new(snapshot, request, &nodes),
-            neighbours: Neighbours::new(snapshot, request),
+            pod_affinity: PodAffinity::new(snapshot, request),
             volumes: PodVolumes::new(snapshot, request),
             pinned_to: request.pinned_to.as_ref().map(|name| snapshot.number(name)),
-            bears_cordons: bears_cordons(&request.tolerations),
+            tolerates_cordons: tolerates_cordons(&request.tolerations),
             nodes,
             snapshot,
             request,
         }
     }
 
-    /// Whether the node would do, with pods of equal or higher priority that wait for it and without them.
+    /// Whether the node is feasible, both with and without the pods of equal or higher priority nominated for it.
     ///
     /// # Errors
-    /// What speaks against it.
-    pub fn judge(&mut self, node: u32) -> Result<(), NodeRefusal> {
+    /// The refusal of the first filter that refuses it.
+    pub fn check_node(&mut self, node: u32) -> Result<(), NodeRefusal> {
         let snapshot = self.snapshot;
         let resources = snapshot.resources(node);
-        if snapshot.expected_on(node).is_empty() {
+        if snapshot.nominated_for(node).is_empty() {
             self.check(node, resources)
         } else {
-            self.judge_in(node, resources)
+            self.check_with(node, resources)
         }
     }
 
-    /// The same for a node with other room on it.
-    pub fn judge_in(&mut self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
+    /// The same for a node with other resources.
+    pub fn check_with(&mut self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
         let request = self.request;
-        let myself = |resident: &Resident| {
+        let is_itself = |resident: &Resident| {
             resident.pod.key.name == request.name && resident.pod.key.namespace == request.namespace
         };
-        let counts = |resident: &&Resident| resident.pod.priority >= request.priority && !myself(resident);
-        let expected: Vec<&Resident> = self.snapshot.expected_on(node).iter().filter(counts).collect();
-        if !expected.is_empty() {
-            let mut fuller = resources.clone();
-            for resident in &expected {
-                fuller.add(&resident.pod);
-                self.imagine(resident, node, Hypothesis::There);
+        let counts = |resident: &&Resident| resident.pod.priority >= request.priority && !is_itself(resident);
+        let nominated: Vec<&Resident> = self.snapshot.nominated_for(node).iter().filter(counts).collect();
+        if !nominated.is_empty() {
+            let mut with_nominated = resources.clone();
+            for resident in &nominated {
+                with_nominated.add(&resident.pod);
+                self.assume(resident, node, Hypothesis::Added);
             }
-            let verdict = self.check(node, &fuller);
-            expected.iter().for_each(|resident| self.imagine(resident, node, Hypothesis::Gone));
+            let verdict = self.check(node, &with_nominated);
+            nominated.iter().for_each(|resident| self.assume(resident, node, Hypothesis::Removed));
             verdict?;
         }
         self.check(node, resources)
     }
 
-    /// Reckons with a pod on the node that is not there, or without one that is.
-    pub fn imagine(&mut self, resident: &Resident, node: u32, imagine: Hypothesis) {
-        self.spread.imagine(resident, node, imagine.sign());
-        self.neighbours.imagine(resident, node, imagine.sign());
-        self.volumes.imagine(resident, imagine.sign());
+    /// Assumes a pod added to the node, or removed from it.
+    pub fn assume(&mut self, resident: &Resident, node: u32, hypothesis: Hypothesis) {
+        self.spread.assume(resident, node, hypothesis.sign());
+        self.pod_affinity.assume(resident, node, hypothesis.sign());
+        self.volumes.assume(resident, hypothesis.sign());
     }
 
-    /// What was not looked at.
+    /// What was not checked.
     pub fn caveats(&self) -> BTreeSet<Caveat> {
-        let newer = self.snapshot.rules().version > NEWEST_TRIED;
+        let newer = self.snapshot.rules().version > NEWEST_TESTED;
         let newer = newer.then_some(Caveat::Newer);
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
     fn check(&self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
         let rules = self.snapshot.rules();
-        // What rules out every node comes before what leaves out some.
+        // A refusal of all nodes comes before a refusal of some.
         let narrowed = if rules.pinned_names_narrow { self.nodes.narrow(node) } else { Ok(()) };
-        let contradictory = |refusal: &NodeRefusal| refusal.reasons.contains(&Reason::NamesContradict);
-        if !narrowed.as_ref().is_err_and(contradictory) {
+        let is_contradiction = |refusal: &NodeRefusal| refusal.reasons.contains(&Reason::NamesContradict);
+        if !narrowed.as_ref().is_err_and(is_contradiction) {
             self.volumes.admit()?;
         }
         narrowed?;
-        if resources.cordoned && !self.bears_cordons {
-            return Err(NodeRefusal::final_word(Reason::Cordoned));
+        if resources.cordoned && !self.tolerates_cordons {
+            return Err(NodeRefusal::unresolvable(Reason::Cordoned));
         }
         if self.pinned_to.is_some_and(|pinned| pinned != Some(node)) {
-            return Err(NodeRefusal::final_word(Reason::OtherNode));
+            return Err(NodeRefusal::unresolvable(Reason::OtherNode));
         }
         if resources.has_hard_taints {
             let taints = &self.snapshot.node(node).taints;
             taints::check(taints, &self.request.tolerations, rules.taints_are_one_reason)?;
         }
         if !self.nodes.matches(node) {
-            return Err(NodeRefusal::final_word(Reason::NodeAffinity));
+            return Err(NodeRefusal::unresolvable(Reason::NodeAffinity));
         }
-        let wanted = &self.request.spec.host_ports;
-        if wanted.iter().any(|port| resources.ports.iter().any(|taken| taken.conflicts_with(port))) {
-            return Err(NodeRefusal::curable(Reason::Port));
+        let ports = &self.request.spec.host_ports;
+        if ports.iter().any(|port| resources.ports.iter().any(|used| used.conflicts_with(port))) {
+            return Err(NodeRefusal::resolvable(Reason::Port));
         }
         resources::check(&self.request.spec.requests, resources, rules)?;
         if disks(&self.request.spec).any(|disk| resources.disks.iter().any(|used| used.conflicts_with(disk)))
         {
-            return Err(NodeRefusal::curable(Reason::Disk));
+            return Err(NodeRefusal::resolvable(Reason::Disk));
         }
         self.volumes.check(self.snapshot, node, resources)?;
         self.spread.check(node)?;
-        self.neighbours.check(node)
+        self.pod_affinity.check(node)
     }
 }
 
-/// The newest scheduler that this was held against.
-const NEWEST_TRIED: ServerVersion = ServerVersion::new(1, 36);
+/// The newest release whose scheduler has been compared with this one.
+const NEWEST_TESTED: ServerVersion = ServerVersion::new(1, 36);
 
-/// What to imagine of a pod.
+/// What is assumed of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hypothesis {
-    There,
-    Gone,
+    Added,
+    Removed,
 }
 
 impl Hypothesis {
     fn sign(self) -> i64 {
         match self {
-            Self::There => 1,
-            Self::Gone => -1,
+            Self::Added => 1,
+            Self::Removed => -1,
         }
     }
 }
 
-/// Whether the taint that marks cordoned nodes is tolerated.
-fn bears_cordons(tolerations: &[Toleration]) -> bool {
+/// Whether the taint of cordoned nodes is tolerated.
+fn tolerates_cordons(tolerations: &[Toleration]) -> bool {
     let taint = Taint {
         key: "node.kubernetes.io/unschedulable".into(),
         effect: TaintEffect::NoSchedule,

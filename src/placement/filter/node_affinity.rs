@@ -1,4 +1,4 @@
-//! Node selectors and node affinity, worked out over the values of labels (NodeAffinity).
+//! Node selectors and node affinity, evaluated once for each value of a label (NodeAffinity).
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::cluster::{
 /// What a pod requires of its node.
 #[derive(Clone, Debug)]
 pub(in super::super) struct NodeMatch {
-    /// `nodeSelector`: all must hold.
+    /// `nodeSelector`: all must match.
     selector: Vec<LabelTest>,
-    /// One must hold; none where nothing is required.
+    /// One must match; none where nothing is required.
     terms: Option<Vec<TermMatch>>,
-    pinned: Pinned,
+    names: RequiredNames,
 }
 
-/// The nodes that a pod insists on by name.
+/// The nodes that a pod requires by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Pinned {
-    Nowhere,
-    /// Some term insists on no name.
-    Free,
-    /// Every term insists on names: these, ascending.
-    To(Vec<u32>),
+enum RequiredNames {
+    Contradictory,
+    /// Some term requires no name.
+    Any,
+    /// Every term requires one of these nodes, ascending.
+    OneOf(Vec<u32>),
 }
 
 impl NodeMatch {
@@ -41,7 +41,7 @@ impl NodeMatch {
         Self {
             selector: spec.node_selector.iter().map(equal).collect(),
             terms: terms.map(|terms| terms.iter().map(|term| TermMatch::new(snapshot, term)).collect()),
-            pinned: Pinned::of(snapshot, terms.unwrap_or_default()),
+            names: RequiredNames::of(snapshot, terms.unwrap_or_default()),
         }
     }
 
@@ -50,26 +50,26 @@ impl NodeMatch {
             && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node)))
     }
 
-    /// Whether every node matches, for nothing is required.
+    /// Whether nothing is required.
     pub fn is_empty(&self) -> bool {
         self.selector.is_empty() && self.terms.is_none()
     }
 
-    /// Refuses a node that the pod's names leave out, before any filter is asked.
+    /// Refuses a node that the required names exclude, before all filters.
     pub fn narrow(&self, node: u32) -> Result<(), NodeRefusal> {
-        match &self.pinned {
-            Pinned::Free => Ok(()),
-            Pinned::Nowhere => Err(NodeRefusal::final_word(Reason::NamesContradict)),
-            Pinned::To(nodes) if nodes.binary_search(&node).is_ok() => Ok(()),
-            Pinned::To(_) => Err(NodeRefusal::final_word(Reason::NodeAffinity)),
+        match &self.names {
+            RequiredNames::Any => Ok(()),
+            RequiredNames::Contradictory => Err(NodeRefusal::unresolvable(Reason::NamesContradict)),
+            RequiredNames::OneOf(nodes) if nodes.binary_search(&node).is_ok() => Ok(()),
+            RequiredNames::OneOf(_) => Err(NodeRefusal::unresolvable(Reason::NodeAffinity)),
         }
     }
 }
 
-impl Pinned {
+impl RequiredNames {
     fn of(snapshot: &Snapshot, terms: &[NodeTerm]) -> Self {
         if terms.is_empty() {
-            return Self::Free;
+            return Self::Any;
         }
         let (mut nodes, mut names) = (Vec::new(), 0);
         for term in terms {
@@ -77,7 +77,7 @@ impl Pinned {
                 NodeOperator::In(names) => Some(names),
                 _ => None,
             });
-            let Some(first) = lists.next() else { return Self::Free };
+            let Some(first) = lists.next() else { return Self::Any };
             let in_all = lists.fold(first.to_vec(), |mut left, list| {
                 left.retain(|name| list.contains(name));
                 left
@@ -86,7 +86,7 @@ impl Pinned {
             nodes.extend(in_all.iter().filter_map(|name| snapshot.number(name)));
         }
         nodes.sort_unstable();
-        if names == 0 { Self::Nowhere } else { Self::To(nodes) }
+        if names == 0 { Self::Contradictory } else { Self::OneOf(nodes) }
     }
 }
 
@@ -95,7 +95,7 @@ impl Pinned {
 pub(in super::super) struct TermMatch {
     labels: Vec<LabelTest>,
     names: Vec<NameTest>,
-    /// It says nothing, or something that cannot be read.
+    /// It is empty or invalid.
     never: bool,
 }
 
@@ -121,7 +121,7 @@ impl TermMatch {
     }
 }
 
-/// A requirement of a label, answered beforehand for each value that any node has.
+/// A requirement of a label, evaluated in advance for each value that a node has.
 #[derive(Clone, Debug)]
 struct LabelTest {
     column: Arc<LabelColumn>,
@@ -159,20 +159,20 @@ impl LabelTest {
 struct NameTest {
     nodes: Vec<u32>,
     /// Whether the node must be one of them, or none of them.
-    wanted: bool,
+    included: bool,
 }
 
 impl NameTest {
     fn new(snapshot: &Snapshot, requirement: &NodeRequirement) -> Self {
-        let (names, wanted) = match &requirement.operator {
+        let (names, included) = match &requirement.operator {
             NodeOperator::In(names) => (&**names, true),
             NodeOperator::NotIn(names) => (&**names, false),
             _ => ([].as_slice(), true),
         };
-        Self { nodes: names.iter().filter_map(|name| snapshot.number(name)).collect(), wanted }
+        Self { nodes: names.iter().filter_map(|name| snapshot.number(name)).collect(), included }
     }
 
     fn holds(&self, node: u32) -> bool {
-        self.nodes.contains(&node) == self.wanted
+        self.nodes.contains(&node) == self.included
     }
 }

@@ -1,4 +1,4 @@
-//! Required affinity to pods and away from pods, in both directions (InterPodAffinity).
+//! Required pod affinity and anti-affinity, in both directions (InterPodAffinity).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,79 +10,79 @@ use super::super::{
 };
 use crate::cluster::{Name, scheduling::PodTerm};
 
-/// The pods that matter for where a pod may be.
+/// The required affinity and anti-affinity of a pod, and the anti-affinity of existing pods to it.
 #[derive(Clone, Debug)]
-pub(super) struct Neighbours {
-    near: Option<Near>,
-    /// One for each term of its own required anti-affinity.
-    apart: Vec<Apart>,
-    unwelcome: Unwelcome,
+pub(super) struct PodAffinity {
+    affinity: Option<Affinity>,
+    /// One for each term.
+    anti_affinity: Vec<AntiAffinityTerm>,
+    existing: ExistingAntiAffinity,
 }
 
-impl Neighbours {
+impl PodAffinity {
     pub fn new(snapshot: &Snapshot, request: &SchedulingRequest) -> Self {
         let near = &request.spec.pod_affinity.required;
         let apart = &request.spec.pod_anti_affinity.required;
         Self {
-            near: (!near.is_empty()).then(|| Near::new(snapshot, request, near)),
-            apart: apart.iter().map(|term| Apart::new(snapshot, request, term)).collect(),
-            unwelcome: Unwelcome::new(snapshot, request),
+            affinity: (!near.is_empty()).then(|| Affinity::new(snapshot, request, near)),
+            anti_affinity: apart.iter().map(|term| AntiAffinityTerm::new(snapshot, request, term)).collect(),
+            existing: ExistingAntiAffinity::new(snapshot, request),
         }
     }
 
     pub fn check(&self, node: u32) -> Result<(), NodeRefusal> {
-        if self.near.as_ref().is_some_and(|near| !near.holds(node)) {
-            return Err(NodeRefusal::final_word(Reason::PodAffinity));
+        if self.affinity.as_ref().is_some_and(|affinity| !affinity.holds(node)) {
+            return Err(NodeRefusal::unresolvable(Reason::PodAffinity));
         }
-        if self.apart.iter().any(|apart| apart.places.count(node) > 0) {
-            return Err(NodeRefusal::curable(Reason::PodAntiAffinity));
+        if self.anti_affinity.iter().any(|term| term.domains.count(node) > 0) {
+            return Err(NodeRefusal::resolvable(Reason::PodAntiAffinity));
         }
-        if self.unwelcome.by_key.iter().any(|places| places.count(node) > 0) {
-            return Err(NodeRefusal::curable(Reason::Unwelcome));
+        if self.existing.by_key.iter().any(|domains| domains.count(node) > 0) {
+            return Err(NodeRefusal::resolvable(Reason::ExistingAntiAffinity));
         }
         Ok(())
     }
 
-    pub fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
-        if let Some(near) = &mut self.near
-            && near.pod_classes.binary_search(&resident.pod_class).is_ok()
+    pub fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
+        if let Some(affinity) = &mut self.affinity
+            && affinity.pod_classes.binary_search(&resident.pod_class).is_ok()
         {
-            near.add(node, sign);
+            affinity.add(node, sign);
         }
-        for apart in &mut self.apart {
-            if apart.pod_classes.binary_search(&resident.pod_class).is_ok() {
-                apart.places.add(node, sign);
+        for term in &mut self.anti_affinity {
+            if term.pod_classes.binary_search(&resident.pod_class).is_ok() {
+                term.domains.add(node, sign);
             }
         }
         if let Some(keys) =
-            resident.affinity_class.and_then(|affinity_class| self.unwelcome.keys_of.get(&affinity_class))
+            resident.affinity_class.and_then(|affinity_class| self.existing.keys_of.get(&affinity_class))
         {
             for key in keys {
-                self.unwelcome.by_key[*key].add(node, sign);
+                self.existing.by_key[*key].add(node, sign);
             }
         }
     }
 }
 
-/// Pods by place.
+/// How many pods are in each domain of a topology key.
 #[derive(Clone, Debug)]
-struct Places {
+struct Domains {
     column: Arc<LabelColumn>,
     /// By the value's number.
     counts: Vec<i64>,
 }
 
-impl Places {
+impl Domains {
     fn new(column: &Arc<LabelColumn>) -> Self {
         Self { counts: vec![0; column.values.len()], column: column.clone() }
     }
 
-    /// Counts pods on a node; where the node has no such place they are nowhere.
+    /// Adds pods on a node, and returns how many count: none where the node is in no domain.
     fn add(&mut self, node: u32, pods: i64) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,
-            place => {
-                self.counts[place as usize] += pods;
+            domain => {
+                self.counts[domain as usize] += pods;
                 pods
             }
         }
@@ -91,119 +91,118 @@ impl Places {
     fn count(&self, node: u32) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,
-            place => self.counts[place as usize],
+            domain => self.counts[domain as usize],
         }
     }
 }
 
-/// The required affinity of the pod itself: only pods that match all its terms count.
+/// The required affinity of the pod: only pods that match all terms count.
 #[derive(Clone, Debug)]
-struct Near {
+struct Affinity {
     /// One for each term.
-    places: Vec<Places>,
+    domains: Vec<Domains>,
     /// All counts together.
     total: i64,
-    /// The pod is what it looks for: where there is none yet, it is the first.
+    /// The pod matches its own terms, so that it may be the first.
     may_be_first: bool,
-    /// The crowds that match, ascending.
+    /// The matching classes, ascending.
     pod_classes: Vec<u32>,
 }
 
-impl Near {
+impl Affinity {
     fn new(snapshot: &Snapshot, request: &SchedulingRequest, terms: &[PodTerm]) -> Self {
         let namespaces = snapshot.namespaces();
-        let speaks_of = |term: &PodTerm, namespace, labels| {
-            namespaces.speaks_of(term, &request.namespace, namespace, labels)
+        let selects = |term: &PodTerm, namespace, labels| {
+            namespaces.selects(term, &request.namespace, namespace, labels)
         };
-        let mut near = Self {
-            places: terms.iter().map(|term| Places::new(snapshot.column(&term.topology_key))).collect(),
+        let mut affinity = Self {
+            domains: terms.iter().map(|term| Domains::new(snapshot.column(&term.topology_key))).collect(),
             total: 0,
-            may_be_first: terms.iter().all(|term| speaks_of(term, &request.namespace, &request.labels)),
+            may_be_first: terms.iter().all(|term| selects(term, &request.namespace, &request.labels)),
             pod_classes: Vec::new(),
         };
         let (first, others) = (&terms[0], &terms[1..]);
-        let Some(selector) = &first.selector else { return near };
-        let within = namespaces.within(first, &request.namespace);
-        for (number, pod_class) in snapshot.pod_classes().selected(&within, selector) {
-            if others.iter().all(|term| speaks_of(term, &pod_class.namespace, &pod_class.labels)) {
-                near.pod_classes.push(number);
-                pod_class.on.iter().for_each(|presence| near.add(presence.node, presence.all.into()));
+        let Some(selector) = &first.selector else { return affinity };
+        let scope = namespaces.scope(first, &request.namespace);
+        for (number, pod_class) in snapshot.pod_classes().selected(&scope, selector) {
+            if others.iter().all(|term| selects(term, &pod_class.namespace, &pod_class.labels)) {
+                affinity.pod_classes.push(number);
+                pod_class.on.iter().for_each(|presence| affinity.add(presence.node, presence.all.into()));
             }
         }
-        near.pod_classes.sort_unstable();
-        near
+        affinity.pod_classes.sort_unstable();
+        affinity
     }
 
     fn add(&mut self, node: u32, pods: i64) {
-        for places in &mut self.places {
-            self.total += places.add(node, pods);
+        for domains in &mut self.domains {
+            self.total += domains.add(node, pods);
         }
     }
 
     fn holds(&self, node: u32) -> bool {
-        let has_keys = self.places.iter().all(|places| places.column.of_node[node as usize] != ABSENT);
+        let has_keys = self.domains.iter().all(|domains| domains.column.of_node[node as usize] != ABSENT);
         has_keys
-            && (self.places.iter().all(|places| places.count(node) > 0)
+            && (self.domains.iter().all(|domains| domains.count(node) > 0)
                 || (self.total == 0 && self.may_be_first))
     }
 }
 
-/// One term of the required anti-affinity of the pod itself.
+/// One term of the required anti-affinity of the pod.
 #[derive(Clone, Debug)]
-struct Apart {
-    places: Places,
-    /// The crowds that match, ascending.
+struct AntiAffinityTerm {
+    domains: Domains,
+    /// The matching classes, ascending.
     pod_classes: Vec<u32>,
 }
 
-impl Apart {
+impl AntiAffinityTerm {
     fn new(snapshot: &Snapshot, request: &SchedulingRequest, term: &PodTerm) -> Self {
-        let mut apart =
-            Self { places: Places::new(snapshot.column(&term.topology_key)), pod_classes: Vec::new() };
-        let Some(selector) = &term.selector else { return apart };
-        let within = snapshot.namespaces().within(term, &request.namespace);
-        for (number, pod_class) in snapshot.pod_classes().selected(&within, selector) {
-            apart.pod_classes.push(number);
-            for presence in &pod_class.on {
-                apart.places.add(presence.node, presence.all.into());
+        let mut own =
+            Self { domains: Domains::new(snapshot.column(&term.topology_key)), pod_classes: Vec::new() };
+        let Some(selector) = &term.selector else { return own };
+        let scope = snapshot.namespaces().scope(term, &request.namespace);
+        for (number, pod_class) in snapshot.pod_classes().selected(&scope, selector) {
+            own.pod_classes.push(number);
+            for presence in pod_class.on.iter() {
+                own.domains.add(presence.node, presence.all.into());
             }
         }
-        apart.pod_classes.sort_unstable();
-        apart
+        own.pod_classes.sort_unstable();
+        own
     }
 }
 
-/// Pods whose required anti-affinity speaks of this pod.
+/// The existing pods whose required anti-affinity selects this pod.
 #[derive(Clone, Debug)]
-struct Unwelcome {
+struct ExistingAntiAffinity {
     /// One for each topology key.
-    by_key: Vec<Places>,
-    /// By demand: which keys it counts under, once for each term.
+    by_key: Vec<Domains>,
+    /// By class: the keys under which its pods count, once for each term.
     keys_of: BTreeMap<u32, Vec<usize>>,
 }
 
-impl Unwelcome {
+impl ExistingAntiAffinity {
     fn new(snapshot: &Snapshot, request: &SchedulingRequest) -> Self {
-        let mut unwelcome = Self { by_key: Vec::new(), keys_of: BTreeMap::new() };
+        let mut existing = Self { by_key: Vec::new(), keys_of: BTreeMap::new() };
         let mut keys: Vec<&Name> = Vec::new();
         for (number, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace) {
             for term in &affinity_class.spec.pod_anti_affinity.required {
                 let namespaces = snapshot.namespaces();
-                if !namespaces.speaks_of(term, &affinity_class.namespace, &request.namespace, &request.labels)
-                {
+                if !namespaces.selects(term, &affinity_class.namespace, &request.namespace, &request.labels) {
                     continue;
                 }
                 let key = keys.iter().position(|key| **key == term.topology_key).unwrap_or_else(|| {
                     keys.push(&term.topology_key);
-                    unwelcome.by_key.push(Places::new(snapshot.column(&term.topology_key)));
+                    existing.by_key.push(Domains::new(snapshot.column(&term.topology_key)));
                     keys.len() - 1
                 });
-                unwelcome.keys_of.entry(number).or_default().push(key);
-                for (node, pods) in &affinity_class.on {
-                    unwelcome.by_key[key].add(*node, i64::from(*pods));
+                existing.keys_of.entry(number).or_default().push(key);
+                for presence in affinity_class.on.iter() {
+                    existing.by_key[key].add(presence.node, presence.all.into());
                 }
             }
         }
-        unwelcome
+        existing
     }
 }

@@ -1,4 +1,4 @@
-//! Whether there is room (NodeResourcesFit).
+//! Whether the requests fit (NodeResourcesFit).
 
 use super::super::{
     node_resources::{NodeResources, Share},
@@ -7,45 +7,49 @@ use super::super::{
 };
 use crate::cluster::{Name, scheduling::Requests};
 
-/// Refuses with all that lacks.
+/// Refuses with every insufficient resource.
 pub(super) fn check(
     requests: &Requests,
     resources: &NodeResources,
     rules: &SchedulerRules,
 ) -> Result<(), NodeRefusal> {
-    let three = [
+    let basic = [
         (requests.cpu_milli, resources.cpu_milli),
         (requests.memory_bytes, resources.memory_bytes),
         (requests.ephemeral_bytes, resources.ephemeral_bytes),
     ];
-    let fits = resources.pods.left() > 0
-        && three.iter().all(|(wanted, share)| *wanted <= share.left())
-        && requests.scalars.iter().all(|(resource, wanted)| *wanted <= resources.scalar(resource).left());
-    if fits { Ok(()) } else { lacking(requests, three, resources, rules) }
+    let fits = resources.pods.free() > 0
+        && basic.iter().all(|(requested, share)| *requested <= share.free())
+        && requests
+            .scalars
+            .iter()
+            .all(|(resource, requested)| *requested <= resources.scalar(resource).free());
+    if fits { Ok(()) } else { insufficient(requests, basic, resources, rules) }
 }
 
-/// Tells what lacks, if it is asked for.
+/// The refusal; none where nothing is requested of what is insufficient.
 #[cold]
-fn lacking(
+fn insufficient(
     requests: &Requests,
-    three: [(i64, Share); 3],
+    basic: [(i64, Share); 3],
     resources: &NodeResources,
     rules: &SchedulerRules,
 ) -> Result<(), NodeRefusal> {
     let mut refusal = NodeRefusal { reasons: Vec::new(), remedy: Remedy::FewerPods };
-    if resources.pods.left() < 1 {
+    if resources.pods.free() < 1 {
         refusal.reasons.push(Reason::TooManyPods);
     }
-    let asks = !requests.scalars.is_empty() || three.iter().any(|(wanted, _)| *wanted > 0);
-    let named = ["cpu", "memory", "ephemeral-storage"].map(Name::from).into_iter().zip(three);
+    let requests_any = !requests.scalars.is_empty() || basic.iter().any(|(requested, _)| *requested > 0);
+    let named = ["cpu", "memory", "ephemeral-storage"].map(Name::from).into_iter().zip(basic);
     let scalars = requests.scalars.iter();
-    let scalars = scalars.map(|(resource, wanted)| (resource.clone(), (*wanted, resources.scalar(resource))));
-    for (resource, (wanted, share)) in named.chain(scalars).filter(|_| asks) {
-        if wanted <= share.left() || (wanted == 0 && rules.zero_requests_fit) {
+    let scalars =
+        scalars.map(|(resource, requested)| (resource.clone(), (*requested, resources.scalar(resource))));
+    for (resource, (requested, share)) in named.chain(scalars).filter(|_| requests_any) {
+        if requested <= share.free() || (requested == 0 && rules.zero_requests_fit) {
             continue;
         }
         refusal.reasons.push(Reason::Insufficient(resource));
-        if rules.whole_node_is_final && wanted > share.allocatable {
+        if rules.whole_node_is_unresolvable && requested > share.allocatable {
             refusal.remedy = Remedy::None;
         }
     }

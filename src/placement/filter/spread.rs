@@ -1,4 +1,4 @@
-//! Spread constraints that must hold (PodTopologySpread, DoNotSchedule).
+//! Hard spread constraints (PodTopologySpread, DoNotSchedule).
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use crate::cluster::{Requirement, Selector, SelectorOperator, scheduling::Spread
 /// The hard constraints of a pod, and how its pods are spread now.
 #[derive(Clone, Debug)]
 pub(super) struct HardSpread {
-    constraints: Vec<Hard>,
+    constraints: Vec<HardConstraint>,
 }
 
 #[derive(Clone, Debug)]
-struct Hard {
+struct HardConstraint {
     max_skew: i64,
-    /// With fewer domains than this the least one counts as empty.
+    /// With fewer domains than this, the minimum counts as zero.
     min_domains: usize,
-    /// 1 where the pod itself would count.
+    /// 1 where the pod itself counts.
     own: i64,
     tally: Tally,
-    /// Which values are domains: some counted node has them.
+    /// Which values are domains: those that a counted node has.
     is_domain: Vec<bool>,
     domains: usize,
-    /// The least count and its domain.
+    /// The lowest count and its domain.
     least: Option<(i64, u32)>,
-    /// The least count of the other domains.
+    /// The lowest count of the other domains.
     next: Option<i64>,
 }
 
@@ -47,7 +47,7 @@ impl HardSpread {
             let counted = counted_nodes(snapshot, request, nodes, spread, &keys);
             let own = selector.as_ref().is_some_and(|selector| selector.matches(&request.labels));
             let tally = Tally::new(snapshot, request, column.clone(), counted, selector.as_ref());
-            Hard::new(spread, tally, i64::from(own))
+            HardConstraint::new(spread, tally, i64::from(own))
         });
         Self { constraints: constraints.collect() }
     }
@@ -56,14 +56,14 @@ impl HardSpread {
         self.constraints.iter().try_for_each(|constraint| constraint.check(node))
     }
 
-    pub fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
+    pub fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
         for constraint in &mut self.constraints {
-            constraint.tally.imagine(resident, node, sign);
+            constraint.tally.assume(resident, node, sign);
         }
     }
 }
 
-impl Hard {
+impl HardConstraint {
     fn new(spread: &SpreadConstraint, tally: Tally, own: i64) -> Self {
         let mut is_domain = vec![false; tally.column.values.len()];
         for (value, counted) in tally.column.of_node.iter().zip(&tally.counted) {
@@ -105,18 +105,18 @@ impl Hard {
     fn check(&self, node: u32) -> Result<(), NodeRefusal> {
         let value = self.tally.column.of_node[node as usize];
         if value == ABSENT {
-            return Err(NodeRefusal::final_word(Reason::SpreadLabel));
+            return Err(NodeRefusal::unresolvable(Reason::SpreadLabel));
         }
         let count = self.tally.counts[value as usize];
-        // No domain at all: nothing to be more uneven than.
+        // Without a domain there is no skew.
         let Some(least) = self.least_with(value, count) else { return Ok(()) };
         if count + self.own - least > self.max_skew {
-            return Err(NodeRefusal::curable(Reason::Spread));
+            return Err(NodeRefusal::resolvable(Reason::Spread));
         }
         Ok(())
     }
 
-    /// The least count of all domains, when only that of `value` may have changed since they were compared.
+    /// The lowest count of all domains, where only that of `value` may have changed since they were compared.
     fn least_with(&self, value: u32, count: i64) -> Option<i64> {
         let (least, of) = self.least?;
         if self.domains < self.min_domains {
@@ -130,20 +130,20 @@ impl Hard {
     }
 }
 
-/// How many of the selected pods are in each place.
+/// How many of the selected pods are in each domain.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tally {
     pub column: Arc<LabelColumn>,
     /// By the value's number.
     pub counts: Vec<i64>,
-    /// Which nodes' pods count.
+    /// The nodes whose pods count.
     pub counted: Vec<bool>,
-    /// The selected crowds, ascending.
+    /// The selected classes, ascending.
     pod_classes: Vec<u32>,
 }
 
 impl Tally {
-    /// Counts the pods in the shape's namespace that stay, on counted nodes that have the column's label.
+    /// Counts the pods in the request's namespace that stay, on counted nodes with the label of the column.
     pub fn new(
         snapshot: &Snapshot,
         request: &SchedulingRequest,
@@ -159,7 +159,7 @@ impl Tally {
         let home = NamespaceScope::Some(vec![request.namespace.clone()]);
         for (number, pod_class) in snapshot.pod_classes().selected(&home, selector) {
             tally.pod_classes.push(number);
-            for presence in &pod_class.on {
+            for presence in pod_class.on.iter() {
                 let value = tally.column.of_node[presence.node as usize];
                 if tally.counted[presence.node as usize] && value != ABSENT {
                     tally.counts[value as usize] += presence.staying();
@@ -169,7 +169,7 @@ impl Tally {
         tally
     }
 
-    fn imagine(&mut self, resident: &Resident, node: u32, sign: i64) {
+    fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
         let counts = self.counted[node as usize] && resident.pod.termination.is_none();
         if counts && self.pod_classes.binary_search(&resident.pod_class).is_ok() {
             self.counts[self.column.of_node[node as usize] as usize] += sign;
@@ -177,7 +177,7 @@ impl Tally {
     }
 }
 
-/// The constraint's selector, with what the pod's own labels add to it.
+/// The selector of a constraint, with its matchLabelKeys.
 pub(in super::super) fn effective_selector(
     spread: &SpreadConstraint,
     request: &SchedulingRequest,
@@ -192,7 +192,7 @@ pub(in super::super) fn effective_selector(
     Some(selector)
 }
 
-/// Which nodes count for a constraint: those that have every key, and that its policies do not leave out.
+/// The nodes that count for a constraint: those that have every key and that its policies do not exclude.
 pub(in super::super) fn counted_nodes(
     snapshot: &Snapshot,
     request: &SchedulingRequest,
@@ -200,11 +200,11 @@ pub(in super::super) fn counted_nodes(
     spread: &SpreadConstraint,
     keys: &[Arc<LabelColumn>],
 ) -> Vec<bool> {
-    let asks_affinity = spread.honours_affinity && !nodes.is_empty();
+    let checks_affinity = spread.honours_affinity && !nodes.is_empty();
     let counts = |(node, resources): (u32, &super::NodeResources)| {
         resources.present
             && keys.iter().all(|column| column.of_node[node as usize] != ABSENT)
-            && (!asks_affinity || nodes.matches(node))
+            && (!checks_affinity || nodes.matches(node))
             && (!spread.honours_taints
                 || !resources.has_hard_taints
                 || taints::check(&snapshot.node(node).taints, &request.tolerations, true).is_ok())

@@ -1,4 +1,4 @@
-//! Taints that keep a pod away (TaintToleration).
+//! Taints that are not tolerated (TaintToleration).
 
 use super::super::reason::{NodeRefusal, Reason};
 use crate::cluster::{Taint, TaintEffect, Toleration};
@@ -9,17 +9,18 @@ pub(super) fn check(
     tolerations: &[Toleration],
     one_reason: bool,
 ) -> Result<(), NodeRefusal> {
-    let keeps_away = |taint: &&Taint| match taint.effect {
+    let is_untolerated = |taint: &&Taint| match taint.effect {
         TaintEffect::NoSchedule | TaintEffect::NoExecute => {
             !tolerations.iter().any(|toleration| toleration.tolerates(taint))
         }
         TaintEffect::PreferNoSchedule | TaintEffect::Invalid => false,
     };
-    match taints.iter().find(keeps_away) {
+    match taints.iter().find(is_untolerated) {
         None => Ok(()),
-        Some(_) if one_reason => Err(NodeRefusal::final_word(Reason::Taints)),
-        Some(taint) => {
-            Err(NodeRefusal::final_word(Reason::Taint { key: taint.key.clone(), value: taint.value.clone() }))
-        }
+        Some(_) if one_reason => Err(NodeRefusal::unresolvable(Reason::Taints)),
+        Some(taint) => Err(NodeRefusal::unresolvable(Reason::Taint {
+            key: taint.key.clone(),
+            value: taint.value.clone(),
+        })),
     }
 }

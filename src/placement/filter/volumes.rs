@@ -1,4 +1,4 @@
-//! Volumes that are claimed: who may use them, how many a node can have, and from where they can be reached
+//! Claimed volumes: which pods may use them, how many a node can attach, and from where they can be reached
 //! (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -19,56 +19,56 @@ use crate::cluster::{
     scheduling::{NodeTerm, PodVolume},
 };
 
-/// The labels that tell where a volume is, old and new, with the new name of each.
-pub(in super::super) const PLACES: [(&str, &str); 4] = [
+/// The labels for the place of a volume, deprecated and current, each with its current name.
+pub(in super::super) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
     ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 
-/// What the claims of one pod ask of its node.
+/// What the claims of a pod require of its node.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct PodVolumes {
-    /// What speaks against every node.
+    /// Why no node is feasible.
     obstacle: Option<Reason>,
-    /// Volumes that it has.
+    /// The reach of its bound volumes.
     bound: Vec<Reach>,
-    /// Where the labels of its volumes say that they are.
+    /// The places in the labels of its volumes.
     places: Vec<Place>,
-    /// Claims whose volume is looked for when the node is known, those that want least first.
+    /// Claims that wait for their first consumer, the smallest first.
     unbound: Vec<Unbound>,
-    /// Of its claims, those that only one pod at a time can use.
+    /// Its ReadWriteOncePod claims.
     exclusive: Vec<Key>,
-    /// How many pods use those.
+    /// How many pods use them.
     users: i64,
-    /// The volumes that its node attaches, by driver.
+    /// The volumes that its node must attach, by driver.
     attached: BTreeSet<(Name, Handle)>,
     caveats: BTreeSet<Caveat>,
 }
 
-/// From where something can be reached: one term must hold; none where from everywhere.
+/// From where a volume can be reached: one term must match; none is everywhere.
 #[derive(Clone, Debug)]
 struct Reach(Option<Vec<TermMatch>>);
 
-/// Where a label of a volume says that it is.
+/// The place in a label of a volume.
 #[derive(Clone, Debug)]
 struct Place {
-    /// The nodes' own label of the same name, and that of its new name.
+    /// The nodes' labels with the same name, and with the current name.
     columns: [Arc<LabelColumn>; 2],
     values: Vec<Name>,
 }
 
-/// A claim that waits for its first pod.
+/// A claim that waits for its first consumer.
 #[derive(Clone, Debug)]
 struct Unbound {
     bytes: i64,
-    /// The node that was chosen for it before; that one may be gone.
+    /// The node that was selected for it before, which may be gone.
     selected: Option<Option<u32>>,
-    /// Volumes that would do, the smallest first, and whether one is kept for it.
+    /// The volumes that match it, the smallest first.
     candidates: Vec<(Name, Reach)>,
-    /// Where a volume can be made for it; none where none is made.
-    made: Option<Reach>,
+    /// Where a volume can be provisioned for it; none where none is.
+    provisioned: Option<Reach>,
 }
 
 impl PodVolumes {
@@ -85,18 +85,18 @@ impl PodVolumes {
         for volume in &request.spec.volumes {
             let taken = match volume {
                 PodVolume::Disk(_) => Ok(()),
-                PodVolume::Claim(name) => volumes.take(snapshot, request, name, Made::Before),
+                PodVolume::Claim(name) => volumes.add_claim(snapshot, request, name, Creation::BeforePod),
                 PodVolume::OwnClaim { volume, class } if request.name.is_empty() => {
-                    volumes.foresee(snapshot, request, volume, class);
+                    volumes.add_future_claim(snapshot, request, volume, class);
                     Ok(())
                 }
                 PodVolume::OwnClaim { volume, .. } => {
-                    volumes.take(snapshot, request, &own_claim(&request.name, volume), Made::ForThePod)
+                    volumes.add_claim(snapshot, request, &own_claim(&request.name, volume), Creation::ForPod)
                 }
             };
             obstacles.extend(taken.err());
         }
-        // Upstream looks for what is missing first, and for what is not bound last.
+        // The scheduler checks in this order.
         volumes.obstacle = obstacles.into_iter().min_by_key(|reason| match reason {
             Reason::ClaimMissing(_) => 0,
             Reason::ClaimUnbound => 2,
@@ -108,33 +108,32 @@ impl PodVolumes {
         volumes
     }
 
-    /// Takes in a claim.
-    fn take(
+    fn add_claim(
         &mut self,
         snapshot: &Snapshot,
         request: &SchedulingRequest,
         name: &Name,
-        made: Made,
+        creation: Creation,
     ) -> Result<(), Reason> {
         let storage = snapshot.storage();
         let key = Key { namespace: request.namespace.clone(), name: name.clone() };
         let Some(claim) = storage.claim(&key) else {
-            return Err(match made {
-                Made::Before => Reason::ClaimMissing(name.clone()),
-                Made::ForThePod => Reason::ClaimToBeMade(name.clone()),
+            return Err(match creation {
+                Creation::BeforePod => Reason::ClaimMissing(name.clone()),
+                Creation::ForPod => Reason::ClaimNotCreated(name.clone()),
             });
         };
         if claim.is_lost {
             return Err(Reason::ClaimLost { claim: name.clone(), volume: claim.volume.clone() });
         }
         if claim.is_terminating {
-            return Err(Reason::ClaimLeaving(name.clone()));
+            return Err(Reason::ClaimTerminating(name.clone()));
         }
-        if made == Made::ForThePod && !is_of(claim, request) {
-            return Err(Reason::ClaimOfAnother(name.clone()));
+        if creation == Creation::ForPod && !is_of(claim, request) {
+            return Err(Reason::ClaimNotOwned(name.clone()));
         }
         if claim.requested.modes.read_write_once_pod
-            && made == Made::Before
+            && creation == Creation::BeforePod
             && snapshot.rules().single_pod_claims
         {
             self.exclusive.push(key.clone());
@@ -145,7 +144,7 @@ impl PodVolumes {
                 return Err(Reason::VolumeMissing(claim.volume.clone()));
             };
             self.bound.push(Reach::of(snapshot, volume.node_affinity.as_deref()));
-            if made == Made::Before {
+            if creation == Creation::BeforePod {
                 self.places.extend(places(volume).map(|place| Place::new(snapshot, place)));
             }
             return Ok(());
@@ -160,19 +159,25 @@ impl PodVolumes {
         Ok(())
     }
 
-    /// Takes in a claim that will be made for the pod when that is there.
-    fn foresee(&mut self, snapshot: &Snapshot, request: &SchedulingRequest, volume: &Name, class: &Name) {
+    /// Adds a claim that will be created with the pod.
+    fn add_future_claim(
+        &mut self,
+        snapshot: &Snapshot,
+        request: &SchedulingRequest,
+        volume: &Name,
+        class: &Name,
+    ) {
         let Some(class) =
             snapshot.storage().class(class).filter(|class| class.waits_for_consumer && class.provisions())
         else {
-            // Bound before the pod is looked at, to a volume that nobody knows yet.
+            // It is bound before the pod is scheduled, to a volume that is not known yet.
             self.caveats.insert(Caveat::Volumes);
             return;
         };
-        let made = Some(Reach::made_by(snapshot, class));
-        self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), made });
+        let provisioned = Some(Reach::of_class(snapshot, class));
+        self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), provisioned });
         let key = Key { namespace: request.namespace.clone(), name: own_claim(&request.name, volume) };
-        self.attached.insert((class.provisioner.clone(), Handle::For(key)));
+        self.attached.insert((class.provisioner.clone(), Handle::Claim(key)));
         self.caveats.insert(Caveat::Capacity);
     }
 
@@ -184,14 +189,14 @@ impl PodVolumes {
         self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
     }
 
-    /// What was not looked at.
+    /// What was not checked.
     pub fn caveats(&self) -> impl Iterator<Item = Caveat> + use<'_> {
         self.caveats.iter().copied()
     }
 
-    /// Whether any node can be looked at.
+    /// Refuses all nodes where the claims rule out every node.
     pub fn admit(&self) -> Result<(), NodeRefusal> {
-        self.obstacle.clone().map_or(Ok(()), |reason| Err(NodeRefusal::final_word(reason)))
+        self.obstacle.clone().map_or(Ok(()), |reason| Err(NodeRefusal::unresolvable(reason)))
     }
 
     pub fn check(
@@ -201,20 +206,20 @@ impl PodVolumes {
         resources: &NodeResources,
     ) -> Result<(), NodeRefusal> {
         if self.users > 0 {
-            return Err(NodeRefusal::curable(Reason::ClaimInUse));
+            return Err(NodeRefusal::resolvable(Reason::ClaimInUse));
         }
         if !self.attached.is_empty() {
             self.check_limits(snapshot, node, resources)?;
         }
         self.check_reach(node)?;
-        if self.places.is_empty() || !is_somewhere(snapshot, node) {
+        if self.places.is_empty() || !has_place(snapshot, node) {
             return Ok(());
         }
-        let there = self.places.iter().all(|place| place.holds(node));
-        if there { Ok(()) } else { Err(NodeRefusal::final_word(Reason::VolumeZone)) }
+        let matches = self.places.iter().all(|place| place.holds(node));
+        if matches { Ok(()) } else { Err(NodeRefusal::unresolvable(Reason::VolumeZone)) }
     }
 
-    /// Whether the node can attach so many volumes; one that is there already does not count again.
+    /// Whether the node can attach the volumes; those already attached do not count again.
     fn check_limits(
         &self,
         snapshot: &Snapshot,
@@ -222,29 +227,29 @@ impl PodVolumes {
         resources: &NodeResources,
     ) -> Result<(), NodeRefusal> {
         let storage = snapshot.storage();
-        for (driver, most) in storage.limits(&snapshot.node(node).name) {
+        for (driver, limit) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
-            let most = usize::try_from(*most).unwrap_or(0);
-            // Mostly there is room enough even if every claim of the node were of this driver.
-            if new.is_empty() || resources.claims.len() + new.len() <= most {
+            let limit = usize::try_from(*limit).unwrap_or(0);
+            // Mostly the limit holds even if every claim of the node were of this driver.
+            if new.is_empty() || resources.claims.len() + new.len() <= limit {
                 continue;
             }
-            let there: BTreeSet<_> =
+            let attached: BTreeSet<_> =
                 resources.claims.iter().filter_map(|claim| storage.handle(claim)).collect();
-            let of_driver = there.iter().filter(|(of, _)| of == driver).count();
-            let added = new.iter().filter(|handle| !there.contains(*handle)).count();
-            if added > 0 && of_driver + added > most {
-                return Err(NodeRefusal::curable(Reason::VolumeLimit));
+            let of_driver = attached.iter().filter(|(of, _)| of == driver).count();
+            let added = new.iter().filter(|handle| !attached.contains(*handle)).count();
+            if added > 0 && of_driver + added > limit {
+                return Err(NodeRefusal::resolvable(Reason::VolumeLimit));
             }
         }
         Ok(())
     }
 
-    /// Whether its volumes can be reached from there, and found or made where it has none yet.
+    /// Whether its volumes can be reached from the node, and missing ones found or provisioned.
     fn check_reach(&self, node: u32) -> Result<(), NodeRefusal> {
         let mut reasons = Vec::new();
         if !self.bound.iter().all(|reach| reach.holds(node)) {
-            reasons.push(Reason::VolumeElsewhere);
+            reasons.push(Reason::VolumeUnreachable);
         }
         let mut chosen: Vec<&Name> = Vec::new();
         if !self.unbound.iter().all(|unbound| unbound.finds(node, &mut chosen)) {
@@ -253,7 +258,7 @@ impl PodVolumes {
         if reasons.is_empty() { Ok(()) } else { Err(NodeRefusal { reasons, remedy: Remedy::None }) }
     }
 
-    pub fn imagine(&mut self, resident: &Resident, sign: i64) {
+    pub fn assume(&mut self, resident: &Resident, sign: i64) {
         if self.exclusive.is_empty() {
             return;
         }
@@ -261,13 +266,13 @@ impl PodVolumes {
         self.users += sign * uses.map(|_| 1).sum::<i64>();
     }
 
-    /// The labels of nodes that the claims of a pod speak of.
+    /// The node labels that the claims of a pod require.
     pub fn keys(storage: &Storage, request: &SchedulingRequest) -> BTreeSet<Name> {
         let mut keys = BTreeSet::new();
         if !claims_volumes(&request.spec) || !storage.is_known() {
             return keys;
         }
-        keys.extend(PLACES.map(|(key, _)| Name::from(key)));
+        keys.extend(TOPOLOGY_LABELS.map(|(key, _)| Name::from(key)));
         let mut add = |terms: &[NodeTerm]| {
             let requirements = terms.iter().flat_map(|term| &term.expressions);
             keys.extend(requirements.map(|requirement| requirement.key.clone()));
@@ -299,36 +304,36 @@ impl PodVolumes {
     }
 }
 
-/// Who makes a claim.
+/// When a claim is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
-    /// Somebody, before the pod.
-    Before,
-    /// A controller, for this pod alone.
-    ForThePod,
+enum Creation {
+    /// Independently of the pod.
+    BeforePod,
+    /// By a controller, for this pod alone.
+    ForPod,
 }
 
-/// Whether the claim was made for this pod.
+/// Whether the claim was created for this pod.
 fn is_of(claim: &Claim, request: &SchedulingRequest) -> bool {
     claim.owner.as_ref().is_some_and(|owner| {
         matches!(&owner.kind, OwnerKind::Other(kind) if **kind == *"Pod") && owner.name == request.name
     })
 }
 
-/// Where the labels of a volume say that it is: label, its new name, and the values.
+/// The places in the labels of a volume: label, its current name, and the values.
 fn places(volume: &Volume) -> impl Iterator<Item = (&'static str, &'static str, Vec<Name>)> {
-    PLACES.into_iter().filter_map(|(key, new)| {
+    TOPOLOGY_LABELS.into_iter().filter_map(|(key, new)| {
         let values: Vec<Name> =
             volume.labels.get(key)?.split("__").map(|value| Name::from(value.trim())).collect();
-        // Upstream passes over what makes no sense.
-        let makes_sense = values.iter().all(|value| !value.is_empty());
-        makes_sense.then_some((key, new, values))
+        // The scheduler ignores invalid values.
+        let is_valid = values.iter().all(|value| !value.is_empty());
+        is_valid.then_some((key, new, values))
     })
 }
 
-/// Whether the node says at all where it is.
-fn is_somewhere(snapshot: &Snapshot, node: u32) -> bool {
-    PLACES.iter().any(|(key, _)| snapshot.column(&Name::from(*key)).of_node[node as usize] != ABSENT)
+/// Whether the node has any label for its place.
+fn has_place(snapshot: &Snapshot, node: u32) -> bool {
+    TOPOLOGY_LABELS.iter().any(|(key, _)| snapshot.column(&Name::from(*key)).of_node[node as usize] != ABSENT)
 }
 
 impl Place {
@@ -336,7 +341,7 @@ impl Place {
         Self { columns: [key, new].map(|key| snapshot.column(&key.into()).clone()), values }
     }
 
-    /// The label itself counts where the node has it, else its new name.
+    /// The label with the same name counts if the node has it, else the one with the current name.
     fn holds(&self, node: u32) -> bool {
         let number =
             |column: &Arc<LabelColumn>| Some(column.of_node[node as usize]).filter(|value| *value != ABSENT);
@@ -350,7 +355,7 @@ impl Reach {
         Self(terms.map(|terms| terms.iter().map(|term| TermMatch::new(snapshot, term)).collect()))
     }
 
-    fn made_by(snapshot: &Snapshot, class: &StorageClass) -> Self {
+    fn of_class(snapshot: &Snapshot, class: &StorageClass) -> Self {
         Self::of(snapshot, Some(&*class.topologies).filter(|topologies| !topologies.is_empty()))
     }
 
@@ -362,7 +367,7 @@ impl Reach {
 impl Unbound {
     fn new(snapshot: &Snapshot, claim: &Claim, class: &StorageClass) -> Self {
         let storage = snapshot.storage();
-        let kept = |volume: &&Arc<Volume>| {
+        let is_reserved = |volume: &&Arc<Volume>| {
             let is_it = |(key, uid): &(Key, Uid)| *key == claim.key && (*uid == claim.uid || uid.is_empty());
             volume.claim.as_ref().is_some_and(is_it)
         };
@@ -371,16 +376,16 @@ impl Unbound {
                 && volume.properties.bytes >= claim.requested.bytes
                 && volume.properties.is_block == claim.requested.is_block
         };
-        let would_do = |volume: &&Arc<Volume>| {
+        let matches = |volume: &&Arc<Volume>| {
             volume.is_available
                 && volume.claim.is_none()
                 && volume.properties.modes.cover(claim.requested.modes)
                 && claim.selector.as_ref().is_none_or(|selector| selector.matches(&volume.labels))
         };
         let all = || storage.volumes_of(&claim.class).filter(large_enough);
-        let mut found: Vec<&Arc<Volume>> = match all().find(kept) {
-            Some(kept) => vec![kept],
-            None => all().filter(would_do).collect(),
+        let mut found: Vec<&Arc<Volume>> = match all().find(is_reserved) {
+            Some(reserved) => vec![reserved],
+            None => all().filter(matches).collect(),
         };
         found.sort_by_key(|volume| volume.properties.bytes);
         let reach = |volume: &&Arc<Volume>| {
@@ -390,18 +395,18 @@ impl Unbound {
             bytes: claim.requested.bytes,
             selected: claim.selected_node.as_ref().map(|name| snapshot.number(name)),
             candidates: found.iter().map(reach).collect(),
-            made: class.provisions().then(|| Reach::made_by(snapshot, class)),
+            provisioned: class.provisions().then(|| Reach::of_class(snapshot, class)),
         }
     }
 
-    /// Whether there is a volume for it that no claim of the same pod has taken, or one can be made.
+    /// Whether a volume that no other claim of the pod uses exists for it on the node, or can be provisioned.
     fn finds<'v>(&'v self, node: u32, chosen: &mut Vec<&'v Name>) -> bool {
-        let can_be_made = || self.made.as_ref().is_some_and(|reach| reach.holds(node));
+        let can_be_provisioned = || self.provisioned.as_ref().is_some_and(|reach| reach.holds(node));
         if let Some(selected) = self.selected {
-            return selected == Some(node) && can_be_made();
+            return selected == Some(node) && can_be_provisioned();
         }
         let found = self.candidates.iter().find(|(name, reach)| !chosen.contains(&name) && reach.holds(node));
         chosen.extend(found.map(|(name, _)| name));
-        found.is_some() || can_be_made()
+        found.is_some() || can_be_provisioned()
     }
 }

@@ -1,13 +1,13 @@
-//! Nodes that have the pod's images already (ImageLocality).
+//! Nodes that already have the pod's images (ImageLocality).
 
 use super::{super::filter::Filters, MOST};
 
-/// Less than this is not worth a point, in bytes.
-const LEAST_BYTES: i64 = 23 << 20;
-/// More than this for each container is worth no more, in bytes.
-const ENOUGH_BYTES: i64 = 1000 << 20;
+/// The size below which nothing counts, in bytes.
+const MIN_BYTES: i64 = 23 << 20;
+/// The size for each container above which more does not count, in bytes.
+const MAX_BYTES: i64 = 1000 << 20;
 
-/// How many bytes need not be pulled, those of images that many nodes have counting more.
+/// The bytes that need not be pulled, weighted by how many nodes have the image.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let snapshot = filters.snapshot;
     let spec = &filters.request.spec;
@@ -15,22 +15,22 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let mut bytes = vec![0_i64; snapshot.node_resources().len()];
     for image in init.iter().chain(&spec.images) {
         let holders = snapshot.holders(image);
-        #[expect(clippy::cast_precision_loss, reason = "upstream reckons in floats too")]
-        #[expect(clippy::cast_possible_truncation, reason = "upstream cuts the fraction off")]
-        let worth = |having: usize| {
+        #[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
+        #[expect(clippy::cast_possible_truncation, reason = "upstream truncates")]
+        let bytes_with = |having: usize| {
             (holders.size_bytes as f64 * (having as f64 / snapshot.node_count() as f64)) as i64
         };
         for (place, node) in holders.nodes.iter().enumerate() {
             let having =
                 if snapshot.rules().image_counts_are_stale { place + 1 } else { holders.nodes.len() };
-            bytes[*node as usize] += worth(having);
+            bytes[*node as usize] += bytes_with(having);
         }
     }
     let containers = i64::try_from(init.len() + spec.images.len()).expect("fewer containers than bytes");
-    let most = (ENOUGH_BYTES * containers).max(LEAST_BYTES + 1);
+    let most = (MAX_BYTES * containers).max(MIN_BYTES + 1);
     let points = |node: &u32| {
-        let bytes = bytes[*node as usize].clamp(LEAST_BYTES, most);
-        MOST * (bytes - LEAST_BYTES) / (most - LEAST_BYTES)
+        let bytes = bytes[*node as usize].clamp(MIN_BYTES, most);
+        MOST * (bytes - MIN_BYTES) / (most - MIN_BYTES)
     };
     feasible.iter().map(points).collect()
 }

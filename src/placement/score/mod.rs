@@ -1,4 +1,4 @@
-//! Which of the nodes that would do is best: the scores of the default profile.
+//! Which of the feasible nodes is best: the scores of the default profile.
 
 mod images;
 mod node_affinity;
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::cluster::NodeName;
 
-/// Points that a scorer gives at most.
+/// The maximum score of one scorer.
 const MOST: i64 = 100;
-/// Nodes that the ranking tells of, ties for the first place aside.
+/// The length of a ranking.
 const RANKED: usize = 10;
 
 /// The best nodes by name, and the ranking.
 pub(super) fn rank(filters: &Filters<'_>, feasible: &[u32]) -> (Vec<NodeName>, Vec<Scored>) {
     let name = |node: u32| filters.snapshot.node(node).name.clone();
-    // The scheduler does not score where there is no choice.
+    // The scheduler does not score a single node.
     let parts: Vec<Option<Vec<i64>>> = match feasible {
         [_] => vec![None; Scorer::ALL.len()],
         _ => Scorer::ALL.iter().map(|scorer| points(*scorer, filters, feasible)).collect(),
@@ -36,7 +36,7 @@ pub(super) fn rank(filters: &Filters<'_>, feasible: &[u32]) -> (Vec<NodeName>, V
     }
     let most = totals.iter().copied().max().unwrap_or_default();
     let mut places: Vec<usize> = (0..feasible.len()).collect();
-    let best_first = |place: &usize| (Reverse(totals[*place]), filters.snapshot.place_of(feasible[*place]));
+    let best_first = |place: &usize| (Reverse(totals[*place]), filters.snapshot.rank_of(feasible[*place]));
     if places.len() > RANKED {
         places.select_nth_unstable_by_key(RANKED, best_first);
         places.truncate(RANKED);
@@ -52,12 +52,12 @@ pub(super) fn rank(filters: &Filters<'_>, feasible: &[u32]) -> (Vec<NodeName>, V
     let ranking = places.iter().map(scored).collect();
     let mut best: Vec<u32> =
         feasible.iter().zip(&totals).filter(|(_, total)| **total == most).map(|(node, _)| *node).collect();
-    best.sort_unstable_by_key(|node| filters.snapshot.place_of(*node));
+    best.sort_unstable_by_key(|node| filters.snapshot.rank_of(*node));
     let best = best.into_iter().map(name).collect();
     (best, ranking)
 }
 
-/// What a scorer gives each of the nodes, 0 to 100; none where it takes no part.
+/// The points of each node by one scorer, 0 to 100; none where it is skipped.
 fn points(scorer: Scorer, filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
     match scorer {
         Scorer::LeastAllocated => Some(resources::least_allocated(filters, feasible)),
@@ -70,7 +70,7 @@ fn points(scorer: Scorer, filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec
     }
 }
 
-/// The share of the highest in hundredths (upstream's `DefaultNormalizeScore`).
+/// Scales to percentages of the highest (upstream's `DefaultNormalizeScore`).
 fn share_of_highest(raw: &mut [i64]) {
     let highest = raw.iter().copied().max().unwrap_or_default();
     if highest > 0 {

@@ -2,7 +2,7 @@
 
 use super::super::filter::{Filters, TermMatch};
 
-/// The weights of the terms that hold, as a share of the highest sum.
+/// The sum of the weights of the terms that match, as a percentage of the highest sum.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
     let preferred = &filters.request.spec.preferred_nodes;
     if preferred.is_empty() {

@@ -1,4 +1,4 @@
-//! Pods that it would rather be near or away from, and that would rather have it near or away (InterPodAffinity).
+//! Preferred pod affinity and anti-affinity, in both directions (InterPodAffinity).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::cluster::{Name, scheduling::PodTerm};
 
-/// What a pod's required affinity counts for those that it speaks of (`hardPodAffinityWeight`).
+/// The weight of an existing pod's required affinity (`hardPodAffinityWeight`).
 const REQUIRED_WEIGHT: i64 = 1;
 
-/// Sums of weights between the lowest and the highest; none where nobody has a wish.
+/// The sums of weights, scaled from the lowest to the highest; none without a preference.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
     let mut sums = Sums { filters, by_key: BTreeMap::new() };
-    sums.add_own_wishes();
-    sums.add_wishes_of_others();
+    sums.add_own_terms();
+    sums.add_terms_of_existing();
     if sums.by_key.is_empty() {
         return None;
     }
@@ -33,8 +33,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>
     Some(raw)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "upstream reckons in floats too")]
-#[expect(clippy::cast_possible_truncation, reason = "between 0 and 100, and upstream cuts the fraction off")]
+#[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
+#[expect(clippy::cast_possible_truncation, reason = "between 0 and 100, and upstream truncates")]
 fn between_lowest_and_highest(raw: &mut [i64]) {
     let (Some(lowest), Some(highest)) = (raw.iter().copied().min(), raw.iter().copied().max()) else {
         return;
@@ -45,30 +45,30 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
     }
 }
 
-/// Weights by topology key and place.
+/// Weights by topology key and domain.
 struct Sums<'f, 's> {
     filters: &'f Filters<'s>,
     by_key: BTreeMap<&'f Name, (Arc<LabelColumn>, Vec<i64>)>,
 }
 
 impl<'f> Sums<'f, '_> {
-    /// What the pod prefers of the pods that are there.
-    fn add_own_wishes(&mut self) {
+    /// The preferences of the pod.
+    fn add_own_terms(&mut self) {
         let (snapshot, request) = (self.filters.snapshot, self.filters.request);
-        let near = request.spec.pod_affinity.preferred.iter().map(|wish| (1, wish));
-        let apart = request.spec.pod_anti_affinity.preferred.iter().map(|wish| (-1, wish));
+        let near = request.spec.pod_affinity.preferred.iter().map(|term| (1, term));
+        let apart = request.spec.pod_anti_affinity.preferred.iter().map(|term| (-1, term));
         for (sign, (weight, term)) in near.chain(apart) {
             let Some(selector) = &term.selector else { continue };
-            let within = snapshot.namespaces().within(term, &request.namespace);
-            for (_, pod_class) in snapshot.pod_classes().selected(&within, selector) {
+            let scope = snapshot.namespaces().scope(term, &request.namespace);
+            for (_, pod_class) in snapshot.pod_classes().selected(&scope, selector) {
                 let pods = pod_class.on.iter().map(|presence| (presence.node, presence.all));
                 self.add(term, sign * i64::from(*weight), pods);
             }
         }
     }
 
-    /// What the pods that are there prefer, or require, of the pod.
-    fn add_wishes_of_others(&mut self) {
+    /// The preferences and requirements of existing pods that select the pod.
+    fn add_terms_of_existing(&mut self) {
         let (snapshot, request) = (self.filters.snapshot, self.filters.request);
         for (_, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace) {
             let required =
@@ -79,9 +79,9 @@ impl<'f> Sums<'f, '_> {
             let apart = apart.map(|(weight, term)| (-i64::from(*weight), term));
             for (weight, term) in required.chain(near).chain(apart) {
                 let namespaces = snapshot.namespaces();
-                if namespaces.speaks_of(term, &affinity_class.namespace, &request.namespace, &request.labels)
-                {
-                    self.add(term, weight, affinity_class.on.iter().copied());
+                if namespaces.selects(term, &affinity_class.namespace, &request.namespace, &request.labels) {
+                    let pods = affinity_class.on.iter().map(|presence| (presence.node, presence.all));
+                    self.add(term, weight, pods);
                 }
             }
         }

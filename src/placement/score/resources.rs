@@ -1,11 +1,11 @@
-//! How much is left, and how evenly it is used (NodeResourcesFit, NodeResourcesBalancedAllocation).
+//! Free resources, and how evenly they are used (NodeResourcesFit, NodeResourcesBalancedAllocation).
 
 use super::{
     super::{filter::Filters, node_resources::Share, rules::Balance},
     MOST,
 };
 
-/// The mean of what is left of cpu and memory, in hundredths, with something assumed for what is not said.
+/// The mean of the free percentages of CPU and memory, with defaults for missing requests.
 pub(super) fn least_allocated(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let requests = &filters.request.spec.requests;
     let points = |node: &u32| {
@@ -16,15 +16,15 @@ pub(super) fn least_allocated(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i6
         let (mut sum, mut counted) = (0, 0);
         for (wanted, allocatable) in both.into_iter().filter(|(_, allocatable)| *allocatable > 0) {
             counted += 1;
-            sum += if wanted > allocatable { 0 } else { hundredths(allocatable - wanted, allocatable) };
+            sum += if wanted > allocatable { 0 } else { percent(allocatable - wanted, allocatable) };
         }
         if counted == 0 { 0 } else { sum / counted }
     };
     feasible.iter().map(points).collect()
 }
 
-/// `part * 100 / whole`, for amounts of bytes that would overflow too.
-fn hundredths(part: i64, whole: i64) -> i64 {
+/// `part * 100 / whole`, without overflow.
+fn percent(part: i64, whole: i64) -> i64 {
     match part.checked_mul(MOST) {
         Some(product) => product / whole,
         None => {
@@ -34,7 +34,7 @@ fn hundredths(part: i64, whole: i64) -> i64 {
     }
 }
 
-/// How near to each other the used shares of cpu and memory are, with the pod on the node.
+/// How equal the used shares of CPU and memory are, with the pod on the node.
 pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
     let requests = &filters.request.spec.requests;
     let (cpu, memory) = (requests.cpu_milli, requests.memory_bytes);
@@ -46,11 +46,11 @@ pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Op
     }
     let points = |node: &u32| {
         let resources = filters.snapshot.resources(*node);
-        let with = evenness(resources.cpu_milli, cpu, resources.memory_bytes, memory);
+        let with = balance_of(resources.cpu_milli, cpu, resources.memory_bytes, memory);
         match balance {
             Balance::After | Balance::AfterUnlessEmpty => with,
             Balance::Difference => {
-                let without = evenness(resources.cpu_milli, 0, resources.memory_bytes, 0);
+                let without = balance_of(resources.cpu_milli, 0, resources.memory_bytes, 0);
                 MOST / 2 + (MOST / 2 + with - without) / 2
             }
         }
@@ -58,8 +58,8 @@ pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Op
     Some(feasible.iter().map(points).collect())
 }
 
-/// 100 where both shares are equal, less by half their difference; a resource that is not offered does not count.
-fn evenness(cpu: Share, more_cpu: i64, memory: Share, more_memory: i64) -> i64 {
+/// 100 minus half the difference of the shares in percent; a resource that is not offered does not count.
+fn balance_of(cpu: Share, more_cpu: i64, memory: Share, more_memory: i64) -> i64 {
     let share = |share: Share, more: i64| {
         (share.allocatable > 0)
             .then(|| (as_float(share.requested.saturating_add(more)) / as_float(share.allocatable)).min(1.0))
@@ -68,15 +68,12 @@ fn evenness(cpu: Share, more_cpu: i64, memory: Share, more_memory: i64) -> i64 {
         (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
         _ => 0.0,
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "between 0 and 100, and upstream cuts the fraction off"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "between 0 and 100, and upstream truncates")]
     let points = ((1.0 - deviation) * 100.0) as i64;
     points
 }
 
-#[expect(clippy::cast_precision_loss, reason = "upstream reckons in floats too")]
+#[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
 fn as_float(amount: i64) -> f64 {
     amount as f64
 }

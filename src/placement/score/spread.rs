@@ -1,5 +1,4 @@
-//! Spread constraints that should hold, or the scheduler's own where a pod has none (PodTopologySpread,
-//! ScheduleAnyway).
+//! Soft spread constraints, or the scheduler's defaults where a pod has none (PodTopologySpread, ScheduleAnyway).
 
 use std::sync::Arc;
 
@@ -13,27 +12,27 @@ use super::{
 };
 use crate::cluster::{Selector, scheduling::SpreadConstraint};
 
-/// What to spread by.
-struct Wishes {
+/// The constraints to score by.
+struct SoftConstraints {
     constraints: Vec<(SpreadConstraint, Option<Selector>)>,
-    /// Whether nodes that lack one of the labels are left out: not with the scheduler's own constraints.
+    /// Whether nodes without one of the labels are excluded: not with the default constraints.
     needs_all_labels: bool,
 }
 
-/// The fewer of the selected pods are near, the more.
+/// More points for fewer selected pods in the domains of the node.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
-    let wishes = Wishes::of(filters)?;
-    let columns: Vec<Arc<LabelColumn>> = wishes
+    let soft = SoftConstraints::of(filters)?;
+    let columns: Vec<Arc<LabelColumn>> = soft
         .constraints
         .iter()
         .map(|(spread, _)| filters.snapshot.column(&spread.topology_key).clone())
         .collect();
     let has_all = |node: u32| columns.iter().all(|column| column.of_node[node as usize] != ABSENT);
     let scored: Vec<Option<u32>> =
-        feasible.iter().map(|node| (!wishes.needs_all_labels || has_all(*node)).then_some(*node)).collect();
+        feasible.iter().map(|node| (!soft.needs_all_labels || has_all(*node)).then_some(*node)).collect();
     let mut sums = vec![0.0; feasible.len()];
-    for ((spread, selector), column) in wishes.constraints.iter().zip(&columns) {
-        let counts = Counts::new(filters, &wishes, spread, selector.as_ref(), column, &columns, &scored);
+    for ((spread, selector), column) in soft.constraints.iter().zip(&columns) {
+        let counts = Counts::new(filters, &soft, spread, selector.as_ref(), column, &columns, &scored);
         for (sum, node) in sums.iter_mut().zip(&scored) {
             *sum += node.and_then(|node| counts.cost(node, spread.max_skew)).unwrap_or(0.0);
         }
@@ -46,7 +45,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>
     Some(normalised(&raw))
 }
 
-/// 100 for the least of the sums; a node without a sum has 0.
+/// 100 for the lowest of the sums; a node without a sum has 0.
 fn normalised(raw: &[Option<i64>]) -> Vec<i64> {
     let least = raw.iter().flatten().copied().min().unwrap_or_default();
     let most = raw.iter().flatten().copied().max().unwrap_or_default();
@@ -58,7 +57,7 @@ fn normalised(raw: &[Option<i64>]) -> Vec<i64> {
     raw.iter().map(points).collect()
 }
 
-impl Wishes {
+impl SoftConstraints {
     fn of(filters: &Filters<'_>) -> Option<Self> {
         let request = filters.request;
         let own = &request.spec.spread;
@@ -73,7 +72,7 @@ impl Wishes {
     }
 }
 
-/// What the scheduler spreads pods by that say nothing of it.
+/// The scheduler's default constraints.
 fn default_constraints() -> [SpreadConstraint; 2] {
     [(HOSTNAME, 3), (ZONE, 5)].map(|(key, max_skew)| SpreadConstraint {
         max_skew,
@@ -87,17 +86,17 @@ fn default_constraints() -> [SpreadConstraint; 2] {
     })
 }
 
-/// How many of the selected pods each place has, and how much one of them costs.
+/// How many of the selected pods are in each domain, and what one of them costs.
 struct Counts {
     tally: Tally,
-    /// Grows with the number of places, so that many small places do not outweigh few large ones.
+    /// Grows with the number of domains, so that many small domains do not outweigh few large ones.
     price: f64,
 }
 
 impl Counts {
     fn new(
         filters: &Filters<'_>,
-        wishes: &Wishes,
+        soft: &SoftConstraints,
         spread: &SpreadConstraint,
         selector: Option<&Selector>,
         column: &Arc<LabelColumn>,
@@ -105,7 +104,7 @@ impl Counts {
         scored: &[Option<u32>],
     ) -> Self {
         let (snapshot, request) = (filters.snapshot, filters.request);
-        let keys = if wishes.needs_all_labels { columns } else { &[] };
+        let keys = if soft.needs_all_labels { columns } else { &[] };
         let (counted, places) = if *spread.topology_key == *HOSTNAME {
             // A node's own pods count whatever the policies say.
             (vec![true; column.of_node.len()], scored.iter().flatten().count())
@@ -118,7 +117,7 @@ impl Counts {
         Self { tally: Tally::new(snapshot, request, column.clone(), counted, selector), price }
     }
 
-    /// What the pods near a node cost; none where the node is in no place.
+    /// The cost of the pods in the domain of a node; none where it is in no domain.
     fn cost(&self, node: u32, max_skew: i32) -> Option<f64> {
         let place = self.tally.column.of_node[node as usize];
         #[expect(clippy::cast_precision_loss, reason = "fewer pods than 2^53")]
@@ -127,7 +126,7 @@ impl Counts {
     }
 }
 
-/// How many different places the nodes are in; being in none is one too.
+/// How many different domains the nodes are in; none counts as one.
 fn distinct(column: &LabelColumn, nodes: &[Option<u32>]) -> usize {
     let mut seen = vec![false; column.values.len() + 1];
     for node in nodes.iter().flatten() {

@@ -1,12 +1,12 @@
-//! Taints that pods had rather avoid (TaintToleration).
+//! PreferNoSchedule taints (TaintToleration).
 
 use super::{super::filter::Filters, MOST};
 use crate::cluster::{Taint, TaintEffect};
 
-/// 100 without any that is not tolerated, 0 with the most of them.
+/// 100 without untolerated taints, 0 with the most of them.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let tolerations = &filters.request.tolerations;
-    let repels = |taint: &&Taint| {
+    let is_untolerated = |taint: &&Taint| {
         taint.effect == TaintEffect::PreferNoSchedule
             && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
     };
@@ -14,7 +14,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
         if !filters.snapshot.resources(*node).has_soft_taints {
             return 0;
         }
-        let taints = filters.snapshot.node(*node).taints.iter().filter(repels).count();
+        let taints = filters.snapshot.node(*node).taints.iter().filter(is_untolerated).count();
         i64::try_from(taints).unwrap_or(i64::MAX)
     };
     let mut raw: Vec<i64> = feasible.iter().map(count).collect();

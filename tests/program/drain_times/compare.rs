@@ -63,7 +63,7 @@ impl Comparison {
         let foretold: BTreeSet<(String, String)> = plan
             .timeline
             .iter()
-            .filter_map(|moment| match &moment.what {
+            .filter_map(|moment| match &moment.event {
                 PlanEvent::Refused { pod, budget: Some(budget) } => {
                     Some((pod.to_string(), budget.to_string()))
                 }

@@ -1,0 +1,70 @@
+//! How many pods of one class are on which nodes.
+
+/// How many pods are on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Presence {
+    pub node: u32,
+    pub all: u32,
+    /// How many of them are being deleted.
+    pub terminating: u32,
+}
+
+impl Presence {
+    /// How many are not being deleted.
+    pub fn staying(self) -> i64 {
+        i64::from(self.all - self.terminating)
+    }
+}
+
+/// The nodes with pods of one class, ascending.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PresenceList {
+    on: Vec<Presence>,
+}
+
+impl PresenceList {
+    pub fn is_empty(&self) -> bool {
+        self.on.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Presence> + Clone + use<'_> {
+        self.on.iter().copied()
+    }
+
+    /// Adds a pod out of order, which is quicker for many; [`PresenceList::sort`] must follow.
+    pub fn push(&mut self, node: u32, is_terminating: bool) {
+        self.on.push(Presence { node, all: 1, terminating: u32::from(is_terminating) });
+    }
+
+    pub fn sort(&mut self) {
+        self.on.sort_unstable_by_key(|presence| presence.node);
+        self.on.dedup_by(|later, earlier| {
+            let same = later.node == earlier.node;
+            if same {
+                earlier.all += later.all;
+                earlier.terminating += later.terminating;
+            }
+            same
+        });
+        self.on.shrink_to_fit();
+    }
+
+    pub fn add(&mut self, node: u32, is_terminating: bool) {
+        let place = self.on.partition_point(|presence| presence.node < node);
+        if self.on.get(place).is_none_or(|presence| presence.node != node) {
+            self.on.insert(place, Presence { node, all: 0, terminating: 0 });
+        }
+        self.on[place].all += 1;
+        self.on[place].terminating += u32::from(is_terminating);
+    }
+
+    /// Removes a pod that was added.
+    pub fn remove(&mut self, node: u32, is_terminating: bool) {
+        let place = self.on.partition_point(|presence| presence.node < node);
+        self.on[place].all -= 1;
+        self.on[place].terminating -= u32::from(is_terminating);
+        if self.on[place].all == 0 {
+            self.on.remove(place);
+        }
+    }
+}

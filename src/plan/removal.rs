@@ -1,0 +1,45 @@
+//! Plans that evict or delete pods by name.
+
+use std::collections::BTreeSet;
+
+use super::{
+    action::{Action, RemovalMode, RemovalOptions},
+    context::PlanContext,
+    environment::Environment,
+    plan::Plan,
+    prediction::Prediction,
+    simulation::{RemovalGroup, SimulationInput},
+    targets::{PlanError, pods_named},
+    warning::PodWarning,
+};
+use crate::cluster::Key;
+
+pub(super) fn plan<E: Environment>(
+    action: &Action,
+    keys: &[Key],
+    options: RemovalOptions,
+    mode: RemovalMode,
+    context: &PlanContext<'_, E>,
+) -> Result<Plan, PlanError> {
+    let pods = pods_named(context.cluster, keys)?;
+    let input = SimulationInput {
+        groups: vec![RemovalGroup { node: None, pods }],
+        mode,
+        grace: options.grace,
+        timeout: options.timeout,
+        skip_wait_for_delete: None,
+        parallel: 1,
+        retry: options.retry,
+        closed: BTreeSet::new(),
+    };
+    let prediction = Prediction::new(context, input);
+    let mut plan = Plan::blank(action, context);
+    plan.pods = prediction.pods(0);
+    for pod in &mut plan.pods {
+        // No node is cordoned, so that a return to the same node is nothing special.
+        pod.warnings.remove(&PodWarning::MayReturn);
+    }
+    plan.steps = prediction.removals(&plan.pods);
+    prediction.complete(&mut plan);
+    Ok(plan)
+}
