@@ -105,7 +105,7 @@ impl PlacementReport {
                 .map(|(reason, nodes)| ReasonReport { reason: reason.to_string(), nodes: *nodes })
                 .collect(),
             preempts: trace.displaces.iter().map(preempted).collect(),
-            help: trace.help.as_ref().map(|help| help.words()).unwrap_or_default(),
+            help: trace.help.as_ref().map(|help| help.lines()).unwrap_or_default(),
             volumes: trace.volumes.iter().map(ToString::to_string).collect(),
             caveats: trace.caveats.iter().map(|caveat| caveat.word()).collect(),
             obstacle: trace.obstacle.as_ref().map(ToString::to_string),
@@ -167,8 +167,8 @@ impl ReceiverReport {
 pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<String>) {
     match landing {
         Landing::Node { node, why } => ("node", Some(node.clone()), Some(why.to_string())),
-        Landing::Somewhere => ("unknown", None, None),
-        Landing::Nowhere { why } => ("pending", None, Some(why.to_string())),
+        Landing::Unknown => ("unknown", None, None),
+        Landing::Pending { why } => ("pending", None, Some(why.to_string())),
     }
 }
 

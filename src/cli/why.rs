@@ -240,5 +240,5 @@ fn placement_table(out: &mut String, placement: &WhyPlacementReport) {
     section(out, ["TO PLACE IT"], trace.help.iter().map(|help| [help.clone()]).collect());
     let caveats = trace.caveats.iter().map(|word| [placement::caveat(word)]);
     section(out, ["CAVEATS"], caveats.collect());
-    let _ = writeln!(out, "\nassumptions: {}", placing_environment::GRANTED);
+    let _ = writeln!(out, "\nassumptions: {}", placing_environment::TEMPLATES_ASSUMED);
 }

@@ -1,14 +1,14 @@
-//! Runs the engine forward on a virtual clock over a copy of the cluster.
+//! Runs a copy of the engine forward on a virtual clock, on a copy of the cluster.
 
-mod assume;
-mod carry_out;
-mod failure;
-mod outlook;
+mod apply_write;
+mod assumptions;
+mod baseline;
+mod rows;
 mod successors;
 
-pub use assume::{Assumptions, Incident, IncidentKind};
-pub use carry_out::carry_out;
-pub use outlook::{ForecastRow, ForecastTotals, NodeForecast};
+pub use apply_write::apply_write;
+pub use assumptions::{Assumptions, Incident, IncidentKind};
+pub use rows::{ForecastRow, ForecastTotals, NodeForecast};
 pub use successors::{Successor, SuccessorState};
 
 use std::collections::BTreeMap;
@@ -19,31 +19,31 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// What will happen within a horizon if nobody intervenes: silent nodes stay silent, the others live on.
+/// What will happen within a horizon if nobody intervenes: nodes without heartbeats stay so, the others keep renewing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
-    /// When it was made; what it says counts from there.
+    /// When it was made.
     pub made: Timestamp,
     pub until: Timestamp,
-    /// In order of time. Empty where nothing can be known (see [`Engine::confidence`]).
+    /// In order of time. Empty where nothing can be predicted (see [`Engine::confidence`]).
     pub steps: Vec<ForecastStep>,
-    /// What upstream itself leaves to chance, in order of time: `steps` have none of these taints.
+    /// Taints that depend on chance upstream, in order of time. `steps` has none of them.
     pub uncertain_taints: Vec<UncertainTaints>,
-    /// The zones as they are at the end; empty where nothing can be known.
+    /// The zones at the end; empty where nothing can be predicted.
     pub zones: Vec<ZoneView>,
-    /// Where in `steps` each node comes, in order of time.
+    /// The indices of each node in `steps`, in order of time.
     by_node: BTreeMap<NodeName, Vec<usize>>,
 }
 
-/// One thing that will happen.
+/// One predicted event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForecastStep {
     pub at: Timestamp,
-    pub what: ForecastKind,
+    pub kind: ForecastKind,
     pub why: Why,
 }
 
-/// What will happen.
+/// What is predicted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ForecastKind {
     /// The node's conditions become Unknown.
@@ -52,7 +52,7 @@ pub enum ForecastKind {
     NoExecute { node: NodeName, key: Name },
     /// The pod is deleted, by taint eviction or with its node.
     Deleted { pod: Key, node: NodeName },
-    /// The pod's object is removed by force, by the pod garbage collector; the node is empty where it never had one.
+    /// The pod garbage collector removes the pod's object. The node is empty where the pod never had one.
     Removed { pod: Key, node: NodeName },
 }
 
@@ -70,7 +70,7 @@ impl ForecastKind {
 impl Forecast {
     /// Runs copies of the engine and the cluster forward from `now` for `horizon`.
     ///
-    /// `ahead` is how far the API server's clock, by which leases are written, is ahead of ours.
+    /// `ahead` is how far the clock of the API server and the Leases is ahead of ours.
     pub fn run(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp, horizon: Span) -> Self {
         Self::under(&Assumptions::default(), engine, cluster, ahead, now, horizon)
     }
@@ -87,11 +87,11 @@ impl Forecast {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
         if engine.confidence(now).allows_predictions() {
             let mut run = Run::new(engine, cluster, ahead, now);
-            run.to(forecast.until, assumptions, &mut forecast.steps);
+            run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
         }
-        forecast.by_node = failure::by_node(&forecast.steps);
+        forecast.by_node = baseline::by_node(&forecast.steps);
         forecast
     }
 
@@ -100,10 +100,10 @@ impl Forecast {
         self.by_node.get(node).into_iter().flatten().map(|place| &self.steps[*place])
     }
 
-    /// What happens next to the node itself (Unknown, NoExecute taint); none within the horizon.
+    /// The next event of the node itself (Unknown, NoExecute taint) within the horizon.
     pub fn next_of_node(&self, node: &NodeName) -> Option<&ForecastStep> {
         self.of_node(node)
-            .find(|step| !matches!(step.what, ForecastKind::Deleted { .. } | ForecastKind::Removed { .. }))
+            .find(|step| !matches!(step.kind, ForecastKind::Deleted { .. } | ForecastKind::Removed { .. }))
     }
 }
 
@@ -117,30 +117,30 @@ struct Run {
 
 impl Run {
     fn new(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
-        let (ahead_of_us, in_flight) = engine.forecast_copy();
-        let mut run = Self { engine: ahead_of_us, cluster: cluster.clone(), now, applied: Vec::new() };
+        let (engine_copy, in_flight) = engine.forecast_copy();
+        let mut run = Self { engine: engine_copy, cluster: cluster.clone(), now, applied: Vec::new() };
         run.engine.assume_alive(cluster, |node| !engine.is_silent(cluster, node, ahead, now));
         for write in in_flight {
-            run.carry_out(&write);
+            run.apply_write(&write);
         }
         run
     }
 
-    fn to(&mut self, until: Timestamp, assumptions: &Assumptions, steps: &mut Vec<ForecastStep>) {
+    fn run_until(&mut self, until: Timestamp, assumptions: &Assumptions, steps: &mut Vec<ForecastStep>) {
         let mut incidents: Vec<&Incident> = assumptions.incidents.iter().collect();
         incidents.sort_by_key(|incident| incident.at);
         let mut incidents = incidents.into_iter().peekable();
         loop {
             while let Some(effect) = self.engine.poll_effect() {
                 steps.extend(self.step(&effect));
-                self.carry_out(&effect.write);
+                self.apply_write(&effect.write);
                 self.engine.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
             }
             let due = self.engine.poll_timeout().map(|next| next.at).filter(|at| *at <= until);
-            let sooner = |incident: &&Incident| incident.at <= due.unwrap_or(until);
-            if let Some(incident) = incidents.next_if(sooner) {
+            let is_before = |incident: &&Incident| incident.at <= due.unwrap_or(until);
+            if let Some(incident) = incidents.next_if(is_before) {
                 self.now = self.now.max(incident.at);
-                self.happen(incident);
+                self.apply_incident(incident);
                 continue;
             }
             let Some(due) = due else { return };
@@ -149,21 +149,21 @@ impl Run {
         }
     }
 
-    fn carry_out(&mut self, write: &Write) {
-        carry_out(&mut self.cluster, write, self.now, &mut self.applied);
-        self.hand_over();
+    fn apply_write(&mut self, write: &Write) {
+        apply_write(&mut self.cluster, write, self.now, &mut self.applied);
+        self.pass_changes_on();
     }
 
-    /// Tells the engine what has changed.
-    fn hand_over(&mut self) {
+    /// Passes the changes of the cluster on to the engine.
+    fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
             self.engine.handle_change(&self.cluster, &applied, self.now);
         }
     }
 
-    /// What an effect means to those who watch the cluster; nothing where it goes without saying.
+    /// The step for an effect; none for effects that only accompany another.
     fn step(&self, effect: &Effect) -> Option<ForecastStep> {
-        let what = match &effect.write {
+        let kind = match &effect.write {
             Write::MarkUnknown { node, .. } => ForecastKind::Unknown { node: node.clone() },
             Write::SwapTaints { node, add, .. } => {
                 let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
@@ -182,6 +182,6 @@ impl Run {
             | Write::MarkPodNotReady { .. }
             | Write::RecordEvent(_) => return None,
         };
-        Some(ForecastStep { at: self.now, what, why: effect.why.clone() })
+        Some(ForecastStep { at: self.now, kind, why: effect.why.clone() })
     }
 }

@@ -1,27 +1,24 @@
-//! What comes after the pods that a forecast sees go: where their replacements land, and who waits or is lost.
+//! What replaces the pods that a forecast deletes: where the replacements land, which pods wait, and which are lost.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, Pod, Taint, TaintEffect},
-    plan::{Departure, Environment, Landing, RunTrace, owner, owner::Recreation, rehouse},
+    plan::{Departure, Environment, Landing, RunTrace, owner, owner::Recreation, replacements},
     time::Timestamp,
 };
 
-/// What comes after a pod that goes.
+/// What replaces a deleted pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Successor {
     pub of: Key,
-    /// The node that the old one was on.
+    /// The node of the deleted pod.
     pub from: NodeName,
     pub state: SuccessorState,
 }
 
-/// What becomes of a pod's place.
+/// What replaces a deleted pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SuccessorState {
     Replaced {
@@ -30,101 +27,97 @@ pub enum SuccessorState {
         /// None: never.
         ready: Option<Timestamp>,
     },
-    /// Nothing comes before the old object has gone, which a silent kubelet does not confirm.
+    /// Its owner waits until the old object is gone, but its kubelet is down.
     Waits,
-    /// Nobody brings it back.
+    /// No controller recreates it.
     Lost,
 }
 
 impl SuccessorState {
-    /// A word for it, the same for ever.
+    /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::Replaced { landing: Landing::Node { .. }, .. } => "node",
-            Self::Replaced { landing: Landing::Somewhere, .. } => "unknown",
-            Self::Replaced { landing: Landing::Nowhere { .. }, .. } => "pending",
+            Self::Replaced { landing, .. } => landing.word(),
             Self::Waits => "waiting",
             Self::Lost => "lost",
         }
     }
 
-    /// The node that a replacement lands on, where that is known.
+    /// The node of the replacement, where it is known.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {
-            Self::Replaced { landing: Landing::Node { node, .. }, .. } => Some(node),
-            Self::Replaced { .. } | Self::Waits | Self::Lost => None,
+            Self::Replaced { landing, .. } => landing.node(),
+            Self::Waits | Self::Lost => None,
         }
     }
 
-    /// Why there, or why nowhere.
+    /// Why that node, or why there is no replacement.
     pub fn why(&self) -> Option<&str> {
         match self {
-            Self::Replaced { landing: Landing::Node { why, .. } | Landing::Nowhere { why }, .. } => Some(why),
-            Self::Replaced { landing: Landing::Somewhere, .. } => None,
-            Self::Waits => Some("nothing comes until the old object has gone"),
-            Self::Lost => Some("nobody brings it back"),
+            Self::Replaced { landing, .. } => landing.why().map(|why| &**why),
+            Self::Waits => Some("waits until the old pod is gone"),
+            Self::Lost => Some("no controller recreates it"),
         }
     }
 }
 
 impl Successor {
-    /// What would help, where it stays Pending.
-    pub fn help(&self, account: &RunTrace) -> Vec<String> {
+    /// How the replacement could be placed, where it stays Pending.
+    pub fn help(&self, trace: &RunTrace) -> Vec<String> {
         let is_pending =
-            matches!(self.state, SuccessorState::Replaced { landing: Landing::Nowhere { .. }, .. });
-        let judgement = account.placements.get(&self.of).filter(|_| is_pending);
-        judgement.and_then(|judgement| Some(judgement.help.as_ref()?.words())).unwrap_or_default()
+            matches!(self.state, SuccessorState::Replaced { landing: Landing::Pending { .. }, .. });
+        let placement = trace.placements.get(&self.of).filter(|_| is_pending);
+        placement.and_then(|placement| Some(placement.help.as_ref()?.lines())).unwrap_or_default()
     }
 }
 
-/// The taint that a node gets when its conditions become Unknown.
+/// The taint of a node whose conditions are Unknown.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
 impl Forecast {
-    /// Works out what comes after each pod that goes, in order of the forecast's steps. `assumptions` are those that
-    /// it was made under.
+    /// What replaces each deleted pod, in the order of the forecast's steps. `assumptions` are those of the forecast.
     ///
-    /// A replacement on a node that fails later is not followed further.
-    pub fn successors<S: Environment>(
+    /// Replacements on nodes that fail later are not followed.
+    pub fn successors<E: Environment>(
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
-        environment: S,
+        environment: E,
     ) -> (Vec<Successor>, RunTrace) {
         let departures = self.departures(assumptions, cluster, &environment);
-        let alterations = self.alterations(assumptions, cluster);
-        let (mut replaced, account) =
-            rehouse(cluster, &departures, &alterations, &BTreeSet::new(), environment);
+        let node_changes = self.node_changes(assumptions, cluster);
+        let (mut replaced, trace) = replacements(cluster, &departures, &node_changes, environment);
         let successor = |departure: &Departure| {
             let pod = &departure.pod;
             let state = match (replaced.remove(&pod.key), owner::recreation(cluster, pod)) {
                 (Some(new), _) => {
                     SuccessorState::Replaced { at: new.created, landing: new.landing, ready: new.ready }
                 }
-                (None, Recreation::WhenGone(_)) if departure.gone.is_none() => SuccessorState::Waits,
+                (None, Recreation::WhenGone) if departure.gone.is_none() => SuccessorState::Waits,
                 (None, Recreation::Never(_)) if !pod.is_finished() => SuccessorState::Lost,
                 (
                     None,
-                    Recreation::Never(_) | Recreation::AtOnce(_) | Recreation::WhenGone(_) | Recreation::Here,
-                ) => {
-                    return None;
-                }
+                    Recreation::Never(_)
+                    | Recreation::Immediately
+                    | Recreation::WhenGone
+                    | Recreation::OnSameNode,
+                ) => return None,
             };
             Some(Successor { of: pod.key.clone(), from: pod.node.clone()?, state })
         };
-        (departures.iter().filter_map(successor).collect(), account)
+        (departures.iter().filter_map(successor).collect(), trace)
     }
 
-    fn departures<S: Environment>(
+    fn departures<E: Environment>(
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
-        environment: &S,
+        environment: &E,
     ) -> Vec<Departure> {
         let mut departures: Vec<Departure> = Vec::new();
         let mut places: BTreeMap<&Key, usize> = BTreeMap::new();
         for step in &self.steps {
-            let (pod, removed) = match &step.what {
+            let (pod, removed) = match &step.kind {
                 ForecastKind::Deleted { pod, .. } => (pod, None),
                 ForecastKind::Removed { pod, .. } => (pod, Some(step.at)),
                 ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => continue,
@@ -141,30 +134,30 @@ impl Forecast {
         departures
     }
 
-    /// When a pod whose deletion begins is gone: when its kubelet has ended it, be that when it is back.
-    fn gone<S: Environment>(
+    /// When a pod is gone whose deletion starts: when its kubelet has ended it, if necessary after it is back.
+    fn gone<E: Environment>(
         &self,
         pod: &Pod,
         leaves: Timestamp,
         assumptions: &Assumptions,
-        environment: &S,
+        environment: &E,
     ) -> Option<Timestamp> {
         let node = pod.node.as_ref()?;
-        let silent = self
+        let is_down = self
             .of_node(node)
-            .any(|step| matches!(step.what, ForecastKind::Unknown { .. }) && step.at <= leaves);
-        if !silent && let Some(takes) = environment.stop(pod, pod.grace).likely {
+            .any(|step| matches!(step.kind, ForecastKind::Unknown { .. }) && step.at <= leaves);
+        if !is_down && let Some(takes) = environment.time_to_terminate(pod, pod.grace).likely {
             return Some(leaves + takes);
         }
-        let back = assumptions.incidents.iter().filter(|incident| {
-            incident.node == *node && incident.what == IncidentKind::Recovers && incident.at >= leaves
+        let recoveries = assumptions.incidents.iter().filter(|incident| {
+            incident.node == *node && incident.kind == IncidentKind::Recovers && incident.at >= leaves
         });
-        back.map(|incident| incident.at).min()
+        recoveries.map(|incident| incident.at).min()
     }
 
-    /// When nodes take no more pods: they are unreachable, or have gone.
-    fn alterations(&self, assumptions: &Assumptions, cluster: &Cluster) -> Vec<(Timestamp, Arc<Node>)> {
-        let silent = self.steps.iter().filter_map(|step| match &step.what {
+    /// When nodes stop taking pods: they are unreachable, or gone.
+    fn node_changes(&self, assumptions: &Assumptions, cluster: &Cluster) -> Vec<(Timestamp, Arc<Node>)> {
+        let unreachable = self.steps.iter().filter_map(|step| match &step.kind {
             ForecastKind::Unknown { node } => Some((step.at, Arc::new(unreachable(cluster.node(node)?)))),
             ForecastKind::NoExecute { .. } | ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => {
                 None
@@ -173,12 +166,12 @@ impl Forecast {
         let removed = assumptions
             .incidents
             .iter()
-            .filter(|incident| incident.what == IncidentKind::Removed)
+            .filter(|incident| incident.kind == IncidentKind::Removed)
             .filter_map(|incident| {
                 let node = cluster.node(&incident.node)?;
                 Some((incident.at, Arc::new(Node { unschedulable: true, ..(**node).clone() })))
             });
-        silent.chain(removed).collect()
+        unreachable.chain(removed).collect()
     }
 }
 

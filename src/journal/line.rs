@@ -230,7 +230,7 @@ fn drain_value(options: &DrainOptions) -> Value {
         "deleteEmptydirData": options.delete_emptydir_data, "disableEviction": options.disable_eviction,
         "graceNanos": nanos(options.grace), "timeoutNanos": nanos(options.timeout),
         "skipWaitForDeleteNanos": nanos(options.skip_wait_for_delete), "parallel": options.parallel,
-        "podSelector": options.pod_selector.as_ref().map(kubectl::shown),
+        "podSelector": options.pod_selector.as_ref().map(kubectl::selector_text),
     })
 }
 
@@ -260,12 +260,12 @@ fn undo_value(undo: &NodeUndo) -> Value {
     let step = |step: &UndoStep| match step {
         UndoStep::Uncordon => json!({"step": "uncordon"}),
         UndoStep::Cordon => json!({"step": "cordon"}),
-        UndoStep::Taint { key, effect, was, left } => json!({
+        UndoStep::Taint { key, effect, before, after } => json!({
             "step": "taint", "key": key, "effect": effect.as_str(),
-            "before": was.as_ref().map(taint_value), "after": left.as_ref().map(taint_value),
+            "before": before.as_ref().map(taint_value), "after": after.as_ref().map(taint_value),
         }),
-        UndoStep::Label { key, was, left } => {
-            json!({"step": "label", "key": key, "before": was, "after": left})
+        UndoStep::Label { key, before, after } => {
+            json!({"step": "label", "key": key, "before": before, "after": after})
         }
     };
     let steps: Vec<Value> = undo.steps.iter().map(step).collect();
@@ -281,13 +281,13 @@ fn parse_undo(value: &Value) -> Option<NodeUndo> {
             "taint" => UndoStep::Taint {
                 key: key()?,
                 effect: TaintEffect::parse(value["effect"].as_str()?),
-                was: parse_taint(&value["before"]),
-                left: parse_taint(&value["after"]),
+                before: parse_taint(&value["before"]),
+                after: parse_taint(&value["after"]),
             },
             "label" => UndoStep::Label {
                 key: key()?,
-                was: value["before"].as_str().map(Into::into),
-                left: value["after"].as_str().map(Into::into),
+                before: value["before"].as_str().map(Into::into),
+                after: value["after"].as_str().map(Into::into),
             },
             _ => return None,
         })
@@ -346,10 +346,10 @@ mod tests {
                 UndoStep::Taint {
                     key: "a".into(),
                     effect: TaintEffect::NoExecute,
-                    was: None,
-                    left: Some(taint),
+                    before: None,
+                    after: Some(taint),
                 },
-                UndoStep::Label { key: "l".into(), was: Some("v".into()), left: None },
+                UndoStep::Label { key: "l".into(), before: Some("v".into()), after: None },
             ],
         };
         let request = LineKind::Request {

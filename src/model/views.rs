@@ -173,7 +173,7 @@ impl Model {
         let mut rows = BTreeMap::new();
         for step in self.forecast.iter().flat_map(|forecast| &forecast.steps) {
             if let forecast::ForecastKind::Deleted { pod, node }
-            | forecast::ForecastKind::Removed { pod, node } = &step.what
+            | forecast::ForecastKind::Removed { pod, node } = &step.kind
                 && step.at > now
                 && self.cluster.pod(pod).is_some()
             {
@@ -274,12 +274,12 @@ impl Model {
     fn predicted_events(&self, now: Timestamp) -> BTreeMap<NodeName, NextEvent> {
         let mut next = BTreeMap::new();
         for step in self.forecast.iter().flat_map(|forecast| &forecast.steps).filter(|step| step.at > now) {
-            let what = match &step.what {
+            let what = match &step.kind {
                 forecast::ForecastKind::Unknown { .. } => NextEventKind::Unknown,
                 forecast::ForecastKind::NoExecute { .. } => NextEventKind::Taint,
                 forecast::ForecastKind::Deleted { .. } | forecast::ForecastKind::Removed { .. } => continue,
             };
-            let node = step.what.node();
+            let node = step.kind.node();
             next.entry(node.clone()).or_insert_with(|| NextEvent {
                 at: Some(step.at),
                 what,

@@ -251,7 +251,7 @@ impl Explainer<'_> {
         if !self.is_silent(node) || !self.is_firm() {
             return;
         }
-        let foreseen = self.steps(node).find(|step| matches!(step.what, ForecastKind::Unknown { .. }));
+        let foreseen = self.steps(node).find(|step| matches!(step.kind, ForecastKind::Unknown { .. }));
         let at = foreseen.map_or(health.expires(), |step| step.at);
         let text = "the first monitor pass after that sets its conditions to Unknown";
         let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
@@ -334,9 +334,9 @@ impl Explainer<'_> {
             story.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });
         }
         self.tell_chance(node, story);
-        let foreseen = self.steps(node).find(|step| matches!(step.what, ForecastKind::NoExecute { .. }));
+        let foreseen = self.steps(node).find(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
         let Some(step) = foreseen else { return self.tell_no_taint(node, health, story) };
-        let ForecastKind::NoExecute { key, .. } = &step.what else { return };
+        let ForecastKind::NoExecute { key, .. } = &step.kind else { return };
         let estimated =
             health.certainty != Certainty::Observed || is_by_chance(&step.why, self.engine, self.now);
         let text = format!("{key}:NoExecute");
@@ -379,7 +379,7 @@ impl Explainer<'_> {
             }
         }
         let known: Vec<&Key> = pending.iter().map(|eviction| &eviction.pod).collect();
-        due.extend(self.steps(node).filter_map(|step| match &step.what {
+        due.extend(self.steps(node).filter_map(|step| match &step.kind {
             ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. }
                 if !known.contains(&pod) =>
             {
@@ -411,7 +411,7 @@ impl Explainer<'_> {
     }
 
     fn tell_eviction(&self, pod: &Pod, node: &Node, story: &mut Vec<Step>) {
-        let foreseen = self.steps(node).find(|step| match &step.what {
+        let foreseen = self.steps(node).find(|step| match &step.kind {
             ForecastKind::Deleted { pod: deleted, .. } | ForecastKind::Removed { pod: deleted, .. } => {
                 *deleted == pod.key
             }
@@ -449,7 +449,7 @@ impl Explainer<'_> {
     }
 
     fn not_evicted(&self, node: &Node) -> Step {
-        let taint_comes = self.steps(node).any(|step| matches!(step.what, ForecastKind::NoExecute { .. }));
+        let taint_comes = self.steps(node).any(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
         let link = |text: &str| Step::new(StepTime::Not, Topic::Eviction, text.into());
         match self.forecast {
             Some(forecast) if taint_comes => {

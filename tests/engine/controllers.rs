@@ -200,7 +200,7 @@ fn the_forecast_continues_when_a_node_object_is_removed_and_comes_true() {
     sim.run(Span::from_secs(1));
     let controller = sim.controller.as_ref().expect("started");
     let forecast = Forecast::run(controller, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120));
-    let foretold = forecast.steps.iter().find_map(|step| match &step.what {
+    let foretold = forecast.steps.iter().find_map(|step| match &step.kind {
         ForecastKind::Removed { pod, .. } => Some((pod.name.to_string(), step.at)),
         _ => None,
     });

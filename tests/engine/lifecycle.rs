@@ -13,7 +13,7 @@ use kordon::{
         TolerationOperator, Uid, Version, WorkloadKind, ZoneKey,
     },
     engine::{self, Engine, EventObject, Origin, Outcome, ServerVersion, Settings, Write},
-    forecast::carry_out,
+    forecast::apply_write,
     time::{Span, Timestamp},
 };
 use serde::Deserialize;
@@ -724,7 +724,7 @@ impl Playback {
         while let Some(effect) = self.engine.as_mut().and_then(Engine::poll_effect) {
             let mut applied = Vec::new();
             self.write_down_event(&effect.write);
-            carry_out(&mut self.cluster, &effect.write, self.now, &mut applied);
+            apply_write(&mut self.cluster, &effect.write, self.now, &mut applied);
             for applied in &applied {
                 self.write_down(applied);
             }

@@ -11,7 +11,7 @@ use kordon::{
         Uid, Version,
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
-    forecast::carry_out,
+    forecast::apply_write,
     time::{Span, Timestamp},
 };
 
@@ -242,7 +242,7 @@ impl Sim {
     fn drain(&mut self) {
         while let Some(effect) = self.controller.as_mut().and_then(Engine::poll_effect) {
             let mut applied = Vec::new();
-            carry_out(&mut self.cluster, &effect.write, self.now, &mut applied);
+            apply_write(&mut self.cluster, &effect.write, self.now, &mut applied);
             self.hand_over(&applied);
             let controller = self.controller.as_mut().expect("it has just spoken");
             controller.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);

@@ -161,7 +161,7 @@ fn a_shadow_does_not_predict_taints_that_exist() {
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
     assert!(
-        forecast.steps.iter().all(|step| matches!(step.what, ForecastKind::Deleted { .. })),
+        forecast.steps.iter().all(|step| matches!(step.kind, ForecastKind::Deleted { .. })),
         "{:?}",
         forecast.steps
     );
@@ -219,7 +219,7 @@ fn predict_each_taint(sim: &mut Sim, told: &str) -> usize {
     for forecast in forecasts.iter().filter(|forecast| forecast.made + Span::from_secs(20) > real[0]) {
         let ahead = real.iter().filter(|at| **at > forecast.made);
         let swapped = |step: &&forecast::ForecastStep| step.why.0.contains(&Cause::Swapped);
-        let steps = forecast.steps.iter().filter(|step| is_taint(&step.what) && !swapped(step));
+        let steps = forecast.steps.iter().filter(|step| is_taint(&step.kind) && !swapped(step));
         let mut foretold = steps.map(|step| step.at);
         for at in ahead {
             let next = foretold.next();
@@ -267,7 +267,7 @@ fn without_a_leader_nothing_is_predicted() {
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
     let unknown = forecast.of_node(&"n00".into()).next().expect("foretold");
-    assert!(matches!(unknown.what, ForecastKind::Unknown { .. }));
+    assert!(matches!(unknown.kind, ForecastKind::Unknown { .. }));
     let grace = unknown.at.since(sim.now);
     assert!(
         grace >= Span::from_secs(50) && grace <= Span::from_secs(56),
@@ -430,7 +430,7 @@ proptest! {
         let engine = sim.controller.as_ref().expect("started");
         let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600));
         sim.run(Span::from_secs(600));
-        let mut foretold: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.what)).collect();
+        let mut foretold: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.kind)).collect();
         // A pod that is Terminating may be deleted once more, for another taint: that goes without saying.
         let mut deleted = BTreeSet::new();
         let mut happened = Vec::new();
@@ -489,7 +489,7 @@ fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Resul
     for forecast in forecasts.iter().filter(|forecast| forecast.made >= settled) {
         let from = forecast.made + NOTICE;
         for (at, what) in happened.iter().filter(|(at, _)| *at >= from && *at + TOLERANCE < forecast.until) {
-            let foretold = forecast.steps.iter().filter(|step| step.what == *what);
+            let foretold = forecast.steps.iter().filter(|step| step.kind == *what);
             let nearest = foretold.map(|step| abs(step.at.since(*at))).min();
             prop_assert!(
                 nearest.is_some_and(|off| off <= TOLERANCE),
@@ -498,7 +498,7 @@ fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Resul
             );
         }
         for step in forecast.steps.iter().filter(|step| step.at >= from && Some(step.at + TOLERANCE) < last) {
-            prop_assert!(happened.iter().any(|(_, what)| *what == step.what), "{step:?} did not happen");
+            prop_assert!(happened.iter().any(|(_, what)| *what == step.kind), "{step:?} did not happen");
         }
     }
     Ok(())
@@ -544,7 +544,7 @@ proptest! {
         }
         script.sort_by_key(|(at, ..)| *at);
         let incident = |(at, what, node): &(Timestamp, IncidentKind, String)| {
-            Incident { at: *at, node: NodeName::from(node.as_str()), what: *what }
+            Incident { at: *at, node: NodeName::from(node.as_str()), kind: *what }
         };
         let assumptions = Assumptions { incidents: script.iter().map(incident).collect() };
         let shadow = sim.shadow.as_ref().expect("attached");
@@ -568,7 +568,7 @@ proptest! {
         }
         let mut foretold: BTreeMap<ForecastKind, Vec<Timestamp>> = BTreeMap::new();
         for step in &forecast.steps {
-            foretold.entry(step.what.clone()).or_default().push(step.at);
+            foretold.entry(step.kind.clone()).or_default().push(step.at);
         }
         // What comes just as its node is back may come or not, as at the end of the time that is looked at.
         let at_the_edge = |what: &ForecastKind, at: Timestamp| {
@@ -603,7 +603,7 @@ fn where_upstream_is_random_about_a_taint_a_forecast_says_may() {
         let assumptions = Assumptions::failing(lost.clone(), sim.now);
         let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
         let tainted =
-            forecast.steps.iter().filter(|step| matches!(step.what, ForecastKind::NoExecute { .. })).count();
+            forecast.steps.iter().filter(|step| matches!(step.kind, ForecastKind::NoExecute { .. })).count();
         assert_eq!(tainted, 0, "six of eight at once stop the zone");
         forecast.uncertain_taints
     };

@@ -101,7 +101,7 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
     assert_eq!(volume_topology::words(&topologies).as_deref(), Some("its volume is in zone b"));
     let help = harness.snapshot().help(&request, &|node: &NodeName| **node == *"b1");
     assert_eq!(help.lifts[0].constraint, Constraint::Volumes);
-    assert_eq!(help.lifts[0].to_string(), "but for its volumes, a1 and 1 more would take it");
+    assert_eq!(help.lifts[0].to_string(), "fits a1 and 1 more without its volumes");
     assert_eq!(help.node.expect("a new node in that zone").labels, ["topology.kubernetes.io/zone=b"]);
 }
 

@@ -545,6 +545,19 @@ fn finished_and_terminating_pods_leave_under_two_budgets() {
     assert!((0..3).all(|pod| fixture.evict(&format!("web-{pod}")).0 == 201));
 }
 
+#[test]
+fn the_timeline_says_why_a_pod_is_given_up() {
+    let gave_up = |fixture: &PlanFixture, options: DrainOptions| {
+        let plan = fixture.drain(&["n1"], options);
+        let details = plan.timeline.iter().map(|moment| moment.event.columns());
+        details.filter(|(_, word, _)| *word == "given up").map(|(.., details)| details).last()
+    };
+    assert_eq!(gave_up(&two_budgets(), DrainOptions::default()).as_deref(), Some("eviction failed"));
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 1, &["n1"]);
+    assert_eq!(gave_up(&fixture, timed(1)).as_deref(), Some("timeout expired"));
+}
+
 /// Scenario 40: The eviction of a running pod under two budgets is answered 500.
 /// Scenario 57: Two budgets over one of ten pods fail that pod; the other nine are evicted.
 #[test]
@@ -862,7 +875,7 @@ fn without_a_node_for_the_first_replacement_the_second_pod_is_blocked_forever() 
             why: "insufficient cpu".into()
         })
     );
-    assert!(plan.warnings.iter().any(|warning| warning.word() == "capacityEnds"));
+    assert!(plan.warnings.iter().any(|warning| warning.word() == "capacityExhausted"));
 }
 
 /// Scenario 66: Nodes that are drained in parallel share a budget: the second pod waits for the first one's
@@ -1002,7 +1015,7 @@ fn closing_the_last_node_of_a_zone_is_warned_of() {
     };
     assert!(warns(&fixture, &["n1"]).is_empty());
     assert_eq!(warns(&fixture, &["n1", "n2"]), ["zoneLosesLastReady"]);
-    assert!(warns(&fixture, &["n1", "n2", "n3"]).contains(&"nothingSchedulable"));
+    assert!(warns(&fixture, &["n1", "n2", "n3"]).contains(&"noSchedulableNode"));
     fixture.node("n2", |node| node.unschedulable = true);
     assert_eq!(warns(&fixture, &["n1"]), ["zoneLosesLastReady"]);
 }

@@ -18,7 +18,7 @@ use kordon::{
         TolerationOperator, Uid, Version, Workload, WorkloadKind,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
-    forecast::{Forecast, carry_out},
+    forecast::{Forecast, apply_write},
     journal::JournaledOperation,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     model::{ConnectionInfo, ControllerRole, HORIZON, Model, ModelOptions},
@@ -424,7 +424,7 @@ impl DashboardFixture {
     }
 
     fn carry_out(&mut self, write: &Write) {
-        carry_out(&mut self.world, write, self.now, &mut Vec::new());
+        apply_write(&mut self.world, write, self.now, &mut Vec::new());
         let change = match write {
             Write::MarkUnknown { node, .. }
             | Write::SwapTaints { node, .. }

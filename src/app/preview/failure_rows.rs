@@ -149,8 +149,8 @@ impl Filterable for FilterableRow<'_> {
         match self.row {
             FailureRow::Step(place) => {
                 let step = &impact.forecast.steps[place];
-                found(step.what.node());
-                if let Some(pod) = pod_of(&step.what) {
+                found(step.kind.node());
+                if let Some(pod) = pod_of(&step.kind) {
                     found(&pod.to_string());
                 }
                 found(&step.why.to_string());

@@ -94,9 +94,9 @@ impl PreviewJob {
         let assumptions = Assumptions::failing(nodes.clone(), now);
         let mut forecast = under(&assumptions);
         let staying = forecast.staying(cluster, &nodes);
-        forecast.leave_out(&under(&Assumptions::default()), &nodes);
+        forecast.subtract(&under(&Assumptions::default()), &nodes);
         let mut totals = ForecastTotals::default();
-        forecast.steps.iter().for_each(|step| totals.add(&step.what));
+        forecast.steps.iter().for_each(|step| totals.add(&step.kind));
         let looks = totals.deleted.saturating_mul(cluster.nodes().len());
         let succession = snapshot.filter(|_| looks <= MAX_LOOKS).map(|snapshot| {
             let environment = PlacingEnvironment::new(cluster, snapshot.clone(), now);

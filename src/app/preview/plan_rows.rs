@@ -45,7 +45,7 @@ impl PlanView {
         match row {
             PlanRow::Pod(place) | PlanRow::Help(place, _) => self.plan.pods.get(place).map(|pod| &pod.pod),
             PlanRow::Arrival(place) => self.plan.arrivals.get(place).map(|pod| &pod.pod),
-            PlanRow::Moment(place) => self.plan.timeline.get(place)?.what.pod(),
+            PlanRow::Moment(place) => self.plan.timeline.get(place)?.event.pod(),
             PlanRow::Warning(_)
             | PlanRow::Node(_)
             | PlanRow::Receiver(_)
@@ -102,8 +102,8 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
         Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => 2,
         Verdict::LeavesAfter { .. } => 3,
         Verdict::Leaves(_) | Verdict::Deleted { .. } => 4,
-        Verdict::Leaving => 5,
-        Verdict::Spared => 6,
+        Verdict::Terminating => 5,
+        Verdict::DeletionCancelled => 6,
         Verdict::Skipped(_) | Verdict::Tolerates => 7,
     };
     (class, pod.leaves.likely.unwrap_or(Timestamp::MAX))
@@ -122,7 +122,7 @@ impl Filterable for FilterableRow<'_> {
             "pod" | "name" => Some(pod.pod.name.to_string()),
             "ns" | "namespace" => Some(pod.pod.namespace.to_string()),
             "node" => pod.node.as_ref().map(ToString::to_string),
-            "verdict" => Some(pod.verdict.told().into()),
+            "verdict" => Some(pod.verdict.column().into()),
             "budget" => pod.verdict.budget().map(ToString::to_string),
             _ => None,
         }
@@ -142,9 +142,9 @@ impl Filterable for FilterableRow<'_> {
                 let pod = &plan.pods[place];
                 found(&pod.pod.to_string());
                 pod.node.iter().for_each(|node| found(node));
-                found(pod.verdict.told());
-                found(&pod.verdict.because());
-                pod.minds().iter().for_each(|mind| found(mind));
+                found(pod.verdict.column());
+                found(&pod.verdict.details());
+                pod.notes().iter().for_each(|mind| found(mind));
             }
             PlanRow::Help(pod, help) => {
                 found(&plan.pods[pod].pod.to_string());
@@ -156,7 +156,7 @@ impl Filterable for FilterableRow<'_> {
             }
             PlanRow::Receiver(place) => found(&plan.receivers[place].node),
             PlanRow::Moment(place) => {
-                let (subject, word, rest) = plan.timeline[place].what.told();
+                let (subject, word, rest) = plan.timeline[place].event.columns();
                 [&*subject, word, &*rest].into_iter().for_each(found);
             }
             PlanRow::Budget(place) => found(&plan.budgets[place].budget.to_string()),

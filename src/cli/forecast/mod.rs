@@ -85,14 +85,14 @@ pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), C
     let HorizonArgs { horizon, once } = args.horizon;
     let shot = OneShot::ask(&once, connection, false).await?;
     let mut incidents = Vec::new();
-    for (what, nodes) in [
+    for (kind, nodes) in [
         (IncidentKind::Fails, args.fail),
         (IncidentKind::Recovers, args.recover),
         (IncidentKind::Removed, args.remove),
     ] {
         for NodeIncident { node, after } in nodes {
             check_node(&shot.model.cluster, &node)?;
-            incidents.push(Incident { at: shot.at + after, node, what });
+            incidents.push(Incident { at: shot.at + after, node, kind });
         }
     }
     print(shot, &once, Assumptions { incidents }, horizon, None)
@@ -143,7 +143,7 @@ fn print(
     };
     let mut forecast = under(&assumptions);
     if let Some(failing) = &failing {
-        forecast.leave_out(&under(&Assumptions::default()), failing);
+        forecast.subtract(&under(&Assumptions::default()), failing);
     }
     let snapshot = Snapshot::new(&model.cluster, shot.model.settings.version);
     let placing = PlacingEnvironment::new(&model.cluster, snapshot, shot.at);

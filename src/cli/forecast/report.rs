@@ -165,14 +165,14 @@ impl ForecastReport {
 /// The assumptions in words; nodes with the same incident at the same time share one line.
 fn assumption_lines(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
     let mut groups: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
-    for Incident { at, node, what } in &assumptions.incidents {
-        groups.entry((*at, *what)).or_default().push(node);
+    for Incident { at, node, kind } in &assumptions.incidents {
+        groups.entry((*at, *kind)).or_default().push(node);
     }
     let mut lines = vec!["nodes without heartbeat stay so; all others stay healthy".to_owned()];
-    lines.extend(groups.into_iter().map(|((at, what), nodes)| {
+    lines.extend(groups.into_iter().map(|((at, kind), nodes)| {
         let after = at.since(now);
         let when = if after.as_secs() == 0 { "now".to_owned() } else { format!("in {after}") };
-        format!("{what} {when}: {}", nodes.join(", "))
+        format!("{kind} {when}: {}", nodes.join(", "))
     }));
     lines
 }
@@ -192,7 +192,7 @@ fn zone_report(zone: &ZoneView, at_end: &[ZoneView]) -> ForecastZoneReport {
 }
 
 fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
-    let (r#type, taint, pod) = match &step.what {
+    let (r#type, taint, pod) = match &step.kind {
         ForecastKind::Unknown { .. } => ("unknown", None, None),
         ForecastKind::NoExecute { key, .. } => ("noExecute", Some(key.to_string()), None),
         ForecastKind::Deleted { pod, .. } => ("delete", None, Some(pod)),
@@ -202,7 +202,7 @@ fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
         at: step.at,
         in_seconds: step.at.since(now).as_secs_f64(),
         r#type,
-        node: step.what.node().clone(),
+        node: step.kind.node().clone(),
         taint,
         namespace: pod.map(|pod| pod.namespace.to_string()),
         pod: pod.map(|pod| pod.name.to_string()),

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     cluster::NodeName,
     plan::{
-        Arrival, BudgetPlan, Landing, NodeChange, NodeDrain, NodePlan, NotRecreated, Plan, PlanEvent,
-        PlanMoment, PlanStep, PodPlan, Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
+        Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotRecreated, Plan, PlanEvent, PlanMoment,
+        PlanStep, PodPlan, Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
     },
     time::Timestamp,
 };
@@ -287,7 +287,7 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         pods: totals.pods,
         leave_now: totals.leave_now,
         leave_later: totals.leave_later,
-        already_terminating: totals.leaving_already,
+        already_terminating: totals.already_terminating,
         stay: totals.stay,
         wait: totals.wait,
         blocked: totals.blocked,
@@ -318,7 +318,7 @@ fn node(node: &NodePlan, made: Timestamp) -> PlanNodeReport {
     let (change, text, before, after) = match &node.change {
         NodeChange::Cordon => ("cordon", None, Vec::new(), Vec::new()),
         NodeChange::Uncordon => ("uncordon", None, Vec::new(), Vec::new()),
-        NodeChange::None => ("none", None, Vec::new(), Vec::new()),
+        NodeChange::Unchanged { text } => ("unchanged", Some((*text).to_owned()), Vec::new(), Vec::new()),
         NodeChange::Refused { text } => ("refused", Some(text.clone()), Vec::new(), Vec::new()),
         NodeChange::Taints { before, after } => ("taints", None, strings(before), strings(after)),
         NodeChange::Labels { before, after } => {
@@ -375,7 +375,6 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
             NotRecreated::NoOwner => "noOwner",
             NotRecreated::OwnerGone => "ownerGone",
             NotRecreated::Finished => "finished",
-            NotRecreated::ScaledDown => "scaledDown",
         }),
         warnings: pod.warnings.iter().map(|warning| warning.word()).collect(),
         eviction_status: answer.map(|answer| answer.code),
@@ -417,25 +416,20 @@ fn budget(budget: &BudgetPlan) -> BudgetReport {
         after: numbers(budget.after.numbers),
         stale: budget.before.stale,
         sync_failure: budget.before.sync_failure.as_ref().map(ToString::to_string),
-        status: budget.before.disagrees.map(numbers),
+        status: budget.before.reported.map(numbers),
     }
 }
 
 fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
-    let (r#type, node, pod, budget) = match &moment.what {
+    let (r#type, node, pod, budget) = match &moment.event {
         PlanEvent::NodeStarts { node } => ("nodeStarts", Some(node), None, None),
         PlanEvent::NodeEnds { node } => ("nodeEnds", Some(node), None, None),
         PlanEvent::Leaves { pod } => ("leaves", None, Some(pod), None),
         PlanEvent::Refused { pod, budget } => ("refused", None, Some(pod), budget.as_ref()),
         PlanEvent::Gone { pod } => ("deleted", None, Some(pod), None),
-        PlanEvent::Replaced { of, landing: Landing::Node { node, .. } } => {
-            ("replaced", Some(node), Some(of), None)
-        }
-        PlanEvent::Replaced { of, landing: Landing::Somewhere | Landing::Nowhere { .. } } => {
-            ("replaced", None, Some(of), None)
-        }
+        PlanEvent::Replaced { of, landing } => ("replaced", landing.node(), Some(of), None),
         PlanEvent::Ready { of } => ("ready", None, Some(of), None),
-        PlanEvent::GaveUp { pod } => ("timedOut", None, Some(pod), None),
+        PlanEvent::GaveUp { pod, .. } => ("timedOut", None, Some(pod), None),
     };
     MomentReport {
         in_seconds: seconds(moment.at, made),
@@ -475,10 +469,10 @@ fn undo_change(step: &UndoStep) -> String {
     match step {
         UndoStep::Uncordon => "uncordon".into(),
         UndoStep::Cordon => "cordon".into(),
-        UndoStep::Taint { was: Some(was), .. } => format!("taint {was}"),
-        UndoStep::Taint { key, effect, was: None, .. } => format!("taint {key}:{effect}-"),
-        UndoStep::Label { key, was: Some(was), .. } => format!("label {key}={was}"),
-        UndoStep::Label { key, was: None, .. } => format!("label {key}-"),
+        UndoStep::Taint { before: Some(before), .. } => format!("taint {before}"),
+        UndoStep::Taint { key, effect, before: None, .. } => format!("taint {key}:{effect}-"),
+        UndoStep::Label { key, before: Some(before), .. } => format!("label {key}={before}"),
+        UndoStep::Label { key, before: None, .. } => format!("label {key}-"),
     }
 }
 

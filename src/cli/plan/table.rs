@@ -61,7 +61,7 @@ fn summary(out: &mut String, report: &PlanReport) {
     let counts = [
         (PodCount::LeaveNow, totals.leave_now),
         (PodCount::LeaveLater, totals.leave_later),
-        (PodCount::LeavingAlready, totals.already_terminating),
+        (PodCount::AlreadyTerminating, totals.already_terminating),
         (PodCount::Stay, totals.stay),
         (PodCount::Wait, totals.wait),
         (PodCount::Blocked, totals.blocked),
@@ -108,7 +108,7 @@ fn tail(out: &mut String, report: &PlanReport) {
     if report.steps.is_empty() {
         out.push_str("\nNothing would be written.\n");
     } else {
-        let requests = words::several(report.steps.len(), "API request", "API requests");
+        let requests = words::counted(report.steps.len(), "API request", "API requests");
         let _ = writeln!(out, "\nWould send {requests}, listed by -o json. Nothing was written.");
     }
 }

@@ -35,7 +35,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let forecast = scene.shown.forecast.as_ref();
     let totals = forecast.map(|forecast| forecast.totals(scene.now)).unwrap_or_default();
     let inner = open(scene, Pane::Forecast, area, facts(scene, forecast, totals), buf);
-    let Some(forecast) = forecast.filter(|_| !totals.is_nothing()) else {
+    let Some(forecast) = forecast.filter(|_| !totals.is_empty()) else {
         let (glyph, words, role) = nothing(scene);
         say(scene, glyph, words, role, inner, buf);
         return usize::from(inner.height);

@@ -467,7 +467,7 @@ fn nearest<'a>(
 
 impl ControllerEvent {
     fn of(step: &ForecastStep) -> Self {
-        let (kind, pod) = match &step.what {
+        let (kind, pod) = match &step.kind {
             ForecastKind::Unknown { .. } => (EventKind::Unknown, String::new()),
             ForecastKind::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => {
                 (EventKind::Swap, String::new())
@@ -476,7 +476,7 @@ impl ControllerEvent {
             ForecastKind::Deleted { pod, .. } => (EventKind::Deletion, pod.name.to_string()),
             ForecastKind::Removed { pod, .. } => (EventKind::Collection, pod.name.to_string()),
         };
-        Self { at: step.at, kind, node: step.what.node().to_string(), pod }
+        Self { at: step.at, kind, node: step.kind.node().to_string(), pod }
     }
 }
 

@@ -57,15 +57,15 @@ pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell
 }
 
 fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
-    let (word, role) = match &step.what {
+    let (word, role) = match &step.kind {
         ForecastKind::Unknown { .. } => ("Unknown", Role::NodeUnknown),
         ForecastKind::NoExecute { .. } => ("tainted", Role::TaintNoExecute),
         ForecastKind::Deleted { .. } => ("evicted", Role::EvictionPredicted),
         ForecastKind::Removed { .. } => ("removed", Role::EvictionTerminating),
     };
-    let subject = match pod_of(&step.what) {
+    let subject = match pod_of(&step.kind) {
         Some(pod) => pod_name(scene, pod),
-        None => Cell::new(step.what.node(), scene.style(Role::Strong)),
+        None => Cell::new(step.kind.node(), scene.style(Role::Strong)),
     };
     EventRow {
         when: in_time(scene, Some(step.at), made),

@@ -49,7 +49,7 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Event
     let dim = scene.style(Role::Dim);
     let why = successor.state.why().unwrap_or_default();
     let (at, word, role) = match &successor.state {
-        SuccessorState::Replaced { at, landing: Landing::Nowhere { .. }, .. } => {
+        SuccessorState::Replaced { at, landing: Landing::Pending { .. }, .. } => {
             (Some(*at), "Pending", Role::NodeCondition)
         }
         SuccessorState::Replaced { at, .. } => (Some(*at), "lands", Role::NodeReady),
@@ -60,7 +60,7 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Event
         (_, Some(node)) => Cell::new("→ ", dim)
             .and(node, scene.style(Role::Base))
             .and(&format!(" ({})", text::brief(why)), dim),
-        (SuccessorState::Replaced { landing: Landing::Somewhere, .. }, None) => Cell::new("somewhere", dim),
+        (SuccessorState::Replaced { landing: Landing::Unknown, .. }, None) => Cell::new("somewhere", dim),
         (_, None) => Cell::new(&text::brief(why), scene.style(Role::Base)),
     };
     EventRow {
@@ -92,8 +92,8 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
 
 /// `     ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)`
 pub fn moment(scene: &Scene, moment: &PlanMoment, made: Timestamp) -> EventRow {
-    let (subject, word, rest) = moment.what.told();
-    let subject = match moment.what.pod() {
+    let (subject, word, rest) = moment.event.columns();
+    let subject = match moment.event.pod() {
         Some(pod) => pod_name(scene, pod),
         None => Cell::new(&subject, scene.style(Role::Strong)),
     };

@@ -60,13 +60,13 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
     let Some(drain) = &node.drain else {
         let (word, role) = match &node.change {
             NodeChange::Refused { .. } => ("refused", Role::NodeNotReady),
-            NodeChange::None => ("stays", Role::Dim),
+            NodeChange::Unchanged { .. } => ("stays", Role::Dim),
             NodeChange::Cordon
             | NodeChange::Uncordon
             | NodeChange::Taints { .. }
             | NodeChange::Labels { .. } => ("changes", Role::Base),
         };
-        let words = node.change.told();
+        let words = node.change.text();
         let words = words.strip_prefix("refused: ").unwrap_or(&words);
         let (state, text) =
             (Cell::new(word, scene.style(role)), Cell::new(&text::brief(words), scene.style(Role::Base)));
@@ -81,7 +81,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
     let mut words = if drain.refused {
         drain.refusals.first().cloned().unwrap_or_default()
     } else {
-        format!("empty: {ends}; {}", words::several(drain.remaining, "pod stays", "pods stay"))
+        format!("empty: {ends}; {}", words::counted(drain.remaining, "pod stays", "pods stay"))
     };
     if let Some(budget) = &drain.dominated_by {
         words += &format!("; blocked by {budget}");
@@ -95,31 +95,33 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
 }
 
 fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
-    let stays =
-        matches!(pod.verdict, Verdict::Skipped(_) | Verdict::Tolerates | Verdict::Spared | Verdict::Leaving);
+    let stays = matches!(
+        pod.verdict,
+        Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled | Verdict::Terminating
+    );
     let dim = scene.style(Role::Dim);
     let when = if stays || matches!(pod.verdict, Verdict::Refused { .. }) {
         event_row::when("–", dim)
     } else {
         since_made(scene, pod.leaves.likely, made, "never")
     };
-    let because = pod.verdict.because();
+    let because = pod.verdict.details();
     let mut text = Cell::new(&text::brief(&because), if stays { dim } else { scene.style(Role::Base) });
     if let Some(Landing::Node { node, .. }) = &pod.landing {
         text = text.and(" → ", dim).and(node, dim);
     }
-    for note in pod.minds() {
+    for note in pod.notes() {
         text = text.and(" · ", scene.style(Role::Faint)).and(&note, scene.style(Role::NodeCondition));
     }
-    let state = Cell::new(pod.verdict.told(), scene.style(verdict_role(&pod.verdict)));
+    let state = Cell::new(pod.verdict.column(), scene.style(verdict_role(&pod.verdict)));
     EventRow { when, subject: pod_name(scene, &pod.pod), state, text }
 }
 
 const fn verdict_role(verdict: &Verdict) -> Role {
     match verdict {
-        Verdict::Skipped(_) | Verdict::Tolerates | Verdict::Spared => Role::Dim,
+        Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => Role::Dim,
         Verdict::Refused { .. } => Role::NodeNotReady,
-        Verdict::Leaving => Role::EvictionTerminating,
+        Verdict::Terminating => Role::EvictionTerminating,
         Verdict::Leaves(_) => Role::NodeReady,
         Verdict::LeavesAfter { .. }
         | Verdict::Waits { .. }
@@ -152,14 +154,14 @@ pub fn full_text(plan: &Plan, row: PlanRow) -> Option<String> {
         PlanRow::Pod(place) => Some(full_pod(plan.pods.get(place)?, plan.made)),
         PlanRow::Help(pod, place) => plan.pods.get(pod)?.help().get(place).cloned(),
         PlanRow::Moment(place) => {
-            let (subject, word, rest) = plan.timeline.get(place)?.what.told();
+            let (subject, word, rest) = plan.timeline.get(place)?.event.columns();
             Some(format!("{subject} {word} {rest}"))
         }
         PlanRow::Warning(place) => plan.warnings.get(place).map(ToString::to_string),
         PlanRow::Node(place) => {
             let node = plan.nodes.get(place)?;
             let refusals = node.drain.as_ref().map_or(String::new(), |drain| drain.refusals.join("; "));
-            Some(format!("{} {} {refusals}", node.node, node.change.told()))
+            Some(format!("{} {} {refusals}", node.node, node.change.text()))
         }
         PlanRow::Call(place) => plan.steps.get(place).map(call),
         PlanRow::Kubectl => plan.command.clone(),
@@ -181,7 +183,7 @@ fn full_pod(pod: &PodPlan, made: Timestamp) -> String {
     if let Some(ready) = pod.ready_again {
         parts.push(format!("Ready again ~{}", after(ready, made)));
     }
-    parts.extend(pod.minds());
+    parts.extend(pod.notes());
     if let Some(node) = &pod.node {
         parts.push(format!("on {node}"));
     }

@@ -25,9 +25,9 @@ pub fn prospect(plan: &Plan) -> (String, Role) {
     }
     let words = match prospect {
         Prospect::Completes => format!("{} {}", prospect.word(), plan.ends()),
-        Prospect::Stalls => format!("{}: {}", prospect.word(), plan.in_short()),
-        Prospect::Blocked => plan.in_short(),
-        Prospect::Refused if plan.needs.is_empty() => plan.in_short(),
+        Prospect::Stalls => format!("{}: {}", prospect.word(), plan.summary()),
+        Prospect::Blocked => plan.summary(),
+        Prospect::Refused if plan.needs.is_empty() => plan.summary(),
         Prospect::Refused => "refused without the options marked !".into(),
     };
     (words, role)
@@ -53,7 +53,7 @@ const fn role(pods: PodCount) -> Role {
     match pods {
         PodCount::LeaveNow => Role::NodeReady,
         PodCount::LeaveLater | PodCount::Wait => Role::CountdownSoon,
-        PodCount::LeavingAlready => Role::EvictionTerminating,
+        PodCount::AlreadyTerminating => Role::EvictionTerminating,
         PodCount::Stay => Role::Dim,
         PodCount::Blocked => Role::LevelError,
         PodCount::Refused => Role::NodeNotReady,

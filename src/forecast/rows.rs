@@ -1,4 +1,4 @@
-//! A forecast for people: one row for what happens to one node in one second, and how much of it when.
+//! The rows of a forecast: one for each node, second and kind; and how many events happen when.
 
 use super::{Forecast, ForecastKind, ForecastStep};
 use crate::{
@@ -7,27 +7,27 @@ use crate::{
     time::Timestamp,
 };
 
-/// What happens to one node within one second.
+/// An event of one node, with the deletions of one second in one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForecastRow {
     pub at: Timestamp,
     pub node: NodeName,
     pub event: NodeForecast,
-    /// Why the first of it happens.
+    /// Why the first of its events happens.
     pub why: Why,
 }
 
-/// What is coming to a node.
+/// What is predicted for a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeForecast {
     Unknown,
     /// The NoExecute taint with this key.
     NoExecute(Name),
-    /// So many of its pods are deleted, or their objects removed by force.
+    /// This many of its pods are deleted, or their objects removed by the garbage collector.
     Deletions(usize),
 }
 
-/// How much of each is coming.
+/// Counts of predicted events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForecastTotals {
     pub unknown: usize,
@@ -36,41 +36,41 @@ pub struct ForecastTotals {
 }
 
 impl ForecastTotals {
-    pub const fn add(&mut self, what: &ForecastKind) {
-        match what {
+    pub const fn add(&mut self, kind: &ForecastKind) {
+        match kind {
             ForecastKind::Unknown { .. } => self.unknown += 1,
             ForecastKind::NoExecute { .. } => self.tainted += 1,
             ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => self.deleted += 1,
         }
     }
 
-    pub const fn is_nothing(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.unknown + self.tainted + self.deleted == 0
     }
 }
 
 impl Forecast {
-    /// What is still to come.
+    /// The steps after `now`.
     pub fn after(&self, now: Timestamp) -> &[ForecastStep] {
         &self.steps[self.steps.partition_point(|step| step.at <= now)..]
     }
 
     pub fn totals(&self, now: Timestamp) -> ForecastTotals {
         let mut totals = ForecastTotals::default();
-        self.after(now).iter().for_each(|step| totals.add(&step.what));
+        self.after(now).iter().for_each(|step| totals.add(&step.kind));
         totals
     }
 
-    /// What is still to come, in order of time; deletions on one node within one second are one row.
+    /// The steps after `now`, in order of time; deletions on one node within one second are one row.
     pub fn rows(&self, now: Timestamp) -> Vec<ForecastRow> {
         let mut rows: Vec<ForecastRow> = Vec::new();
-        // Where the rows of the present second begin.
+        // The first row of the current second.
         let mut second = 0;
         for step in self.after(now) {
             if rows.last().is_some_and(|row| second_of(row.at) != second_of(step.at)) {
                 second = rows.len();
             }
-            let event = match &step.what {
+            let event = match &step.kind {
                 ForecastKind::Unknown { .. } => NodeForecast::Unknown,
                 ForecastKind::NoExecute { key, .. } => NodeForecast::NoExecute(key.clone()),
                 ForecastKind::Deleted { node, .. } | ForecastKind::Removed { node, .. } => {
@@ -88,7 +88,7 @@ impl Forecast {
             };
             rows.push(ForecastRow {
                 at: step.at,
-                node: step.what.node().clone(),
+                node: step.kind.node().clone(),
                 event,
                 why: step.why.clone(),
             });
@@ -96,7 +96,7 @@ impl Forecast {
         rows
     }
 
-    /// How much happens in each of `cells` equal parts of the time from `now` to the forecast's end.
+    /// The totals of each of `cells` equal parts of the time from `now` to the end.
     pub fn density(&self, now: Timestamp, cells: usize) -> Vec<ForecastTotals> {
         let mut density = vec![ForecastTotals::default(); cells];
         let whole = self.until.since(now).as_nanos().max(1);
@@ -104,7 +104,7 @@ impl Forecast {
             let into = i128::from(step.at.since(now).as_nanos()) * cells as i128 / i128::from(whole);
             let cell = usize::try_from(into).unwrap_or(0).min(cells.saturating_sub(1));
             if let Some(totals) = density.get_mut(cell) {
-                totals.add(&step.what);
+                totals.add(&step.kind);
             }
         }
         density
@@ -125,9 +125,9 @@ mod tests {
         let node = |name: &str| NodeName::from(name);
         let deleted =
             |name: &str, on: &str| ForecastKind::Deleted { pod: Key::new("d", name), node: node(on) };
-        let step = |millis, what| ForecastStep {
+        let step = |millis, kind| ForecastStep {
             at: Timestamp::EPOCH + Span::from_millis(millis),
-            what,
+            kind,
             why: Why::default(),
         };
         Forecast {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn density_counts_everything_once_in_its_place() {
+    fn density_counts_each_step_once() {
         let density = forecast().density(Timestamp::EPOCH, 5);
         let deleted: Vec<usize> = density.iter().map(|totals| totals.deleted).collect();
         assert_eq!(deleted, [0, 3, 1, 0, 0]);

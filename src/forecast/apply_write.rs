@@ -1,4 +1,4 @@
-//! What an API server would make of the engine's writes, done to a copy of the cluster.
+//! Applies the engine's writes to a copy of the cluster, as the API server would.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Does a write to the cluster and tells what it changed. A write to something that is gone does nothing.
-pub fn carry_out(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: &mut Vec<Applied>) {
+/// Applies a write to the cluster and adds what it changed to `applied`. A write to an object that is gone does nothing.
+pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: &mut Vec<Applied>) {
     match write {
         Write::MarkUnknown { node, conditions, .. } => {
             change_node(cluster, node, applied, |node| node.conditions = rewritten(node, conditions));
@@ -36,7 +36,7 @@ pub fn carry_out(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: 
     }
 }
 
-/// The taints after `remove` went and `add` came: a taint of the same key and effect is replaced in its place.
+/// The taints without `remove` and with `add`; a taint with the same key and effect is replaced in its place.
 fn swapped(taints: &[Taint], add: &[Taint], remove: &[Taint]) -> Arc<[Taint]> {
     let same = |a: &Taint, b: &Taint| a.is(&b.key, b.effect);
     let mut result: Vec<Taint> = taints.to_vec();
@@ -71,8 +71,8 @@ fn change_pod(cluster: &mut Cluster, key: &Key, applied: &mut Vec<Applied>, chan
     cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), applied);
 }
 
-/// A pod is marked as its deletion asks for. With a grace period, or a finalizer, it becomes Terminating and stays: the
-/// kubelet that would end it is not heard. One without is gone at once.
+/// A pod with a grace period or a finalizer becomes Terminating and stays, because no kubelet ends it here. Others are gone
+/// immediately.
 fn delete_pod(
     cluster: &mut Cluster,
     key: &Key,
@@ -100,7 +100,7 @@ fn delete_pod(
     }
 }
 
-/// Writes on a pod what its deletion asks for.
+/// Sets the fields of a pod that its deletion changes.
 fn mark(pod: &mut Pod, deletion: Deletion) {
     match deletion {
         Deletion::ByTaint { disruption_target: true } => {

@@ -1,45 +1,44 @@
-//! What a forecast takes for given.
+//! The assumptions of a forecast.
 
 use std::fmt;
 
-use super::{Run, carry_out::change_node};
+use super::{Run, apply_write::change_node};
 use crate::{
     cluster::{Change, Condition, ConditionStatus, NodeName, ObjectEvent, READY},
     time::Timestamp,
 };
 
-/// What a forecast takes for given: nodes that are silent now stay silent, all others live on, and these incidents
-/// come on top.
+/// The assumptions of a forecast: nodes without heartbeats stay so, all others keep renewing, except for these incidents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assumptions {
-    /// In any order; what happens before the forecast begins happens at its beginning.
+    /// In any order. Incidents before the start of the forecast happen at its start.
     pub incidents: Vec<Incident>,
 }
 
-/// Something that is assumed to happen to a node.
+/// An assumed incident of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incident {
     pub at: Timestamp,
     pub node: NodeName,
-    pub what: IncidentKind,
+    pub kind: IncidentKind,
 }
 
-/// What is assumed to happen.
+/// What is assumed to happen to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IncidentKind {
-    /// The kubelet gives its last sign of life then. Where it is another moment of its ten seconds that it dies in,
-    /// all that follows is so much sooner.
+    /// The kubelet sends its last heartbeat then. Where its last renewal was up to ten seconds earlier, all that follows is
+    /// that much earlier.
     Fails,
-    /// The kubelet renews again, posts Ready and ends the pods whose deletion has begun.
+    /// The kubelet renews its Lease again, posts Ready and ends the terminating pods.
     Recovers,
-    /// Somebody deletes the node object and its Lease.
+    /// The node object and its Lease are deleted.
     Removed,
 }
 
 impl Assumptions {
-    /// These nodes give their last sign of life at `at`.
+    /// The last heartbeat of these nodes is at `at`.
     pub fn failing(nodes: impl IntoIterator<Item = NodeName>, at: Timestamp) -> Self {
-        let fails = |node| Incident { at, node, what: IncidentKind::Fails };
+        let fails = |node| Incident { at, node, kind: IncidentKind::Fails };
         Self { incidents: nodes.into_iter().map(fails).collect() }
     }
 }
@@ -47,19 +46,18 @@ impl Assumptions {
 impl fmt::Display for IncidentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Fails => "last sign of life",
+            Self::Fails => "last heartbeat",
             Self::Recovers => "renews its Lease again and posts Ready",
-            Self::Removed => "node object deleted by somebody",
+            Self::Removed => "node object deleted",
         })
     }
 }
 
 impl Run {
-    /// Lets an incident happen now.
-    pub(super) fn happen(&mut self, incident: &Incident) {
-        let Incident { node, what, .. } = incident;
+    pub(super) fn apply_incident(&mut self, incident: &Incident) {
+        let Incident { node, kind, .. } = incident;
         let now = self.now;
-        match what {
+        match kind {
             IncidentKind::Fails => self.engine.set_assumed_alive(node, false, now),
             IncidentKind::Recovers => {
                 self.engine.set_assumed_alive(node, true, now);
@@ -74,10 +72,10 @@ impl Run {
                 self.cluster.apply(Change::Lease(ObjectEvent::Deleted(node.clone())), &mut self.applied);
             }
         }
-        self.hand_over();
+        self.pass_changes_on();
     }
 
-    /// The kubelet is back and ends the pods that it was told to.
+    /// The kubelet is back and ends the terminating pods.
     fn end_terminating(&mut self, node: &NodeName) {
         let ended: Vec<_> = self
             .cluster
@@ -91,7 +89,7 @@ impl Run {
     }
 }
 
-/// The condition as a kubelet that is back and well posts it.
+/// The condition as a healthy kubelet posts it.
 fn posted(condition: &Condition, now: Timestamp) -> Condition {
     let well = if condition.kind == *READY { ConditionStatus::True } else { ConditionStatus::False };
     if condition.status != ConditionStatus::Unknown {
