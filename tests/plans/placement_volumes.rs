@@ -95,7 +95,7 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
     let mut harness = Harness::zones();
     harness.bound_claim("data", json!({}), in_zone("b"));
     assert_eq!(harness.feasible(&["data"]), ["b1"]);
-    assert_eq!(harness.reasons(&["data"]), [(Reason::VolumeElsewhere, 2)].into());
+    assert_eq!(harness.reasons(&["data"]), [(Reason::VolumeUnreachable, 2)].into());
     let request = harness.request(&pod("p", &["data"]));
     let topologies = harness.snapshot().volume_topology(&request);
     assert_eq!(volume_topology::words(&topologies).as_deref(), Some("its volume is in zone b"));
@@ -110,7 +110,7 @@ fn volumes_in_different_places_leave_no_node() {
     let mut harness = Harness::zones();
     harness.bound_claim("here", json!({}), in_zone("a"));
     harness.bound_claim("there", json!({}), in_zone("b"));
-    assert_eq!(harness.reasons(&["here", "there"]), [(Reason::VolumeElsewhere, 3)].into());
+    assert_eq!(harness.reasons(&["here", "there"]), [(Reason::VolumeUnreachable, 3)].into());
     let topologies = harness.snapshot().volume_topology(&harness.request(&pod("p", &["here", "there"])));
     let words = "its volume here is in zone a, its volume there is in zone b";
     assert_eq!(volume_topology::words(&topologies).as_deref(), Some(words));
@@ -209,7 +209,7 @@ fn a_pod_that_is_yet_to_be_named_gets_its_own_claims_made() {
     let own = json!({"name": "p", "volumes": [{"name": "scratch", "ephemeral": template}]});
     assert_eq!(
         harness.reasons_of(&own),
-        [(Reason::ClaimToBeMade("p-scratch".into()), 3)].into(),
+        [(Reason::ClaimNotCreated("p-scratch".into()), 3)].into(),
         "the pod is there, its claim is not"
     );
     let nameless = SchedulingRequest { name: "".into(), ..harness.request(&own) };

@@ -154,7 +154,10 @@ fn a_taint_that_is_there_is_refused_unless_it_may_be_overwritten() {
         Err("node n1 already has a taint(s) with same effect(s) and --overwrite is false".into())
     );
     assert_eq!((refused.steps.len(), refused.prospect()), (0, Prospect::Refused));
-    assert_eq!(edit(&fixture, &["a=1:NoSchedule"], true).nodes[0].change, NodeChange::Unchanged { text: "taints unchanged" });
+    assert_eq!(
+        edit(&fixture, &["a=1:NoSchedule"], true).nodes[0].change,
+        NodeChange::Unchanged { text: "taints unchanged" }
+    );
 }
 
 /// Scenario 9: Overwriting the value of a taint leaves one taint with that key and effect.
