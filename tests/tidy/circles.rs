@@ -15,9 +15,6 @@ use crate::{
 /// Layers whose files are one machine in several files: they may use each other.
 const ONE_MACHINE: [&str; 4] = ["engine", "operation", "placement", "forecast"];
 
-/// Layers whose circles have not been removed yet.
-const NOT_YET: [&str; 1] = ["app"];
-
 #[test]
 fn files_of_a_layer_do_not_use_each_other_in_circles() {
     let graph = Graph::of(&sources("src"));
@@ -28,7 +25,7 @@ fn files_of_a_layer_do_not_use_each_other_in_circles() {
     }
     let may_stay = |circle: &&Vec<String>| {
         let layer = Source::parse(&circle[0], "").layer();
-        ONE_MACHINE.contains(&&*layer) || NOT_YET.contains(&&*layer)
+        ONE_MACHINE.contains(&&*layer)
     };
     expect_none(circles.iter().filter(|circle| !may_stay(circle)).map(|circle| circle.join(" <-> ")));
 }

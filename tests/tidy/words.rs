@@ -79,15 +79,18 @@ const BANNED: [&str; 60] = [
 const ARCHAISMS: usize = 13;
 
 /// What has not been rewritten yet: sources, documents and commands whose paths begin so.
-const NOT_YET: [&str; 9] = [
-    "src/app/",
+const NOT_YET: [&str; 12] = [
+    "src/app/operations/",
+    "src/app/order.rs",
+    "src/app/progress.rs",
     "src/cli/act/",
     "src/forecast/",
     "src/operation/",
     "src/plan/",
-    "src/run/",
-    "src/ui/",
-    "docs/keys.md",
+    "src/run/operations.rs",
+    "src/ui/banner.rs",
+    "src/ui/dialog.rs",
+    "src/ui/panes/",
     "kordon drain",
 ];
 
