@@ -51,7 +51,7 @@ async fn without_enforce_the_plan_is_printed_and_nothing_is_written() {
         &["label", "nodes", "general-1a-02", "a=b"],
     ] {
         let output = harness.run(line).await;
-        assert!(output.out.contains("API call"), "{line:?}: {} {}", output.out, output.err);
+        assert!(output.out.contains("Nothing was written."), "{line:?}: {} {}", output.out, output.err);
     }
     assert_eq!(harness.server.written(), Vec::<String>::new());
     assert!(!harness.journal().path().exists(), "a journal of nothing");
