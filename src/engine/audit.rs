@@ -1,7 +1,7 @@
-//! Doubts about the settings: a shadowed controller did what they would not have let it do.
+//! Checks whether a shadowed controller acts as our settings predict.
 //!
-//! Its flags cannot always be read, and nothing foretold from wrong ones is worth anything. Each flag is doubted once
-//! per leader.
+//! Its flags cannot always be read, and predictions from wrong flags are useless. Each flag is reported once per
+//! leader.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +16,21 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// How far what we see may lie from what the controller saw: both hear of a change through watches of their own.
+/// How far our observation may differ in time from the controller's: both have watches of their own.
 const SLACK: Span = Span::from_secs(3);
 
-/// What has been seen of the controller's doings.
+/// What the audit has observed of the controller.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    /// The last NoExecute taint of each zone that cost a token.
+    /// The time of each zone's last NoExecute taint that took a token.
     tainted: BTreeMap<ZoneKey, Timestamp>,
-    doubted: BTreeSet<&'static str>,
+    reported: BTreeSet<&'static str>,
 }
 
 impl Audit {
-    /// A node has been declared silent. Doubts the grace period where it was sooner or later than that allows.
+    /// A node became Unknown. Returns a warning if that was earlier or later than the grace period allows.
     ///
-    /// Nothing can be said where we did not see the last sign of life come ourselves.
+    /// Only heartbeats that we observed ourselves are judged.
     pub fn on_unknown(
         &mut self,
         node: &NodeName,
@@ -46,7 +46,7 @@ impl Audit {
         let (flag, grace) = record.grace_flag(settings);
         let period = settings.node_monitor_period.value;
         let silent = now.since(record.probe);
-        // Its passes notice a sign of life up to a period before or after ours do.
+        // The controller's passes notice a heartbeat up to a period before or after ours do.
         let off = period + SLACK;
         let word = if silent + off < grace {
             "earlier"
@@ -55,7 +55,7 @@ impl Audit {
         } else {
             return None;
         };
-        self.doubted.insert(flag).then(|| {
+        self.reported.insert(flag).then(|| {
             let least = Span::from_nanos((silent - period).as_nanos().max(0));
             format!(
                 "node {node} became Unknown {silent} after its last heartbeat, {word} than --{flag}={grace} allows: a \
@@ -64,7 +64,7 @@ impl Audit {
         })
     }
 
-    /// A node has got its NoExecute taint at the cost of a token. Doubts the rates where it should not have yet.
+    /// A node was tainted with a token. Returns a warning if the eviction rate did not allow it yet.
     pub fn on_taint(
         &mut self,
         node: &NodeName,
@@ -78,7 +78,7 @@ impl Audit {
         let rate = zone.limiter.rate();
         let state = zone.state.unwrap_or(ZoneState::Initial);
         if rate == 0.0 {
-            // The first after a zone's state changed may have been under way.
+            // The first taint after a change of the zone's state may have been in flight.
             let (flag, value) = match state {
                 ZoneState::PartialDisruption => (
                     "secondary-node-eviction-rate",
@@ -89,7 +89,7 @@ impl Audit {
                 }
             };
             let steady = gap > settings.node_monitor_period.value + SLACK;
-            return (steady && self.doubted.insert(flag)).then(|| {
+            return (steady && self.reported.insert(flag)).then(|| {
                 format!(
                     "node {node} was tainted NoExecute although zone {key} is {state} with eviction rate 0: another \
                      --{flag}, {value} would explain it"
@@ -101,7 +101,7 @@ impl Audit {
             ZoneState::PartialDisruption => "secondary-node-eviction-rate",
             ZoneState::Initial | ZoneState::Normal | ZoneState::FullDisruption => "node-eviction-rate",
         };
-        (gap + SLACK < apart && self.doubted.insert(flag)).then(|| {
+        (gap + SLACK < apart && self.reported.insert(flag)).then(|| {
             format!(
                 "two nodes of zone {key} were tainted NoExecute {gap} apart, but --{flag}={rate} allows one every \
                  {apart}: a higher --{flag} would explain it"
@@ -109,8 +109,8 @@ impl Audit {
         })
     }
 
-    /// A controller that begins has buckets that are full, and flags of its own.
-    pub fn begin_anew(&mut self) {
+    /// A new controller has full buckets, and flags of its own.
+    pub fn restart(&mut self) {
         *self = Self::default();
     }
 }

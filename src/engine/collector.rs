@@ -1,4 +1,4 @@
-//! The pod garbage collector: removes by force what nobody else ends any more (docs/upstream/neighbours.md#1; upstream
+//! The pod garbage collector, which force deletes orphaned and finished pods (docs/upstream/neighbours.md#1; upstream
 //! `podgc.PodGCController`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,38 +15,38 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// From the beginning of one pass to that of the next.
+/// The time from one pass to the next.
 const PERIOD: Span = Span::from_secs(20);
-/// How long a node's name has to be missing before its pods are orphans.
+/// How long a node's name must be missing before its pods are orphans.
 const QUARANTINE: Span = Span::from_secs(40);
-/// An operator's word that a node will not come back by itself.
+/// The taint by which an operator states that a node will not come back by itself.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// The reason of a pod that its kubelet evicted for want of some resource.
+/// The reason of a pod that its kubelet evicted under resource pressure.
 const EVICTED: &str = "Evicted";
 
-/// What the pod garbage collector has to look at. It finds that out as things change, so that a pass with nothing to
-/// do need not be made.
+/// The objects that the pod garbage collector has to look at, updated with every change: a pass with nothing to do is
+/// skipped.
 #[derive(Clone, Debug)]
 pub struct Collector {
-    /// A pass; the others lie whole periods from it.
-    beat: Timestamp,
-    /// Whether the passes' times are seen or guessed.
+    /// The time of a pass; the others are whole periods away.
+    tick: Timestamp,
+    /// How well the times of the passes are known.
     certainty: Certainty,
-    /// There is no pass before this.
+    /// The earliest time of the next pass.
     not_before: Timestamp,
     /// Names that pods are bound to and no node has.
     missing: BTreeSet<NodeName>,
-    /// Until when each name is in quarantine. A node that comes back does not leave it.
+    /// When each name leaves quarantine. A node that comes back does not remove its name.
     quarantine: BTreeMap<NodeName, Timestamp>,
-    /// Nodes with the taint.
+    /// Nodes with the out-of-service taint.
     out_of_service: BTreeSet<NodeName>,
-    /// Pods that are Terminating and were never bound to a node.
+    /// Terminating pods that were never scheduled.
     unscheduled: BTreeSet<Key>,
-    /// Pods that have finished, in the order in which they are collected.
+    /// Finished pods, in the order in which they are collected.
     finished: BTreeSet<Finished>,
 }
 
-/// A finished pod's place: those that their kubelet evicted first, then by age and name.
+/// The order of finished pods: those evicted by their kubelet first, then by age and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finished {
     by_itself: bool,
@@ -67,12 +67,12 @@ impl Finished {
 }
 
 impl Collector {
-    /// A collector over what is there, one of whose passes is at `beat`.
-    pub fn new(cluster: &Cluster, beat: Timestamp, certainty: Certainty, now: Timestamp) -> Self {
+    /// A collector over the cluster as it is, with a pass at `tick`.
+    pub fn new(cluster: &Cluster, tick: Timestamp, certainty: Certainty, now: Timestamp) -> Self {
         let mut collector = Self {
-            beat,
+            tick,
             certainty,
-            not_before: beat.max(now),
+            not_before: tick.max(now),
             missing: BTreeSet::new(),
             quarantine: BTreeMap::new(),
             out_of_service: BTreeSet::new(),
@@ -80,17 +80,17 @@ impl Collector {
             finished: BTreeSet::new(),
         };
         for node in cluster.nodes().iter() {
-            collector.take_node(node);
+            collector.add_node(node);
         }
         for pod in cluster.pods().iter() {
-            collector.take_pod(cluster, pod);
+            collector.add_pod(cluster, pod);
         }
         collector
     }
 
     pub fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>) {
         match (&delta.old, &delta.new) {
-            (_, Some(node)) => self.take_node(node),
+            (_, Some(node)) => self.add_node(node),
             (Some(node), None) => {
                 self.out_of_service.remove(&node.name);
                 if cluster.load(&node.name).pods > 0 {
@@ -104,17 +104,17 @@ impl Collector {
     pub fn on_pod(&mut self, cluster: &Cluster, delta: &Delta<Pod>, out: &mut Outbox) {
         let gone = delta.old.as_ref().filter(|_| delta.new.is_none());
         if let Some(pod) = gone {
-            out.settle(&EffectSubject::PodCollected(pod.key.clone()));
+            out.forget(&EffectSubject::PodCollected(pod.key.clone()));
         }
         if let Some(pod) = &delta.old {
             self.forget_pod(pod);
         }
         if let Some(pod) = &delta.new {
-            self.take_pod(cluster, pod);
+            self.add_pod(cluster, pod);
         }
     }
 
-    fn take_node(&mut self, node: &Node) {
+    fn add_node(&mut self, node: &Node) {
         self.missing.remove(&node.name);
         if node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE) {
             self.out_of_service.insert(node.name.clone());
@@ -123,7 +123,7 @@ impl Collector {
         }
     }
 
-    fn take_pod(&mut self, cluster: &Cluster, pod: &Pod) {
+    fn add_pod(&mut self, cluster: &Cluster, pod: &Pod) {
         self.finished.extend(Finished::of(pod));
         match &pod.node {
             Some(node) if cluster.node(node).is_none() => {
@@ -143,7 +143,7 @@ impl Collector {
         self.unscheduled.remove(&pod.key);
     }
 
-    /// How many finished pods are too many.
+    /// How many finished pods are above the threshold.
     fn excess(&self, threshold: i32) -> usize {
         usize::try_from(threshold)
             .ok()
@@ -151,7 +151,7 @@ impl Collector {
             .map_or(0, |kept| self.finished.len().saturating_sub(kept))
     }
 
-    /// The next pass that may find something to do; none where none would.
+    /// The next pass that may find something to do; none if none would.
     pub fn next(&self, threshold: i32) -> Option<Timestamp> {
         let earliest = self.not_before;
         let at_once =
@@ -161,14 +161,14 @@ impl Collector {
         Some(self.pass_at(due.max(earliest)))
     }
 
-    /// The first pass that is not before this.
+    /// The first pass at or after this.
     fn pass_at(&self, at: Timestamp) -> Timestamp {
-        let into = at.since(self.beat).as_nanos().rem_euclid(PERIOD.as_nanos());
+        let into = at.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos());
         if into == 0 { at } else { at + Span::from_nanos(PERIOD.as_nanos() - into) }
     }
 
-    /// Puts names that are newly missing into quarantine, and tells which have left it without a node.
-    fn look_for_nodes(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<NodeName> {
+    /// Puts newly missing names into quarantine, and returns those that left it without a node.
+    fn update_quarantine(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<NodeName> {
         self.missing.retain(|node| cluster.load(node).pods > 0);
         let over = |until: &Timestamp| *until <= now;
         let mut orphaned: Vec<NodeName> = Vec::new();
@@ -186,7 +186,7 @@ impl Collector {
         orphaned
     }
 
-    /// When the pods of nodes that are missing will be removed, if they stay so.
+    /// When the pods of missing nodes will be deleted, if the nodes stay missing.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending = Vec::new();
         for (node, until) in &self.quarantine {
@@ -208,22 +208,22 @@ impl Collector {
 }
 
 impl Engine {
-    /// When the pod garbage collector next has something to do; none where it does not run.
+    /// When the pod garbage collector next has something to do; none if it does not run.
     pub(super) fn collecting_due(&self) -> Option<Timestamp> {
         let threshold = self.settings.terminated_pod_gc_threshold.value;
         self.collector.as_ref().and_then(|collector| collector.next(threshold))
     }
 
-    /// The pod garbage collector begins, if it runs at all, with a pass at `beat`.
-    pub(super) fn begin_collecting(
+    /// Starts the pod garbage collector, if it runs at all, with a pass at `tick`.
+    pub(super) fn start_collector(
         &mut self,
         cluster: &Cluster,
-        beat: Timestamp,
+        tick: Timestamp,
         certainty: Certainty,
         now: Timestamp,
     ) {
         let runs = self.settings.controllers.value.pod_gc;
-        self.collector = runs.then(|| Collector::new(cluster, beat, certainty, now));
+        self.collector = runs.then(|| Collector::new(cluster, tick, certainty, now));
     }
 
     /// One pass of the pod garbage collector (upstream `gc`).
@@ -231,29 +231,29 @@ impl Engine {
         let Some(collector) = &mut self.collector else { return };
         collector.not_before = now + Span::from_nanos(1);
         let threshold = self.settings.terminated_pod_gc_threshold.value;
-        let mut doomed: Vec<(Key, Cause)> = Vec::new();
+        let mut to_delete: Vec<(Key, Cause)> = Vec::new();
         let excess = collector.finished.iter().take(collector.excess(threshold));
-        doomed.extend(excess.map(|pod| (pod.key.clone(), Cause::FinishedBeyond { threshold })));
+        to_delete.extend(excess.map(|pod| (pod.key.clone(), Cause::FinishedBeyond { threshold })));
         if self.rules.collects_out_of_service {
             let nodes = collector.out_of_service.iter().filter_map(|node| cluster.node(node));
             for node in nodes.filter(|node| !node.is_ready()) {
                 let terminating = cluster.pods_on(&node.name).filter(|pod| pod.termination.is_some());
-                doomed.extend(terminating.map(|pod| (pod.key.clone(), Cause::OutOfService)));
+                to_delete.extend(terminating.map(|pod| (pod.key.clone(), Cause::OutOfService)));
             }
         }
         let certainty = collector.certainty;
-        for node in collector.look_for_nodes(cluster, now) {
+        for node in collector.update_quarantine(cluster, now) {
             let why = Cause::Orphaned { node: node.0.clone(), certainty };
-            doomed.extend(cluster.pods_on(&node).map(|pod| (pod.key.clone(), why.clone())));
+            to_delete.extend(cluster.pods_on(&node).map(|pod| (pod.key.clone(), why.clone())));
         }
-        doomed.extend(collector.unscheduled.iter().map(|key| (key.clone(), Cause::NeverScheduled)));
-        for (key, cause) in doomed {
-            self.remove(cluster, &key, cause, now);
+        to_delete.extend(collector.unscheduled.iter().map(|key| (key.clone(), Cause::NeverScheduled)));
+        for (key, cause) in to_delete {
+            self.force_delete(cluster, &key, cause, now);
         }
     }
 
-    /// Removes a pod by force. Only an orphan is told why, and only if it has not finished.
-    fn remove(&mut self, cluster: &Cluster, key: &Key, cause: Cause, now: Timestamp) {
+    /// Force deletes a pod. Only an unfinished orphan gets the condition DisruptionTarget.
+    fn force_delete(&mut self, cluster: &Cluster, key: &Key, cause: Cause, now: Timestamp) {
         let Some(pod) = cluster.pod(key) else { return };
         let fail = self.rules.fails_collected && !pod.is_finished();
         let disruption_target = fail && matches!(cause, Cause::Orphaned { .. });

@@ -1,5 +1,5 @@
-//! What a pass makes of the zones once it has judged the nodes (docs/upstream/node-lifecycle.md#5.3; upstream
-//! `handleDisruption`).
+//! How a pass sets the states and eviction rates of the zones, after it assessed the nodes
+//! (docs/upstream/node-lifecycle.md#5.3; upstream `handleDisruption`).
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ impl Engine {
         census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
-        self.taint_between(cluster, census, now);
-        let open = self.open_chances(census, now);
+        self.taint_mid_pass(cluster, census, now);
+        let open = self.find_uncertain(census, now);
         self.metrics.count_zones(census);
         let before = self.zones.len();
-        let disruption = zone::judge(&mut self.zones, census, &self.settings, now);
-        self.roll_changed |= self.zones.len() != before;
+        let disruption = zone::update(&mut self.zones, census, &self.settings, now);
+        self.nodes_changed |= self.zones.len() != before;
         match disruption {
             Disruption::StillFull => {}
             Disruption::EntersFull => self.enter_full_disruption(cluster, now),
@@ -36,37 +36,37 @@ impl Engine {
                 self.out.notice(Severity::Warning, text, Why::default(), now);
                 for node in cluster.nodes().iter() {
                     if let Some(record) = self.records.get_mut(&node.name) {
-                        record.begin_anew(now);
+                        record.restart_grace(now);
                     }
                     if self.out.has_recorded_no_execute(&node.name) {
-                        // A taint that the controller did not take off stays.
-                        self.out.settle(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
+                        // A taint that the controller did not remove stays.
+                        self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
                     }
                 }
-                self.attention.on_upheaval();
+                self.scope.on_general_change();
                 self.set_zones(census, Changed::All, now);
             }
             Disruption::PerZone => self.set_zones(census, Changed::Only, now),
         }
-        self.note_chances(open);
+        self.report_uncertain(open);
     }
 
-    /// Stops all evictions and takes off the NoExecute taints of every node, also those that somebody else put on.
+    /// Stops all evictions and removes the NoExecute taints of every node, also those that others added.
     fn enter_full_disruption(&mut self, cluster: &Cluster, now: Timestamp) {
         let text =
             "all zones down: evictions paused (master disruption mode), NoExecute taints removed".into();
         self.out.notice(Severity::Warning, text, Cause::AllZonesDown.into(), now);
         for node in &self.in_order(cluster) {
-            self.call_off(cluster, node, Cause::AllZonesDown, now);
+            self.cancel_planned(cluster, node, Cause::AllZonesDown, now);
         }
-        self.attention.on_upheaval();
+        self.scope.on_general_change();
         for zone in self.zones.values_mut() {
             zone.limiter.swap(0.0, now);
             zone.state = Some(ZoneState::FullDisruption);
         }
     }
 
-    /// Gives zones their new states and rates. A zone without counted nodes gets upstream's empty state and keeps
+    /// Sets the new states and rates of the zones. A zone without counted nodes gets upstream's empty state and keeps
     /// its rate (docs/upstream/node-lifecycle.md#12.15).
     fn set_zones(&mut self, census: &BTreeMap<ZoneKey, Census>, changed: Changed, now: Timestamp) {
         let threshold = self.settings.unhealthy_zone_threshold.value;
@@ -94,7 +94,7 @@ impl Engine {
     }
 }
 
-/// Which zones get their rate set.
+/// Which zones get a new rate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Changed {
     All,

@@ -18,32 +18,33 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// What taint eviction remembers.
+/// The timers of taint eviction.
 #[derive(Clone, Debug, Default)]
 pub struct Evictor {
-    manner: TimerSource,
-    /// The NoExecute taints of the nodes that have any.
+    timer_source: TimerSource,
+    /// The NoExecute taints, by node; nodes without any are left out.
     tainted: BTreeMap<NodeName, Arc<[Taint]>>,
     /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer
     /// (docs/upstream/node-lifecycle.md#12.36).
     timers: BTreeMap<Key, Timer>,
-    /// The running timers by the time they fire.
-    agenda: BTreeSet<(Timestamp, Key)>,
-    /// When the deletions were due that have been asked for and not answered.
-    asked: BTreeMap<Key, Timestamp>,
+    /// The running timers, by the time when they fire.
+    by_time: BTreeSet<(Timestamp, Key)>,
+    /// The requested deletions that are not answered, with the time when each was due.
+    requested: BTreeMap<Key, Timestamp>,
 }
 
-/// A pod's entry among the timed workers.
+/// The state of a pod's timer.
 #[derive(Clone, Debug)]
 enum Timer {
     Running(Running),
-    /// The deletion has been asked for and nothing came of it: a dry run, whose subject will or will not do it.
+    /// The deletion was recorded and not written (dry-run): the shadowed controller may still delete the pod.
     Overdue(Running),
-    /// Done; refuses later timers until it is cancelled, up to 1.32 (docs/upstream/node-lifecycle.md#7.8).
+    /// The pod was deleted; refuses later timers until it is cancelled, up to 1.32
+    /// (docs/upstream/node-lifecycle.md#7.8).
     Tombstone,
 }
 
-/// A timer that runs.
+/// A running timer.
 #[derive(Clone, Debug)]
 struct Running {
     created: Timestamp,
@@ -52,30 +53,30 @@ struct Running {
     why: Why,
 }
 
-/// Whose timers these are.
+/// Whose timers these are, which decides when they start.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum TimerSource {
-    /// Ours: they start when an event is processed, whatever the taint's timeAdded says.
+    /// Ours: they start when an event is processed, regardless of the taint's timeAdded.
     #[default]
     Controller,
-    /// Another controller's, which has been running since `began` and whose server's clock is `ahead` of ours:
-    /// they started when the taint was added.
-    Shadow { ahead: Span, began: Option<Timestamp> },
+    /// Another controller's: they started when the taint was added. It has run since `started`; `ahead` is the API
+    /// server's clock minus ours.
+    Shadow { ahead: Span, started: Option<Timestamp> },
 }
 
-/// How we came to know of a taint.
+/// How the engine learned of a taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaintSource {
-    /// It was not there before: we saw it come.
+    /// The taint was added while the engine was watching.
     Live,
-    /// It was there when we first looked.
+    /// The taint was there when the engine first read the node.
     Found,
 }
 
-/// How far timeAdded, which has whole seconds, may lie behind the moment at which we see a taint come.
+/// How far timeAdded, which has whole seconds, may be before the time when the engine sees a new taint.
 const LIVE_LAG: Span = Span::from_secs(3);
 
-/// What a pod's tolerations make of a node's NoExecute taints (docs/upstream/node-lifecycle.md#7.6).
+/// How a pod tolerates the NoExecute taints of its node (docs/upstream/node-lifecycle.md#7.6).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tolerance<'a> {
     NotTolerated(&'a Taint),
@@ -88,8 +89,8 @@ pub enum Tolerance<'a> {
 }
 
 impl Evictor {
-    pub fn new(manner: TimerSource) -> Self {
-        Self { manner, ..Self::default() }
+    pub fn new(timer_source: TimerSource) -> Self {
+        Self { timer_source, ..Self::default() }
     }
 
     /// Reacts to a node that was added, changed or removed (upstream `NodeUpdated`, `handleNodeUpdate`).
@@ -110,20 +111,20 @@ impl Evictor {
             return;
         };
         let taints = no_execute(node);
-        let sighting = if delta.old.is_some() { TaintSource::Live } else { TaintSource::Found };
+        let taint_source = if delta.old.is_some() { TaintSource::Live } else { TaintSource::Found };
         if delta.old.is_none() || before != taints {
-            self.take_node(cluster, &node.name, taints, sighting, rules, out, now);
+            self.evaluate_node(cluster, &node.name, taints, taint_source, rules, out, now);
         }
     }
 
-    /// Takes a node's taints for what they are and decides over its pods.
+    /// Evaluates a node's taints and schedules the eviction of its pods.
     #[expect(clippy::too_many_arguments, reason = "the engine's parts, borrowed apart")]
-    pub fn take_node(
+    pub fn evaluate_node(
         &mut self,
         cluster: &Cluster,
         node: &NodeName,
         taints: Vec<Taint>,
-        sighting: TaintSource,
+        taint_source: TaintSource,
         rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
@@ -132,7 +133,7 @@ impl Evictor {
             return;
         }
         if taints.is_empty() {
-            // A node that comes back under its name, without taints, ends the timers that outlived it.
+            // A node that returns under its name, without taints, cancels the timers that outlived it.
             let had_timers = self.tainted.remove(node).is_some() || !self.timers.is_empty();
             if had_timers {
                 for pod in cluster.pods_on(node) {
@@ -144,7 +145,7 @@ impl Evictor {
         let taints: Arc<[Taint]> = taints.into();
         self.tainted.insert(node.clone(), taints.clone());
         for pod in cluster.pods_on(node) {
-            self.decide(pod, &taints, sighting, rules, out, now);
+            self.decide(pod, &taints, taint_source, rules, out, now);
         }
     }
 
@@ -154,7 +155,7 @@ impl Evictor {
             (Some(old), None) => self.cancel(&old.key, Cause::PodGone, rules, out, now),
             (old, Some(pod)) => {
                 if pod.termination.is_some() {
-                    self.settle(&pod.key, out);
+                    self.on_terminating(&pod.key, out);
                 }
                 let same = |old: &Arc<Pod>| old.tolerations == pod.tolerations && old.node == pod.node;
                 if old.as_ref().is_some_and(same) {
@@ -169,7 +170,7 @@ impl Evictor {
         }
     }
 
-    /// Deletes the pods whose time has come.
+    /// Deletes the pods whose timers have fired.
     pub fn on_timeout(
         &mut self,
         cluster: &Cluster,
@@ -177,73 +178,79 @@ impl Evictor {
         out: &mut Outbox,
         now: Timestamp,
     ) {
-        while self.agenda.first().is_some_and(|(fires, _)| *fires <= now) {
-            let Some((_, key)) = self.agenda.pop_first() else { return };
+        while self.by_time.first().is_some_and(|(fires, _)| *fires <= now) {
+            let Some((_, key)) = self.by_time.pop_first() else { return };
             let Some(Timer::Running(running)) = self.timers.remove(&key) else { continue };
             self.delete(cluster, &key, running, rules, out, now);
         }
     }
 
-    /// When the next pod's time comes, and why.
+    /// When the next timer fires, and why.
     pub fn next(&self) -> Option<(Timestamp, &Why)> {
-        let (fires, key) = self.agenda.first()?;
+        let (fires, key) = self.by_time.first()?;
         match self.timers.get(key) {
             Some(Timer::Running(running)) => Some((*fires, &running.why)),
             Some(Timer::Overdue(_) | Timer::Tombstone) | None => None,
         }
     }
 
-    /// The deletion was recorded and not done: it stays on the list as overdue until it is seen, or not needed.
+    /// The deletion was recorded and not written: it stays overdue until it is observed or cancelled.
     fn overdue(&mut self, pod: &Key, running: Running) {
         self.timers.insert(pod.clone(), Timer::Overdue(running));
     }
 
-    /// The deletion that was only recorded has been seen to happen.
-    fn settle(&mut self, pod: &Key, out: &mut Outbox) {
+    /// The recorded deletion was observed.
+    fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
         if let Some(Timer::Overdue(_)) = self.timers.get(pod) {
             self.timers.remove(pod);
         }
-        out.settle(&EffectSubject::PodDeleted(pod.clone()));
+        out.forget(&EffectSubject::PodDeleted(pod.clone()));
     }
 
-    /// The deletion was recorded and not done (dry-run): see [`Timer::Overdue`].
+    /// The deletion was recorded and not written (dry-run): see [`Timer::Overdue`].
     pub fn on_recorded(&mut self, pod: &Key, at: Timestamp, why: Why) {
         self.overdue(pod, Running { created: at, fires: at, certainty: Certainty::Observed, why });
     }
 
-    /// A deletion has been answered for: when it was due.
-    pub fn answered(&mut self, pod: &Key) -> Option<Timestamp> {
-        self.asked.remove(pod)
+    /// The deletion was written: returns when it was due.
+    pub fn on_deleted(&mut self, pod: &Key) -> Option<Timestamp> {
+        self.requested.remove(pod)
     }
 
-    /// The deletion failed: upstream frees the key, and the next relevant event decides anew.
+    /// The deletion failed: upstream frees the key, and the next relevant event decides again.
     pub fn on_failed(&mut self, pod: &Key) {
-        self.asked.remove(pod);
+        self.requested.remove(pod);
         if let Some(Timer::Tombstone) = self.timers.get(pod) {
             self.timers.remove(pod);
         }
     }
 
-    /// Takes every node's taints for found, as at the start of a controller.
-    pub fn take_all(&mut self, cluster: &Cluster, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
+    /// Evaluates the taints of every node, as at the start of a controller.
+    pub fn evaluate_all(
+        &mut self,
+        cluster: &Cluster,
+        rules: &ControllerRules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
         for node in cluster.nodes().iter() {
-            self.take_node(cluster, &node.name, no_execute(node), TaintSource::Found, rules, out, now);
+            self.evaluate_node(cluster, &node.name, no_execute(node), TaintSource::Found, rules, out, now);
         }
     }
 
-    /// A copy that runs ahead: there, what is overdue is done at once.
-    pub fn run_ahead(&self) -> Self {
-        let mut copy = Self { asked: BTreeMap::new(), ..self.clone() };
+    /// A copy for a forecast: there overdue deletions happen at once.
+    pub fn forecast_copy(&self) -> Self {
+        let mut copy = Self { requested: BTreeMap::new(), ..self.clone() };
         for (key, timer) in &mut copy.timers {
             if let Timer::Overdue(running) = timer {
-                copy.agenda.insert((running.fires, key.clone()));
+                copy.by_time.insert((running.fires, key.clone()));
                 *timer = Timer::Running(running.clone());
             }
         }
         copy
     }
 
-    /// Every pod on a tainted node. Pods whose deletion has begun are not pending any more.
+    /// Every pod on a tainted node, Terminating pods left out.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending: Vec<PendingEviction> = Vec::new();
         for (key, timer) in &self.timers {
@@ -273,14 +280,14 @@ impl Evictor {
         &mut self,
         pod: &Pod,
         taints: &[Taint],
-        sighting: TaintSource,
+        taint_source: TaintSource,
         rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
     ) {
         match tolerance(&pod.tolerations, taints) {
             Tolerance::NotTolerated(taint) => {
-                let (since, certainty) = self.beginning(taint, pod, sighting, now);
+                let (since, certainty) = self.toleration_start(taint, pod, taint_source, now);
                 let not_tolerated = Cause::NotTolerated { taint: taint.key.clone() };
                 self.replace(&pod.key, not_tolerated.clone(), rules, out, now);
                 let why = Why::from(Cause::Tainted { key: taint.key.clone(), since, certainty })
@@ -289,11 +296,10 @@ impl Evictor {
             }
             Tolerance::Forever => self.cancel(&pod.key, Cause::ToleratedForever, rules, out, now),
             Tolerance::For { span, taint } => {
-                let (since, certainty) = self.beginning(taint, pod, sighting, now);
+                let (since, certainty) = self.toleration_start(taint, pod, taint_source, now);
                 let tolerated = Cause::Tolerated { key: taint.key.clone(), span };
                 let created = match self.timers.get(&pod.key) {
-                    // A running timer is neither lengthened nor shortened
-                    // (docs/upstream/node-lifecycle.md#12.32).
+                    // A running timer keeps its time (docs/upstream/node-lifecycle.md#12.32).
                     Some(Timer::Running(running)) if running.created < now => return,
                     Some(Timer::Running(running)) => {
                         let created = running.created;
@@ -310,35 +316,37 @@ impl Evictor {
         }
     }
 
-    /// From when the toleration of a taint counts for a pod, and how well that is known.
-    fn beginning(
+    /// When the toleration time of a pod starts, and how well that is known.
+    fn toleration_start(
         &self,
         taint: &Taint,
         pod: &Pod,
-        sighting: TaintSource,
+        taint_source: TaintSource,
         now: Timestamp,
     ) -> (Timestamp, Certainty) {
-        let TimerSource::Shadow { ahead, began } = self.manner else { return (now, Certainty::Observed) };
+        let TimerSource::Shadow { ahead, started } = self.timer_source else {
+            return (now, Certainty::Observed);
+        };
         let Some(added) = taint.time_added else {
             return (
                 now,
-                if sighting == TaintSource::Live { Certainty::Observed } else { Certainty::AtLatest },
+                if taint_source == TaintSource::Live { Certainty::Observed } else { Certainty::AtLatest },
             );
         };
-        // A pod that came later than the taint, and a controller that began later still, count from their own time.
+        // For a pod created after the taint, or a controller started after both, the time starts there.
         let theirs = added.max(pod.created) - ahead;
-        let since = began.map_or(theirs, |began| theirs.max(began)).min(now);
-        if sighting == TaintSource::Live && now.since(since) < LIVE_LAG {
+        let since = started.map_or(theirs, |started| theirs.max(started)).min(now);
+        if taint_source == TaintSource::Live && now.since(since) < LIVE_LAG {
             (now, Certainty::Observed)
         } else {
             (since, Certainty::Estimated)
         }
     }
 
-    /// Starts a timer. An entry that is there refuses it.
+    /// Starts a timer, unless the pod has an entry.
     fn add(&mut self, pod: &Key, running: Running) {
         if let Entry::Vacant(place) = self.timers.entry(pod.clone()) {
-            self.agenda.insert((running.fires, pod.clone()));
+            self.by_time.insert((running.fires, pod.clone()));
             place.insert(Timer::Running(running));
         }
     }
@@ -365,7 +373,7 @@ impl Evictor {
         };
         let proposed = out.propose(write, running.why.clone(), now);
         if proposed {
-            self.asked.insert(key.clone(), running.fires);
+            self.requested.insert(key.clone(), running.fires);
         }
         if !proposed && out.is_recorded(&EffectSubject::PodDeleted(key.clone())) {
             self.overdue(key, running);
@@ -376,17 +384,17 @@ impl Evictor {
     fn cancel(&mut self, pod: &Key, cause: Cause, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
         match self.timers.remove(pod) {
             Some(Timer::Running(running)) => {
-                self.agenda.remove(&(running.fires, pod.clone()));
+                self.by_time.remove(&(running.fires, pod.clone()));
                 let why = Why::from(cause);
                 record(pod, "Cancelling deletion of", &why, rules, out, now);
                 out.notice(Severity::Info, format!("eviction of pod {pod} cancelled"), why, now);
             }
             Some(Timer::Overdue(_) | Timer::Tombstone) | None => {}
         }
-        out.settle(&EffectSubject::PodDeleted(pod.clone()));
+        out.forget(&EffectSubject::PodDeleted(pod.clone()));
     }
 
-    /// Ends a timer because another follows at once: upstream's event without our notice.
+    /// Ends a timer that is replaced at once: with upstream's event, without a notice.
     fn replace(
         &mut self,
         pod: &Key,
@@ -396,7 +404,7 @@ impl Evictor {
         now: Timestamp,
     ) {
         if let Some(Timer::Running(running)) = self.timers.remove(pod) {
-            self.agenda.remove(&(running.fires, pod.clone()));
+            self.by_time.remove(&(running.fires, pod.clone()));
             record(pod, "Cancelling deletion of", &cause.into(), rules, out, now);
         }
     }
@@ -413,7 +421,7 @@ fn due_at(pod: &Pod, running: &Running) -> PendingEviction {
     }
 }
 
-/// A pod that tolerates its node's taints for ever; none where it does not.
+/// A pod that tolerates its node's taints without a time limit; none if it does not.
 fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
     (tolerance(&pod.tolerations, taints) == Tolerance::Forever).then(|| PendingEviction {
         pod: pod.key.clone(),
@@ -424,12 +432,12 @@ fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
     })
 }
 
-/// The node's NoExecute taints, in its order.
+/// The node's NoExecute taints, in the order of the node.
 pub fn no_execute(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
 }
 
-/// For every taint the first toleration that tolerates it; of those the shortest time.
+/// Finds for every taint the first toleration that matches; the shortest time of these counts.
 pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Tolerance<'a> {
     let mut shortest: Option<(i64, &Taint)> = None;
     for taint in taints {

@@ -1,5 +1,5 @@
-//! What the controller knows of one node's life, and how a pass brings it up to date
-//! (docs/upstream/node-lifecycle.md#3.4; upstream `tryUpdateNodeHealth`).
+//! The health of a node as the controller knows it, and how a pass updates it (docs/upstream/node-lifecycle.md#3.4;
+//! upstream `tryUpdateNodeHealth`).
 
 use std::sync::Arc;
 
@@ -13,60 +13,60 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// The conditions that a silent node's kubelet no longer vouches for, in the order in which they are rewritten.
+/// The conditions that become Unknown when a node is silent, in the order in which they are rewritten.
 const VOUCHED: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// The health record of a node. Once made it is kept, even when the node object goes.
+/// The health of a node. It is kept when the node object is deleted.
 #[derive(Clone, Debug)]
 pub struct NodeHealth {
-    /// When the last sign of life was *noticed*.
+    /// When a pass *noticed* the last heartbeat: upstream's probeTimestamp.
     pub probe: Timestamp,
     pub heartbeat_source: HeartbeatSource,
     pub certainty: Certainty,
-    /// When the last change of readiness was noticed.
+    /// When a pass noticed the last change of readiness.
     pub ready_transition: Timestamp,
-    /// The status last seen, or last written by the controller.
+    /// The conditions last read, or last written by the controller.
     conditions: Arc<[Condition]>,
-    /// The Lease last accepted as newer; may become none again (docs/upstream/node-lifecycle.md#12.3).
+    /// The Lease last accepted as newer; a status post drops it (docs/upstream/node-lifecycle.md#12.3).
     lease: Option<Arc<Lease>>,
-    /// The node's zone as of these labels: working it out anew for every node in every pass would be most of a pass.
+    /// The node's zone for these labels, cached: computing it for every node would take most of a pass.
     zone: (Labels, ZoneKey),
-    /// Whether the grace of a node that never posted its status applies.
+    /// Whether the kubelet never posted the node's status: then the startup grace period applies.
     never_posted: bool,
-    /// A pass could not list or mark the node's pods: the next one tries again.
+    /// Whether a pass could not list or mark the node's pods: the next pass tries again.
     pub pods_to_retry: bool,
-    /// Whether a forecast takes the node for alive: then every pass sees a sign of life.
+    /// Whether a forecast assumes that the node is alive: then every pass notices a heartbeat.
     pub assumed_alive: bool,
 }
 
-/// What a pass found out about a node.
+/// The result of assessing a node in a pass.
 #[derive(Clone, Debug)]
 pub struct NodeAssessment {
-    /// The status of Ready as the pass found it; made up as Unknown where there is none.
+    /// The status of Ready that the pass found; Unknown if there is no such condition.
     pub observed: ConditionStatus,
-    /// The status of Ready after the controller possibly rewrote it; none where there is none.
+    /// The status of Ready after the rewrite, if any; none if there is no such condition.
     pub current: Option<ConditionStatus>,
-    /// The conditions to write; none where nothing needs to be written.
+    /// The conditions to write; none if nothing changes.
     pub rewrite: Option<Vec<UnknownCondition>>,
-    /// Whether an earlier pass could not mark all of its pods.
+    /// Whether an earlier pass could not mark all of the node's pods.
     pub pods_to_retry: bool,
-    /// Whether a heartbeat was noticed. After a status update an unrenewed Lease can count as new once more
+    /// Whether a heartbeat was noticed. After a status post an unrenewed Lease can count as new once more
     /// (docs/upstream/node-lifecycle.md#12.3).
     pub is_renewed: bool,
-    /// Why it is not well; nothing where it is.
+    /// Why the node is not healthy; empty if it is.
     pub why: Why,
 }
 
 impl NodeAssessment {
-    /// Whether nothing follows from the node's health.
-    pub fn is_well(&self) -> bool {
+    /// Whether the node is Ready and nothing is left to do.
+    pub fn is_healthy(&self) -> bool {
         let ready = ConditionStatus::True;
         self.observed == ready && self.current == Some(ready) && !self.pods_to_retry
     }
 }
 
 impl NodeHealth {
-    /// The record of a node that was never seen: one without a Ready condition has lived since its creation.
+    /// The health of a newly registered node. Without a Ready condition the grace period starts at its creation.
     pub fn first_seen(node: &Node, now: Timestamp) -> Self {
         match node.ready() {
             Some(_) => Self::fresh(node, HeartbeatSource::ControllerStart, now),
@@ -74,7 +74,7 @@ impl NodeHealth {
         }
     }
 
-    /// A record as of a sign of life noticed now.
+    /// The health after a heartbeat noticed at `at`.
     fn fresh(node: &Node, source: HeartbeatSource, at: Timestamp) -> Self {
         Self {
             probe: at,
@@ -90,43 +90,43 @@ impl NodeHealth {
         }
     }
 
-    /// A record as of a controller that has watched the node before we came: its probeTimestamp is taken from what
-    /// the kubelet last wrote, `behind` being how far its clock is ahead of ours.
-    pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, behind: Span, now: Timestamp) -> Self {
+    /// The health as a controller that has watched the node before would have it: probeTimestamp is taken from what the
+    /// kubelet last wrote. `ahead` is the API server's clock minus ours.
+    pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, ahead: Span, now: Timestamp) -> Self {
         let mut record = Self::fresh(node, HeartbeatSource::Created, node.created.min(now));
         record.certainty = Certainty::Estimated;
         let posted =
             node.ready().and_then(|ready| ready.last_heartbeat).map(|at| (at, HeartbeatSource::Status));
         let renewed = lease.and_then(|lease| lease.renewed).map(|at| (at, HeartbeatSource::Lease));
         for (at, source) in posted.into_iter().chain(renewed) {
-            record.see(source, (at - behind).min(now));
+            record.record_heartbeat(source, (at - ahead).min(now));
         }
         record.lease = lease.cloned();
         if let Some(transition) = node.ready().and_then(|ready| ready.last_transition) {
-            record.ready_transition = (transition - behind).min(now);
+            record.ready_transition = (transition - ahead).min(now);
         }
         record
     }
 
-    /// Takes the Lease for a sign of life as old as it says it is: what happens when sight returns.
-    pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, behind: Span, now: Timestamp) {
+    /// Takes the Lease as a heartbeat of the age that it states: after the watches were down.
+    pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, ahead: Span, now: Timestamp) {
         let Some(lease) = lease else { return };
         if let Some(renewed) = lease.renewed
-            && self.see(HeartbeatSource::Lease, (renewed - behind).min(now))
+            && self.record_heartbeat(HeartbeatSource::Lease, (renewed - ahead).min(now))
         {
             self.certainty = Certainty::Estimated;
         }
         self.lease = Some(lease.clone());
     }
 
-    /// Gives the node a whole grace period from now.
-    pub fn begin_anew(&mut self, now: Timestamp) {
+    /// Starts a new grace period.
+    pub fn restart_grace(&mut self, now: Timestamp) {
         (self.probe, self.heartbeat_source, self.certainty) =
             (now, HeartbeatSource::ControllerStart, Certainty::Observed);
         self.ready_transition = now;
     }
 
-    /// Takes the node's conditions as the controller wrote them: what its own write would have done to the record.
+    /// Takes over the node's conditions after the controller wrote them.
     pub fn adopt(&mut self, node: &Node, now: Timestamp) {
         self.conditions = node.conditions.clone();
         self.ready_transition = now;
@@ -146,7 +146,7 @@ impl NodeHealth {
         }
     }
 
-    /// Why the node is, or will be, found silent.
+    /// Why the controller finds the node silent, or will.
     pub fn why(&self, settings: &Settings) -> Why {
         let (flag, span) = self.grace_flag(settings);
         Why(vec![
@@ -155,21 +155,20 @@ impl NodeHealth {
         ])
     }
 
-    /// When the node is found silent, should there be no further sign of life; none where that is taken for
-    /// impossible.
+    /// When the grace period ends without a further heartbeat; none if the node is assumed alive.
     pub fn grace_ends(&self, settings: &Settings) -> Option<Timestamp> {
         (!self.assumed_alive).then(|| self.probe + self.grace(settings))
     }
 
-    /// Makes up for passes that left out a node which is taken for alive.
+    /// Records the heartbeat that the passes would have noticed which left out this node, if it is assumed alive.
     pub fn keep_alive(&mut self, last_pass: Timestamp) {
         if self.assumed_alive {
-            self.see(HeartbeatSource::Lease, last_pass);
+            self.record_heartbeat(HeartbeatSource::Lease, last_pass);
         }
     }
 
-    /// Takes in a sign of life, unless a later one was seen. Tells whether it counts.
-    pub fn see(&mut self, source: HeartbeatSource, at: Timestamp) -> bool {
+    /// Records a heartbeat, and returns whether it is later than the last one.
+    pub fn record_heartbeat(&mut self, source: HeartbeatSource, at: Timestamp) -> bool {
         let later = at > self.probe;
         if later {
             (self.probe, self.heartbeat_source) = (at, source);
@@ -185,7 +184,7 @@ impl NodeHealth {
         &self.zone.1
     }
 
-    /// The status of Ready last seen or written; none where the node never had one.
+    /// The status of Ready last read or written; none if the node never had one.
     pub fn saved_ready(&self) -> Option<ConditionStatus> {
         self.ready().map(|ready| ready.status)
     }
@@ -195,9 +194,13 @@ impl NodeHealth {
     }
 }
 
-/// Brings a node's record up to date and judges the node.
+/// Updates a node's health and assesses the node, in the steps of upstream's `tryUpdateNodeHealth`:
 ///
-/// A rewrite is taken for done: should it fail, give the record back what it was before.
+/// - A, B: the node's own status. A post counts as a heartbeat.
+/// - C: the Lease. A renewal counts as a heartbeat.
+/// - D: the grace period. If it is over, Ready and three more conditions become Unknown.
+///
+/// The rewrite counts as written. If the write fails, [`NodeHealth::adopt`] restores the conditions.
 pub fn update(
     record: &mut NodeHealth,
     node: &Node,
@@ -205,7 +208,7 @@ pub fn update(
     settings: &Settings,
     now: Timestamp,
 ) -> NodeAssessment {
-    // What counts is the Lease saved before the status is looked at, which may drop it.
+    // The Lease is compared with the one saved before the status post, which drops the saved one.
     let newer = lease.filter(|lease| is_newer(lease, record.lease.as_deref()));
     let is_posted = maintain(record, node, now);
     if let Some(lease) = newer {
@@ -214,11 +217,11 @@ pub fn update(
             (now, HeartbeatSource::Lease, Certainty::Observed);
     }
     if record.assumed_alive {
-        record.see(HeartbeatSource::Lease, now);
+        record.record_heartbeat(HeartbeatSource::Lease, now);
     }
     let ready = node.ready();
     let observed = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
-    let mut verdict = NodeAssessment {
+    let mut assessment = NodeAssessment {
         observed,
         current: ready.map(|ready| ready.status),
         rewrite: None,
@@ -227,24 +230,24 @@ pub fn update(
         why: Why::default(),
     };
     if now > record.probe + record.grace(settings) {
-        verdict.why = record.why(settings).then(Cause::Silent);
-        verdict.current = Some(ConditionStatus::Unknown);
-        // Only a change of Ready is written: a node found Unknown keeps its other conditions
+        assessment.why = record.why(settings).then(Cause::Silent);
+        assessment.current = Some(ConditionStatus::Unknown);
+        // Conditions are written only together with Ready: a node that is Unknown already keeps its other conditions
         // (docs/upstream/node-lifecycle.md#12.4).
         if ready.is_none_or(|ready| ready.status != ConditionStatus::Unknown) {
             let rewrite = unknown_conditions(node, now);
             record.conditions = rewritten(node, &rewrite);
             record.ready_transition = now;
             record.lease = lease.cloned();
-            verdict.rewrite = Some(rewrite);
+            assessment.rewrite = Some(rewrite);
         }
     } else if let Some(ready) = ready.filter(|ready| ready.status != ConditionStatus::True) {
-        verdict.why = Cause::Posted { status: ready.status, reason: ready.reason.clone() }.into();
+        assessment.why = Cause::Posted { status: ready.status, reason: ready.reason.clone() }.into();
     }
-    verdict
+    assessment
 }
 
-/// Steps A and B: what the node's own status says. Tells whether it was posted anew.
+/// Steps A and B: reads the node's own status. Returns whether the kubelet posted it anew.
 fn maintain(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
     let Some(ready) = node.ready() else {
         record.conditions = node.conditions.clone();
@@ -262,7 +265,7 @@ fn maintain(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
     true
 }
 
-/// A status was posted: the record starts afresh, and forgets its Lease.
+/// After a status post everything is read anew, and the saved Lease is dropped.
 fn renew(record: &mut NodeHealth, node: &Node, now: Timestamp, transition: Timestamp) {
     *record = NodeHealth {
         ready_transition: transition,
@@ -272,13 +275,13 @@ fn renew(record: &mut NodeHealth, node: &Node, now: Timestamp, transition: Times
     };
 }
 
-/// Step C: whether a Lease was renewed since the saved one. A missing renewTime is never newer.
+/// Step C: whether a Lease was renewed since the saved one. One without renewTime is never newer.
 fn is_newer(lease: &Lease, saved: Option<&Lease>) -> bool {
     let Some(saved) = saved else { return true };
     matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
 }
 
-/// Step D.2: what becomes of a silent node's conditions. Those that are Unknown already stay as they are.
+/// Step D.2: the new conditions of a silent node. Those that are Unknown already stay as they are.
 fn unknown_conditions(node: &Node, now: Timestamp) -> Vec<UnknownCondition> {
     let rewrite = |kind: &str| match node.condition(kind) {
         None => Some(UnknownCondition {
@@ -343,7 +346,7 @@ mod tests {
         Arc::new(Lease { renewed: Some(at(renewed)), ..Lease::default() })
     }
 
-    /// Grace 50 s, startup grace 60 s.
+    /// Grace period 50 s, startup grace period 60 s.
     fn settings() -> Settings {
         Settings::defaults(ServerVersion::new(1, 36))
     }
@@ -362,13 +365,17 @@ mod tests {
     fn a_node_is_silent_only_after_its_grace_and_not_at_it() {
         let (mut record, node) = (None, node(Some(0)));
         run(&mut record, &node, None, 100);
-        assert!(run(&mut record, &node, None, 150).rewrite.is_none(), "exactly at the limit it lives");
-        let verdict = run(&mut record, &node, None, 151);
+        assert!(run(&mut record, &node, None, 150).rewrite.is_none(), "exactly at the limit it is alive");
+        let assessment = run(&mut record, &node, None, 151);
         assert_eq!(
-            (verdict.observed, verdict.current),
+            (assessment.observed, assessment.current),
             (ConditionStatus::True, Some(ConditionStatus::Unknown))
         );
-        assert_eq!(verdict.rewrite.map(|rewrite| rewrite.len()), Some(4), "absent conditions are appended");
+        assert_eq!(
+            assessment.rewrite.map(|rewrite| rewrite.len()),
+            Some(4),
+            "absent conditions are appended"
+        );
     }
 
     #[test]
@@ -394,9 +401,9 @@ mod tests {
     fn a_node_without_status_gets_the_startup_grace_from_its_creation() {
         let (mut record, node) = (None, node(None));
         assert!(run(&mut record, &node, None, 60).rewrite.is_none());
-        let verdict = run(&mut record, &node, None, 61);
-        assert_eq!(verdict.observed, ConditionStatus::Unknown, "made up");
-        let rewrite = verdict.rewrite.expect("written though observed as Unknown");
+        let assessment = run(&mut record, &node, None, 61);
+        assert_eq!(assessment.observed, ConditionStatus::Unknown, "made up");
+        let rewrite = assessment.rewrite.expect("written though observed as Unknown");
         assert!(rewrite.iter().all(|condition| condition.reason == "NodeStatusNeverUpdated"));
         assert_eq!(rewrite[0].last_heartbeat, Some(at(0)));
     }
@@ -408,8 +415,8 @@ mod tests {
         unknown.conditions = rewritten(&unknown, &rewrite);
         let mut record = None;
         run(&mut record, &unknown, None, 100);
-        let verdict = run(&mut record, &unknown, None, 151);
-        assert_eq!((verdict.current, verdict.rewrite), (Some(ConditionStatus::Unknown), None));
+        let assessment = run(&mut record, &unknown, None, 151);
+        assert_eq!((assessment.current, assessment.rewrite), (Some(ConditionStatus::Unknown), None));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Legacy mode: after its time, all pods of a node that is not ready are deleted, taints or no taints
+//! Legacy mode: all pods of a node that is not ready are deleted after a timeout, without taints
 //! (docs/upstream/node-lifecycle.md#8; upstream with `--enable-taint-manager=false`, up to 1.26).
 
 use std::{
@@ -25,23 +25,23 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// How far the eviction of each node has come.
+/// The eviction status of the nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Legacy {
-    /// Upstream's nodeEvictionMap: every node object there is, from its add event on.
+    /// Upstream's nodeEvictionMap: every node object, from its add event on.
     status: BTreeMap<NodeName, EvictionStatus>,
-    /// The deletion rounds that are not over: which pods of each node are still to be answered for.
+    /// The deletion rounds in progress: the pods of each node that are not answered.
     rounds: BTreeMap<NodeName, BTreeSet<Key>>,
 }
 
-/// How far the eviction of a node has come, in upstream's words.
+/// How far the eviction of a node is, with upstream's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvictionStatus {
     #[default]
     Unmarked,
-    /// It waits in its zone's queue.
+    /// The node waits in its zone's queue.
     ToBeEvicted,
-    /// Its pods have been deleted; those that come later are deleted at once.
+    /// The node's pods were deleted; new pods are deleted at once.
     Evicted,
 }
 
@@ -73,31 +73,31 @@ impl Legacy {
         self.rounds.remove(node);
     }
 
-    /// The status of a node; unmarked where it is not registered.
+    /// The status of a node; unmarked if it is not registered.
     pub fn status(&self, node: &NodeName) -> EvictionStatus {
         self.status.get(node).copied().unwrap_or_default()
     }
 
-    /// Sets the status of a registered node, and tells what it was; that of another stays nothing.
+    /// Sets the status of a registered node and returns the old one; ignores other nodes.
     fn set(&mut self, node: &NodeName, status: EvictionStatus) -> EvictionStatus {
         self.status.get_mut(node).map(|known| std::mem::replace(known, status)).unwrap_or_default()
     }
 
-    /// A pod of a round is done with. Tells whether that was the last one.
-    fn settle(&mut self, node: &NodeName, pod: &Key) -> bool {
+    /// A pod of a round is answered. Returns whether that was the last one.
+    fn finish_pod(&mut self, node: &NodeName, pod: &Key) -> bool {
         let Some(round) = self.rounds.get_mut(node) else { return false };
         round.remove(pod);
         round.is_empty() && self.rounds.remove(node).is_some()
     }
 
-    /// A copy that runs ahead: what was asked for is taken as done there.
-    pub fn run_ahead(&self) -> Self {
+    /// A copy for a forecast: there requested deletions are done.
+    pub fn forecast_copy(&self) -> Self {
         Self { status: self.status.clone(), rounds: BTreeMap::new() }
     }
 }
 
 impl Engine {
-    /// Takes in that a node object came or went.
+    /// Handles a node object that was added or deleted.
     pub(super) fn register(&mut self, delta: &Delta<Node>) {
         if self.rules.profile != Profile::Legacy {
             return;
@@ -109,8 +109,8 @@ impl Engine {
         }
     }
 
-    /// Takes every node for registered, as at the start of a controller. Of a shadow, those whose pods are marked lost
-    /// have been evicted.
+    /// Registers every node, as at the start of a controller. For a shadow, nodes with pods marked NodeLost are
+    /// evicted.
     pub(super) fn register_all(&mut self, cluster: &Cluster) {
         if self.rules.profile != Profile::Legacy {
             return;
@@ -118,17 +118,16 @@ impl Engine {
         for node in cluster.nodes().iter() {
             self.legacy.register(&node.name);
             if self.shadow.is_some() && cluster.pods_on(&node.name).any(|pod| pod.reason == *NODE_LOST) {
-                self.take_for_evicted(node);
+                self.mark_evicted(node);
             }
         }
     }
 
-    /// Deletes these pods of a node, or lets the node wait for that, once it has not been ready for long enough
-    /// (upstream `processNoTaintBaseEviction`).
+    /// Deletes these pods of a node, or queues the node for that, once it has not been ready for the timeout (upstream
+    /// `processNoTaintBaseEviction`).
     ///
-    /// A silent node's time counts from its last sign of life, that of one whose kubelet says that it is not ready
-    /// from the transition.
-    pub(super) fn evict_by_time<'a>(
+    /// With Ready=Unknown the timeout starts at the last heartbeat, with Ready=False at the transition.
+    pub(super) fn evict_after_timeout<'a>(
         &mut self,
         cluster: &Cluster,
         node: &Node,
@@ -140,7 +139,7 @@ impl Engine {
         if ready == ConditionStatus::True {
             return self.cancel_eviction(cluster, node);
         }
-        let Some((since, why)) = self.eviction_from(record, node, ready) else { return };
+        let Some((since, why)) = self.timeout_start(record, node, ready) else { return };
         if now <= since + self.settings.pod_eviction_timeout.value {
             return;
         }
@@ -153,8 +152,8 @@ impl Engine {
         self.ensure_zone(node, now).queue.add(&node.name, &node.uid, now);
     }
 
-    /// From when the eviction timeout of a node counts, and why; none where it does not.
-    fn eviction_from(
+    /// When the eviction timeout of a node starts, and why; none if it does not.
+    fn timeout_start(
         &self,
         record: &NodeHealth,
         node: &Node,
@@ -174,22 +173,21 @@ impl Engine {
         }
     }
 
-    /// Takes a node out of its zone's queue and its eviction back (upstream `cancelPodEviction`).
+    /// Cancels a node's eviction and removes it from its zone's queue (upstream `cancelPodEviction`).
     pub(super) fn cancel_eviction(&mut self, cluster: &Cluster, node: &Node) {
         if self.legacy.set(&node.name, EvictionStatus::Unmarked) == EvictionStatus::Evicted {
             self.forget_round(cluster, &node.name);
         }
         if let Some(shadow) = &mut self.shadow {
-            shadow.expect_nothing(&node.name);
+            shadow.stop_expecting(&node.name);
         }
         if let Some(zone) = self.zones.get_mut(&node.zone()) {
             zone.queue.remove(&node.name);
         }
     }
 
-    /// Begins the deletion rounds of nodes that wait, as far as the zones' limiters allow (upstream
-    /// `doEvictionPass`). The entry stands also when the node has become ready or changed its zone
-    /// (docs/upstream/node-lifecycle.md#8.5).
+    /// Starts the deletion rounds of waiting nodes, as far as the zones' limiters allow (upstream `doEvictionPass`). A
+    /// queued node is evicted even if it has become ready or changed its zone (docs/upstream/node-lifecycle.md#8.5).
     pub(super) fn evict_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
         let mut due: Vec<(QueueEntry, ZoneKey, Cause)> = Vec::new();
         for (key, zone) in &mut self.zones {
@@ -203,15 +201,15 @@ impl Engine {
             let node = cluster.node(&entry.node);
             let ready = node.and_then(|node| node.ready()).map(|ready| ready.status);
             let why = self.records.get(&entry.node).zip(node).zip(ready);
-            let why = why.and_then(|((record, node), ready)| self.eviction_from(record, node, ready));
+            let why = why.and_then(|((record, node), ready)| self.timeout_start(record, node, ready));
             let why = why.map(|(_, why)| why).unwrap_or_default().then(waiting);
             let why = why.then(Cause::Token { zone: zone.clone() });
-            self.begin_round(cluster, &entry, &zone, &why, now);
+            self.start_round(cluster, &entry, &zone, &why, now);
         }
     }
 
-    /// Deletes all pods of a node; it is taken for evicted unless one of them fails.
-    fn begin_round(
+    /// Deletes all pods of a node; it counts as evicted unless a deletion fails.
+    fn start_round(
         &mut self,
         cluster: &Cluster,
         entry: &QueueEntry,
@@ -221,27 +219,27 @@ impl Engine {
     ) {
         self.legacy.set(&entry.node, EvictionStatus::Evicted);
         let pods: Vec<Arc<Pod>> = cluster.pods_on(&entry.node).cloned().collect();
-        let asked = self.delete_pods(cluster, (&entry.node, &entry.uid), pods.iter(), why, now);
-        if asked.is_empty() {
-            self.end_round(cluster, &entry.node);
+        let requested = self.delete_pods(cluster, (&entry.node, &entry.uid), pods.iter(), why, now);
+        if requested.is_empty() {
+            self.finish_round(cluster, &entry.node);
             return;
         }
-        // Of a round that marks no pod lost, nothing would be seen.
+        // A round that marks no pod NodeLost cannot be observed.
         let shows = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.reason != *NODE_LOST);
-        if let Some(shadow) = self.shadow.as_mut().filter(|_| asked.iter().any(shows)) {
+        if let Some(shadow) = self.shadow.as_mut().filter(|_| requested.iter().any(shows)) {
             shadow.expect_turn(&entry.node, zone, now);
         }
-        self.legacy.rounds.insert(entry.node.clone(), asked);
+        self.legacy.rounds.insert(entry.node.clone(), requested);
     }
 
-    fn end_round(&mut self, cluster: &Cluster, node: &NodeName) {
+    fn finish_round(&mut self, cluster: &Cluster, node: &NodeName) {
         if let Some(node) = cluster.node(node) {
             self.metrics.count_eviction(&node.zone());
         }
     }
 
-    /// Marks a node's pods lost and deletes them, those of DaemonSets and those that are Terminating excepted
-    /// (upstream `DeletePods`). Tells which pods something was asked for.
+    /// Marks a node's pods NodeLost and deletes them, except those of DaemonSets and Terminating ones (upstream
+    /// `DeletePods`). Returns the pods for which a write was requested.
     fn delete_pods<'a>(
         &mut self,
         cluster: &Cluster,
@@ -251,7 +249,7 @@ impl Engine {
         now: Timestamp,
     ) -> BTreeSet<Key> {
         let mut pods = pods.peekable();
-        let mut asked = BTreeSet::new();
+        let mut requested = BTreeSet::new();
         if pods.peek().is_some() {
             let text = format!("Node {node} event: Deleting all Pods from Node {node}.");
             let object = EventObject::Node(node.clone(), uid.clone());
@@ -264,7 +262,7 @@ impl Engine {
                 let Some(version) = mark_lost else { continue };
                 let write = Write::MarkPodLost { pod: key.clone(), uid, version, node };
                 if self.out.propose(write, why.clone(), now) {
-                    asked.insert(key);
+                    requested.insert(key);
                 }
                 continue;
             }
@@ -273,10 +271,10 @@ impl Engine {
             let write = Write::DeletePod { pod: key.clone(), uid, node, deletion };
             if self.out.propose(write, why.clone(), now) {
                 self.eviction_event(EventObject::Pod(key.clone()), "NodeControllerEviction", text, why, now);
-                asked.insert(key);
+                requested.insert(key);
             }
         }
-        asked
+        requested
     }
 
     fn eviction_event(
@@ -294,39 +292,39 @@ impl Engine {
         self.out.propose_event(event, now);
     }
 
-    /// A pod of a node that is being evicted is done with.
+    /// A pod of a node that is being evicted is answered.
     pub(super) fn on_pod_evicted(&mut self, cluster: &Cluster, node: &NodeName, pod: &Key) {
-        if self.legacy.settle(node, pod) {
-            self.end_round(cluster, node);
+        if self.legacy.finish_pod(node, pod) {
+            self.finish_round(cluster, node);
         }
     }
 
     /// A pod of a node that is being evicted could not be marked or deleted: the node waits again. Outside a round the
-    /// next pass tries again by itself.
+    /// next pass tries again.
     pub(super) fn on_pod_not_evicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if self.legacy.rounds.remove(node).is_some() {
             self.legacy.set(node, EvictionStatus::ToBeEvicted);
             let uid = cluster.node(node).map(|node| node.uid.clone()).unwrap_or_default();
-            self.queue_again(node, &uid, now);
+            self.requeue(node, &uid, now);
         }
     }
 
-    /// The controller that is shadowed has not begun the round that was foretold: the node is yet to be evicted.
-    pub(super) fn take_round_back(&mut self, cluster: &Cluster, node: &NodeName) {
+    /// The shadowed controller did not start the predicted round: the node still waits.
+    pub(super) fn revert_round(&mut self, cluster: &Cluster, node: &NodeName) {
         self.legacy.set(node, EvictionStatus::ToBeEvicted);
         self.forget_round(cluster, node);
     }
 
-    /// What a dry run only recorded of a node's pods may be asked for again another time.
+    /// Lets recorded writes to a node's pods be requested again.
     fn forget_round(&mut self, cluster: &Cluster, node: &NodeName) {
         self.legacy.rounds.remove(node);
         for pod in cluster.pods_on(node) {
-            self.out.settle(&EffectSubject::PodDeleted(pod.key.clone()));
-            self.out.settle(&EffectSubject::PodLost(pod.key.clone()));
+            self.out.forget(&EffectSubject::PodDeleted(pod.key.clone()));
+            self.out.forget(&EffectSubject::PodLost(pod.key.clone()));
         }
     }
 
-    /// Learns from the controller that is shadowed: a pod that it marked lost shows that the node's turn came.
+    /// Observes the shadowed controller: a pod that it marked NodeLost shows that it was the node's turn.
     pub(super) fn observe_lost(&mut self, cluster: &Cluster, delta: &Delta<Pod>, now: Timestamp) {
         let is_lost = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.reason == *NODE_LOST);
         let by_another = self.shadow.is_some() && self.rules.profile == Profile::Legacy;
@@ -339,29 +337,29 @@ impl Engine {
         if self.legacy.status(&node.name) == EvictionStatus::Evicted {
             return;
         }
-        self.take_for_evicted(node);
+        self.mark_evicted(node);
         if let Some(zone) = self.zones.get_mut(&node.zone()) {
             zone.limiter.drain(now);
         }
     }
 
-    fn take_for_evicted(&mut self, node: &Node) {
+    fn mark_evicted(&mut self, node: &Node) {
         self.legacy.set(&node.name, EvictionStatus::Evicted);
         if let Some(zone) = self.zones.get_mut(&node.zone()) {
-            zone.queue.take_for_processed(&node.name);
+            zone.queue.mark_processed(&node.name);
         }
     }
 
     /// The pods of nodes that are not ready, with the first pass at which their eviction is due.
-    pub(super) fn pending_with_nodes(&self, cluster: &Cluster) -> Vec<PendingEviction> {
-        cluster.nodes().iter().flat_map(|node| self.pending_with(cluster, node)).collect()
+    pub(super) fn pending_on_nodes(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        cluster.nodes().iter().flat_map(|node| self.pending_on_node(cluster, node)).collect()
     }
 
     /// The same for one node.
-    pub(super) fn pending_with(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
+    pub(super) fn pending_on_node(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return Vec::new() };
         let Some(record) = self.records.get(&node.name) else { return Vec::new() };
-        let Some((since, why)) = self.eviction_from(record, node, ready) else { return Vec::new() };
+        let Some((since, why)) = self.timeout_start(record, node, ready) else { return Vec::new() };
         let at = self.pass_after(since + self.settings.pod_eviction_timeout.value);
         let of = |pod: &Arc<Pod>| {
             let (due, why) = match is_daemon(cluster, pod) {
@@ -374,7 +372,7 @@ impl Engine {
         cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()).map(of).collect()
     }
 
-    /// The first pass later than this, as far as passes are known; of the past it may be any.
+    /// The first pass after this, as far as passes are known; for the past, the limit itself.
     fn pass_after(&self, limit: Timestamp) -> Timestamp {
         let period = (self.settings.node_monitor_period.value + super::PASS_TAKES).as_nanos();
         let behind = limit.since(self.next_pass).as_nanos();
@@ -389,8 +387,8 @@ impl Engine {
 /// Whether a DaemonSet of the pod's namespace selects it; the owner reference does not count
 /// (docs/upstream/node-lifecycle.md#12.39).
 ///
-/// An unreadable selector of any DaemonSet there makes upstream's look-up fail, and the pod is nobody's. Where
-/// DaemonSets are not watched, the owner has to do.
+/// An invalid selector of any DaemonSet there makes upstream's look-up fail, and no DaemonSet selects the pod. If
+/// DaemonSets are not watched, the owner reference decides.
 fn is_daemon(cluster: &Cluster, pod: &Pod) -> bool {
     let sets = cluster.workloads(WorkloadKind::DaemonSet);
     if !sets.is_synced() {

@@ -1,14 +1,14 @@
-//! The token bucket that paces a zone's evictions (docs/upstream/node-lifecycle.md#6.5).
+//! The token bucket that limits a zone's evictions (docs/upstream/node-lifecycle.md#6.5).
 
 use crate::time::{Span, Timestamp};
 
 /// The size of every zone's bucket (upstream `EvictionRateLimiterBurst`).
 const BURST: f64 = 1.0;
 
-/// Gives out nodes at a rate, or none at all.
+/// Allows evictions at a rate, or none at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limiter {
-    /// Refuses always. Upstream's says of itself that its rate is 1, with consequences: see [`Limiter::swap`].
+    /// Refuses always. Upstream's claims that its rate is 1: see [`Limiter::swap`].
     Never,
     Bucket(Bucket),
 }
@@ -16,14 +16,14 @@ pub enum Limiter {
 /// A bucket of one token, filled at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Tokens per second; a 32-bit value, as the flags are.
+    /// Tokens per second, in 32 bits like the flags.
     rate: f32,
     tokens: f64,
     last: Timestamp,
 }
 
 impl Limiter {
-    /// A full bucket. A rate of zero refuses always but still says that its rate is zero.
+    /// A full bucket. With rate 0 it refuses always, and its rate is 0.
     pub fn full(rate: f32, now: Timestamp) -> Self {
         Self::Bucket(Bucket { rate, tokens: BURST, last: now })
     }
@@ -36,14 +36,14 @@ impl Limiter {
         }
     }
 
-    /// Takes the token that somebody else is known to have taken.
+    /// Takes the token that another controller is known to have taken.
     pub fn drain(&mut self, now: Timestamp) {
         if let Self::Bucket(bucket) = self {
             (bucket.tokens, bucket.last) = (0.0, now);
         }
     }
 
-    /// As [`Limiter::drain`], of the last of several takings told in any order.
+    /// Like [`Limiter::drain`], for the latest of several times given in any order.
     pub fn drain_since(&mut self, at: Timestamp) {
         if let Self::Bucket(bucket) = self
             && (bucket.tokens > 0.0 || bucket.last < at)
@@ -52,10 +52,10 @@ impl Limiter {
         }
     }
 
-    /// Goes over to another rate (upstream `SwapLimiter`): what was drained stays drained.
+    /// Changes the rate (upstream `SwapLimiter`): a drained bucket stays drained.
     ///
-    /// The rate that a stopped limiter claims to have is 1, so that going back to exactly 1 changes nothing and the
-    /// zone stands still for ever (kubernetes#104639, docs/upstream/node-lifecycle.md#12.18).
+    /// A stopped limiter claims rate 1, so a change to exactly 1 has no effect and the zone stays stopped
+    /// (kubernetes#104639, docs/upstream/node-lifecycle.md#12.18).
     #[expect(clippy::float_cmp, reason = "upstream compares the two rates exactly")]
     pub fn swap(&mut self, rate: f32, now: Timestamp) {
         if self.claimed_rate() == rate {
@@ -80,7 +80,7 @@ impl Limiter {
         }
     }
 
-    /// From when a token is there, not before `now`; none where there never will be.
+    /// When a token is available, not before `now`; none if there will never be one.
     pub fn next_token(&self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Never => None,
@@ -103,7 +103,7 @@ impl Bucket {
             return false;
         }
         let tokens = self.tokens_at(now);
-        // Upstream rounds the wait down to nanoseconds: less than one is none.
+        // Upstream rounds the wait down to whole nanoseconds.
         let wait_nanos = (1.0 - tokens) / rate * 1e9;
         if wait_nanos >= 1.0 {
             return false;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_token_is_accepted_when_it_was_told() {
+    fn the_next_token_is_accepted_when_it_was_predicted() {
         let mut limiter = Limiter::full(0.3, at(5));
         assert_eq!(limiter.next_token(at(7)), Some(at(7)));
         assert!(limiter.try_accept(at(7)));

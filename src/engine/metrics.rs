@@ -1,23 +1,23 @@
-//! What upstream's metrics would say, as plain values (docs/upstream/node-lifecycle.md#10).
+//! The values of upstream's metrics (docs/upstream/node-lifecycle.md#10).
 //!
-//! How long passes take is measured by whoever runs the engine: it has no clock.
+//! The duration of passes is measured by the caller of the engine, which has no clock.
 
 use std::collections::BTreeMap;
 
 use super::zone::Census;
 use crate::{cluster::ZoneKey, time::Span};
 
-/// The values of the controllers' metrics since the engine began.
+/// The values of the controllers' metrics since the engine started.
 ///
-/// In a dry run, what was asked for counts as if it had been done.
+/// In a dry run, recorded effects count as written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// By zone; a zone that was dropped keeps its row, as upstream keeps its series.
+    /// By zone; a dropped zone keeps its row, as upstream keeps its series.
     pub zones: BTreeMap<ZoneKey, ZoneMetrics>,
     /// `taint_eviction_controller_pod_deletions_total`.
     pub pod_deletions: u64,
-    /// `taint_eviction_controller_pod_deletion_duration_seconds`: from when a deletion was due to when it was done.
-    /// Upstream multiplies seconds by 10⁹ here by mistake; this does not.
+    /// `taint_eviction_controller_pod_deletion_duration_seconds`: from when a deletion was due to when it was done. In
+    /// seconds; upstream multiplies them by 10⁹ by mistake.
     pub pod_deletion_delay: Histogram,
 }
 
@@ -28,9 +28,8 @@ pub struct ZoneMetrics {
     pub size: usize,
     /// `node_collector_unhealthy_nodes_in_zone`.
     pub unhealthy: usize,
-    /// `node_collector_evictions_total`, before 1.24 `evictions_number`: nodes given their NoExecute taint by the zone's
-    /// queue, in legacy mode nodes whose pods were deleted in its turn; empty nodes count too
-    /// (docs/upstream/node-lifecycle.md#12.45).
+    /// `node_collector_evictions_total`, before 1.24 `evictions_number`: nodes tainted by the zone's queue, in legacy
+    /// mode nodes whose pods were deleted; nodes without pods count too (docs/upstream/node-lifecycle.md#12.45).
     pub evictions: u64,
 }
 
@@ -43,7 +42,7 @@ impl ZoneMetrics {
 }
 
 impl Metrics {
-    /// What a pass counted; zones that were not are dropped.
+    /// Sets the counts of a pass; zones without counted nodes become empty.
     pub(super) fn count_zones(&mut self, census: &BTreeMap<ZoneKey, Census>) {
         for (key, zone) in &mut self.zones {
             if !census.contains_key(key) {
@@ -56,7 +55,7 @@ impl Metrics {
         }
     }
 
-    /// A zone was made: its counter exists from now on.
+    /// Creates the counter of a new zone.
     pub(super) fn touch(&mut self, zone: &ZoneKey) {
         self.zone(zone);
     }
@@ -78,14 +77,14 @@ impl Metrics {
     }
 }
 
-/// Spans counted by how long they are.
+/// Counts spans by their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// How many were at most as long as each of [`Histogram::BOUNDS`] and longer than the one before it.
+    /// The number of spans up to each of [`Histogram::BOUNDS`] and above the one before.
     pub counts: [u64; Histogram::BOUNDS.len()],
-    /// All of them, those beyond the last bound included.
+    /// The number of all spans, those above the last bound included.
     pub count: u64,
-    /// Seconds in all.
+    /// The sum, in seconds.
     pub sum: f64,
 }
 

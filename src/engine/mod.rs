@@ -59,60 +59,60 @@ use pass_scope::PassScope;
 use shadow::Shadow;
 use zone::Zone;
 
-/// Upstream's tainting loop runs so often (`NodeEvictionPeriod`).
+/// How often upstream's tainting loop runs (`NodeEvictionPeriod`).
 const TAINTING_PERIOD: Span = Span::from_millis(100);
-/// Where the tainting loop's beat lies between two passes: half a period after them.
+/// The offset of the tainting loop from the first pass: half a period.
 const TAINTING_PHASE: Span = Span::from_millis(50);
-/// What a pass itself takes. Upstream's period counts from the end of a pass, so that a grace period which is a
-/// multiple of it ends just before a pass and not at one.
+/// The duration of a pass. Upstream's period starts at the end of a pass, so a grace period that is a multiple of it
+/// ends just before a pass.
 const PASS_TAKES: Span = Span::from_millis(1);
 
 /// The node lifecycle controller as a state machine without clock or IO.
 ///
 /// # Contract
-/// - Apply each change to the [`Cluster`] first, then hand what it meant to [`Engine::handle_change`].
-/// - After every `handle_*`, poll [`Engine::poll_effect`] and [`Engine::poll_notice`] until they are empty, then wake
-///   the engine at [`Engine::poll_timeout`]. A call of [`Engine::handle_timeout`] before that does nothing.
-/// - `now` never goes backwards, and every effect is answered by one [`Engine::handle_outcome`].
-/// - What an effect does to the cluster comes back as a change, like everybody else's doings.
+/// - Apply each change to the [`Cluster`] first, then pass the [`Applied`] to [`Engine::handle_change`].
+/// - After every `handle_*`, call [`Engine::poll_effect`] and [`Engine::poll_notice`] until they are empty, then call
+///   [`Engine::handle_timeout`] at [`Engine::poll_timeout`]. Earlier calls of it do nothing.
+/// - `now` never goes backwards. Every effect is answered by one [`Engine::handle_outcome`].
+/// - What an effect changes in the cluster comes back as a change, like the changes of other components.
 ///
-/// Equal inputs give equal outputs. Upstream leaves three things to chance, and here they are inputs: when the first
-/// pass is, in which order a pass handles the nodes ([`Engine::set_order`]; by name unless told), and how many nodes
-/// are tainted in the middle of the pass that finds their zone disrupted ([`Engine::set_tainted_mid_pass`]; none unless
-/// told).
+/// Equal inputs give equal outputs. Three things are random upstream and are inputs here: the time of the first pass,
+/// the order in which a pass handles the nodes ([`Engine::set_order`]; by default by name), and how many nodes are
+/// tainted in the middle of the pass that finds their zone disrupted ([`Engine::set_tainted_mid_pass`]; by default
+/// none).
 #[derive(Clone, Debug)]
 pub struct Engine {
     settings: Settings,
     rules: ControllerRules,
-    /// Health records by node; kept when the node object goes (docs/upstream/node-lifecycle.md#2.1).
+    /// Health by node; kept when the node object is deleted (docs/upstream/node-lifecycle.md#2.1).
     records: BTreeMap<NodeName, NodeHealth>,
-    /// The nodes that passes have seen (upstream `knownNodeSet`).
+    /// The nodes that a pass has registered (upstream `knownNodeSet`).
     registered: BTreeSet<NodeName>,
-    /// Whether nodes came, went or moved, or zones were dropped, since the last pass: only then is there something to
-    /// classify.
-    roll_changed: bool,
+    /// Whether nodes were added, deleted or moved between zones, or zones were dropped, since the last pass: only then
+    /// does a pass classify nodes.
+    nodes_changed: bool,
     zones: BTreeMap<ZoneKey, Zone>,
     evictor: Evictor,
     legacy: Legacy,
-    /// None where the pod garbage collector does not run.
+    /// None if the pod garbage collector does not run.
     collector: Option<Collector>,
     metrics: Metrics,
-    /// Nodes whose turn for the taint came and is not answered for, with the zone that it counts in.
+    /// Nodes whose NoExecute taint is requested and not answered, with the zone in which each counts.
     tainting: BTreeMap<NodeName, ZoneKey>,
     out: Outbox,
     next_pass: Timestamp,
-    /// A beat of the tainting loop; the others lie whole periods from it.
-    tainting_beat: Timestamp,
+    /// A tick of the tainting loop; the others are whole periods away.
+    tainting_tick: Timestamp,
     last_tainting: Option<Timestamp>,
-    /// What a pass handles first, in this order.
+    /// The nodes that a pass handles first, in this order.
     order: Vec<NodeName>,
     /// How many nodes of each zone are tainted just before its state next changes.
-    tainted_between: BTreeMap<ZoneKey, usize>,
-    /// What a forecast has left to chance.
-    chances: VecDeque<UncertainTaints>,
-    attention: PassScope,
+    tainted_mid_pass: BTreeMap<ZoneKey, usize>,
+    /// What a forecast cannot predict, not yet polled.
+    uncertain: VecDeque<UncertainTaints>,
+    scope: PassScope,
     watch_health: WatchHealth,
-    /// Whose shadow this is; none where the engine itself is the controller.
+    /// Set if the engine is the shadow of another controller.
     shadow: Option<Shadow>,
 }
 
@@ -150,61 +150,66 @@ impl Confidence {
 }
 
 impl Engine {
-    /// Begins as upstream does: every node gets a fresh grace period. The first pass is at `first_pass`.
+    /// Starts as upstream does: every node gets a new grace period. The first pass is at `first_pass`.
     pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
         let mut engine = Self::new(settings, first_pass, TimerSource::Controller, None);
         engine.register_all(cluster);
-        engine.begin_collecting(cluster, first_pass, Certainty::Observed, now);
+        engine.start_collector(cluster, first_pass, Certainty::Observed, now);
         for node in cluster.nodes().iter() {
             engine.reconcile(node, now);
         }
-        engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
+        engine.evictor.evaluate_all(cluster, &engine.rules, &mut engine.out, now);
         engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
         engine
     }
 
-    /// Begins as the shadow of a controller that has been running: probeTimestamps are estimated from what kubelets
-    /// wrote, eviction timers from the taints' timeAdded, limiters from the last taints of each zone.
+    /// Starts as the shadow of a running controller. The engine estimates probeTimestamps from what kubelets wrote,
+    /// eviction timers from the taints' timeAdded, and limiters from the last taints of each zone.
     ///
-    /// `ahead` is how far the API server's clock is ahead of ours.
+    /// `ahead` is the API server's clock minus ours.
     pub fn attach(settings: Settings, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
-        let began = shadow::leader_began(cluster.leader(), ahead);
-        let manner = TimerSource::Shadow { ahead, began };
-        let mut engine = Self::new(settings, now, manner, Some(Shadow::new(cluster, ahead)));
+        let started = shadow::leader_started(cluster.leader(), ahead);
+        let timer_source = TimerSource::Shadow { ahead, started };
+        let mut engine = Self::new(settings, now, timer_source, Some(Shadow::new(cluster, ahead)));
         engine.estimate(cluster, now);
         engine.register_all(cluster);
-        engine.begin_collecting(cluster, began.unwrap_or(now), Certainty::Estimated, now);
+        engine.start_collector(cluster, started.unwrap_or(now), Certainty::Estimated, now);
         if !engine.settings.controllers.value.node_lifecycle {
             let text =
                 "kube-controller-manager runs without the node lifecycle controller: node states are frozen";
             engine.out.notice(Severity::Warning, text.into(), Why::default(), now);
         }
-        engine.evictor.take_all(cluster, &engine.rules, &mut engine.out, now);
+        engine.evictor.evaluate_all(cluster, &engine.rules, &mut engine.out, now);
         engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
         engine
     }
 
-    fn new(settings: Settings, first_pass: Timestamp, manner: TimerSource, shadow: Option<Shadow>) -> Self {
+    fn new(
+        settings: Settings,
+        first_pass: Timestamp,
+        timer_source: TimerSource,
+        shadow: Option<Shadow>,
+    ) -> Self {
         Self {
             rules: settings.rules(),
             settings,
             records: BTreeMap::new(),
             registered: BTreeSet::new(),
-            roll_changed: true,
+            nodes_changed: true,
             zones: BTreeMap::new(),
-            evictor: Evictor::new(manner),
+            evictor: Evictor::new(timer_source),
             legacy: Legacy::default(),
             collector: None,
             metrics: Metrics::default(),
             tainting: BTreeMap::new(),
             out: Outbox::default(),
             next_pass: first_pass,
-            tainting_beat: first_pass + TAINTING_PHASE,
+            tainting_tick: first_pass + TAINTING_PHASE,
             last_tainting: None,
             order: Vec::new(),
-            tainted_between: BTreeMap::new(),
-            chances: VecDeque::new(),
-            attention: PassScope::Everywhere,
+            tainted_mid_pass: BTreeMap::new(),
+            uncertain: VecDeque::new(),
+            scope: PassScope::All,
             watch_health: WatchHealth::Live,
             shadow,
         }
@@ -214,12 +219,12 @@ impl Engine {
         &self.settings
     }
 
-    /// Makes passes handle these nodes first, in this order; the others follow by name.
+    /// Sets which nodes a pass handles first, in this order; the others follow by name.
     pub fn set_order(&mut self, order: Vec<NodeName>) {
         self.order = order;
     }
 
-    /// Takes in what a change did to the cluster, after it was applied.
+    /// Handles what a change did to the cluster, after it was applied.
     pub fn handle_change(&mut self, cluster: &Cluster, applied: &Applied, now: Timestamp) {
         match applied {
             Applied::Node(delta) => self.on_node(cluster, delta, now),
@@ -231,21 +236,21 @@ impl Engine {
         self.evict_due(cluster, now);
     }
 
-    /// Takes in what came of an effect.
+    /// Handles the outcome of an effect.
     pub fn handle_outcome(&mut self, cluster: &Cluster, effect: EffectId, outcome: Outcome, now: Timestamp) {
-        let Some(effect) = self.out.returned(effect) else { return };
+        let Some(effect) = self.out.complete(effect) else { return };
         match outcome {
             Outcome::Done => self.on_done(cluster, &effect.write, now),
             Outcome::Recorded => {
                 self.on_done(cluster, &effect.write, now);
                 self.on_recorded(cluster, effect, now);
             }
-            Outcome::Conflict => self.on_undone(cluster, &effect.write, now),
+            Outcome::Conflict => self.on_not_written(cluster, &effect.write, now),
             Outcome::Gone => self.on_gone(cluster, &effect.write, now),
             Outcome::Failed(error) => {
                 let text = format!("{}: cannot {}: {error}", effect.write.object(), effect.write.summary());
                 self.out.notice(Severity::Error, text, effect.why.clone(), now);
-                self.on_undone(cluster, &effect.write, now);
+                self.on_not_written(cluster, &effect.write, now);
             }
         }
     }
@@ -269,13 +274,13 @@ impl Engine {
             let ended = self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now);
             let next_pass = ended + PASS_TAKES + self.settings.node_monitor_period.value;
             self.next_pass = next_pass.max(now + PASS_TAKES);
-            if self.next_beat(now) == now {
-                // The tainting loop had its turn at this very moment, and comes again after the pass.
+            if self.next_tick(now) == now {
+                // The tainting loop ran at this very moment; its next tick is after the pass.
                 self.last_tainting = Some(now);
             }
             if self.watch_health == WatchHealth::Live {
-                self.look_for_controller(now);
-                self.give_up_waiting(cluster, now);
+                self.check_controller(now);
+                self.drop_overdue_predictions(cluster, now);
             }
             if self.confidence(now).allows_predictions() && self.settings.controllers.value.node_lifecycle {
                 self.monitor(cluster, now);
@@ -286,7 +291,7 @@ impl Engine {
         }
     }
 
-    /// Takes in whether the watches of nodes and leases are up to date. While they are not, no node is judged.
+    /// Handles a change of the watches of nodes and leases. While they are down, node states are frozen.
     pub fn handle_watch_health(&mut self, cluster: &Cluster, health: WatchHealth, now: Timestamp) {
         let before = std::mem::replace(&mut self.watch_health, health);
         match (before, health) {
@@ -324,7 +329,7 @@ impl Engine {
         [Some(pass), tainting, eviction, collecting].into_iter().flatten().min_by_key(|deadline| deadline.at)
     }
 
-    /// Whether predictions can be made at all.
+    /// How far the engine's predictions can be trusted now.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
         match (self.watch_health, &self.shadow) {
             (WatchHealth::Disconnected { since }, _) => Confidence::Disconnected { since },
@@ -333,7 +338,7 @@ impl Engine {
         }
     }
 
-    /// What is believed of a node; none where no pass has seen it.
+    /// The controller's state of a node; none until a pass has registered it.
     pub fn node_view(&self, node: &Node) -> Option<NodeView> {
         let record = self.records.get(&node.name)?;
         Some(NodeView {
@@ -350,10 +355,10 @@ impl Engine {
         })
     }
 
-    /// When a node that renews nothing more has missed its heartbeats; none where no pass has seen it.
+    /// When a node that renews nothing more counts as silent; none until a pass has registered it.
     ///
     /// Kubelets renew at a quarter of the Lease's duration; a renewal may be late by half of that and a second. A node
-    /// without a Lease is silent after half of its grace period. `ahead` is the server's clock minus ours.
+    /// without a Lease is silent after half of its grace period. `ahead` is the API server's clock minus ours.
     pub fn silent_from(&self, cluster: &Cluster, node: &Node, ahead: Span) -> Option<Timestamp> {
         let lease = cluster.lease(&node.name);
         if let Some((renewed, duration)) = lease.and_then(|lease| Some((lease.renewed?, lease.duration?))) {
@@ -364,17 +369,17 @@ impl Engine {
         Some(view.probe + Span::from_secs_f64(view.grace.as_secs_f64() / 2.0))
     }
 
-    /// Whether a node has missed its heartbeats ([`Engine::silent_from`]).
+    /// Whether a node is silent ([`Engine::silent_from`]).
     pub fn is_silent(&self, cluster: &Cluster, node: &Node, ahead: Span, now: Timestamp) -> bool {
         self.silent_from(cluster, node, ahead).is_some_and(|from| from < now)
     }
 
-    /// Why the node is, or will be, found silent.
+    /// Why the controller finds the node silent, or will.
     pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
         self.records.get(node).map(|record| record.why(&self.settings))
     }
 
-    /// Every zone, by its key.
+    /// Every zone, by key.
     pub fn zones(&self, now: Timestamp) -> Vec<ZoneView> {
         let view = |(key, zone): (&ZoneKey, &Zone)| ZoneView {
             key: key.clone(),
@@ -398,20 +403,20 @@ impl Engine {
     pub fn evictions_on(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
         match self.rules.profile {
             Profile::Taint => self.evictor.pending_on(cluster, &node.name),
-            Profile::Legacy => self.pending_with(cluster, node),
+            Profile::Legacy => self.pending_on_node(cluster, node),
         }
     }
 
-    /// Every pod whose deletion has not begun on a node with NoExecute taints, or in legacy mode on one that is not
-    /// ready, and every pod of a node that is missing; soonest first, those that never fall due last.
+    /// Every pod that is due to be evicted: on nodes with NoExecute taints, in legacy mode on nodes that are not ready,
+    /// and on missing nodes. Terminating pods are left out. Soonest first, those that are never due last.
     pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending = match self.rules.profile {
             Profile::Taint => self.evictor.pending(cluster),
-            Profile::Legacy => self.pending_with_nodes(cluster),
+            Profile::Legacy => self.pending_on_nodes(cluster),
         };
         let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
         if !orphans.is_empty() {
-            // What comes first counts: an orphan's timer may still run.
+            // The earliest counts: an orphan's timer may still run.
             let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
             for eviction in pending.into_iter().chain(orphans) {
                 let known = first.get(&eviction.pod);
@@ -430,9 +435,9 @@ impl Engine {
         &self.metrics
     }
 
-    /// A copy that has asked for nothing yet, for a forecast; with what is under way, to be taken as done.
+    /// A copy for a forecast, with no effects of its own; and the writes in flight, which the forecast assumes done.
     pub fn forecast_copy(&self) -> (Self, Vec<Write>) {
-        let (mut out, in_flight) = self.out.run_ahead();
+        let (mut out, in_flight) = self.out.forecast_copy();
         for effect in self.out.overdue() {
             out.propose(effect.write.clone(), effect.why.clone(), effect.at);
         }
@@ -441,48 +446,48 @@ impl Engine {
             rules: self.rules,
             records: self.records.clone(),
             registered: self.registered.clone(),
-            roll_changed: self.roll_changed,
+            nodes_changed: self.nodes_changed,
             zones: self.zones.clone(),
-            evictor: self.evictor.run_ahead(),
-            legacy: self.legacy.run_ahead(),
+            evictor: self.evictor.forecast_copy(),
+            legacy: self.legacy.forecast_copy(),
             collector: self.collector.clone(),
             metrics: self.metrics.clone(),
             tainting: BTreeMap::new(),
             out,
             next_pass: self.next_pass,
-            tainting_beat: self.tainting_beat,
+            tainting_tick: self.tainting_tick,
             last_tainting: self.last_tainting,
             order: Vec::new(),
-            tainted_between: BTreeMap::new(),
-            chances: VecDeque::new(),
-            attention: PassScope::Afresh,
+            tainted_mid_pass: BTreeMap::new(),
+            uncertain: VecDeque::new(),
+            scope: PassScope::AllOnce,
             watch_health: self.watch_health,
-            shadow: self.shadow.as_ref().map(Shadow::run_ahead),
+            shadow: self.shadow.as_ref().map(Shadow::forecast_copy),
         };
         (copy, in_flight)
     }
 
-    /// Takes these nodes for alive from now on, as if each pass saw a sign of life of them.
+    /// Assumes that these nodes send heartbeats from now on, noticed by each pass.
     pub fn assume_alive(&mut self, cluster: &Cluster, is_alive: impl Fn(&Node) -> bool) {
         for node in cluster.nodes().iter() {
             let first_seen = || NodeHealth::first_seen(node, self.next_pass);
             let record = self.records.entry(node.name.clone()).or_insert_with(first_seen);
             record.assumed_alive = is_alive(node);
         }
-        self.attention.on_upheaval();
+        self.scope.on_general_change();
     }
 
-    /// Takes a node for alive from now on, or for silent after a last sign of life now.
+    /// Assumes that a node sends heartbeats from now on, or sends its last one now.
     pub fn set_assumed_alive(&mut self, node: &NodeName, is_alive: bool, now: Timestamp) {
         let Some(record) = self.records.get_mut(node) else { return };
         if record.assumed_alive {
-            record.see(HeartbeatSource::Lease, now);
+            record.record_heartbeat(HeartbeatSource::Lease, now);
         }
         record.assumed_alive = is_alive;
-        self.attention.on_upheaval();
+        self.scope.on_general_change();
     }
 
-    /// Whether timers and queues run at all: not while we are blind or nobody leads.
+    /// Whether timers and queues run: only while the watches are live and a controller is active.
     fn acts(&self) -> bool {
         self.watch_health == WatchHealth::Live && self.shadow.as_ref().is_none_or(Shadow::has_controller)
     }
@@ -501,9 +506,9 @@ impl Engine {
         if taints::has_no_execute(node, key) {
             return NodeStage::Tainted;
         }
-        let matter = EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute);
+        let subject = EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute);
         let queued = self.zones.get(&node.zone()).is_some_and(|zone| zone.queue.is_waiting(&node.name));
-        if self.out.is_busy(&matter) || self.out.is_recorded(&matter) {
+        if self.out.is_busy(&subject) || self.out.is_recorded(&subject) {
             NodeStage::Requested
         } else if queued {
             NodeStage::Queued
@@ -514,13 +519,13 @@ impl Engine {
 
     fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
         match (&delta.old, &delta.new) {
-            (Some(old), _) => self.attention.on_changed(old, &self.rules),
-            (None, Some(new)) => self.attention.on_added(new),
+            (Some(old), _) => self.scope.on_changed(old, &self.rules),
+            (None, Some(new)) => self.scope.on_added(new),
             (None, None) => {}
         }
         self.register(delta);
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
-        self.roll_changed |=
+        self.nodes_changed |=
             !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));
         match (&delta.old, &delta.new) {
             (_, Some(node)) => {
@@ -544,7 +549,7 @@ impl Engine {
     fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>) {
         let Some(lease) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
         if let Some(node) = cluster.node(&lease.node) {
-            self.attention.on_changed(node, &self.rules);
+            self.scope.on_changed(node, &self.rules);
         }
     }
 
@@ -575,7 +580,7 @@ impl Engine {
         let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return };
         let Some(saved) = self.records.get(&node.name).and_then(NodeHealth::saved_ready) else { return };
         if self.rules.profile == Profile::Legacy {
-            self.evict_by_time(cluster, node, saved, std::iter::once(pod), now);
+            self.evict_after_timeout(cluster, node, saved, std::iter::once(pod), now);
         }
         if saved != ConditionStatus::True {
             self.mark_pod_not_ready(node, pod, now);
@@ -588,7 +593,7 @@ impl Engine {
         }
     }
 
-    /// The effect was carried out, or in a dry run counts as if it had been.
+    /// The effect was written, or in a dry run counts as written.
     fn on_done(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::SwapTaints { node, .. } => {
@@ -599,7 +604,7 @@ impl Engine {
             Write::MarkPodLost { pod, node, .. } => self.on_pod_evicted(cluster, node, pod),
             Write::DeletePod { pod, node, deletion, .. } => match deletion {
                 Deletion::ByTaint { .. } => {
-                    if let Some(due) = self.evictor.answered(pod) {
+                    if let Some(due) = self.evictor.on_deleted(pod) {
                         self.metrics.count_deletion(now.since(due));
                     }
                 }
@@ -613,7 +618,7 @@ impl Engine {
         }
     }
 
-    /// The object was gone. An eviction has nothing left to do then; everything else has not been done.
+    /// The object is gone. An eviction is complete then; any other effect was not written.
     fn on_gone(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::MarkPodLost { pod, node, .. }
@@ -625,19 +630,20 @@ impl Engine {
             | Write::SetLabels { .. }
             | Write::MarkPodNotReady { .. }
             | Write::DeletePod { .. }
-            | Write::RecordEvent(_) => self.on_undone(cluster, write, now),
+            | Write::RecordEvent(_) => self.on_not_written(cluster, write, now),
         }
     }
 
-    /// The effect was not carried out: whoever is shadowed may do it. Until that is seen it is not asked for again.
+    /// The effect was recorded and not written: the shadowed controller may write it. The engine does not request it
+    /// again until it sees that, or loses the reason.
     fn on_recorded(&mut self, cluster: &Cluster, effect: Effect, now: Timestamp) {
         self.out.record(&effect);
         match &effect.write {
             Write::MarkUnknown { node, .. } => {
                 self.adopt(cluster, node, now);
-                // It waits for its taint once the controller has said so, too: while its Ready is True, the tainting
-                // loop would spend a token on it in vain. One that has its taint stays known: that is swapped, for
-                // no token.
+                // The node waits for its taint only once the controller has written Unknown: while its Ready is True,
+                // the tainting loop would waste a token on it. A node that has a taint stays known: its taint is
+                // swapped without a token.
                 for zone in self.zones.values_mut().filter(|zone| zone.queue.is_waiting(node)) {
                     zone.queue.remove(node);
                 }
@@ -654,14 +660,14 @@ impl Engine {
         }
     }
 
-    /// The effect did not happen: what was taken for done is taken back, and the next occasion tries again.
-    fn on_undone(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
+    /// The effect was not written: the engine reverts what it assumed, and requests it again on the next occasion.
+    fn on_not_written(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::MarkUnknown { node, .. } => self.adopt(cluster, node, now),
             Write::SwapTaints { node, uid, add, .. } => {
                 self.tainting.remove(node);
                 if add.iter().any(|taint| taint.effect == TaintEffect::NoExecute) {
-                    self.queue_again(node, uid, now);
+                    self.requeue(node, uid, now);
                 }
             }
             Write::MarkPodNotReady { node, .. } => {
@@ -673,24 +679,24 @@ impl Engine {
             Write::DeletePod { pod, node, deletion, .. } => match deletion {
                 Deletion::ByTaint { .. } => self.evictor.on_failed(pod),
                 Deletion::WithNode { .. } => self.on_pod_not_evicted(cluster, node, now),
-                // Its node goes into quarantine anew; everything else is found by the next pass.
+                // The node goes into quarantine again; the next pass finds everything else.
                 Deletion::Collected { .. } => {}
             },
             Write::SetLabels { .. } | Write::RecordEvent(_) => {}
         }
     }
 
-    /// Takes a node's conditions for what they are: its record had them rewritten already.
+    /// Takes over the node's conditions as they are: the rewrite that the health assumed did not happen.
     fn adopt(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if let (Some(record), Some(node)) = (self.records.get_mut(node), cluster.node(node)) {
             record.adopt(node, now);
         }
     }
 
-    /// A taint that was asked for did not come about: the node waits again, in the zones that know it.
-    fn queue_again(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
+    /// A requested taint was not written: the node waits again, in the zones that know it.
+    fn requeue(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
         for zone in self.zones.values_mut().filter(|zone| zone.queue.knows(node)) {
-            zone.queue.again(node, uid, now);
+            zone.queue.requeue(node, uid, now);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine has asked for: effects that wait to be polled, are under way, or were only recorded.
+//! The effects that the engine requested: queued, in flight, or only recorded.
 
 use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
@@ -11,40 +11,40 @@ use crate::{
     time::Timestamp,
 };
 
-/// Effects and notices on their way out; remembers what was asked for, so that nothing is asked for twice.
+/// Queues effects and notices, and remembers requests so that none is made twice.
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
     last: EffectId,
     effects: VecDeque<Effect>,
     notices: VecDeque<Notice>,
     in_flight: BTreeMap<EffectId, Effect>,
-    /// What is in flight, by what it is about.
+    /// The effects in flight, by subject.
     busy: BTreeMap<EffectSubject, EffectId>,
-    /// What was recorded and not carried out.
+    /// The effects that were recorded and not written.
     recorded: BTreeMap<EffectSubject, Recorded>,
     audience: Audience,
 }
 
-/// An effect that was recorded and not carried out.
+/// An effect that was recorded and not written.
 #[derive(Clone, Debug)]
 struct Recorded {
     /// The version of the object that it was decided on.
     basis: Version,
-    /// The effect itself, where more depends on it than that it is not asked for twice.
+    /// The effect itself, for NoExecute taints only.
     effect: Option<Effect>,
 }
 
-/// Who takes in what is asked for.
+/// Who receives effects and notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Audience {
-    /// An executor, and people: everything is told.
+    /// An executor and people: everything is sent.
     #[default]
     World,
-    /// A forecast: only what later decisions depend on is told.
+    /// A forecast: only effects that later decisions depend on are sent.
     Forecast,
 }
 
-/// What an effect is about. Two effects about one matter are the same request made twice.
+/// What an effect is about. Two effects with one subject are the same request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectSubject {
     Unknown(NodeName),
@@ -53,12 +53,12 @@ pub enum EffectSubject {
     PodNotReady(Key),
     PodLost(Key),
     PodDeleted(Key),
-    /// Removed by force: more than a deletion that may have been asked for before.
+    /// Force deleted: more than a deletion that may have been requested before.
     PodCollected(Key),
 }
 
 impl EffectSubject {
-    /// What a write is about; an event is about nothing that could be asked for twice.
+    /// The subject of a write; an event has none.
     fn of(write: &Write) -> Option<Self> {
         Some(match write {
             Write::MarkUnknown { node, .. } => Self::Unknown(node.clone()),
@@ -78,7 +78,7 @@ impl EffectSubject {
     }
 }
 
-/// The version of the object that a write was decided on; deletions go by uid and have none.
+/// The version of the object that a write was decided on; deletions use the uid and have none.
 fn basis(write: &Write) -> Version {
     match write {
         Write::MarkUnknown { version, .. }
@@ -91,15 +91,15 @@ fn basis(write: &Write) -> Version {
 }
 
 impl Outbox {
-    /// Asks for a write, unless the same is under way or was recorded for the very same object. Tells whether it
-    /// was asked for by this call.
+    /// Requests a write, unless one with the same subject is in flight or was recorded for the same version. Returns
+    /// whether this call requested it.
     pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
         let id = EffectId(self.last.0 + 1);
-        if let Some(matter) = EffectSubject::of(&write) {
-            if self.recorded.get(&matter).is_some_and(|recorded| recorded.basis == basis(&write)) {
+        if let Some(subject) = EffectSubject::of(&write) {
+            if self.recorded.get(&subject).is_some_and(|recorded| recorded.basis == basis(&write)) {
                 return false;
             }
-            let Entry::Vacant(place) = self.busy.entry(matter) else { return false };
+            let Entry::Vacant(place) = self.busy.entry(subject) else { return false };
             self.recorded.remove(place.key());
             place.insert(id);
         }
@@ -110,77 +110,76 @@ impl Outbox {
         true
     }
 
-    /// Asks for an event to be recorded.
+    /// Requests an event.
     pub fn propose_event(&mut self, event: impl FnOnce() -> (RecordedEvent, Why), now: Timestamp) {
-        if self.tells_all() {
+        if self.sends_all() {
             let (event, why) = event();
             self.propose(Write::RecordEvent(event), why, now);
         }
     }
 
     pub fn notice(&mut self, level: Severity, text: String, why: Why, now: Timestamp) {
-        if self.tells_all() {
+        if self.sends_all() {
             self.notices.push_back(Notice { at: now, level, text, why });
         }
     }
 
-    /// Whether also that is asked for on which nothing depends that the engine decides later: events, notices, and
-    /// the readiness of pods. In a forecast it is not, for there it would be most of the work.
-    pub fn tells_all(&self) -> bool {
+    /// Whether effects are sent that no later decision depends on: events, notices and the readiness of pods. In a
+    /// forecast they would be most of the work.
+    pub fn sends_all(&self) -> bool {
         self.audience == Audience::World
     }
 
-    /// Tells a doubt about the settings, where there is one.
-    pub fn doubt(&mut self, doubt: Option<String>, now: Timestamp) {
-        if let Some(text) = doubt {
+    /// Sends a notice that the settings do not fit the controller, if there is one.
+    pub fn warn(&mut self, warning: Option<String>, now: Timestamp) {
+        if let Some(text) = warning {
             self.notice(Severity::Warning, text, Why::default(), now);
         }
     }
 
-    /// Whether something about the matter is under way.
-    pub fn is_busy(&self, matter: &EffectSubject) -> bool {
-        self.busy.contains_key(matter)
+    /// Whether an effect with this subject is in flight.
+    pub fn is_busy(&self, subject: &EffectSubject) -> bool {
+        self.busy.contains_key(subject)
     }
 
-    /// Whether anything was recorded and not carried out.
+    /// Whether any effect was recorded and not written.
     pub fn has_recorded(&self) -> bool {
         !self.recorded.is_empty()
     }
 
-    /// Whether a change of the node's NoExecute taints was recorded and not carried out.
+    /// Whether a change of the node's NoExecute taints was recorded and not written.
     pub fn has_recorded_no_execute(&self, node: &NodeName) -> bool {
         self.has_recorded() && self.is_recorded(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute))
     }
 
-    /// Whether the matter was recorded and not carried out.
-    pub fn is_recorded(&self, matter: &EffectSubject) -> bool {
-        self.recorded.contains_key(matter)
+    /// Whether an effect with this subject was recorded and not written.
+    pub fn is_recorded(&self, subject: &EffectSubject) -> bool {
+        self.recorded.contains_key(subject)
     }
 
-    /// The matter has been seen to happen, or has lost its reason.
-    pub fn settle(&mut self, matter: &EffectSubject) {
-        self.recorded.remove(matter);
+    /// The recorded effect was observed, or is not needed any more.
+    pub fn forget(&mut self, subject: &EffectSubject) {
+        self.recorded.remove(subject);
     }
 
-    /// An effect has come back: hands over what it was. None where the id is not ours.
-    pub fn returned(&mut self, id: EffectId) -> Option<Effect> {
+    /// Removes an effect from those in flight when its outcome comes back. None if the id is unknown.
+    pub fn complete(&mut self, id: EffectId) -> Option<Effect> {
         let effect = self.in_flight.remove(&id)?;
-        if let Some(matter) = EffectSubject::of(&effect.write) {
-            self.busy.remove(&matter);
+        if let Some(subject) = EffectSubject::of(&effect.write) {
+            self.busy.remove(&subject);
         }
         Some(effect)
     }
 
     /// Remembers that an effect was recorded only.
     pub fn record(&mut self, effect: &Effect) {
-        let Some(matter) = EffectSubject::of(&effect.write) else { return };
-        let is_no_execute = matches!(matter, EffectSubject::Taints(_, TaintEffect::NoExecute));
+        let Some(subject) = EffectSubject::of(&effect.write) else { return };
+        let is_no_execute = matches!(subject, EffectSubject::Taints(_, TaintEffect::NoExecute));
         let kept = is_no_execute.then(|| effect.clone());
-        self.recorded.insert(matter, Recorded { basis: basis(&effect.write), effect: kept });
+        self.recorded.insert(subject, Recorded { basis: basis(&effect.write), effect: kept });
     }
 
-    /// The changes of NoExecute taints that were recorded and not carried out: whoever is shadowed should have made
-    /// them by now.
+    /// The recorded changes of NoExecute taints, which the shadowed controller should have made.
     pub fn overdue(&self) -> impl Iterator<Item = &Effect> {
         self.recorded.values().filter_map(|recorded| recorded.effect.as_ref())
     }
@@ -193,9 +192,9 @@ impl Outbox {
         self.notices.pop_front()
     }
 
-    /// An outbox that goes on counting and has asked for nothing: for a copy of the engine that runs ahead. What is
-    /// under way comes with it, to be taken as done.
-    pub fn run_ahead(&self) -> (Self, Vec<Write>) {
+    /// An outbox for a copy of the engine in a forecast, with the ids going on; and the writes in flight, which the
+    /// forecast assumes done.
+    pub fn forecast_copy(&self) -> (Self, Vec<Write>) {
         let in_flight = self.in_flight.values().map(|effect| effect.write.clone()).collect();
         (Self { last: self.last, audience: Audience::Forecast, ..Self::default() }, in_flight)
     }

@@ -21,91 +21,134 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// How long the tainting loop leaves a node alone whose Ready condition is absent.
+/// How long the tainting loop waits before it retries a node without a Ready condition.
 const TAINTER_RETRY: Span = Span::from_millis(50);
 
 impl Engine {
-    /// Upstream `monitorNodeHealth`.
+    /// One pass over all nodes (upstream `monitorNodeHealth`).
     pub(super) fn monitor(&mut self, cluster: &Cluster, now: Timestamp) {
-        if std::mem::take(&mut self.roll_changed) {
+        if std::mem::take(&mut self.nodes_changed) {
             self.classify(cluster, &self.in_order(cluster), now);
         }
-        let Survey { census, news } = self.survey(cluster, now);
-        for (node, verdict) in &news {
-            self.react(cluster, node, verdict, now);
+        let PassFindings { census, assessed } = self.assess_nodes(cluster, now);
+        for (node, assessment) in &assessed {
+            self.react(cluster, node, assessment, now);
         }
-        self.settle(cluster, &news, now);
+        self.settle(cluster, &assessed, now);
         self.handle_disruption(cluster, &census, now);
     }
 
-    /// Judges the nodes that the pass looks at and counts all of them in their zones.
-    fn survey(&mut self, cluster: &Cluster, now: Timestamp) -> Survey {
-        let Self { attention, records, zones, out, settings, rules, legacy, shadow, .. } = self;
-        let mut survey = Survey::default();
-        let is_ahead = !matches!(attention, PassScope::Everywhere);
-        // How zones fare hangs on what the controller found, and that shows: we may find a node silent sooner.
-        let counts_what_shows = shadow.is_some() && !is_ahead;
-        let mut judge = |node: &Arc<Node>, record: &mut NodeHealth, lease: Option<&Arc<Lease>>| {
-            let verdict = health::update(record, node, lease, settings, now);
-            let excluded = is_excluded(node, rules);
-            let zone = record.zone(node);
-            if !excluded {
-                let shows = || node.ready().map(|ready| ready.status);
-                let current = if counts_what_shows { shows() } else { verdict.current };
-                zone::count(&mut survey.census, zone, current);
-            }
-            let needs_nothing = || {
-                verdict.is_well()
-                    && taints::controllers_own(node).next().is_none()
-                    && zones.get(zone).is_none_or(|zone| !zone.queue.knows(&node.name))
-                    && !out.has_recorded_no_execute(&node.name)
-                    && legacy.status(&node.name) == EvictionStatus::Unmarked
-            };
-            if is_ahead || !needs_nothing() {
-                survey.news.push((node.clone(), verdict));
-            }
+    /// Assesses the nodes in the scope of the pass, and counts every node in its zone.
+    fn assess_nodes(&mut self, cluster: &Cluster, now: Timestamp) -> PassFindings {
+        if let PassScope::Unsettled(unsettled) = &mut self.scope {
+            unsettled.expire_graces(cluster, &self.rules, now);
+        }
+        // Taken out while the rest of the engine is read.
+        let mut records = std::mem::take(&mut self.records);
+        let mut findings = match &self.scope {
+            PassScope::All | PassScope::AllOnce => self.assess_all(cluster, &mut records, now),
+            PassScope::Unsettled(unsettled) => self.assess_unsettled(cluster, unsettled, &mut records, now),
         };
-        if let PassScope::Unsettled(unsettled) = attention {
-            unsettled.end_graces(cluster, rules, now);
-            for name in &unsettled.nodes {
-                if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
-                    judge(node, record, cluster.lease(name));
-                }
-            }
-            for (zone, settled) in &unsettled.settled {
-                survey.census.entry(zone.clone()).or_default().add(*settled);
-            }
-        } else {
-            // All three are in order of the nodes' names: no need to search.
-            let mut records = records.iter_mut().peekable();
-            let mut leases = cluster.leases().iter().peekable();
-            for node in cluster.nodes().iter() {
-                while records.next_if(|(name, _)| **name < node.name).is_some() {}
-                while leases.next_if(|lease| lease.node < node.name).is_some() {}
-                if let Some((_, record)) = records.next_if(|(name, _)| **name == node.name) {
-                    judge(node, record, leases.next_if(|lease| lease.node == node.name));
-                }
-            }
+        self.records = records;
+        if self.out.sends_all() {
+            self.sort_by_order(&mut findings.assessed, |(node, _)| node);
         }
-        if !is_ahead {
-            self.put_in_order(&mut survey.news, |(node, _)| node);
-        }
-        survey
+        findings
     }
 
-    /// Finds out which nodes the passes to come can leave out. Only a forecast leaves out any.
-    fn settle(&mut self, cluster: &Cluster, news: &[(Arc<Node>, NodeAssessment)], now: Timestamp) {
-        let mut unsettled = match std::mem::take(&mut self.attention) {
-            PassScope::Everywhere => return,
-            PassScope::Afresh => UnsettledNodes::default(),
+    /// Assesses every node. Nodes, records and leases are sorted by node name, so one walk finds what belongs together.
+    fn assess_all(
+        &self,
+        cluster: &Cluster,
+        records: &mut BTreeMap<NodeName, NodeHealth>,
+        now: Timestamp,
+    ) -> PassFindings {
+        let mut findings = PassFindings::default();
+        let mut records = records.iter_mut().peekable();
+        let mut leases = cluster.leases().iter().peekable();
+        for node in cluster.nodes().iter() {
+            while records.next_if(|(name, _)| **name < node.name).is_some() {}
+            while leases.next_if(|lease| lease.node < node.name).is_some() {}
+            if let Some((_, record)) = records.next_if(|(name, _)| **name == node.name) {
+                let lease = leases.next_if(|lease| lease.node == node.name);
+                self.assess(node, record, lease, &mut findings, now);
+            }
+        }
+        findings
+    }
+
+    /// Assesses the nodes that are not settled, and counts the settled ones as they were.
+    fn assess_unsettled(
+        &self,
+        cluster: &Cluster,
+        unsettled: &UnsettledNodes,
+        records: &mut BTreeMap<NodeName, NodeHealth>,
+        now: Timestamp,
+    ) -> PassFindings {
+        let mut findings = PassFindings::default();
+        for name in &unsettled.nodes {
+            if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
+                self.assess(node, record, cluster.lease(name), &mut findings, now);
+            }
+        }
+        for (zone, settled) in &unsettled.settled {
+            findings.census.entry(zone.clone()).or_default().add(*settled);
+        }
+        findings
+    }
+
+    /// Assesses one node and counts it in its zone.
+    fn assess(
+        &self,
+        node: &Arc<Node>,
+        record: &mut NodeHealth,
+        lease: Option<&Arc<Lease>>,
+        findings: &mut PassFindings,
+        now: Timestamp,
+    ) {
+        let assessment = health::update(record, node, lease, &self.settings, now);
+        let zone = record.zone(node);
+        if !is_excluded(node, &self.rules) {
+            zone::count(&mut findings.census, zone, self.counted_status(node, &assessment));
+        }
+        let in_forecast = !self.out.sends_all();
+        if in_forecast || self.must_act(node, zone, &assessment) {
+            findings.assessed.push((node.clone(), assessment));
+        }
+    }
+
+    /// The status of Ready by which a node counts in its zone. A shadow counts what the controller has written: the
+    /// state of a zone depends on that, and the shadow may find a node silent earlier.
+    fn counted_status(&self, node: &Node, assessment: &NodeAssessment) -> Option<ConditionStatus> {
+        if self.shadow.is_some() && self.out.sends_all() {
+            node.ready().map(|ready| ready.status)
+        } else {
+            assessment.current
+        }
+    }
+
+    /// Whether the pass has to act on a node: it is not healthy, or a taint, a queue entry or an eviction is left.
+    fn must_act(&self, node: &Node, zone: &ZoneKey, assessment: &NodeAssessment) -> bool {
+        !assessment.is_healthy()
+            || taints::controllers_own(node).next().is_some()
+            || self.zones.get(zone).is_some_and(|zone| zone.queue.knows(&node.name))
+            || self.out.has_recorded_no_execute(&node.name)
+            || self.legacy.status(&node.name) != EvictionStatus::Unmarked
+    }
+
+    /// In a forecast, decides which nodes the next passes can leave out.
+    fn settle(&mut self, cluster: &Cluster, assessed: &[(Arc<Node>, NodeAssessment)], now: Timestamp) {
+        let mut unsettled = match std::mem::take(&mut self.scope) {
+            PassScope::All => return,
+            PassScope::AllOnce => UnsettledNodes::default(),
             PassScope::Unsettled(unsettled) => {
-                self.wait_together(cluster, &unsettled, news, now);
+                self.requeue_together(cluster, &unsettled, assessed, now);
                 unsettled
             }
         };
         unsettled.last_pass = now;
-        for (node, verdict) in news {
-            let is_settled = self.is_settled(node, verdict);
+        for (node, assessment) in assessed {
+            let is_settled = self.is_settled(node, assessment);
             let Some(record) = self.records.get_mut(&node.name).filter(|_| is_settled) else {
                 unsettled.nodes.insert(node.name.clone());
                 continue;
@@ -114,16 +157,16 @@ impl Engine {
             let zone = (!is_excluded(node, &self.rules)).then(|| record.zone(node));
             unsettled.settle(node, zone, grace_ends);
         }
-        self.attention = PassScope::Unsettled(unsettled);
+        self.scope = PassScope::Unsettled(unsettled);
     }
 
-    /// Whether the next pass would find the same and ask for nothing, if nothing changes until then.
-    fn is_settled(&self, node: &Node, verdict: &NodeAssessment) -> bool {
+    /// Whether the next pass would find the same and request nothing, if nothing changes until then.
+    fn is_settled(&self, node: &Node, assessment: &NodeAssessment) -> bool {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
         let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
-        if verdict.current != Some(ready)
-            || verdict.pods_to_retry
-            || (verdict.is_renewed && !is_alive())
+        if assessment.current != Some(ready)
+            || assessment.pods_to_retry
+            || (assessment.is_renewed && !is_alive())
             || self.found_by_controller(node).is_some()
         {
             return false;
@@ -141,39 +184,39 @@ impl Engine {
         }
     }
 
-    /// In a pass over all nodes those that wait for their taint do so anew, in the order of the pass: where this one
-    /// changed a queue, it does the same for those that it left out.
-    fn wait_together(
+    /// In a pass over all nodes, every node that waits for its taint is queued again, in the order of the pass. Where
+    /// this pass changed a queue, it also requeues the waiting nodes that it left out.
+    fn requeue_together(
         &mut self,
         cluster: &Cluster,
         unsettled: &UnsettledNodes,
-        news: &[(Arc<Node>, NodeAssessment)],
+        assessed: &[(Arc<Node>, NodeAssessment)],
         now: Timestamp,
     ) {
         let left_out = |name: &NodeName| !unsettled.nodes.contains(name) && cluster.node(name).is_some();
         for Zone { queue, .. } in self.zones.values_mut() {
-            if queue.came_at(now) || news.iter().any(|(node, _)| queue.is_waiting(&node.name)) {
-                queue.wait_together(left_out, now);
+            if queue.has_entry_at(now) || assessed.iter().any(|(node, _)| queue.is_waiting(&node.name)) {
+                queue.requeue_together(left_out, now);
             }
         }
     }
 
-    /// All nodes in the order in which a pass handles them.
+    /// All nodes, in the order in which a pass handles them.
     pub(super) fn in_order(&self, cluster: &Cluster) -> Vec<Arc<Node>> {
         let mut nodes: Vec<Arc<Node>> = cluster.nodes().iter().cloned().collect();
-        self.put_in_order(&mut nodes, |node| node);
+        self.sort_by_order(&mut nodes, |node| node);
         nodes
     }
 
-    /// Puts what is in order of nodes' names into the order of passes: as told, then by name.
-    fn put_in_order<T>(&self, rows: &mut [T], node: impl Fn(&T) -> &Arc<Node>) {
+    /// Sorts rows that are in order of node names into the order of passes: [`Engine::set_order`], then by name.
+    fn sort_by_order<T>(&self, rows: &mut [T], node: impl Fn(&T) -> &Arc<Node>) {
         if !self.order.is_empty() {
             let places: BTreeMap<&NodeName, usize> = self.order.iter().zip(0..).collect();
             rows.sort_by_key(|row| places.get(&node(row).name).copied().unwrap_or(usize::MAX));
         }
     }
 
-    /// Registers nodes that are new and strikes out those that are gone (upstream `classifyNodes`).
+    /// Registers new nodes and removes deleted ones (upstream `classifyNodes`).
     fn classify(&mut self, cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) {
         let (known, added): (Vec<_>, Vec<_>) =
             nodes.iter().partition(|node| self.registered.contains(&node.name));
@@ -185,7 +228,7 @@ impl Engine {
             self.node_event(node, "RegisteredNode", &text, Cause::Registered, now);
             self.registered.insert(node.name.clone());
             self.ensure_zone(node, now);
-            self.call_off(cluster, node, Cause::Registered, now);
+            self.cancel_planned(cluster, node, Cause::Registered, now);
         }
         for node in nodes {
             self.records.entry(node.name.clone()).or_insert_with(|| NodeHealth::first_seen(node, now));
@@ -203,7 +246,7 @@ impl Engine {
         }
     }
 
-    /// The node's zone, which is entered where it is not known.
+    /// The node's zone, created if it does not exist.
     pub(super) fn ensure_zone(&mut self, node: &Node, now: Timestamp) -> &mut Zone {
         let key = match self.records.get_mut(&node.name) {
             Some(record) => record.zone(node).clone(),
@@ -215,42 +258,42 @@ impl Engine {
         })
     }
 
-    /// What follows from a node's verdict (docs/upstream/node-lifecycle.md#3.6).
-    fn react(&mut self, cluster: &Cluster, node: &Node, verdict: &NodeAssessment, now: Timestamp) {
-        if let Some(conditions) = &verdict.rewrite {
+    /// Acts on the assessment of a node (docs/upstream/node-lifecycle.md#3.6).
+    fn react(&mut self, cluster: &Cluster, node: &Node, assessment: &NodeAssessment, now: Timestamp) {
+        if let Some(conditions) = &assessment.rewrite {
             let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
             let write = Write::MarkUnknown { node: name, uid, version, conditions: conditions.clone() };
-            self.out.propose(write, verdict.why.clone(), now);
+            self.out.propose(write, assessment.why.clone(), now);
         }
-        let Some(current) = verdict.current else {
+        let Some(current) = assessment.current else {
             return self.retry_pods(&node.name, false);
         };
-        // The controller's pass that this one follows decided on what it found, before it marked the node Unknown.
-        let found = self.found_by_controller(node).unwrap_or(verdict.observed);
+        // The controller's pass that this one follows decided on the status before it marked the node Unknown.
+        let found = self.found_by_controller(node).unwrap_or(assessment.observed);
         match self.rules.profile {
             Profile::Taint => {
                 let deciding = if self.rules.taints_by_current_ready { current } else { found };
-                self.taint_by_ready(node, deciding, &verdict.why, now);
+                self.taint_by_ready(node, deciding, &assessment.why, now);
             }
             Profile::Legacy => {
-                self.evict_by_time(cluster, node, found, cluster.pods_on(&node.name), now);
+                self.evict_after_timeout(cluster, node, found, cluster.pods_on(&node.name), now);
             }
         }
-        let turned = current != ConditionStatus::True && verdict.observed == ConditionStatus::True;
+        let turned = current != ConditionStatus::True && assessment.observed == ConditionStatus::True;
         if turned {
             let event = || {
                 let object = EventObject::Node(node.name.clone(), node.uid.clone());
                 let text = format!("Node {} status is now: NodeNotReady", node.name);
-                (not_ready(object, false, text), verdict.why.clone())
+                (not_ready(object, false, text), assessment.why.clone())
             };
             self.out.propose_event(event, now);
-            self.notice_silent(node, &verdict.why, now);
+            self.notice_silent(node, &assessment.why, now);
         }
-        let retry = verdict.pods_to_retry;
+        let retry = assessment.pods_to_retry;
         if retry {
             self.retry_pods(&node.name, false);
         }
-        if turned || (retry && verdict.observed != ConditionStatus::True) {
+        if turned || (retry && assessment.observed != ConditionStatus::True) {
             self.mark_pods_not_ready(cluster, node, now);
         }
     }
@@ -265,9 +308,9 @@ impl Engine {
         }
     }
 
-    /// A shadow finds a node silent in every pass until the controller has said so: it tells once.
+    /// A shadow finds a node silent in every pass until the controller has marked it: the notice is sent once.
     fn notice_silent(&mut self, node: &Node, why: &Why, now: Timestamp) {
-        if self.out.tells_all() && !self.out.is_recorded(&EffectSubject::Unknown(node.name.clone())) {
+        if self.out.sends_all() && !self.out.is_recorded(&EffectSubject::Unknown(node.name.clone())) {
             let text = format!("node {} missed its grace period: conditions become Unknown", node.name);
             self.out.notice(Severity::Warning, text, why.clone(), now);
         }
@@ -275,17 +318,17 @@ impl Engine {
 
     /// Upstream `MarkPodsNotReady`.
     fn mark_pods_not_ready(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
-        if self.out.tells_all() {
+        if self.out.sends_all() {
             for pod in cluster.pods_on(&node.name) {
                 self.mark_pod_not_ready(node, pod, now);
             }
         }
     }
 
-    /// Makes a pod's Ready condition False and says so on the pod.
+    /// Sets a pod's Ready condition to False and records the event.
     pub(super) fn mark_pod_not_ready(&mut self, node: &Node, pod: &Pod, now: Timestamp) {
         let is_false = pod.ready.as_ref().is_none_or(|ready| ready.status == ConditionStatus::False);
-        if is_false || !self.out.tells_all() {
+        if is_false || !self.out.sends_all() {
             return;
         }
         let (key, uid) = (pod.key.clone(), pod.uid.clone());
@@ -320,7 +363,7 @@ impl Engine {
         // and adds them again at the zone's rate (docs/upstream/node-lifecycle.md#12.10).
         if self.tainting.contains_key(&node.name)
             || self.awaits_taint(&node.name)
-            || self.foresaw_unknown(node)
+            || self.predicted_unknown(node)
         {
             return;
         }
@@ -328,19 +371,19 @@ impl Engine {
         if taints::has_no_execute(node, wanted) {
             queue.add(&node.name, &node.uid, now);
         } else {
-            queue.wait(&node.name, &node.uid, now);
+            queue.move_to_back(&node.name, &node.uid, now);
         }
     }
 
-    /// Whether the node was found silent here while the controller that is shadowed has not said so yet.
-    fn foresaw_unknown(&self, node: &Node) -> bool {
+    /// Whether the shadow found the node silent and the controller has not marked it yet.
+    fn predicted_unknown(&self, node: &Node) -> bool {
         self.out.has_recorded()
             && node.is_ready()
             && self.out.is_recorded(&EffectSubject::Unknown(node.name.clone()))
     }
 
-    /// Calls off what is planned against a node, in either mode.
-    pub(super) fn call_off(&mut self, cluster: &Cluster, node: &Node, cause: Cause, now: Timestamp) {
+    /// Cancels a pending eviction of the node, in either mode.
+    pub(super) fn cancel_planned(&mut self, cluster: &Cluster, node: &Node, cause: Cause, now: Timestamp) {
         match self.rules.profile {
             Profile::Taint => self.mark_reachable(node, cause, now),
             Profile::Legacy => self.cancel_eviction(cluster, node),
@@ -351,10 +394,10 @@ impl Engine {
     fn mark_reachable(&mut self, node: &Node, cause: Cause, now: Timestamp) {
         taints::remove_no_execute(node, cause.into(), &mut self.out, now);
         if self.out.has_recorded() {
-            self.out.settle(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
+            self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
         }
         if let Some(shadow) = &mut self.shadow {
-            shadow.expect_nothing(&node.name);
+            shadow.stop_expecting(&node.name);
         }
         let zone = self.records.get_mut(&node.name).map(|record| record.zone(node));
         if let Some(zone) = zone.and_then(|zone| self.zones.get_mut(zone)) {
@@ -362,24 +405,24 @@ impl Engine {
         }
     }
 
-    /// When the tainting loop next finds a token and a node that waits for it; none while there is no such thing.
+    /// When the tainting loop next finds a token and a waiting node; none if no node waits.
     pub(super) fn tainting_due(&self) -> Option<Timestamp> {
-        // What a pass lets wait is there when the pass ends: not for a beat that falls on its beginning.
+        // Nodes are queued at the end of a pass: a tick at its start does not find them.
         let pass_ended = self.next_pass - self.settings.node_monitor_period.value;
-        let beat = self.last_tainting.map_or(self.tainting_beat, |last| last + TAINTING_PERIOD);
-        let not_before = beat.max(pass_ended);
+        let tick = self.last_tainting.map_or(self.tainting_tick, |last| last + TAINTING_PERIOD);
+        let not_before = tick.max(pass_ended);
         let of_zone = |zone: &Zone| {
             let head = zone.queue.head_at()?;
             zone.limiter.next_token(not_before).map(|token| token.max(head).max(not_before))
         };
         let due = self.zones.values().filter_map(of_zone).min()?;
-        Some(self.next_beat(due))
+        Some(self.next_tick(due))
     }
 
-    /// The first beat of the tainting loop that is not before `at`.
-    pub(super) fn next_beat(&self, at: Timestamp) -> Timestamp {
+    /// The first tick of the tainting loop at or after `at`.
+    pub(super) fn next_tick(&self, at: Timestamp) -> Timestamp {
         let period = TAINTING_PERIOD.as_nanos();
-        let into = at.since(self.tainting_beat).as_nanos().rem_euclid(period);
+        let into = at.since(self.tainting_tick).as_nanos().rem_euclid(period);
         if into == 0 { at } else { at + Span::from_nanos(period - into) }
     }
 
@@ -388,10 +431,10 @@ impl Engine {
         waiting.map_or_else(Why::default, |(key, zone)| queued(key, zone).into())
     }
 
-    /// Gives the NoExecute taint to nodes that wait, as far as the zones' limiters allow (upstream
+    /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        let Self { zones, records, settings, out, shadow, attention, tainting, .. } = self;
+        let Self { zones, records, settings, out, shadow, scope, tainting, .. } = self;
         for (key, zone) in zones.iter_mut() {
             let waiting = queued(key, zone);
             let Zone { queue, limiter, .. } = zone;
@@ -405,7 +448,7 @@ impl Engine {
                     return Processed::Done;
                 }
                 let silent = records.get_mut(&entry.node).map_or_else(Why::default, |record| {
-                    if let PassScope::Unsettled(unsettled) = attention {
+                    if let PassScope::Unsettled(unsettled) = scope {
                         record.keep_alive(unsettled.last_pass);
                     }
                     record.why(settings)
@@ -441,20 +484,20 @@ impl Engine {
     }
 }
 
-/// What a pass finds, before anything follows from it.
+/// The findings of a pass, before it acts on them.
 #[derive(Debug, Default)]
-struct Survey {
+struct PassFindings {
     census: BTreeMap<ZoneKey, Census>,
-    /// The nodes from whose verdict something may follow, in the order of the pass.
-    news: Vec<(Arc<Node>, NodeAssessment)>,
+    /// The nodes that the pass may have to act on, in the order of the pass.
+    assessed: Vec<(Arc<Node>, NodeAssessment)>,
 }
 
-/// An event NodeNotReady, of a node or of a pod on one.
+/// A NodeNotReady event, of a node or of a pod on it.
 fn not_ready(object: EventObject, warning: bool, message: String) -> RecordedEvent {
     RecordedEvent { object, warning, reason: "NodeNotReady", message, source: "node-controller" }
 }
 
-/// Whether zone statistics leave the node out (docs/upstream/node-lifecycle.md#3.8).
+/// Whether zone statistics exclude the node (docs/upstream/node-lifecycle.md#3.8).
 pub(super) fn is_excluded(node: &Node, rules: &ControllerRules) -> bool {
     (rules.excludes_labelled && node.labels.contains_key("node.kubernetes.io/exclude-disruption"))
         || (rules.excludes_master_names && is_master_name(&node.name))
@@ -465,7 +508,7 @@ pub(super) fn queued(key: &ZoneKey, zone: &Zone) -> Cause {
     Cause::Queued { zone: key.clone(), state, rate: zone.limiter.rate() }
 }
 
-/// Whether releases up to 1.20 take the name for a master's: it ends in "master", or in "master-" and three more
+/// Whether releases up to 1.20 treat the name as that of a master: it ends in "master", or in "master-" and three more
 /// bytes.
 fn is_master_name(name: &str) -> bool {
     let cut = name.len().checked_sub(3).filter(|_| name.len() >= 10);
@@ -477,9 +520,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn master_names_are_told_as_1_19_did() {
-        let told =
+    fn master_names_are_recognized_as_in_1_19() {
+        let recognized =
             ["k8s-master-abc", "k8s-master-ab", "master-abc", "a-master", "worker"].map(is_master_name);
-        assert_eq!(told, [true, false, true, true, false]);
+        assert_eq!(recognized, [true, false, true, true, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! Which nodes a pass looks at: all of them, or in a forecast those at which it could find something.
+//! Which nodes a pass looks at: all, or in a forecast only those at which it could find something.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,57 +14,58 @@ use crate::{
 
 /// Which nodes the next pass looks at.
 ///
-/// In a copy that runs ahead nothing renews a Lease, and what is asked for is done at once. A node at which a pass
-/// found nothing to do is *settled* there: the next pass finds nothing either, until the node changes or its grace
-/// ends. It is only counted in its zone.
+/// In a forecast nothing renews a Lease, and effects are written at once. A node at which a pass found nothing to do is
+/// *settled* there: the next pass finds nothing either, until the node changes or its grace period ends. It is only
+/// counted in its zone.
 #[derive(Clone, Debug, Default)]
 pub enum PassScope {
-    /// To all, always: where signs of life come in unannounced.
+    /// All nodes, always: heartbeats can arrive at any time.
     #[default]
-    Everywhere,
-    /// To all, and from then on to those that are not settled.
-    Afresh,
+    All,
+    /// All nodes, and afterwards those that are not settled.
+    AllOnce,
     Unsettled(UnsettledNodes),
 }
 
-/// The nodes that a forecast's next pass looks at, and what it must know of the others.
+/// The nodes that a forecast's next pass looks at, and what it needs to know about the others.
 #[derive(Clone, Debug, Default)]
 pub struct UnsettledNodes {
     pub nodes: BTreeSet<NodeName>,
     /// When the last pass was.
     pub last_pass: Timestamp,
-    /// How the settled ones count.
+    /// The counts of the settled nodes.
     pub settled: BTreeMap<ZoneKey, Census>,
-    /// When the grace of settled nodes ends. May tell of one that has changed since: then it is looked at in vain.
+    /// When the grace periods of settled nodes end. A node may have changed since: then the look at it is unnecessary,
+    /// and harmless.
     ends: BTreeSet<(Timestamp, NodeName)>,
 }
 
 impl PassScope {
-    /// The node was added: the next pass looks at it.
+    /// The node was added.
     pub fn on_added(&mut self, node: &Node) {
         if let Self::Unsettled(unsettled) = self {
             unsettled.nodes.insert(node.name.clone());
         }
     }
 
-    /// Something about the node, which was like this, has changed: the next pass looks at it.
+    /// The node, whose old state this is, or its Lease changed.
     pub fn on_changed(&mut self, old: &Node, rules: &ControllerRules) {
         if let Self::Unsettled(unsettled) = self {
             unsettled.unsettle(old, rules);
         }
     }
 
-    /// Something changed that concerns every node.
-    pub fn on_upheaval(&mut self) {
+    /// Something changed that affects every node.
+    pub fn on_general_change(&mut self) {
         if let Self::Unsettled(_) = self {
-            *self = Self::Afresh;
+            *self = Self::AllOnce;
         }
     }
 }
 
 impl UnsettledNodes {
-    /// The nodes whose grace is over by now are looked at from now on.
-    pub fn end_graces(&mut self, cluster: &Cluster, rules: &ControllerRules, now: Timestamp) {
+    /// Unsettles the nodes whose grace period has ended.
+    pub fn expire_graces(&mut self, cluster: &Cluster, rules: &ControllerRules, now: Timestamp) {
         while self.ends.first().is_some_and(|(ends, _)| *ends < now) {
             let Some((_, name)) = self.ends.pop_first() else { return };
             if let Some(node) = cluster.node(&name) {
@@ -73,8 +74,7 @@ impl UnsettledNodes {
         }
     }
 
-    /// From now on passes leave the node out, which counts in this zone, if in any, and whose grace ends then, if
-    /// it is not over.
+    /// Settles a node: it counts in this zone, if any, and its grace period ends then, if it is still to end.
     pub fn settle(&mut self, node: &Node, zone: Option<&ZoneKey>, grace_ends: Option<Timestamp>) {
         self.nodes.remove(&node.name);
         if let Some(zone) = zone {

@@ -9,20 +9,20 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Nodes in the order of their time, each known at most once.
+/// Nodes in order of time, each known at most once.
 ///
-/// A name stays *known* after it was processed, and is not taken again until [`Queue::remove`]: that is what makes a
-/// node be tainted once and not in every pass.
+/// A node stays *known* after it was processed, and cannot be added again until [`Queue::remove`]: so a node is tainted
+/// once and not in every pass.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// By time; among equals by arrival. Upstream's heap leaves the order of equals open.
+    /// By time; equal times by arrival. Upstream's heap leaves the order of equal times open.
     waiting: BTreeMap<(Timestamp, u64), QueueEntry>,
-    places: BTreeMap<NodeName, (Timestamp, u64)>,
+    positions: BTreeMap<NodeName, (Timestamp, u64)>,
     known: BTreeSet<NodeName>,
     arrivals: u64,
 }
 
-/// A node that waits.
+/// A waiting node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
     pub node: NodeName,
@@ -30,16 +30,16 @@ pub struct QueueEntry {
     pub added: Timestamp,
 }
 
-/// What came of processing an entry.
+/// The result of processing an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processed {
     Done,
-    /// Not done; to be tried again after so long.
+    /// To be tried again after this time.
     RetryAfter(Span),
 }
 
 impl Queue {
-    /// Lets a node wait, unless it is known already. Tells whether it now waits by this call.
+    /// Adds a node, unless it is known already. Returns whether this call added it.
     pub fn add(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) -> bool {
         if !self.known.insert(node.clone()) {
             return false;
@@ -48,95 +48,94 @@ impl Queue {
         true
     }
 
-    /// Forgets a node altogether. Tells whether it was known.
+    /// Removes a node completely. Returns whether it was known.
     pub fn remove(&mut self, node: &NodeName) -> bool {
         self.stop_waiting(node);
         self.known.remove(node)
     }
 
-    /// Lets a node that was processed wait again: what came of it turned out to be a failure.
-    pub fn again(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
+    /// Adds a processed node again after a failure.
+    pub fn requeue(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
         self.remove(node);
         self.add(node, uid, now);
     }
 
-    /// Lets a node wait anew, behind those that wait: what upstream makes of one that it finds in want of its taint
-    /// in pass after pass.
-    pub fn wait(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
-        let Some(place) = self.places.get_mut(node) else { return self.again(node, uid, now) };
-        let mut entry = self.waiting.remove(place).expect("it has a place");
+    /// Adds a node behind all others, also if it waits already: as upstream does with a node that it finds without its
+    /// taint in pass after pass.
+    pub fn move_to_back(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
+        let Some(position) = self.positions.get_mut(node) else { return self.requeue(node, uid, now) };
+        let mut entry = self.waiting.remove(position).expect("it has a position");
         entry.added = now;
         self.arrivals += 1;
-        *place = (now, self.arrivals);
-        self.waiting.insert(*place, entry);
+        *position = (now, self.arrivals);
+        self.waiting.insert(*position, entry);
     }
 
-    /// Whether some node's time is this.
-    pub fn came_at(&self, at: Timestamp) -> bool {
+    /// Whether a node waits since exactly this time.
+    pub fn has_entry_at(&self, at: Timestamp) -> bool {
         self.waiting.range((at, 0)..=(at, u64::MAX)).next().is_some()
     }
 
-    /// Does for the nodes that a pass at `now` left out what it did for the others that wait: together they wait anew
-    /// in order of their names.
-    pub fn wait_together(&mut self, left_out: impl Fn(&NodeName) -> bool, now: Timestamp) {
-        for (node, place) in &mut self.places {
-            if place.0 == now || left_out(node) {
-                let mut entry = self.waiting.remove(place).expect("it has a place");
+    /// Requeues the nodes that a pass at `now` left out, together with those that it requeued, in order of their names.
+    pub fn requeue_together(&mut self, left_out: impl Fn(&NodeName) -> bool, now: Timestamp) {
+        for (node, position) in &mut self.positions {
+            if position.0 == now || left_out(node) {
+                let mut entry = self.waiting.remove(position).expect("it has a position");
                 entry.added = now;
                 self.arrivals += 1;
-                *place = (now, self.arrivals);
-                self.waiting.insert(*place, entry);
+                *position = (now, self.arrivals);
+                self.waiting.insert(*position, entry);
             }
         }
     }
 
-    /// Takes a node for processed: it does not wait, and is known.
-    pub fn take_for_processed(&mut self, node: &NodeName) {
+    /// Marks a node as processed: known, and not waiting.
+    pub fn mark_processed(&mut self, node: &NodeName) {
         self.stop_waiting(node);
         self.known.insert(node.clone());
     }
 
-    /// Takes a node out of the waiting ones, and keeps it known.
+    /// Removes a node from the waiting ones; it stays known.
     pub fn stop_waiting(&mut self, node: &NodeName) {
-        if let Some(place) = self.places.remove(node) {
-            self.waiting.remove(&place);
+        if let Some(position) = self.positions.remove(node) {
+            self.waiting.remove(&position);
         }
     }
 
-    /// Whether the node waits or was processed and not removed since.
+    /// Whether the node waits, or was processed and not removed since.
     pub fn knows(&self, node: &NodeName) -> bool {
         self.known.contains(node)
     }
 
     pub fn is_waiting(&self, node: &NodeName) -> bool {
-        self.places.contains_key(node)
+        self.positions.contains_key(node)
     }
 
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The nodes that wait, in the order in which they would be processed.
+    /// The waiting nodes, in the order in which they would be processed.
     pub fn waiting(&self) -> impl Iterator<Item = &QueueEntry> {
         self.waiting.values()
     }
 
-    /// When the first of the waiting nodes may be processed as far as its own time goes.
+    /// The time of the first waiting node: it cannot be processed earlier.
     pub fn head_at(&self) -> Option<Timestamp> {
         self.waiting.keys().next().map(|(at, _)| *at)
     }
 
-    /// Processes waiting nodes while the limiter gives tokens (upstream `Try`).
+    /// Processes waiting nodes while the limiter has tokens (upstream `Try`).
     ///
-    /// The token is taken before the time of the head is looked at, so that a head that is not due costs one.
+    /// The token is taken before the time of the head is compared, so a head that is not due costs a token.
     pub fn process(
         &mut self,
         limiter: &mut Limiter,
         now: Timestamp,
         mut act: impl FnMut(&QueueEntry) -> Processed,
     ) {
-        while let Some((&place, head)) = self.waiting.iter().next() {
-            if !limiter.try_accept(now) || now < place.0 {
+        while let Some((&position, head)) = self.waiting.iter().next() {
+            if !limiter.try_accept(now) || now < position.0 {
                 return;
             }
             match act(head) {
@@ -145,7 +144,7 @@ impl Queue {
                     self.stop_waiting(&node);
                 }
                 Processed::RetryAfter(wait) => {
-                    let entry = self.waiting.remove(&place).expect("it is the head");
+                    let entry = self.waiting.remove(&position).expect("it is the head");
                     self.push(entry, now + wait + Span::from_nanos(1));
                 }
             }
@@ -154,7 +153,7 @@ impl Queue {
 
     fn push(&mut self, entry: QueueEntry, at: Timestamp) {
         self.arrivals += 1;
-        self.places.insert(entry.node.clone(), (at, self.arrivals));
+        self.positions.insert(entry.node.clone(), (at, self.arrivals));
         self.waiting.insert((at, self.arrivals), entry);
     }
 }
@@ -171,15 +170,15 @@ mod tests {
 
     fn filled(names: &[&str]) -> Queue {
         let mut queue = Queue::default();
-        for (place, name) in (1..).zip(names) {
-            assert!(queue.add(&NodeName::from(*name), &Uid::from("u"), at(place)));
+        for (position, name) in (1..).zip(names) {
+            assert!(queue.add(&NodeName::from(*name), &Uid::from("u"), at(position)));
         }
         queue
     }
 
     fn process(queue: &mut Queue, now: Timestamp, result: impl Fn(&str) -> Processed) -> Vec<String> {
         let mut seen = Vec::new();
-        // A token is there at every call: a fresh bucket each time round would hide the loop's own stops.
+        // Every call has a token: the tests see the loop's own stops.
         let mut limiter = Limiter::full(UNLIMITED, Timestamp::EPOCH);
         queue.process(&mut limiter, now, |entry| {
             seen.push(entry.node.to_string());

@@ -1,10 +1,10 @@
-//! The controller's settings, with upstream's flag names and defaults by version, and where each came from.
+//! The controller's settings: upstream's flag names, defaults by version, and the origin of each value.
 
 use std::fmt;
 
 use crate::time::Span;
 
-/// The release of the control plane that is acted for or shadowed; patch releases do not matter.
+/// The release of the control plane; patch releases do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerVersion {
     pub major: u32,
@@ -33,14 +33,14 @@ impl fmt::Display for ServerVersion {
     }
 }
 
-/// A setting's value and where it came from.
+/// The value of a setting and its origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting<T> {
     pub value: T,
     pub origin: Origin,
 }
 
-/// Where a setting came from; a later one overrides an earlier one.
+/// Where a setting comes from; a later origin overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// Upstream's default for the server's version.
@@ -65,9 +65,9 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub version: ServerVersion,
-    /// `--node-monitor-period`: from the end of one pass to the beginning of the next.
+    /// `--node-monitor-period`: from the end of one pass to the start of the next.
     pub node_monitor_period: Setting<Span>,
-    /// `--node-monitor-grace-period`: how long a node may be silent.
+    /// `--node-monitor-grace-period`: how long a node may send no heartbeat.
     pub node_monitor_grace_period: Setting<Span>,
     /// `--node-startup-grace-period`: the same for a node that never posted its status.
     pub node_startup_grace_period: Setting<Span>,
@@ -79,12 +79,11 @@ pub struct Settings {
     pub large_cluster_size_threshold: Setting<i32>,
     /// `--unhealthy-zone-threshold`: the share of nodes not ready from which a zone is partially disrupted.
     pub unhealthy_zone_threshold: Setting<f32>,
-    /// `--enable-taint-manager`: whether taints evict, and not the node's own time. Gone, and true, from 1.27.
+    /// `--enable-taint-manager`: whether taints evict pods, and not legacy mode. Removed in 1.27, and true since.
     pub enable_taint_manager: Setting<bool>,
-    /// `--pod-eviction-timeout`: how long pods stay on a node that is not ready where taints do not evict. Gone from
-    /// 1.27.
+    /// `--pod-eviction-timeout`: in legacy mode, how long pods stay on a node that is not ready. Removed in 1.27.
     pub pod_eviction_timeout: Setting<Span>,
-    /// `--terminated-pod-gc-threshold`: finished pods beyond so many are collected; none are at zero or less.
+    /// `--terminated-pod-gc-threshold`: how many finished pods are kept; all if zero or less.
     pub terminated_pod_gc_threshold: Setting<i32>,
     /// `--controllers`: which of them run.
     pub controllers: Setting<Controllers>,
@@ -94,18 +93,18 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
     pub node_lifecycle: bool,
-    /// Before 1.29 a part of the node lifecycle controller, which runs with it.
+    /// Before 1.29 part of the node lifecycle controller.
     pub taint_eviction: bool,
     pub pod_gc: bool,
 }
 
 impl Controllers {
     pub const ALL: Self = Self { node_lifecycle: true, taint_eviction: true, pod_gc: true };
-    /// What kordon does where it is the controller itself.
+    /// What kordon runs when it is the controller.
     pub const OWN: Self = Self { pod_gc: false, ..Self::ALL };
 
-    /// Reads the flag: names, names with a minus before them, and `*` for all the others. Names are those of 1.28
-    /// and later, or the older ones.
+    /// Parses the flag: names, names with a leading minus, and `*` for all others. Names are those of 1.28 and later,
+    /// or the older ones.
     fn parse(text: &str) -> Self {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let runs = |names: &[&str]| {
@@ -121,7 +120,7 @@ impl Controllers {
 }
 
 impl fmt::Display for Controllers {
-    /// As the flag would be written: what is left out is named.
+    /// As the flag is written: the controllers that do not run are named.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node_lifecycle, taint_eviction, pod_gc } = *self;
         let all = [
@@ -134,7 +133,7 @@ impl fmt::Display for Controllers {
     }
 }
 
-/// A flag that could not be read.
+/// A flag with an invalid value.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("--{flag}={text} is not {wanted}")]
 pub struct BadSetting {
@@ -166,10 +165,11 @@ impl Settings {
         }
     }
 
-    /// Sets the flag (without dashes) from its text, unless it has been set from a later origin.
+    /// Sets the flag (without dashes) from its text, unless a later origin has set it. Returns whether the flag is one
+    /// of the controller's.
     ///
     /// # Errors
-    /// The text is not what the flag takes. A flag of another name is none of the controller's: Ok(false).
+    /// The text is not a valid value of the flag.
     pub fn set(&mut self, flag: &str, text: &str, origin: Origin) -> Result<bool, BadSetting> {
         let bad = |wanted| BadSetting { flag: flag.into(), text: text.into(), wanted };
         let span = || {
@@ -207,7 +207,7 @@ impl Settings {
         Ok(true)
     }
 
-    /// Every flag that the release has, with its value as upstream would write it, and where it came from.
+    /// Every flag of the release, with its value as upstream writes it, and its origin.
     pub fn rows(&self) -> Vec<(&'static str, String, Origin)> {
         fn row<T: ToString>(flag: &'static str, setting: &Setting<T>) -> (&'static str, String, Origin) {
             (flag, setting.value.to_string(), setting.origin)
@@ -230,8 +230,8 @@ impl Settings {
         rows
     }
 
-    /// These settings for kordon as the controller: it does the node lifecycle and leaves the rest to others, unless
-    /// told otherwise on its own command line. What the cluster's manager runs does not matter then.
+    /// These settings for kordon as the controller: it runs the node lifecycle only, unless its own command line says
+    /// otherwise. Which controllers the cluster's manager runs does not matter then.
     #[must_use]
     pub fn as_controller(mut self) -> Self {
         if self.controllers.origin != Origin::Override {
@@ -254,15 +254,15 @@ impl Settings {
     }
 }
 
-/// From this release on there is no legacy mode.
+/// The first release without legacy mode.
 const TAINTS_ONLY: ServerVersion = ServerVersion::new(1, 27);
 
-/// How the controller gets pods off a node that is not ready.
+/// How the controller evicts the pods of a node that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// NoExecute taints, at the zone's rate; the pods' tolerations decide.
+    /// With NoExecute taints, at the zone's rate; the pods' tolerations decide.
     Taint,
-    /// `--enable-taint-manager=false`: after `--pod-eviction-timeout` all of the node's pods, at the zone's rate.
+    /// `--enable-taint-manager=false`: deletes all pods of the node after `--pod-eviction-timeout`, at the zone's rate.
     Legacy,
 }
 
@@ -280,21 +280,21 @@ pub struct ControllerRules {
     pub profile: Profile,
     /// Whether NoExecute taints evict pods at all.
     pub evicts_by_taint: bool,
-    /// Tainting goes by the Ready condition as rewritten in the same pass (1.34), not as observed.
+    /// A pass taints by the Ready condition that it has just written (1.34), not by the one that it found.
     pub taints_by_current_ready: bool,
-    /// A finished deletion leaves its key behind, which refuses later timers (up to 1.32).
+    /// A finished deletion leaves a tombstone that refuses later timers (up to 1.32).
     pub leaves_tombstones: bool,
-    /// An evicted pod first gets the condition DisruptionTarget (beta, on, from 1.26).
+    /// An evicted pod first gets the condition DisruptionTarget (from 1.26).
     pub marks_disruption_target: bool,
-    /// Nodes with "master" names are left out of zone statistics (up to 1.20).
+    /// Zone statistics exclude nodes with "master" names (up to 1.20).
     pub excludes_master_names: bool,
-    /// Nodes with the label `node.kubernetes.io/exclude-disruption` are left out of zone statistics (from 1.19).
+    /// Zone statistics exclude nodes with the label `node.kubernetes.io/exclude-disruption` (from 1.19).
     pub excludes_labelled: bool,
-    /// The pod garbage collector minds the taint out-of-service (beta, on, from 1.26).
+    /// The pod garbage collector honours the out-of-service taint (from 1.26).
     pub collects_out_of_service: bool,
-    /// The pod garbage collector makes a pod Failed before it removes it (from 1.26).
+    /// The pod garbage collector sets a pod to Failed before it deletes it (from 1.26).
     pub fails_collected: bool,
-    /// The component that taint eviction's events name.
+    /// The source component of taint eviction's events.
     pub taint_eviction_source: &'static str,
 }
 
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_are_told_as_the_flag_is() {
+    fn controllers_are_written_as_the_flag_is() {
         let parse = Controllers::parse;
         assert_eq!((parse("*"), parse("")), (Controllers::ALL, parse("-*")));
         assert_eq!(parse("*,-podgc"), Controllers::OWN);

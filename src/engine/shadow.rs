@@ -1,5 +1,5 @@
-//! Being the shadow of a controller that runs elsewhere: what we did not see is estimated, and what it does is taken
-//! for the truth (design: `attach`).
+//! The shadow of a controller that runs elsewhere: what happened before is estimated, and what the controller does
+//! overrides every prediction.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,32 +21,33 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// How long a leader's Lease counts beyond its last renewal where it does not say so (kube-controller-manager's
+/// How long a leader's Lease is valid after its renewal if it does not say so (kube-controller-manager's
 /// `--leader-elect-lease-duration`).
 const LEASE_DURATION: Span = Span::from_secs(15);
 
-/// How much later than its settings allow a controller may be before its shadow thinks again: requests and watches
-/// take their time.
+/// How much later than its settings allow a controller may act before the shadow drops a prediction: requests and
+/// watches take time.
 const LATENESS: Span = Span::from_secs(1);
 
-/// After so long without a further sign of it a controller's pass is taken to be over.
+/// A pass of the controller counts as ended when it has written nothing for so long.
 const GATHERING: Span = Span::from_millis(300);
 
-/// What the shadow knows of the controller it follows.
+/// The state of the controller that the shadow follows.
 #[derive(Clone, Debug)]
 pub struct Shadow {
-    /// How far the API server's clock is ahead of ours.
+    /// The API server's clock minus ours.
     ahead: Span,
     leader: Option<LeaderLease>,
-    /// From when we have seen without a break: before that, a Lease may have been renewed unseen.
-    seen_since: Timestamp,
-    /// Whether the leader's Lease had run out when it was last looked at.
-    abandoned: bool,
-    /// Nodes whose turn should have come by now: to be tainted, or in legacy mode to lose their pods.
+    /// Since when the watches have been live: before that, the Lease may have been renewed unobserved.
+    live_since: Timestamp,
+    /// Whether the leader's Lease had expired at the last check.
+    leader_expired: bool,
+    /// Nodes whose turn has come by our prediction: the controller should taint them, or in legacy mode delete their
+    /// pods.
     expected: BTreeMap<NodeName, Expected>,
     /// The controller's pass that was last observed, until the shadow has made its own.
     followed: Option<FollowedPass>,
-    /// Whether its doings fit our settings.
+    /// Whether the controller's writes fit our settings.
     audit: Audit,
 }
 
@@ -70,8 +71,8 @@ impl Shadow {
         Self {
             ahead,
             leader: cluster.leader().cloned(),
-            seen_since: Timestamp::EPOCH,
-            abandoned: false,
+            live_since: Timestamp::EPOCH,
+            leader_expired: false,
             expected: BTreeMap::new(),
             followed: None,
             audit: Audit::default(),
@@ -83,7 +84,7 @@ impl Shadow {
         let Some(leader) = &self.leader else { return Confidence::Assumed };
         let Some(renewed) = leader.renewed else { return Confidence::Live };
         let renewed = renewed - self.ahead;
-        let ends = renewed.max(self.seen_since) + leader.duration.unwrap_or(LEASE_DURATION);
+        let ends = renewed.max(self.live_since) + leader.duration.unwrap_or(LEASE_DURATION);
         if leader.holder.is_empty() || now > ends {
             Confidence::NoController { since: renewed }
         } else {
@@ -92,10 +93,10 @@ impl Shadow {
     }
 
     pub const fn has_controller(&self) -> bool {
-        !self.abandoned
+        !self.leader_expired
     }
 
-    /// A node's turn has come, if the controller is as we think: it will put the taint on, or delete the pods.
+    /// Expects the controller to taint the node, or to delete its pods, now.
     pub fn expect_turn(&mut self, node: &NodeName, zone: &ZoneKey, now: Timestamp) {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
@@ -115,34 +116,34 @@ impl Shadow {
         self.followed = None;
     }
 
-    /// The node is well again, or nothing is wanted of it any more.
-    pub fn expect_nothing(&mut self, node: &NodeName) {
+    /// The node recovered, or nothing is expected of it any more.
+    pub fn stop_expecting(&mut self, node: &NodeName) {
         self.expected.remove(node);
     }
 
-    /// A copy that runs ahead: there, what is asked for is done, and who leads goes on leading.
-    pub fn run_ahead(&self) -> Self {
+    /// A copy for a forecast: there effects are written at once, and the leader stays.
+    pub fn forecast_copy(&self) -> Self {
         Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
     }
 }
 
-/// When the present leader began, by our clock.
-pub fn leader_began(leader: Option<&LeaderLease>, ahead: Span) -> Option<Timestamp> {
+/// When the current leader started, by our clock.
+pub fn leader_started(leader: Option<&LeaderLease>, ahead: Span) -> Option<Timestamp> {
     leader.filter(|leader| !leader.holder.is_empty()).and_then(|leader| leader.acquired).map(|at| at - ahead)
 }
 
 impl Engine {
-    /// Fills in records, zones and limiters as the controller that has been running should have them.
+    /// Estimates health, zones and limiters as the running controller should have them.
     pub(super) fn estimate(&mut self, cluster: &Cluster, now: Timestamp) {
         let Some(shadow) = &self.shadow else { return };
         let ahead = shadow.ahead;
-        let began = leader_began(shadow.leader.as_ref(), ahead);
+        let started = leader_started(shadow.leader.as_ref(), ahead);
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
         let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
         for node in cluster.nodes().iter() {
             let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), ahead, now);
-            if let Some(began) = began.filter(|began| *began > record.probe) {
-                record.begin_anew(began.min(now));
+            if let Some(started) = started.filter(|started| *started > record.probe) {
+                record.restart_grace(started.min(now));
             }
             self.records.insert(node.name.clone(), record);
             self.registered.insert(node.name.clone());
@@ -163,7 +164,7 @@ impl Engine {
                 zone.set_limiter(state, &self.settings, now);
             }
             for (node, added) in tainted.get(&key).into_iter().flatten() {
-                zone.queue.take_for_processed(node);
+                zone.queue.mark_processed(node);
                 zone.limiter.drain_since((*added).min(now));
             }
             zone.state = Some(state);
@@ -171,27 +172,27 @@ impl Engine {
         }
     }
 
-    /// Learns from what the controller did to a node.
+    /// Observes what the controller did to a node.
     pub(super) fn observe(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
         let (Some(_), Some(old), Some(new)) = (&self.shadow, &delta.old, &delta.new) else { return };
         if turned_unknown(old, new) {
             if let (Some(record), Some(shadow)) = (self.records.get_mut(&new.name), &mut self.shadow) {
-                let doubt = shadow.audit.on_unknown(&new.name, record, &self.settings, now);
-                self.out.doubt(doubt, now);
+                let warning = shadow.audit.on_unknown(&new.name, record, &self.settings, now);
+                self.out.warn(warning, now);
                 record.adopt(new, now);
             }
-            self.out.settle(&EffectSubject::Unknown(new.name.clone()));
+            self.out.forget(&EffectSubject::Unknown(new.name.clone()));
             let found = old.ready().map_or(ConditionStatus::Unknown, |ready| ready.status);
             if let Some(pass) = self.follow_pass(now) {
                 pass.found.insert(new.name.clone(), found);
             }
         }
-        // A swap of one for the other is not rate-limited.
+        // A swap of one NoExecute taint for the other needs no token.
         let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
         match (tainted(old), tainted(new)) {
             (false, true) => self.observe_taint(cluster, new, now),
             (true, false) => {
-                self.out.settle(&EffectSubject::Taints(new.name.clone(), TaintEffect::NoExecute));
+                self.out.forget(&EffectSubject::Taints(new.name.clone(), TaintEffect::NoExecute));
                 self.follow_pass(now);
             }
             (true, true) | (false, false) => {}
@@ -202,7 +203,7 @@ impl Engine {
     /// when all of the controller's has been observed, the one after that a period after the controller's pass ended:
     /// what a pass finds depends on when it is.
     fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
-        let shadow = self.shadow.as_mut().filter(|_| self.out.tells_all())?;
+        let shadow = self.shadow.as_mut().filter(|_| self.out.sends_all())?;
         self.next_pass = now + GATHERING;
         let new = || FollowedPass { last_write: now, found: BTreeMap::new() };
         let pass = shadow.followed.get_or_insert_with(new);
@@ -210,21 +211,21 @@ impl Engine {
         Some(pass)
     }
 
-    /// The controller has put a taint on, for a token of the node's zone.
+    /// The controller tainted a node, with a token of the node's zone.
     fn observe_taint(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
         let key = node.zone();
         self.observe_turn(cluster, &node.name, &key, now);
         let Some(shadow) = &mut self.shadow else { return };
-        self.out.settle(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
+        self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
         let Some(zone) = self.zones.get_mut(&key) else { return };
-        let doubt = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
-        self.out.doubt(doubt, now);
-        zone.queue.take_for_processed(&node.name);
-        // Its token went now, whenever we thought that it would.
+        let warning = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
+        self.out.warn(warning, now);
+        zone.queue.mark_processed(&node.name);
+        // The token was taken now, whatever the prediction was.
         zone.limiter.drain(now);
     }
 
-    /// It was the turn of this node. Where we thought that it would be another's of the zone, that one goes on waiting.
+    /// It was this node's turn. If the turn of another node of the zone was predicted, that one waits again.
     pub(super) fn observe_turn(
         &mut self,
         cluster: &Cluster,
@@ -238,18 +239,17 @@ impl Engine {
         }
         let instead = shadow.expected.iter().find(|(_, expected)| expected.zone == *zone);
         if let Some(instead) = instead.map(|(name, _)| name.clone()) {
-            self.wait_again(cluster, &instead, now);
+            self.requeue_predicted(cluster, &instead, now);
         }
     }
 
-    /// Whether the shadow still waits to see a taint on the node that it foretold. After a while it no longer does:
-    /// the controller thinks otherwise, and the node waits again.
+    /// Whether the shadow expects a taint on the node. If the controller does not add it in time, the node waits again.
     pub(super) fn awaits_taint(&mut self, node: &NodeName) -> bool {
         self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
     }
 
-    /// Lets nodes wait again whose turn should have come and did not.
-    pub(super) fn give_up_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
+    /// Requeues the nodes whose turn was predicted and did not come.
+    pub(super) fn drop_overdue_predictions(&mut self, cluster: &Cluster, now: Timestamp) {
         let patience = self.settings.node_monitor_period.value + PASS_TAKES + LATENESS;
         let Some(shadow) = &self.shadow else { return };
         let overdue = |(name, expected): (&NodeName, &Expected)| {
@@ -257,39 +257,39 @@ impl Engine {
         };
         let overdue: Vec<NodeName> = shadow.expected.iter().filter_map(overdue).collect();
         for node in overdue {
-            self.wait_again(cluster, &node, now);
+            self.requeue_predicted(cluster, &node, now);
         }
     }
 
-    fn wait_again(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
+    fn requeue_predicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         let Some(expected) = self.shadow.as_mut().and_then(|shadow| shadow.expected.remove(node)) else {
             return;
         };
         match self.rules.profile {
-            Profile::Taint => self.out.settle(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute)),
-            Profile::Legacy => self.take_round_back(cluster, node),
+            Profile::Taint => self.out.forget(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute)),
+            Profile::Legacy => self.revert_round(cluster, node),
         }
         if let Some(zone) = self.zones.get_mut(&expected.zone) {
-            zone.queue.again(node, &crate::cluster::Uid::default(), now);
+            zone.queue.requeue(node, &crate::cluster::Uid::default(), now);
         }
     }
 
-    /// Sight is back. A shadow's controller may have seen what we did not: signs of life are as old as they say. A
-    /// controller of our own was as blind as we: every node gets a whole grace period.
+    /// The watches are live again. The shadowed controller may have seen heartbeats meanwhile: they count with the time
+    /// that they state. If the engine is the controller, it saw nothing either: every node gets a new grace period.
     pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
         let ahead = self.shadow.as_mut().map(|shadow| {
-            shadow.seen_since = now;
+            shadow.live_since = now;
             shadow.ahead
         });
         for (name, record) in &mut self.records {
             match ahead {
                 Some(ahead) => record.catch_up(cluster.lease(name), ahead, now),
-                None => record.begin_anew(now),
+                None => record.restart_grace(now),
             }
         }
     }
 
-    /// The controller manager's Lease changed. A new holder has begun anew, with everything it had not seen itself.
+    /// The controller manager's Lease changed. A new holder starts from the beginning, like any new controller.
     pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let before = std::mem::replace(&mut shadow.leader, lease.cloned());
@@ -297,46 +297,46 @@ impl Engine {
         if lease.holder.is_empty() || lease.holder == before.holder {
             return;
         }
-        let began = leader_began(Some(lease), shadow.ahead).unwrap_or(now).min(now);
+        let started = leader_started(Some(lease), shadow.ahead).unwrap_or(now).min(now);
         let text = format!(
             "new leader {}: the controller starts again, every node gets a new grace period",
             lease.holder
         );
         self.out.notice(Severity::Warning, text, Why::default(), now);
-        self.begin_anew(cluster, began, now);
+        self.restart(cluster, started, now);
     }
 
-    fn begin_anew(&mut self, cluster: &Cluster, began: Timestamp, now: Timestamp) {
+    fn restart(&mut self, cluster: &Cluster, started: Timestamp, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         shadow.expected.clear();
-        shadow.audit.begin_anew();
-        shadow.abandoned = false;
+        shadow.audit.restart();
+        shadow.leader_expired = false;
         let ahead = shadow.ahead;
         self.records.clear();
         self.zones.clear();
         self.estimate(cluster, now);
-        // A new controller puts the taints on once more, each zone from a full bucket.
+        // A new controller adds the taints once more, each zone from a full bucket.
         for zone in self.zones.values_mut() {
             *zone = Zone { census: zone.census, ..Zone::new(&self.settings, now) };
         }
         self.registered.clear();
-        self.roll_changed = true;
-        self.evictor = Evictor::new(TimerSource::Shadow { ahead, began: Some(began) });
+        self.nodes_changed = true;
+        self.evictor = Evictor::new(TimerSource::Shadow { ahead, started: Some(started) });
         self.legacy = Legacy::default();
         for node in cluster.nodes().iter() {
             self.legacy.register(&node.name);
         }
-        self.begin_collecting(cluster, began, Certainty::Estimated, now);
-        self.evictor.take_all(cluster, &self.rules, &mut self.out, now);
+        self.start_collector(cluster, started, Certainty::Estimated, now);
+        self.evictor.evaluate_all(cluster, &self.rules, &mut self.out, now);
         self.next_pass = now;
     }
 
-    /// Looks whether the controller is there; tells when that has changed.
-    pub(super) fn look_for_controller(&mut self, now: Timestamp) {
+    /// Checks whether a controller is active, and sends a notice when that changed.
+    pub(super) fn check_controller(&mut self, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let footing = shadow.confidence(now);
-        let abandoned = matches!(footing, Confidence::NoController { .. });
-        if abandoned == std::mem::replace(&mut shadow.abandoned, abandoned) {
+        let leader_expired = matches!(footing, Confidence::NoController { .. });
+        if leader_expired == std::mem::replace(&mut shadow.leader_expired, leader_expired) {
             return;
         }
         let (level, text) = match footing {
@@ -352,13 +352,13 @@ impl Engine {
     }
 }
 
-/// Whether a controller has just declared the node silent.
+/// Whether a controller has just marked the node Unknown.
 fn turned_unknown(old: &Arc<Node>, new: &Arc<Node>) -> bool {
     let status = |node: &Node| node.ready().map(|ready| ready.status);
     status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown)
 }
 
-/// When the controller put its NoExecute taint on the node, by the server's clock.
+/// When the controller added its NoExecute taint to the node, by the server's clock.
 fn controller_taint_added(node: &Node) -> Option<Timestamp> {
     let ours = |key| node.taints.iter().find(|taint| taint.is(key, TaintEffect::NoExecute));
     ours(UNREACHABLE).or_else(|| ours(NOT_READY)).and_then(|taint| taint.time_added)

@@ -1,4 +1,4 @@
-//! The taints and labels that the controller keeps on nodes (docs/upstream/node-lifecycle.md#4).
+//! The taints and labels that the controller maintains on nodes (docs/upstream/node-lifecycle.md#4).
 
 use super::{
     effect::Write,
@@ -10,13 +10,13 @@ use crate::{
     time::Timestamp,
 };
 
-/// The taint key of a node whose kubelet says that it is not ready.
+/// The taint key of a node with Ready=False.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// The taint key of a node whose kubelet says nothing any more.
+/// The taint key of a node with Ready=Unknown.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// The condition status that asks for a NoSchedule taint, and the taint's key.
+/// The condition status that requires a NoSchedule taint, and the taint's key.
 const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     ("Ready", ConditionStatus::False, NOT_READY),
     ("Ready", ConditionStatus::Unknown, UNREACHABLE),
@@ -26,11 +26,11 @@ const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     ("NetworkUnavailable", ConditionStatus::True, "node.kubernetes.io/network-unavailable"),
 ];
 
-/// Labels that are kept equal to their successors: (successor, kept label).
+/// Beta labels that are kept equal to the labels that replaced them: (label, beta label).
 const KEPT_LABELS: [(&str, &str); 2] =
     [("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
 
-/// The NoExecute taint key that belongs to a state of Ready, and its opposite; none for a node that is ready.
+/// The NoExecute taint key of a status of Ready, and its opposite; none for a ready node.
 pub fn no_execute_keys(ready: ConditionStatus) -> Option<(&'static str, &'static str)> {
     match ready {
         ConditionStatus::False => Some((NOT_READY, UNREACHABLE)),
@@ -44,14 +44,14 @@ pub fn has_no_execute(node: &Node, key: &str) -> bool {
     node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoExecute))
 }
 
-/// The NoExecute taints that the controller puts on nodes, as far as the node has them.
+/// The node's NoExecute taints that belong to the controller.
 pub fn controllers_own(node: &Node) -> impl Iterator<Item = &Taint> {
     let ours =
         |taint: &&Taint| [NOT_READY, UNREACHABLE].iter().any(|key| taint.is(key, TaintEffect::NoExecute));
     node.taints.iter().filter(ours)
 }
 
-/// Puts the NoExecute taint of one key on a node and takes the other off (upstream `SwapNodeControllerTaint`).
+/// Adds one of the NoExecute taints to a node and removes the other (upstream `SwapNodeControllerTaint`).
 pub fn swap_no_execute(
     node: &Node,
     add: &str,
@@ -65,7 +65,7 @@ pub fn swap_no_execute(
     swap(node, vec![taint(add, TaintEffect::NoExecute, now)], remove, why, out, now)
 }
 
-/// Takes both NoExecute taints off a node that is reachable (upstream `markNodeAsReachable`, first half).
+/// Removes both NoExecute taints from a reachable node (upstream `markNodeAsReachable`, first half).
 pub fn remove_no_execute(node: &Node, why: Why, out: &mut Outbox, now: Timestamp) {
     let remove: Vec<Taint> = controllers_own(node).cloned().collect();
     if !remove.is_empty() {
@@ -73,7 +73,7 @@ pub fn remove_no_execute(node: &Node, why: Why, out: &mut Outbox, now: Timestamp
     }
 }
 
-/// Makes the NoSchedule taints follow the conditions and the cordon (upstream `doNoScheduleTaintingPass`).
+/// Makes the NoSchedule taints match the conditions and the cordon (upstream `doNoScheduleTaintingPass`).
 pub fn reconcile_no_schedule(node: &Node, out: &mut Outbox, now: Timestamp) {
     let mut wanted: Vec<(&str, Name)> = CONDITION_TAINTS
         .iter()
@@ -104,7 +104,7 @@ pub fn reconcile_no_schedule(node: &Node, out: &mut Outbox, now: Timestamp) {
     swap(node, add, remove, Why(causes), out, now);
 }
 
-/// Keeps the beta labels of operating system and architecture (upstream `reconcileNodeLabels`).
+/// Sets the beta labels of operating system and architecture (upstream `reconcileNodeLabels`).
 pub fn reconcile_labels(node: &Node, out: &mut Outbox, now: Timestamp) {
     let differing = |&(primary, kept): &(&str, &str)| {
         let value = node.label(primary)?;

@@ -1,5 +1,5 @@
-//! A piece of chance since 1.34, as an input: the tainting loop may run in the middle of the pass that finds a zone
-//! disrupted, when its nodes wait already and its rate is still the old one.
+//! A race of 1.34 and later, as an input: the tainting loop may run in the middle of the pass that finds a zone
+//! disrupted, when the nodes wait already and the zone still has its old rate.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// What a pass may take, most of it for marking pods not ready with a request each: within that the bucket must give a
-/// token, or the tainting loop does nothing between.
+/// The longest pass, most of it for marking pods not ready with a request each. The tainting loop can only run in its
+/// middle if a token is available by then.
 const LONGEST_PASS: Span = Span::from_secs(1);
 
-/// Nodes of a zone of which some may have their taint before the zone's new state takes effect, and some not.
+/// Nodes of a zone of which some may be tainted before the zone's new state takes effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UncertainTaints {
-    /// The pass that finds the zone disrupted.
+    /// When the pass runs that finds the zone disrupted.
     pub at: Timestamp,
     pub zone: ZoneKey,
-    /// The nodes that wait.
+    /// The waiting nodes.
     pub among: Vec<NodeName>,
-    /// So many of them at most.
+    /// The most that can be tainted.
     pub at_most: usize,
 }
 
 impl Engine {
-    /// What a forecast leaves to chance.
+    /// What a forecast cannot predict.
     pub fn poll_uncertain_taints(&mut self) -> Option<UncertainTaints> {
-        self.chances.pop_front()
+        self.uncertain.pop_front()
     }
 
-    /// The zones whose state is about to change while nodes wait there and a token is at hand, with their rates. Only
-    /// a forecast asks.
-    pub(super) fn open_chances(
+    /// In a forecast, the zones whose state is about to change while nodes wait there and a token is available, with
+    /// their rates.
+    pub(super) fn find_uncertain(
         &self,
         census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) -> Vec<(f32, UncertainTaints)> {
-        if self.out.tells_all() || !self.taints_between() {
+        if self.out.sends_all() || !self.can_taint_mid_pass() {
             return Vec::new();
         }
         let threshold = self.settings.unhealthy_zone_threshold.value;
@@ -56,48 +56,48 @@ impl Engine {
         census.iter().filter_map(open).collect()
     }
 
-    /// Where the rate has fallen it matters who had a taint before.
-    pub(super) fn note_chances(&mut self, open: Vec<(f32, UncertainTaints)>) {
+    /// Reports the zones whose rate has fallen: there it matters which nodes were tainted before.
+    pub(super) fn report_uncertain(&mut self, open: Vec<(f32, UncertainTaints)>) {
         let fell = |(before, chance): (f32, UncertainTaints)| {
             let after = self.zones.get(&chance.zone).map_or(0.0, |zone| zone.limiter.rate());
             (after < before).then_some(chance)
         };
-        self.chances.extend(open.into_iter().filter_map(fell).collect::<Vec<_>>());
+        self.uncertain.extend(open.into_iter().filter_map(fell).collect::<Vec<_>>());
     }
 
-    /// Whether the tainting loop may come in between at all.
-    fn taints_between(&self) -> bool {
+    /// Whether the tainting loop can taint nodes in the middle of the pass that queues them.
+    fn can_taint_mid_pass(&self) -> bool {
         self.rules.profile != Profile::Legacy && self.rules.taints_by_current_ready
     }
 
-    /// Lets so many nodes of each zone have their taint before the next change of the zone's state that finds
-    /// some waiting, in the pass that brings it. None unless told; before 1.34 none whatever is told, for nodes wait only from the pass after.
+    /// Lets this many nodes of each zone be tainted in the pass that next changes the zone's state while nodes wait
+    /// there. By default none. Has no effect before 1.34, where nodes wait only from the next pass on.
     pub fn set_tainted_mid_pass(&mut self, nodes: BTreeMap<ZoneKey, usize>) {
-        self.tainted_between = nodes;
+        self.tainted_mid_pass = nodes;
     }
 
-    /// Taints the nodes that the tainting loop got to while the pass judged the others.
-    pub(super) fn taint_between(
+    /// Taints the nodes that the tainting loop reaches while the pass assesses the others.
+    pub(super) fn taint_mid_pass(
         &mut self,
         cluster: &Cluster,
         census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
-        if self.tainted_between.is_empty() || !self.taints_between() {
+        if self.tainted_mid_pass.is_empty() || !self.can_taint_mid_pass() {
             return;
         }
         let threshold = self.settings.unhealthy_zone_threshold.value;
         for (key, census) in census {
             let Some(zone) = self.zones.get(key).filter(|zone| !zone.queue.is_empty()) else { continue };
             let changes = zone.state != Some(census.state(threshold));
-            if changes && let Some(count) = self.tainted_between.remove(key) {
+            if changes && let Some(count) = self.tainted_mid_pass.remove(key) {
                 self.taint_some(cluster, key, count, now);
             }
         }
     }
 
-    /// Gives the taint to the first nodes that wait in a zone. They go by the state that the pass has just found, which
-    /// the cluster does not show yet.
+    /// Taints the first waiting nodes of a zone, by the state that the pass has just found and the cluster does not
+    /// show yet.
     fn taint_some(&mut self, cluster: &Cluster, key: &ZoneKey, count: usize, now: Timestamp) {
         let Self { zones, records, settings, out, shadow, tainting, .. } = self;
         let Some(zone) = zones.get_mut(key) else { return };

@@ -1,4 +1,4 @@
-//! Zones: how many of their nodes are down, and what that makes of the eviction rate
+//! Zones: how many of their nodes are not ready, and the eviction rate that follows
 //! (docs/upstream/node-lifecycle.md#5).
 
 use std::{collections::BTreeMap, fmt};
@@ -12,11 +12,11 @@ use crate::{
 /// Upstream's zone states (docs/upstream/node-lifecycle.md#5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ZoneState {
-    /// Seen, and not judged yet.
+    /// Registered, and not evaluated yet.
     #[default]
     Initial,
     Normal,
-    /// At least three nodes and the threshold's share are not ready.
+    /// At least three nodes are not ready, and their share reaches the threshold.
     PartialDisruption,
     /// No node is ready.
     FullDisruption,
@@ -39,7 +39,7 @@ impl fmt::Display for ZoneState {
     }
 }
 
-/// How many of a zone's counted nodes are ready and how many are not.
+/// How many counted nodes of a zone are ready and how many are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     pub ready: usize,
@@ -57,7 +57,7 @@ impl Census {
         }
     }
 
-    /// Takes back what [`Census::count`] counted.
+    /// Reverts [`Census::count`].
     pub fn discount(&mut self, counted: Option<ConditionStatus>) {
         match counted {
             Some(ConditionStatus::True) => self.ready -= 1,
@@ -98,7 +98,7 @@ pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Op
     }
 }
 
-/// One zone: its state and the nodes that wait in it.
+/// A zone: its state and the nodes that wait in it.
 #[derive(Clone, Debug)]
 pub struct Zone {
     /// None is upstream's empty state: a zone without counted nodes keeps it when the walk over old states stops
@@ -110,7 +110,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// A zone that has just been seen: Initial, a full bucket, nobody waits (upstream `addPodEvictorForNewZone`).
+    /// A new zone: Initial, with a full bucket and an empty queue (upstream `addPodEvictorForNewZone`).
     pub fn new(settings: &Settings, now: Timestamp) -> Self {
         Self {
             state: Some(ZoneState::Initial),
@@ -120,7 +120,7 @@ impl Zone {
         }
     }
 
-    /// Paces the zone as its new state asks (upstream `setLimiterInZone`).
+    /// Sets the eviction rate for the zone's new state (upstream `setLimiterInZone`).
     pub fn set_limiter(&mut self, state: ZoneState, settings: &Settings, now: Timestamp) {
         let rate = match state {
             ZoneState::Normal | ZoneState::FullDisruption => settings.node_eviction_rate.value,
@@ -138,24 +138,24 @@ impl Zone {
     }
 }
 
-/// What a pass makes of all zones together.
+/// What a pass finds for all zones together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disruption {
-    /// Everything was down before and still is: nothing changes.
+    /// All zones were down and still are: nothing changes.
     StillFull,
-    /// Everything is down now: evictions stop everywhere and taints are taken off.
+    /// All zones are down now: evictions stop everywhere and taints are removed.
     EntersFull,
-    /// Some zone is up again: every node gets a fresh grace period.
+    /// A zone recovered: every node gets a new grace period.
     LeavesFull,
-    /// Each zone for itself.
+    /// Each zone is handled on its own.
     PerZone,
 }
 
-/// Steps 1 and 2 of upstream's `handleDisruption`: enters and drops zones, and says what to do about the rest.
+/// Steps 1 and 2 of upstream's `handleDisruption`: adds and drops zones, and decides how the others are handled.
 ///
-/// Upstream walks its old states in random order and stops at the first that was not fully disrupted; here the
-/// order is that of the keys, and the early stop is kept (docs/upstream/node-lifecycle.md#12.15).
-pub fn judge(
+/// Upstream walks its old states in random order and stops at the first that was not fully disrupted. Here the order is
+/// by key, and the early stop is the same (docs/upstream/node-lifecycle.md#12.15).
+pub fn update(
     zones: &mut BTreeMap<ZoneKey, Zone>,
     census: &BTreeMap<ZoneKey, Census>,
     settings: &Settings,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_is_compared_in_32_bits_and_wants_three_nodes() {
+    fn the_threshold_is_compared_in_32_bits_and_needs_three_nodes() {
         for (not_ready, size) in [(11, 20), (22, 40), (33, 60), (55, 100), (5, 9), (3, 4)] {
             assert_eq!(state(not_ready, size), ZoneState::PartialDisruption, "{not_ready} of {size}");
         }
@@ -231,10 +231,10 @@ mod tests {
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let census = BTreeMap::from([(ZoneKey::default(), Census { ready: 0, not_ready: 1 })]);
         let mut zones = BTreeMap::new();
-        assert_eq!(judge(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::EntersFull);
+        assert_eq!(update(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::EntersFull);
         for zone in zones.values_mut() {
             zone.state = Some(ZoneState::FullDisruption);
         }
-        assert_eq!(judge(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::StillFull);
+        assert_eq!(update(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::StillFull);
     }
 }
