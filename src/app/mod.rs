@@ -53,7 +53,7 @@ pub struct App {
     pub model: Model,
     pub mode: Mode,
     pub screen: Screen,
-    pub acts: Operations,
+    pub operations: Operations,
     /// What was known when the user froze the screen, and when that was.
     pub frozen: Option<(Timestamp, Box<Model>)>,
     snapshots: SnapshotCache,
@@ -66,7 +66,7 @@ impl App {
             model,
             mode,
             screen: Screen::new(themes),
-            acts: Operations::default(),
+            operations: Operations::default(),
             frozen: None,
             snapshots: SnapshotCache::default(),
         }
@@ -87,7 +87,7 @@ impl App {
         let had_engine = self.model.engine.is_some();
         let changes = self.model.on_watch_event(event, now);
         if !changes.is_empty() {
-            self.acts.cluster_changed();
+            self.operations.on_cluster_changed();
             self.snapshots.on_changes(&changes);
         }
         if !had_engine && self.model.engine.is_some() {
@@ -103,19 +103,19 @@ impl App {
     /// Does what is due. Returns whether anything may look different after it.
     pub fn on_timeout(&mut self, now: Timestamp) -> bool {
         let known = self.model.on_timeout(now);
-        self.wake_acts(now) || known
+        self.on_operations_timeout(now) || known
     }
 
     /// When [`App::on_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        self.model.poll_timeout().into_iter().chain(self.acts.wakes_at()).min()
+        self.model.poll_timeout().into_iter().chain(self.operations.poll_timeout()).min()
     }
 
     /// Brings views, reports and lists up to date.
     pub fn refresh(&mut self, now: Timestamp) {
         self.model.refresh(now);
         self.screen.drop_stale_marks(&self.model.cluster);
-        self.report_acts();
+        self.refresh_operations();
         if self.frozen.is_none() {
             self.arrange(now);
         }

@@ -73,7 +73,7 @@ impl App {
         let filter = screen.filter(Pane::Pods).clone();
         let pods = screen.pods_of.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
         screen.pods.list.replace(pods.unwrap_or_default());
-        arrange_views(screen, shown, &self.acts, now);
+        arrange_views(screen, shown, &self.operations, now);
         let made = shown.forecast.as_ref().map(|forecast| forecast.made);
         let basis = (made, shown.views.taken, screen.filter(Pane::Forecast).clone());
         if screen.forecast.arranged.as_ref() != Some(&basis) {
@@ -97,7 +97,7 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
             }
             Overlay::Plan(preview) => preview.arrange(&filter(Pane::Plan)),
             Overlay::Progress(progress) => {
-                if let Some(operation) = operations.undertaking(&progress.operation) {
+                if let Some(operation) = operations.entry(&progress.operation) {
                     progress.arrange(operation, &filter(Pane::Progress));
                 }
             }

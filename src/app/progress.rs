@@ -11,7 +11,7 @@ use crate::{
     operation::{OperationProgress, PodProgress, PodProgressStage},
 };
 
-/// The undertaking that is shown.
+/// The entry that is shown.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Its name.
@@ -49,10 +49,10 @@ impl Progress {
     }
 
     /// Takes in how far it is.
-    pub fn arrange(&mut self, undertaking: &OperationEntry, filter: &Filter) {
-        let passes = |row: ProgressRow| filter.is_empty() || filter.matches(&Told { undertaking, row });
+    pub fn arrange(&mut self, entry: &OperationEntry, filter: &Filter) {
+        let passes = |row: ProgressRow| filter.is_empty() || filter.matches(&Told { entry, row });
         let mut kept = Vec::new();
-        for (title, rows) in sections(undertaking) {
+        for (title, rows) in sections(entry) {
             let rows: Vec<ProgressRow> = rows.into_iter().filter(|row| passes(*row)).collect();
             if !rows.is_empty() {
                 kept.push(ProgressRow::Section(title));
@@ -63,16 +63,15 @@ impl Progress {
     }
 }
 
-fn sections(undertaking: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 4] {
-    let report = &undertaking.report;
+fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 4] {
+    let report = &entry.progress;
     let mut pods: Vec<usize> = (0..report.pods.len()).collect();
     // What is waited for first; what ended badly before what is well.
     pods.sort_by_key(|place| urgency(&report.pods[*place]));
     let over = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Over(_));
     let (over, there): (Vec<usize>, Vec<usize>) = pods.into_iter().partition(over);
     let rows = |places: Vec<usize>| places.into_iter().map(ProgressRow::Pod).collect();
-    let said =
-        (0..undertaking.notices.len()).rev().map(|place| ProgressRow::Notice(undertaking.gone + place));
+    let said = (0..entry.notices.len()).rev().map(|place| ProgressRow::Notice(entry.dropped + place));
     [
         ("nodes", (0..report.nodes.len()).map(ProgressRow::Node).collect()),
         ("pods under way", rows(there)),
@@ -93,13 +92,13 @@ fn urgency(row: &PodProgress) -> u8 {
 
 /// A row with what it is a place in.
 struct Told<'a> {
-    undertaking: &'a OperationEntry,
+    entry: &'a OperationEntry,
     row: ProgressRow,
 }
 
 impl Filterable for Told<'_> {
     fn field(&self, key: &str) -> Option<String> {
-        let report = &self.undertaking.report;
+        let report = &self.entry.progress;
         match (self.row, key) {
             (ProgressRow::Pod(place), "pod" | "name") => Some(report.pods[place].pod.name.to_string()),
             (ProgressRow::Pod(place), "ns" | "namespace") => {
@@ -114,7 +113,7 @@ impl Filterable for Told<'_> {
     }
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
-        let report = &self.undertaking.report;
+        let report = &self.entry.progress;
         match self.row {
             ProgressRow::Section(_) => {}
             ProgressRow::Node(place) => {
@@ -127,7 +126,7 @@ impl Filterable for Told<'_> {
                 found(&report.pods[place].stage.to_string());
             }
             ProgressRow::Notice(number) => {
-                if let Some(notice) = self.undertaking.notice(number) {
+                if let Some(notice) = self.entry.notice(number) {
                     found(&notice.subject);
                     found(&notice.text);
                 }

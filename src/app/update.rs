@@ -32,7 +32,7 @@ pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
 fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     match action {
         UserAction::Quit => return app.quit(),
-        UserAction::Suspend if app.acts.running().next().is_some() => {
+        UserAction::Suspend if app.operations.running().next().is_some() => {
             app.screen.message = Some("not while an operation runs: it would stop".into());
         }
         UserAction::Suspend => return Reaction::Suspend,
@@ -72,19 +72,19 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::KeepEdits => edit_plan(app, false),
         UserAction::RunCommand => return run_command(app, now),
         UserAction::Typed(typed) => {
-            if let Err(fault) = app.heed(typed, "", now) {
+            if let Err(fault) = app.run_typed(typed, "", now) {
                 app.screen.message = Some(fault);
             }
         }
-        UserAction::Apply => app.carry_out(now),
+        UserAction::Apply => app.apply_plan(now),
         UserAction::Answer => {
-            let request = app.consent(now);
+            let request = app.answer_dialog(now);
             if !matches!(request, Reaction::Draw) {
                 return request;
             }
         }
         UserAction::Progress => app.open_progress(),
-        UserAction::Pause => app.pause(now),
+        UserAction::Pause => app.pause_or_resume(now),
         UserAction::Cancel => app.ask_to_cancel(),
         UserAction::Undo => app.undo(),
         UserAction::Resume => app.resume(now),
@@ -181,7 +181,7 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
         app.screen.overlays.close_top();
         return run(app, command.action, now);
     };
-    let ran = app.heed(typed, &argument, now);
+    let ran = app.run_typed(typed, &argument, now);
     let overlays = &mut app.screen.overlays;
     match (ran, overlays.palette_mut()) {
         (Err(fault), Some(palette)) => palette.fault = Some(fault),
@@ -205,8 +205,8 @@ fn open_detail(app: &mut App) {
             pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Progress => {
-            let shown = screen.overlays.progress().zip(app.shown_undertaking());
-            let pod = shown.and_then(|(shown, undertaking)| shown.selected_pod(&undertaking.report));
+            let shown = screen.overlays.progress().zip(app.shown_operation());
+            let pod = shown.and_then(|(shown, entry)| shown.selected_pod(&entry.progress));
             pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Zones | Pane::Detail | Pane::Journal => None,

@@ -8,7 +8,10 @@ use crate::{
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
     k8s::connect::ConnectError,
-    operation::OperationEnd,
+    operation::{
+        OperationEnd,
+        approval::{ApprovalRefusal, NotStarted, Objection},
+    },
     plan::Prospect,
     run::RunError,
     time::Span,
@@ -78,12 +81,11 @@ pub enum CliError {
     /// The plan was printed; it would not complete.
     #[error("the plan would not complete: {text}")]
     WouldNot { prospect: Prospect, text: String },
-    #[error("nothing was written: guard rails forbid it: {0}")]
-    Guarded(String),
-    #[error("nothing was written: missing permissions: {0}")]
+    #[error("nothing was written: {}", .0.lines().join("\n  "))]
+    NotApproved(ApprovalRefusal),
+    /// Of a plan that the server validated.
+    #[error("missing permissions: {0}")]
     NotAllowed(String),
-    #[error("nothing was written: cannot check permissions: {0}")]
-    PermissionsUnknown(String),
     #[error(transparent)]
     WriteContext(#[from] WriteContextError),
     #[error(transparent)]
@@ -105,7 +107,7 @@ pub enum CliError {
 }
 
 impl CliError {
-    pub const fn exit(&self) -> Exit {
+    pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
@@ -116,7 +118,7 @@ impl CliError {
                 Prospect::Blocked => Exit::Blocked,
                 Prospect::Refused => Exit::Refused,
             },
-            Self::Guarded(_) => Exit::Guarded,
+            Self::NotApproved(refusal) => not_approved(refusal),
             Self::NotAllowed(_) => Exit::NotAllowed,
             Self::WriteContext(WriteContextError::Locked(_)) => Exit::Claimed,
             Self::WriteContext(
@@ -124,8 +126,7 @@ impl CliError {
                 | WriteContextError::Journal(_)
                 | WriteContextError::Write(_),
             ) => Exit::Failed,
-            Self::WriteContext(WriteContextError::NotResumable(_))
-            | Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
+            Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
             Self::Guards(GuardsError::Io { .. }) => Exit::Failed,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {
@@ -136,9 +137,32 @@ impl CliError {
                 OperationEnd::ClaimedByOther => Exit::Claimed,
                 OperationEnd::Cancelled => Exit::Interrupted,
             },
-            Self::PermissionsUnknown(_) | Self::Journal(_) => Exit::Failed,
+            Self::Journal(_) => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::Io { .. } => Exit::Failed,
         }
+    }
+}
+
+/// The exit code of an operation that was not approved; of several objections, that of the first.
+fn not_approved(refusal: &ApprovalRefusal) -> Exit {
+    match refusal {
+        ApprovalRefusal::NobodyToAsk | ApprovalRefusal::NotStarted(NotStarted::Over(_)) => Exit::Usage,
+        ApprovalRefusal::PlanRefused { .. } => Exit::Refused,
+        ApprovalRefusal::Permissions(_) => Exit::NotAllowed,
+        ApprovalRefusal::NotStarted(NotStarted::InProgress(_)) => Exit::Claimed,
+        ApprovalRefusal::Objections(objections) => match objections.first() {
+            Some(Objection::Blocked { .. }) => Exit::Blocked,
+            Some(Objection::Guard(_)) => Exit::Guarded,
+            Some(Objection::Claimed { .. }) => Exit::Claimed,
+            None => Exit::Failed,
+        },
+        ApprovalRefusal::Locked(_)
+        | ApprovalRefusal::Stale(_)
+        | ApprovalRefusal::Unlisted(_)
+        | ApprovalRefusal::NoPlan(_)
+        | ApprovalRefusal::NoNodesLeft
+        | ApprovalRefusal::NotChecked(_)
+        | ApprovalRefusal::NotStarted(NotStarted::Journal(_)) => Exit::Failed,
     }
 }
 

@@ -87,7 +87,7 @@ pub async fn show(
     };
     let mode = if args.read_only { Mode::ReadOnly } else { Mode::DryRun };
     let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context);
-    dashboard.app.acts.locked = locked;
+    dashboard.app.operations.locked = locked;
     let Some(file) = args.snapshot else { return Ok(run::terminal(dashboard).await?) };
     let until = clock.now() + args.after;
     let keys = args.keys.map_or_else(Vec::new, |Typed(keys)| keys);

@@ -16,7 +16,10 @@ use crate::{
         OperationStart, operations,
     },
     k8s::{access, connect::Connection},
-    operation::{OperationEnd, OperationOptions, Overrides},
+    operation::{
+        OperationEnd, OperationOptions, Overrides,
+        approval::{NotStarted, PriorOperation, StartRequest, Started},
+    },
     plan::{Action, Permission, Plan},
     time::Timestamp,
 };
@@ -45,10 +48,8 @@ pub struct OperationLock {
 /// Why an operation did not start or resume, or why its end was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteContextError {
-    #[error("another process on this machine is running {0}: wait for it to finish, or stop it")]
+    #[error("{}", NotStarted::InProgress(.0.clone()))]
     Locked(OperationId),
-    #[error("{0} cannot be resumed: it is finished, or it is not a drain")]
-    NotResumable(OperationId),
     #[error("{id} is not in the journal {journal}: `kordon journal` lists what is")]
     NotFound { id: OperationId, journal: String },
     #[error(transparent)]
@@ -83,7 +84,7 @@ impl WriteContext {
     }
 
     /// The id of a new operation; `word` says what it does.
-    pub fn new_id(&self, word: &str) -> OperationId {
+    fn new_id(&self, word: &str) -> OperationId {
         let now = self.clock.now().utc().format("%Y%m%d-%H%M%S");
         let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
         OperationId::from(format!("{word}-{now}-{}", random.to_lowercase()).as_str())
@@ -97,70 +98,85 @@ impl WriteContext {
         access::missing(&self.client, wanted).await
     }
 
-    /// Starts an operation: it is locked and in the journal before anything of it is written.
+    /// Writes the start of an operation to the journal, under its lock. Nothing of it is written to the cluster before.
     ///
     /// # Errors
-    /// The journal cannot be written.
-    pub async fn start(
+    /// Another process has the operation, or the journal cannot be read or written.
+    pub async fn start(&self, request: StartRequest) -> Result<(Started, OperationLock), NotStarted> {
+        match request {
+            StartRequest::Apply { plan, options, overrides } => {
+                self.start_plan(&plan, &options, &overrides).await
+            }
+            StartRequest::Resume(id) => self.start_resume(id).await,
+            StartRequest::Undo(id) => self.start_undo(id).await,
+        }
+    }
+
+    async fn start_plan(
         &self,
         plan: &Plan,
         options: &OperationOptions,
         overrides: &Overrides,
-    ) -> Result<OperationLock, WriteContextError> {
-        let start = LineKind::Started(Box::new(self.describe(plan, options, overrides)));
-        self.open_with(self.lock_file(&options.id)?, &options.id, start).await
+    ) -> Result<(Started, OperationLock), NotStarted> {
+        let id = self.new_id(plan.action.word());
+        let lock = self.open(self.lock_file(&id)?, &id)?;
+        let start = self.describe(plan, options, overrides);
+        lock.record(LineKind::Started(Box::new(start)), self.clock).await?;
+        Ok((Started { id, by: self.by.clone(), prior: None }, lock))
     }
 
-    /// Resumes an operation that is locked.
-    ///
-    /// # Errors
-    /// The journal cannot be written.
-    pub async fn resume(
-        &self,
-        file: OperationLockFile,
-        id: &OperationId,
-    ) -> Result<OperationLock, WriteContextError> {
-        self.open_with(file, id, LineKind::Resumed { by: self.by.clone() }).await
+    async fn start_resume(&self, id: OperationId) -> Result<(Started, OperationLock), NotStarted> {
+        let (file, prior) = self.lock_beside(&id).await?;
+        if !prior.is_unfinished() {
+            return Err(NotStarted::Over(id));
+        }
+        let (lock, by) = (self.open(file, &id)?, self.by.clone());
+        lock.record(LineKind::Resumed { by: by.clone() }, self.clock).await?;
+        Ok((Started { id, by, prior: Some(prior) }, lock))
     }
 
-    async fn open_with(
-        &self,
-        file: OperationLockFile,
-        id: &OperationId,
-        first: LineKind,
-    ) -> Result<OperationLock, WriteContextError> {
-        let lock = self.open(file, id)?;
-        lock.record(first, self.clock).await?;
-        Ok(lock)
+    /// The undo has an id of its own; the lock is that of the operation that it undoes.
+    async fn start_undo(&self, undone: OperationId) -> Result<(Started, OperationLock), NotStarted> {
+        let (file, prior) = self.lock_beside(&undone).await?;
+        let id = self.new_id("undo");
+        let lock = self.open(file, &id)?;
+        Ok((Started { id, by: self.by.clone(), prior: Some(prior) }, lock))
     }
 
     /// Opens the journal for an operation, and writes nothing yet.
+    fn open(&self, file: OperationLockFile, id: &OperationId) -> Result<OperationLock, WriteContextError> {
+        Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _file: file })
+    }
+
+    /// An operation of the journal that no process runs.
     ///
     /// # Errors
-    /// The journal cannot be opened.
-    pub fn open(
-        &self,
-        file: OperationLockFile,
-        id: &OperationId,
-    ) -> Result<OperationLock, WriteContextError> {
-        Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _file: file })
+    /// Another process has locked it, or it is not in the journal, or the journal cannot be read.
+    pub fn prior(&self, id: &OperationId) -> Result<PriorOperation, WriteContextError> {
+        self.lock(id).map(|(_, prior)| prior)
+    }
+
+    /// The drains that were interrupted, oldest first.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn interrupted(&self) -> Result<Vec<PriorOperation>, WriteContextError> {
+        Ok(self.journal.interrupted()?.iter().map(JournaledOperation::prior).collect())
     }
 
     /// The operation with this id. Without one, the last operation that changed something and that no process runs.
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn undoable(
-        &self,
-        id: Option<&OperationId>,
-    ) -> Result<Option<JournaledOperation>, WriteContextError> {
+    pub fn undoable(&self, id: Option<&OperationId>) -> Result<Option<PriorOperation>, WriteContextError> {
         let is_meant = |past: &&JournaledOperation| match id {
             Some(id) => past.id == *id,
             None => {
                 !past.undone && !past.undo().is_empty() && matches!(self.journal.lock(&past.id), Ok(Some(_)))
             }
         };
-        Ok(operations(&self.journal.lines()?).iter().rev().find(is_meant).cloned())
+        let found = operations(&self.journal.lines()?);
+        Ok(found.iter().rev().find(is_meant).map(JournaledOperation::prior))
     }
 
     fn lock_file(&self, id: &OperationId) -> Result<OperationLockFile, WriteContextError> {
@@ -168,21 +184,25 @@ impl WriteContext {
     }
 
     /// Locks an operation of the journal and reads it, in this order: nobody else can change it any more.
-    ///
-    /// # Errors
-    /// Another process has locked it, or it is not in the journal, or the journal cannot be read.
-    pub fn lock(
-        &self,
-        id: &OperationId,
-    ) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
+    fn lock(&self, id: &OperationId) -> Result<(OperationLockFile, PriorOperation), WriteContextError> {
         let file = self.lock_file(id)?;
         match operations(&self.journal.lines()?).into_iter().find(|past| past.id == *id) {
-            Some(past) => Ok((file, past)),
+            Some(past) => Ok((file, past.prior())),
             None => Err(WriteContextError::NotFound {
                 id: id.clone(),
                 journal: self.journal.path().display().to_string(),
             }),
         }
+    }
+
+    /// The same on another thread: reading the journal may take a while.
+    async fn lock_beside(
+        &self,
+        id: &OperationId,
+    ) -> Result<(OperationLockFile, PriorOperation), WriteContextError> {
+        let (context, id) = (self.clone(), id.clone());
+        let locked = tokio::task::spawn_blocking(move || context.lock(&id)).await;
+        locked.unwrap_or_else(|error| Err(WriteContextError::Write(io::Error::other(error))))
     }
 
     /// Starts to execute the requests of an operation.
@@ -237,10 +257,10 @@ impl OperationLock {
     /// The journal cannot be written.
     pub async fn record_undone(
         &self,
-        past: &JournaledOperation,
+        undone: &PriorOperation,
         clock: Clock,
     ) -> Result<(), WriteContextError> {
-        for line in undone_lines(&self.id, past, clock.now()) {
+        for line in undone_lines(&self.id, undone, clock.now()) {
             self.append(line).await?;
         }
         Ok(())
@@ -256,14 +276,23 @@ impl OperationLock {
 }
 
 /// The lines of the journal that say that an operation was undone by another.
-pub fn undone_lines(by: &OperationId, past: &JournaledOperation, now: Timestamp) -> Vec<JournalLine> {
-    let line = |kind| JournalLine { at: now, operation: past.id.clone(), kind };
+pub fn undone_lines(by: &OperationId, undone: &PriorOperation, now: Timestamp) -> Vec<JournalLine> {
+    let line = |kind| JournalLine { at: now, operation: undone.id.clone(), kind };
     let mut lines = vec![line(LineKind::Undone { by: by.clone() })];
-    if past.is_unfinished() {
+    if undone.is_unfinished() {
         let (end, text) = (OperationEnd::Cancelled.as_str().into(), format!("undone by {by}"));
         lines.push(line(LineKind::Ended { end, text }));
     }
     lines
+}
+
+impl From<WriteContextError> for NotStarted {
+    fn from(error: WriteContextError) -> Self {
+        match error {
+            WriteContextError::Locked(id) => Self::InProgress(id),
+            error => Self::Journal(error.to_string()),
+        }
+    }
 }
 
 /// Who we are, as others should see it.

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{JournalLine, LineKind, OperationStart};
 use crate::{
     cluster::{NodeName, OperationId},
-    operation::PriorRun,
+    operation::{
+        PriorRun,
+        approval::{self, PriorOperation},
+    },
     plan::{
         Undo,
         undo::{NodeUndo, UndoStep},
@@ -135,9 +138,32 @@ impl JournaledOperation {
         self.undos.iter().filter(cordons).map(|undo| &undo.node)
     }
 
-    /// What a resumed operation has to know about this one.
-    pub fn prior_run(&self) -> PriorRun {
-        PriorRun { cordoned: self.claimed.clone(), pods: self.start.pods.iter().cloned().collect() }
+    /// What a resume or an undo has to know about this one.
+    pub fn prior(&self) -> PriorOperation {
+        let OperationStart { by, why, until, drain, nodes, pods, .. } = self.start.clone();
+        PriorOperation {
+            id: self.id.clone(),
+            title: self.title(),
+            started_at: self.started,
+            by,
+            reason: why,
+            until,
+            end: self.ended.clone(),
+            undone: self.undone,
+            drain,
+            nodes,
+            undo: self.undo(),
+            run: PriorRun { cordoned: self.claimed.clone(), pods: pods.into_iter().collect() },
+        }
+    }
+
+    /// As in `drain n1, n2`.
+    fn title(&self) -> String {
+        let OperationStart { action, nodes, pods, .. } = &self.start;
+        let nodes = nodes.iter().map(|(node, _)| node.to_string());
+        let pods = pods.iter().map(|(pod, _)| pod.to_string());
+        let names: Vec<String> = if nodes.len() == 0 { pods.collect() } else { nodes.collect() };
+        approval::title(action, &names)
     }
 }
 
@@ -203,6 +229,6 @@ mod tests {
         let past = &operations(&lines)[0];
         let nodes: Vec<_> = past.undo().nodes.into_iter().map(|undo| undo.node).collect();
         assert_eq!(nodes, ["done".into(), "cut".into()]);
-        assert_eq!(past.prior_run().cordoned, ["done".into()].into());
+        assert_eq!(past.prior().run.cordoned, ["done".into()].into());
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     engine::WatchHealth,
     k8s::feed::{FeedHealth, FeedKind, FeedState},
+    operation::approval::Watches,
     time::{Span, Timestamp},
 };
 
@@ -60,6 +61,20 @@ impl Feeds {
             Some(
                 FeedState::Off | FeedState::Live | FeedState::Broken { .. } | FeedState::Forbidden { .. },
             ) => true,
+        }
+    }
+
+    /// How far what the watches report can be acted upon.
+    pub fn for_approval(&self) -> Watches {
+        let live = |kind| self.state(kind) == Some(&FeedState::Live);
+        let kinds = FeedKind::ALL.into_iter().filter(|kind| *kind != FeedKind::Leader);
+        let is_listed = |kind: &FeedKind| {
+            !matches!(self.state(*kind), None | Some(FeedState::Connecting | FeedState::Listing { .. }))
+        };
+        Watches {
+            nodes_live: live(FeedKind::Nodes),
+            pods_live: live(FeedKind::Pods),
+            unlisted: kinds.into_iter().find(|kind| !is_listed(kind)).map(|kind| kind.to_string()),
         }
     }
 

@@ -81,10 +81,9 @@ pub fn permissions(plan: &Plan) -> Vec<Permission> {
     wanted.into_iter().collect()
 }
 
-/// Why a plan would not come to its end: in short, and the first few pods that keep it from that.
+/// The first few pods that keep a plan from completing, in words.
 pub fn stuck(plan: &Plan) -> Vec<String> {
     const SHOWN: usize = 5;
-    let mut lines = vec![plan.summary()];
     let keeps = |verdict: &Verdict| {
         matches!(
             verdict,
@@ -95,7 +94,8 @@ pub fn stuck(plan: &Plan) -> Vec<String> {
         )
     };
     let stuck: Vec<_> = plan.pods.iter().filter(|pod| keeps(&pod.verdict)).collect();
-    lines.extend(stuck.iter().take(SHOWN).map(|pod| format!("pod {}: {}", pod.pod, pod.verdict)));
+    let shown = stuck.iter().take(SHOWN);
+    let mut lines: Vec<String> = shown.map(|pod| format!("pod {}: {}", pod.pod, pod.verdict)).collect();
     if stuck.len() > SHOWN {
         lines.push(format!("and {} more", stuck.len() - SHOWN));
     }

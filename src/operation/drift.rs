@@ -1,7 +1,7 @@
-//! What is more in a plan that is worked out again before anything is written than was agreed to.
+//! What a plan that is made again does beyond the plan that was agreed to.
 //!
-//! Pods come and go while a plan is read. Whoever agreed to it has agreed to a part of it, and to the same part sooner: a
-//! pod that has gone, or that its budget lets go now, is no reason to ask again.
+//! Pods come and go while a plan is read. Agreeing to a plan includes agreeing to a part of it: a pod that has left, or
+//! that its budget lets go sooner, is no reason to ask again.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,10 +16,10 @@ pub enum Drift {
     /// What would be written to the node is not what was shown.
     Node { node: NodeName },
     /// A pod that was not in the plan.
-    Came { pod: Key },
-    /// A pod that is worse off than was shown.
+    New { pod: Key },
+    /// A pod with a worse verdict than was shown.
     Verdict { pod: Key, was: &'static str, is: &'static str },
-    /// A pod that nobody brings back any more.
+    /// A pod that no controller recreates any more.
     Lost { pod: Key },
 }
 
@@ -37,7 +37,7 @@ pub fn between(shown: &Plan, newest: &Plan) -> Vec<Drift> {
     for pod in newest.pods.iter().filter(|pod| weight(&pod.verdict) > 0) {
         let key = pod.pod.clone();
         let Some(before) = agreed.get(&(&pod.pod, &pod.uid)) else {
-            drifts.push(Drift::Came { pod: key });
+            drifts.push(Drift::New { pod: key });
             continue;
         };
         if before.lost.is_none() && pod.lost.is_some() {
@@ -50,7 +50,7 @@ pub fn between(shown: &Plan, newest: &Plan) -> Vec<Drift> {
     drifts
 }
 
-/// How much is agreed to with a verdict: nothing, that the pod goes, that it is waited for, that it may never go.
+/// What a verdict means to whoever agrees: the pod stays, leaves, is waited for, may never leave.
 const fn weight(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Skipped(_) | Verdict::Terminating | Verdict::Tolerates | Verdict::DeletionCancelled => 0,
@@ -70,9 +70,9 @@ impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node { node } => write!(f, "node {node} has changed"),
-            Self::Came { pod } => write!(f, "pod {pod} has come"),
-            Self::Verdict { pod, was, is } => write!(f, "pod {pod}: {was} has become {is}"),
-            Self::Lost { pod } => write!(f, "pod {pod} would not come back any more"),
+            Self::New { pod } => write!(f, "pod {pod} is new"),
+            Self::Verdict { pod, was, is } => write!(f, "pod {pod}: was {was}, is now {is}"),
+            Self::Lost { pod } => write!(f, "pod {pod} would not be recreated"),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Carries a plan out: decides what is to be asked and written next, given what came of it so far.
 //!
 //! Pure, as the engine is. [`Operation::begin`] takes a plan; `handle_*` takes what happens, `poll_*` gives what is
-//! wanted. After each `handle_*`, drain [`Operation::poll_errand`] and [`Operation::poll_notice`], then arm
+//! wanted. After each `handle_*`, drain [`Operation::poll_request`] and [`Operation::poll_notice`], then arm
 //! [`Operation::poll_timeout`]. Whether errands are carried out or only recorded is not decided here.
 //!
 //! Order of work: every node is looked at, cordoned and marked; when all are, and only then, pods are made to go, node
 //! by node, so many nodes at a time; a node counts as drained when a list of its pods shows nothing that should go;
 //! at last the marks are taken off. A pod is meant by its uid: one of the same name that comes after it is left alone.
 
+pub mod approval;
 pub mod confirmation;
 pub mod drift;
 pub mod request;
@@ -38,12 +39,12 @@ use pods::{PodGroup, PodTask};
 /// A plan that is being carried out.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    orders: OperationOptions,
+    options: OperationOptions,
     rules: EvictionRules,
     /// By which late pods are judged, and how pods are made to go.
-    options: DrainOptions,
+    drain: DrainOptions,
     mode: RemovalMode,
-    began: Timestamp,
+    started_at: Timestamp,
     deadline: Option<Timestamp>,
     phase: Phase,
     paused: Option<Timestamp>,
@@ -55,8 +56,8 @@ pub struct Operation {
     /// How many pods a version of a budget has woken.
     woken: BTreeMap<Key, (Version, i32)>,
     /// What was asked for and is not answered yet.
-    under_way: BTreeMap<RequestId, Subject>,
-    errands: u64,
+    in_flight: BTreeMap<RequestId, Subject>,
+    requests: u64,
     outbox: VecDeque<Request>,
     notices: VecDeque<OperationNotice>,
     ended: Option<(Timestamp, OperationEnd)>,
@@ -79,7 +80,7 @@ pub struct OperationOptions {
     pub total_timeout: Option<Span>,
     /// The plan that is being undone, where that is what is done.
     pub undoes: Option<OperationId>,
-    pub past: PriorRun,
+    pub prior: PriorRun,
 }
 
 /// What an undertaking did that was cut off and is resumed.
@@ -126,9 +127,9 @@ const CLOSING: Span = Span::from_secs(10);
 
 impl Operation {
     /// Begins to carry a plan out over the cluster that it was made of.
-    pub fn begin(plan: &Plan, orders: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
-        let (options, mode) = removal(&plan.action);
-        let mut conduct = Self::blank(orders, EvictionRules::of(plan.version), options, mode, now);
+    pub fn start(plan: &Plan, options: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
+        let (drain, mode) = removal(&plan.action);
+        let mut operation = Self::blank(options, EvictionRules::of(plan.version), drain, mode, now);
         for node in &plan.nodes {
             let wanted = match (&plan.action, &node.change) {
                 (Action::Drain { .. }, _) => NodeGoal::Claim,
@@ -143,44 +144,44 @@ impl Operation {
                     NodeGoal::Cordon { on: true }
                 }
             };
-            conduct.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+            operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
         }
-        conduct.take_pods(plan);
-        conduct.advance(cluster, now);
-        conduct
+        operation.take_pods(plan);
+        operation.advance(cluster, now);
+        operation
     }
 
     /// Begins to put back what a plan changed.
     pub fn undo(
         undo: &Undo,
-        orders: OperationOptions,
+        options: OperationOptions,
         rules: EvictionRules,
         cluster: &Cluster,
         now: Timestamp,
     ) -> Self {
-        let mut conduct = Self::blank(orders, rules, DrainOptions::default(), RemovalMode::Evict, now);
+        let mut operation = Self::blank(options, rules, DrainOptions::default(), RemovalMode::Evict, now);
         for node in &undo.nodes {
             let wanted = NodeGoal::Back(node.clone());
-            conduct.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+            operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
         }
-        conduct.advance(cluster, now);
-        conduct
+        operation.advance(cluster, now);
+        operation
     }
 
     fn blank(
-        orders: OperationOptions,
+        options: OperationOptions,
         rules: EvictionRules,
-        options: DrainOptions,
+        drain: DrainOptions,
         mode: RemovalMode,
         now: Timestamp,
     ) -> Self {
         Self {
-            deadline: orders.total_timeout.map(|span| now + span),
-            orders,
-            rules,
+            deadline: options.total_timeout.map(|span| now + span),
             options,
+            rules,
+            drain,
             mode,
-            began: now,
+            started_at: now,
             phase: Phase::Nodes,
             paused: None,
             cancelled: false,
@@ -189,8 +190,8 @@ impl Operation {
             groups: Vec::new(),
             pods: Vec::new(),
             woken: BTreeMap::new(),
-            under_way: BTreeMap::new(),
-            errands: 0,
+            in_flight: BTreeMap::new(),
+            requests: 0,
             outbox: VecDeque::new(),
             notices: VecDeque::new(),
             ended: None,
@@ -232,7 +233,7 @@ impl Operation {
     /// Whether a pod came after one of the same name that this undertaking removed or was to remove.
     fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
         let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
-        self.orders.past.pods.get(pod).is_some_and(|known| known != uid) || self.pods.iter().any(before)
+        self.options.prior.pods.get(pod).is_some_and(|known| known != uid) || self.pods.iter().any(before)
     }
 
     /// Takes in that the cluster has changed.
@@ -240,7 +241,7 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Takes in what came of an errand.
+    /// Takes in what came of an request.
     pub fn handle_outcome(
         &mut self,
         cluster: &Cluster,
@@ -248,7 +249,7 @@ impl Operation {
         outcome: RequestOutcome,
         now: Timestamp,
     ) {
-        match self.under_way.remove(&id) {
+        match self.in_flight.remove(&id) {
             Some(Subject::Node(node)) => self.on_node(cluster, node, outcome, now),
             Some(Subject::Renewal(node)) => self.on_renewal(node, outcome, now),
             Some(Subject::Release(node)) => self.on_release(node, &outcome, now),
@@ -264,7 +265,7 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Asks for nothing new until [`Operation::go_on`]; marks are renewed all the same, and no time runs out.
+    /// Asks for nothing new until [`Operation::resume`]; marks are renewed all the same, and no time runs out.
     pub fn pause(&mut self, now: Timestamp) {
         if self.paused.is_none() && self.ended.is_none() {
             self.paused = Some(now);
@@ -274,7 +275,7 @@ impl Operation {
     }
 
     /// Goes on after a pause; time limits are later by its length.
-    pub fn go_on(&mut self, cluster: &Cluster, now: Timestamp) {
+    pub fn resume(&mut self, cluster: &Cluster, now: Timestamp) {
         let Some(since) = self.paused.take() else { return };
         let away = now.since(since).or_zero();
         self.deadline = self.deadline.map(|at| at + away);
@@ -300,12 +301,12 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// The next errand; its outcome has to come back through [`Operation::handle_outcome`].
-    pub fn poll_errand(&mut self) -> Option<Request> {
+    /// The next request; its outcome has to come back through [`Operation::handle_outcome`].
+    pub fn poll_request(&mut self) -> Option<Request> {
         self.outbox.pop_front()
     }
 
-    pub fn has_errands(&self) -> bool {
+    pub fn has_requests(&self) -> bool {
         !self.outbox.is_empty()
     }
 
@@ -341,12 +342,12 @@ impl Operation {
         self.paused.is_some()
     }
 
-    pub fn orders(&self) -> &OperationOptions {
-        &self.orders
+    pub fn options(&self) -> &OperationOptions {
+        &self.options
     }
 
     /// What came of everything so far.
-    pub fn report(&self) -> OperationProgress {
+    pub fn progress(&self) -> OperationProgress {
         let node = |task: &NodeTask| NodeProgress {
             node: task.node.clone(),
             stage: task.shown.clone(),
@@ -361,8 +362,8 @@ impl Operation {
             late: task.late,
         };
         OperationProgress {
-            id: self.orders.id.clone(),
-            began: self.began,
+            id: self.options.id.clone(),
+            started_at: self.started_at,
             ended: self.ended,
             nodes: self.nodes.iter().map(node).collect(),
             pods: self.pods.iter().map(pod).collect(),
@@ -392,7 +393,7 @@ impl Operation {
         }
         if let Phase::Closing { until } = self.phase {
             self.release(now);
-            let answered = self.under_way.is_empty() && self.nodes.iter().all(|node| !node.marked);
+            let answered = self.in_flight.is_empty() && self.nodes.iter().all(|node| !node.marked);
             if answered || until <= now {
                 self.end(now);
             }
@@ -483,21 +484,21 @@ impl Operation {
     /// Takes errands back that nobody has taken yet, but for what keeps and releases marks.
     fn take_back(&mut self) {
         let waiting = std::mem::take(&mut self.outbox);
-        for errand in waiting {
-            match self.under_way.get(&errand.id) {
+        for request in waiting {
+            match self.in_flight.get(&request.id) {
                 Some(Subject::Pod(pod)) => {
                     self.pods[*pod].stage = PodProgressStage::Waits;
-                    self.under_way.remove(&errand.id);
+                    self.in_flight.remove(&request.id);
                 }
                 Some(Subject::Node(node)) => {
-                    self.nodes[*node].wait(errand.at);
-                    self.under_way.remove(&errand.id);
+                    self.nodes[*node].wait(request.at);
+                    self.in_flight.remove(&request.id);
                 }
                 Some(Subject::Proof(group)) => {
-                    self.groups[*group].prove_again(errand.at);
-                    self.under_way.remove(&errand.id);
+                    self.groups[*group].prove_again(request.at);
+                    self.in_flight.remove(&request.id);
                 }
-                Some(Subject::Renewal(_) | Subject::Release(_)) => self.outbox.push_back(errand),
+                Some(Subject::Renewal(_) | Subject::Release(_)) => self.outbox.push_back(request),
                 None => {}
             }
         }
@@ -511,9 +512,9 @@ impl Operation {
         undo: Option<crate::plan::undo::NodeUndo>,
         now: Timestamp,
     ) {
-        self.errands += 1;
-        let id = RequestId(self.errands);
-        self.under_way.insert(id, subject);
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        self.in_flight.insert(id, subject);
         self.outbox.push_back(Request { id, at: now, task, why, undo });
     }
 

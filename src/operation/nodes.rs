@@ -324,9 +324,9 @@ impl Operation {
 
     /// Whether somebody else is at work on the node, and we do not take it over.
     fn is_taken(&mut self, place: usize, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
-        let mark = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.id)?;
+        let mark = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.options.id)?;
         let DrainClaim { by, operation, .. } = (**mark).clone();
-        if mark.is_fresh(now) && !self.orders.take_over {
+        if mark.is_fresh(now) && !self.options.take_over {
             return Some(NodeIncomplete::ClaimedByOther { by, operation });
         }
         let how = if mark.is_fresh(now) { "is taken over as ordered" } else { "is old, and does not count" };
@@ -338,10 +338,10 @@ impl Operation {
     /// Cordons and marks in one write over the state that was seen: of two that try at once, one has a conflict.
     fn claim(&mut self, place: usize, seen: &Node, now: Timestamp) -> Judgement {
         let node = seen;
-        if self.orders.past.cordoned.contains(&node.name) && !node.unschedulable {
+        if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
             return Judgement::Stop(NodeIncomplete::Uncordoned);
         }
-        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.operation == self.orders.id);
+        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.operation == self.options.id);
         self.nodes[place].cordons = !node.unschedulable || ours;
         let mut notes = vec![(DRAIN, Some(self.mark(now).to_text()))];
         let mut undo = None;
@@ -415,7 +415,7 @@ impl Operation {
     fn put_back(&mut self, place: usize, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
         // Uncordoned is only what is cordoned by the very plan that is undone.
         let noted = seen.cordon_note.as_ref().map(|note| &note.operation);
-        let ours = noted.is_some() && noted == self.orders.undoes.as_ref();
+        let ours = noted.is_some() && noted == self.options.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
         let undo = NodeUndo {
             steps: undo.steps.iter().filter(|back| by_us(back)).cloned().collect(),
@@ -481,7 +481,7 @@ impl Operation {
         if seen.uid != node.uid {
             return self.lose_node(place, NodeIncomplete::OtherNode, now);
         }
-        if let Some(mark) = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.orders.id) {
+        if let Some(mark) = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.options.id) {
             let DrainClaim { by, operation, .. } = (**mark).clone();
             return self.lose_node(place, NodeIncomplete::ClaimedByOther { by, operation }, now);
         }
@@ -547,19 +547,19 @@ impl Operation {
     }
 
     fn mark(&self, now: Timestamp) -> DrainClaim {
-        let (by, operation) = (self.orders.by.clone(), self.orders.id.clone());
+        let (by, operation) = (self.options.by.clone(), self.options.id.clone());
         DrainClaim { by, operation, renewed: now }
     }
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {
-        let super::OperationOptions { by, why, until, id, .. } = self.orders.clone();
+        let super::OperationOptions { by, why, until, id, .. } = self.options.clone();
         CordonNote { by, why, at: now, until, operation: id }
     }
 
     /// Why something is done, as the journal tells it.
     pub(super) fn because(&self, more: &str) -> String {
-        let mut why = format!("operation {}", self.orders.id);
-        for part in [self.orders.why.as_str(), more] {
+        let mut why = format!("operation {}", self.options.id);
+        for part in [self.options.why.as_str(), more] {
             if !part.is_empty() {
                 why.push_str(": ");
                 why.push_str(part);

@@ -143,7 +143,7 @@ impl Operation {
         }
         let at_work = |group: &PodGroup| !matches!(group.state, State::Waits | State::Over);
         let mut room = self
-            .options
+            .drain
             .parallel
             .max(1)
             .saturating_sub(self.groups.iter().filter(|group| at_work(group)).count());
@@ -156,7 +156,7 @@ impl Operation {
                 room -= 1;
                 began = true;
                 self.groups[place].state = State::Runs;
-                self.groups[place].deadline = self.options.timeout.map(|span| now + span);
+                self.groups[place].deadline = self.drain.timeout.map(|span| now + span);
                 self.show(place, NodeProgressStage::Drains { since: now });
             }
         }
@@ -204,7 +204,7 @@ impl Operation {
                 (None, _) => return,
                 (Some(termination), stage) => {
                     let overdue = now.since(termination.deadline);
-                    if self.options.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
+                    if self.drain.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
                         PodProgressStage::Over(PodEnd::Left(Skip::LongTerminating))
                     } else if matches!(stage, PodProgressStage::Waits | PodProgressStage::Held { .. }) {
                         // Somebody else has begun its deletion, or we did and never heard of it.
@@ -279,7 +279,7 @@ impl Operation {
         let task = &mut self.pods[place];
         task.stage = PodProgressStage::Asked;
         task.tries += 1;
-        let (pod, uid, grace) = (task.key.clone(), task.uid.clone(), self.options.grace);
+        let (pod, uid, grace) = (task.key.clone(), task.uid.clone(), self.drain.grace);
         let step = match self.mode {
             RemovalMode::Evict => PlanStep::Evict { pod, uid, grace },
             RemovalMode::Delete => PlanStep::Delete { pod, uid, grace },
@@ -306,7 +306,7 @@ impl Operation {
             return;
         }
         let tries = task.tries;
-        let retry = match self.options.retry {
+        let retry = match self.drain.retry {
             Retry::Every(span) => span,
             Retry::Kubectl | Retry::OnRecovery => Span::from_secs(5),
         };
@@ -480,7 +480,7 @@ impl Operation {
     /// Judges a pod that came to the node after the plan was made as the plan would have.
     fn take_late(&mut self, cluster: &Cluster, group: usize, key: &Key, uid: &Uid, now: Timestamp) -> Late {
         let Some(pod) = cluster.pod(key).filter(|pod| pod.uid == *uid) else { return Late::Unknown };
-        let screening = filter::screen(cluster, pod, &self.options, &self.rules, now);
+        let screening = filter::screen(cluster, pod, &self.drain, &self.rules, now);
         let stage = match screening.skip {
             Some(skip) => PodProgressStage::Over(PodEnd::Left(skip)),
             None if !screening.refusals.is_empty() => {

@@ -44,7 +44,7 @@ impl OperationEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationProgress {
     pub id: OperationId,
-    pub began: Timestamp,
+    pub started_at: Timestamp,
     /// None while it goes on.
     pub ended: Option<(Timestamp, OperationEnd)>,
     pub nodes: Vec<NodeProgress>,

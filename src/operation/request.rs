@@ -10,7 +10,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Names an errand among those of one conduct.
+/// Names an request among those of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
@@ -127,7 +127,7 @@ impl NodePatch {
     }
 }
 
-/// What came of an errand.
+/// What came of an request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestOutcome {
     /// Taken down in a dry-run; nothing went up.

@@ -163,7 +163,7 @@ struct Loop {
     forecast: Background<Forecast>,
     plan: Background<PreviewResult>,
     headroom: Background<Option<HeadroomSnapshot>>,
-    acting: OperationsDriver,
+    operations: OperationsDriver,
     /// When operations may look at what has changed again.
     next_look: Instant,
 }
@@ -179,9 +179,9 @@ impl Loop {
         let Dashboard { mut app, links: Links { feeds, effects, outcomes }, clock, context } = dashboard;
         let now = Instant::now();
         if context.is_none() {
-            app.acts.locked.get_or_insert_with(|| "there is no place for a journal".into());
+            app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
         }
-        app.find_unfinished();
+        app.find_interrupted();
         Self {
             app,
             feeds: Some(feeds),
@@ -197,7 +197,7 @@ impl Loop {
             forecast: Background::new(FORECAST),
             plan: Background::new(FORECAST),
             headroom: Background::new(HEADROOM),
-            acting: OperationsDriver::new(context),
+            operations: OperationsDriver::new(context),
             next_look: now,
         }
     }
@@ -211,12 +211,12 @@ impl Loop {
     ) -> Result<App, RunError> {
         tokio::pin!(end);
         loop {
-            self.acting.work_off(&mut self.app, self.clock);
-            if self.app.acts.may_leave() {
+            self.operations.start_jobs(&mut self.app, self.clock);
+            if self.app.operations.may_quit() {
                 return Ok(self.app);
             }
-            let doors = self.acting.doors(self.app.with_errands());
-            let look = self.app.acts.has_changed().then_some(self.next_look);
+            let channels = self.operations.channels(self.app.with_requests());
+            let look = self.app.operations.has_changed().then_some(self.next_look);
             let waking = self.app.poll_timeout().map(|at| (at, self.clock.instant(at)));
             let frame = self.undrawn.then_some(self.next_frame);
             let refresh = self.unrefreshed.then_some(self.next_refresh);
@@ -231,10 +231,10 @@ impl Loop {
                     None => return Ok(self.app),
                 },
                 () = &mut end => return Ok(self.app),
-                tidings = self.acting.tidings.recv() => self.on_tidings(tidings),
-                door = room(doors) => self.on_door(door),
+                result = self.operations.results.recv() => self.on_operations_result(result),
+                room = room(channels) => self.on_request_room(room),
                 () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
-                () = at(look) => self.look_around(),
+                () = at(look) => self.show_changes(),
                 () = at(refresh) => self.refresh(),
                 () = at(frame) => self.draw(surface)?,
                 plan = self.plan.finished() => self.on_plan(plan),
@@ -454,26 +454,26 @@ impl Loop {
 }
 
 impl Loop {
-    fn on_tidings(&mut self, tidings: Option<BackgroundResult>) {
-        if let Some(told) = tidings.and_then(|tidings| self.acting.take_in(tidings)) {
-            self.app.told(told, self.clock.now());
+    fn on_operations_result(&mut self, result: Option<BackgroundResult>) {
+        if let Some(result) = result.and_then(|result| self.operations.on_result(result)) {
+            self.app.on_job_result(result, self.clock.now());
             self.changed();
         }
     }
 
-    /// Sends an errand to whoever does it.
-    fn on_door(&mut self, door: Option<(OperationId, mpsc::OwnedPermit<Request>)>) {
-        if let Some((id, room)) = door
-            && let Some(errand) = self.app.next_errand(&id)
+    /// Sends a request of an operation.
+    fn on_request_room(&mut self, room: Option<(OperationId, mpsc::OwnedPermit<Request>)>) {
+        if let Some((id, room)) = room
+            && let Some(request) = self.app.next_request(&id)
         {
-            room.send(errand);
+            room.send(request);
         }
     }
 
     /// Lets operations see what has changed.
-    fn look_around(&mut self) {
+    fn show_changes(&mut self) {
         self.next_look = Instant::now() + LOOK;
-        self.app.look_around(self.clock.now());
+        self.app.show_changes(self.clock.now());
         self.changed();
     }
 }

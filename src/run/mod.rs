@@ -2,6 +2,7 @@
 //!
 //! Each is one task that owns its state; there are no locks. What takes long runs beside the loop ([`background`]).
 
+pub mod approval;
 pub mod background;
 pub mod controller;
 pub mod dashboard;

@@ -1,7 +1,10 @@
-//! What the dashboard does beside its loop to carry plans out: asks, reads, works out, writes the journal, and has the
-//! errands of undertakings done. The app decides all of it; here it is only done, and what came of it told.
+//! The dashboard's driver of operations: does the app's jobs, sends the requests of operations, and writes their journal.
+//! It decides nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt::Display,
+};
 
 use futures::future::select_all;
 use tokio::sync::mpsc;
@@ -9,269 +12,272 @@ use tokio::sync::mpsc;
 use crate::{
     app::{
         App,
-        operations::{Job, JobResult, PermissionCheck, StartedOperation},
+        operations::{Job, JobResult},
     },
     clock::Clock,
     cluster::OperationId,
     executor::{
         guards,
         requests::RequestLink,
-        write_context::{OperationLock, WriteContext, WriteContextError, undone_lines},
+        write_context::{OperationLock, WriteContext, undone_lines},
     },
-    journal::{JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile},
-    operation::{OperationNotice, OperationOptions, Overrides, Request},
-    plan::Plan,
+    journal::{JournalLine, JournalWriter, LineKind},
+    operation::{
+        OperationNotice, Request,
+        approval::{Checks, NotStarted, Started},
+    },
+    plan::Permission,
 };
 
-/// Answers not yet taken in. When it is full, whoever has one waits, and so do the requests behind it.
-const TOLD: usize = 64;
+/// Results that are not applied yet. When it is full, jobs and requests wait.
+const RESULTS: usize = 64;
 
-/// The loop's ends of everything that is carried out.
+/// What operations of the dashboard are connected to.
 pub struct OperationsDriver {
-    /// None where nothing can be.
+    /// None where nothing can be written.
     context: Option<WriteContext>,
-    tell: mpsc::Sender<BackgroundResult>,
-    pub tidings: mpsc::Receiver<BackgroundResult>,
-    underway: BTreeMap<OperationId, Underway>,
+    sender: mpsc::Sender<BackgroundResult>,
+    pub results: mpsc::Receiver<BackgroundResult>,
+    running: BTreeMap<OperationId, RunningOperation>,
 }
 
-/// What came of something that was done beside the loop.
+/// The result of something that was done beside the loop.
 pub enum BackgroundResult {
-    Told(JobResult),
-    /// An undertaking stands in the journal, and this is what it has.
-    Begun {
+    Job(JobResult),
+    /// The start of an operation is in the journal.
+    Started {
         number: u64,
-        begun: StartedOperation,
+        started: Started,
         lock: OperationLock,
     },
-    /// The lines that were given stand in the journal, or why not.
+    /// Lines are in the journal, or why not.
     Written {
         id: OperationId,
-        trouble: Option<String>,
+        error: Option<String>,
     },
 }
 
-/// An undertaking that has begun and is not closed.
-struct Underway {
+/// An operation whose lock we have.
+struct RunningOperation {
     lock: OperationLock,
-    /// When full, errands wait in their conduct. None once it is over: then nothing is asked for any more.
-    errands: Option<mpsc::Sender<Request>>,
-    /// Lines that wait to be written, in their order.
+    /// When it is full, requests wait in their operation. None once the operation has ended.
+    requests: Option<mpsc::Sender<Request>>,
+    /// Lines to be written, in their order.
     lines: VecDeque<JournalLine>,
     /// Whether lines are being written.
-    writes: bool,
-    /// Whether it is let go of when all lines are written.
-    ends: bool,
+    is_writing: bool,
+    /// Whether its lock is released when all lines are written.
+    is_ending: bool,
 }
 
 impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
-        let (tell, tidings) = mpsc::channel(TOLD);
-        Self { context, tell, tidings, underway: BTreeMap::new() }
+        let (sender, results) = mpsc::channel(RESULTS);
+        Self { context, sender, results, running: BTreeMap::new() }
     }
 
-    /// Does everything that the app wants done.
-    pub fn work_off(&mut self, app: &mut App, clock: Clock) {
-        while let Some(chore) = app.next_chore() {
-            self.begin(chore, clock);
+    /// Starts every job of the app.
+    pub fn start_jobs(&mut self, app: &mut App, clock: Clock) {
+        while let Some(job) = app.next_job() {
+            self.start(job, clock);
         }
     }
 
-    fn begin(&mut self, chore: Job, clock: Clock) {
-        match chore {
+    fn start(&mut self, job: Job, clock: Clock) {
+        match job {
             Job::Plan { number, job } => {
                 let work = tokio::task::spawn_blocking(move || job.work());
-                self.beside(async move {
-                    let failed = |_| Err("working it out failed: this is a fault of kordon".into());
+                self.spawn(async move {
+                    let failed = |_| Err("making the plan failed: this is a fault of kordon".into());
                     JobResult::Planned { number, plan: work.await.unwrap_or_else(failed) }
                 });
             }
-            Job::Say { id, notice } => {
+            Job::Notice { id, notice } => {
                 let OperationNotice { at, level, subject, text } = notice;
-                self.write(
-                    &id,
-                    JournalLine {
-                        at,
-                        operation: id.clone(),
-                        kind: LineKind::Notice { level, subject, text },
-                    },
-                );
+                let kind = LineKind::Notice { level, subject, text };
+                self.write(&id, JournalLine { at, operation: id.clone(), kind });
             }
             Job::End { id, end, text, undid } => {
                 let kind = LineKind::Ended { end: end.as_str().into(), text };
                 self.write(&id, JournalLine { at: clock.now(), operation: id.clone(), kind });
-                for line in undid.iter().flat_map(|past| undone_lines(&id, past, clock.now())) {
+                for line in undid.iter().flat_map(|undone| undone_lines(&id, undone, clock.now())) {
                     self.write(&id, line);
                 }
                 self.end(&id);
             }
-            Job::FindUnfinished => {
-                // Where nothing can be carried out, nothing was.
-                let Some(context) = self.context.clone() else { return };
-                let found = tokio::task::spawn_blocking(move || context.journal.interrupted());
-                self.beside(async move {
-                    let found = found.await.map(|found| found.map_err(|error| error.to_string()));
-                    JobResult::Unfinished(found.unwrap_or_else(|error| Err(error.to_string())))
-                });
+            Job::FindInterrupted => {
+                // Where nothing can be written, nothing was interrupted.
+                if self.context.is_some() {
+                    self.spawn_in_context(
+                        |context| blocking(move || context.interrupted()),
+                        JobResult::Interrupted,
+                    );
+                }
             }
-            Job::FindUndoable { number, id } => self.with_context(
-                move |context| async move {
-                    let found = tokio::task::spawn_blocking(move || context.undoable(id.as_ref())).await;
-                    found.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
-                },
+            Job::FindUndoable { number, id } => self.spawn_in_context(
+                |context| blocking(move || context.undoable(id.as_ref())),
                 move |found| JobResult::Undoable { number, found },
             ),
-            Job::Check { number, wanted } => self.with_context(
-                move |context| async move {
-                    let guards = guards::read(None).map_err(|error| error.to_string())?;
-                    let missing = context.missing_permissions(&wanted).await;
-                    let unasked = |why| format!("it could not be asked what is permitted: {why}");
-                    Ok(PermissionCheck { guards, missing: missing.map_err(unasked)? })
-                },
-                move |checked| JobResult::Checked { number, checked },
+            Job::Check { number, permissions } => self.spawn_in_context(
+                |context| async move { check(&context, &permissions).await },
+                move |checks| JobResult::Checked { number, checks },
             ),
-            Job::Begin { number, word, plan, orders, waivers } => {
-                self.set_out(number, |context| begin(context, word, plan, orders, waivers));
+            Job::Start { number, request } => {
+                let context = self.context.clone();
+                let sender = self.sender.clone();
+                tokio::spawn(async move {
+                    let started = match context {
+                        Some(context) => context.start(*request).await,
+                        None => Err(NotStarted::Journal(NO_CONTEXT.into())),
+                    };
+                    let result = match started {
+                        Ok((started, lock)) => BackgroundResult::Started { number, started, lock },
+                        Err(why) => BackgroundResult::Job(JobResult::Started { number, started: Err(why) }),
+                    };
+                    // Fails only at the end of the program.
+                    let _ = sender.send(result).await;
+                });
             }
-            Job::Resume { number, id } => self.set_out(number, |context| resume(context, id)),
-            Job::Undo { number, id } => self.set_out(number, |context| undo(context, id)),
         }
     }
 
-    /// Does something beside the loop, and tells what came of it.
-    fn beside(&self, work: impl Future<Output = JobResult> + Send + 'static) {
-        let tell = self.tell.clone();
+    fn spawn(&self, work: impl Future<Output = JobResult> + Send + 'static) {
+        let sender = self.sender.clone();
         tokio::spawn(async move {
-            // Nobody listens any more at the end of the program.
-            let _ = tell.send(BackgroundResult::Told(work.await)).await;
+            // Fails only at the end of the program.
+            let _ = sender.send(BackgroundResult::Job(work.await)).await;
         });
     }
 
-    /// The same for what takes a cluster that may be written to.
-    fn with_context<T, W>(
+    /// The same for what needs a cluster that may be written to.
+    fn spawn_in_context<T, W>(
         &self,
         work: impl FnOnce(WriteContext) -> W,
-        told: impl FnOnce(Result<T, String>) -> JobResult + Send + 'static,
+        result: impl FnOnce(Result<T, String>) -> JobResult + Send + 'static,
     ) where
         T: Send + 'static,
         W: Future<Output = Result<T, String>> + Send + 'static,
     {
         let work = self.context.clone().map(work);
-        self.beside(async move {
-            let done = match work {
+        self.spawn(async move {
+            result(match work {
                 Some(work) => work.await,
-                None => Err("nothing can be carried out here".into()),
-            };
-            told(done)
+                None => Err(NO_CONTEXT.into()),
+            })
         });
     }
 
-    fn set_out<W>(&self, number: u64, work: impl FnOnce(WriteContext) -> W)
-    where
-        W: Future<Output = Result<(StartedOperation, OperationLock), WriteContextError>> + Send + 'static,
-    {
-        let (work, tell) = (self.context.clone().map(work), self.tell.clone());
-        tokio::spawn(async move {
-            let begun = match work {
-                Some(work) => work.await.map_err(|error| error.to_string()),
-                None => Err("nothing can be carried out here".into()),
-            };
-            let tidings = match begun {
-                Ok((begun, lock)) => BackgroundResult::Begun { number, begun, lock },
-                Err(why) => BackgroundResult::Told(JobResult::Begun { number, begun: Err(why) }),
-            };
-            let _ = tell.send(tidings).await;
-        });
-    }
-
-    /// Takes in what came of something; tells what of it the app has to know.
-    pub fn take_in(&mut self, tidings: BackgroundResult) -> Option<JobResult> {
-        match tidings {
-            BackgroundResult::Told(told) => Some(told),
-            BackgroundResult::Begun { number, begun, lock } => {
-                self.set_up(lock);
-                Some(JobResult::Begun { number, begun: Ok(begun) })
+    /// Applies a result. Returns what the app has to know of it.
+    pub fn on_result(&mut self, result: BackgroundResult) -> Option<JobResult> {
+        match result {
+            BackgroundResult::Job(result) => Some(result),
+            BackgroundResult::Started { number, started, lock } => {
+                self.start_executor(lock);
+                Some(JobResult::Started { number, started: Ok(started) })
             }
-            BackgroundResult::Written { id, trouble } => {
-                let underway = self.underway.get_mut(&id)?;
-                underway.writes = false;
-                let closed = underway.ends && underway.lines.is_empty();
-                self.go_on_writing(&id);
+            BackgroundResult::Written { id, error } => {
+                let running = self.running.get_mut(&id)?;
+                running.is_writing = false;
+                let closed = running.is_ending && running.lines.is_empty();
+                self.write_lines(&id);
                 if closed {
-                    self.underway.remove(&id);
+                    self.running.remove(&id);
                 }
-                (closed || trouble.is_some()).then_some(JobResult::Written { id, trouble, closed })
+                (closed || error.is_some()).then_some(JobResult::Written { id, error, closed })
             }
         }
     }
 
-    /// Starts the hands of an undertaking. What came of its errands joins all other tidings.
-    fn set_up(&mut self, lock: OperationLock) {
+    /// Starts to execute the requests of an operation.
+    fn start_executor(&mut self, lock: OperationLock) {
         let Some(context) = &self.context else { return };
-        let RequestLink { items: errands, mut outcomes } = context.start_executor(&lock);
-        let (operation, tell) = (lock.id.clone(), self.tell.clone());
+        let RequestLink { items: requests, mut outcomes } = context.start_executor(&lock);
+        let (operation, sender) = (lock.id.clone(), self.sender.clone());
         tokio::spawn(async move {
             while let Some((id, outcome)) = outcomes.recv().await {
-                let told = JobResult::Errand { operation: operation.clone(), id, outcome };
-                if tell.send(BackgroundResult::Told(told)).await.is_err() {
+                let result = JobResult::Request { operation: operation.clone(), id, outcome };
+                if sender.send(BackgroundResult::Job(result)).await.is_err() {
                     return;
                 }
             }
         });
         let id = lock.id.clone();
-        let (errands, lines) = (Some(errands), VecDeque::new());
-        self.underway.insert(id, Underway { lock, errands, lines, writes: false, ends: false });
+        let (requests, lines) = (Some(requests), VecDeque::new());
+        let running = RunningOperation { lock, requests, lines, is_writing: false, is_ending: false };
+        self.running.insert(id, running);
     }
 
     fn write(&mut self, id: &OperationId, line: JournalLine) {
-        if let Some(underway) = self.underway.get_mut(id) {
-            underway.lines.push_back(line);
-            self.go_on_writing(id);
+        if let Some(running) = self.running.get_mut(id) {
+            running.lines.push_back(line);
+            self.write_lines(id);
         }
     }
 
-    /// Nothing more is asked for; it is let go of when its last line stands in the journal.
+    /// Sends no more requests. The lock is released once the last line is in the journal.
     fn end(&mut self, id: &OperationId) {
-        if let Some(underway) = self.underway.get_mut(id) {
-            (underway.ends, underway.errands) = (true, None);
+        if let Some(running) = self.running.get_mut(id) {
+            (running.is_ending, running.requests) = (true, None);
         }
     }
 
-    /// Writes the lines that wait, one batch at a time, so that they stand in their order.
-    fn go_on_writing(&mut self, id: &OperationId) {
-        let Some(underway) = self.underway.get_mut(id) else { return };
-        if underway.writes || underway.lines.is_empty() {
+    /// Writes the lines that wait, one batch at a time, so that their order stays.
+    fn write_lines(&mut self, id: &OperationId) {
+        let Some(running) = self.running.get_mut(id) else { return };
+        if running.is_writing || running.lines.is_empty() {
             return;
         }
-        underway.writes = true;
-        let lines = std::mem::take(&mut underway.lines);
-        let (id, writer, tell) = (id.clone(), underway.lock.writer.clone(), self.tell.clone());
+        running.is_writing = true;
+        let lines = std::mem::take(&mut running.lines);
+        let (id, writer, sender) = (id.clone(), running.lock.writer.clone(), self.sender.clone());
         tokio::spawn(async move {
-            let trouble = write_all(&writer, lines).await.err();
-            let trouble = trouble.map(|error| format!("the journal cannot be written: {error}"));
-            let _ = tell.send(BackgroundResult::Written { id, trouble }).await;
+            let error = write_all(&writer, lines).await.err();
+            let error = error.map(|error| format!("cannot write the journal: {error}"));
+            let _ = sender.send(BackgroundResult::Written { id, error }).await;
         });
     }
 
-    /// What errands of these undertakings can be sent through.
-    pub fn doors<'a>(
+    /// The channels for requests of these operations.
+    pub fn channels<'a>(
         &self,
-        wanting: impl Iterator<Item = &'a OperationId>,
+        operations: impl Iterator<Item = &'a OperationId>,
     ) -> Vec<(OperationId, mpsc::Sender<Request>)> {
-        let door = |id: &OperationId| Some((id.clone(), self.underway.get(id)?.errands.clone()?));
-        wanting.filter_map(door).collect()
+        let channel = |id: &OperationId| Some((id.clone(), self.running.get(id)?.requests.clone()?));
+        operations.filter_map(channel).collect()
     }
 }
 
-/// Waits until one of them has room for an errand; tells its name, and the room. For ever where there is none.
+const NO_CONTEXT: &str = "nothing can be applied here";
+
+/// Asks which permissions are missing, and reads the guard rails.
+async fn check(context: &WriteContext, permissions: &[Permission]) -> Result<Checks, String> {
+    let guards = guards::read(None).map_err(|error| error.to_string())?;
+    let missing = context.missing_permissions(permissions).await;
+    Ok(Checks { guards, missing: missing.map_err(|why| format!("cannot check permissions: {why}"))? })
+}
+
+/// Runs blocking work, with its error in words.
+async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, String>
+where
+    T: Send + 'static,
+    E: Display + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Waits until one of the channels has room for a request; for ever where there is none.
 pub async fn room(
-    doors: Vec<(OperationId, mpsc::Sender<Request>)>,
+    channels: Vec<(OperationId, mpsc::Sender<Request>)>,
 ) -> Option<(OperationId, mpsc::OwnedPermit<Request>)> {
-    if doors.is_empty() {
+    if channels.is_empty() {
         return std::future::pending().await;
     }
-    let rooms =
-        doors.into_iter().map(|(id, errands)| Box::pin(async move { (id, errands.reserve_owned().await) }));
+    let rooms = channels
+        .into_iter()
+        .map(|(id, requests)| Box::pin(async move { (id, requests.reserve_owned().await) }));
     let ((id, room), ..) = select_all(rooms).await;
     // The executor ends only with the program.
     Some((id, room.ok()?))
@@ -282,49 +288,4 @@ async fn write_all(writer: &JournalWriter, lines: VecDeque<JournalLine>) -> std:
         writer.append(line).await?;
     }
     Ok(())
-}
-
-async fn begin(
-    context: WriteContext,
-    word: &'static str,
-    plan: Box<Plan>,
-    orders: OperationOptions,
-    waivers: Overrides,
-) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (id, by) = (context.new_id(word), context.by.clone());
-    let orders = OperationOptions { id: id.clone(), by: by.clone(), ..orders };
-    let lock = context.start(&plan, &orders, &waivers).await?;
-    Ok((StartedOperation { id, by, past: None }, lock))
-}
-
-async fn resume(
-    context: WriteContext,
-    id: OperationId,
-) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (file, past) = lock(&context, &id).await?;
-    if !past.is_unfinished() {
-        return Err(WriteContextError::NotResumable(id));
-    }
-    let lock = context.resume(file, &id).await?;
-    Ok((StartedOperation { id, by: context.by, past: Some(past) }, lock))
-}
-
-async fn undo(
-    context: WriteContext,
-    id: OperationId,
-) -> Result<(StartedOperation, OperationLock), WriteContextError> {
-    let (file, past) = lock(&context, &id).await?;
-    let id = context.new_id("undo");
-    let lock = context.open(file, &id)?;
-    Ok((StartedOperation { id, by: context.by, past: Some(past) }, lock))
-}
-
-/// Reading the journal may take a while.
-async fn lock(
-    context: &WriteContext,
-    id: &OperationId,
-) -> Result<(OperationLockFile, JournaledOperation), WriteContextError> {
-    let (context, id) = (context.clone(), id.clone());
-    let taken = tokio::task::spawn_blocking(move || context.lock(&id)).await;
-    taken.unwrap_or_else(|error| Err(WriteContextError::Write(std::io::Error::other(error))))
 }

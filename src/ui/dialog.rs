@@ -1,4 +1,4 @@
-//! The question that stands over everything: what it is about, what speaks against it, and what answers it.
+//! The dialog over everything: what it is about, what speaks against it, and what answers it.
 
 use ratatui::{
     buffer::Buffer,
@@ -18,31 +18,30 @@ use super::{
     },
 };
 use crate::{
-    app::{
-        dialog::{ApplyRequest, Dialog, DialogStage, DialogSubject, DialogWait, Prompt, UndoRequest},
-        operations::{apply_title, past_title},
-    },
+    app::dialog::{Dialog, DialogPrompt, DialogSubject},
     cluster::OperationId,
-    operation::confirmation,
-    plan::{Plan, PlanStep, Prospect, undo::NotUndone},
+    operation::{
+        OperationOptions,
+        approval::{Approval, Objection, UndoProposal, Wait},
+    },
 };
 
 /// The widest that it gets.
 const WIDEST: u16 = 96;
 
-/// Of warnings, drifts and the like, so many are shown at most.
+/// At most this many warnings, drifts and the like are shown.
 const SHOWN: usize = 6;
 
 /// ```text
-/// ╭ Carry out ───────────────────────────────────────────── demo ╮
+/// ╭ Apply ───────────────────────────────────────────────── demo ╮
 /// │ drain general-1a-02   completes in ~35s                       │
 /// │ 12 pods · 9 leave now · 3 stay                                │
 /// │ ▲ …                                                           │
 /// │                                                               │
-/// │ Type demo to go on: de▏                                       │
-/// ╰ Enter answers · Esc leaves it ────────────────────────────────╯
+/// │ Type demo to continue: de▏                                    │
+/// ╰ Enter answers · Esc cancels ──────────────────────────────────╯
 /// ```
-/// Draws it over the middle of the screen; tells where the cursor belongs while something is typed.
+/// Draws it over the middle of the screen. Returns where the cursor is while something is typed.
 pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let width = WIDEST.min(area.width.saturating_sub(4));
     let paper = Paper { scene, cells: usize::from(width.saturating_sub(4)) };
@@ -51,7 +50,7 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
     let most = usize::from(area.height.saturating_sub(4)).saturating_sub(answer.len() + 1);
     if lines.len() > most {
         lines.truncate(most.saturating_sub(1));
-        lines.push(paper.line("  … and more: Esc leaves it, the plan tells all", Role::Dim));
+        lines.push(paper.line("  … and more: Esc cancels, the plan shows all", Role::Dim));
     }
     lines.push(Line::default());
     let question = lines.len();
@@ -71,7 +70,7 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         buf.set_line(inner.x, y, line, inner.width);
     }
-    let DialogStage::Asks(Prompt::Words(_)) = &dialog.stage else { return None };
+    let Some(DialogPrompt::Words(_)) = dialog.prompt() else { return None };
     let y = inner.y + u16::try_from(question + 1).unwrap_or(0);
     let line = Rect { y, height: 1, ..inner };
     if !inner.contains(line.as_position()) {
@@ -80,22 +79,24 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
     Some((field(&dialog.input, scene.style(Role::Input), true, line, buf), y))
 }
 
-const fn title(dialog: &Dialog) -> &'static str {
-    match &dialog.about {
-        DialogSubject::Apply(apply) if apply.resumes.is_some() => " Go on with a drain that was cut off ",
-        DialogSubject::Apply(_) => " Carry out ",
-        DialogSubject::Undo(_) => " Put back ",
+fn title(dialog: &Dialog) -> &'static str {
+    match &dialog.subject {
+        DialogSubject::Approval(approval) if approval.resumes().is_some() => " Resume an interrupted drain ",
+        DialogSubject::Approval(approval) if approval.undo_proposal().is_some() => " Undo ",
+        DialogSubject::Approval(_) => " Apply ",
+        DialogSubject::FindUndo => " Undo ",
         DialogSubject::Cancel(_) => " Cancel ",
-        DialogSubject::Quit => " Leave ",
+        DialogSubject::Quit => " Quit ",
     }
 }
 
-const fn hints(dialog: &Dialog) -> &'static str {
-    match &dialog.stage {
-        DialogStage::Waits(DialogWait::Beginning) => " a moment ",
-        DialogStage::Waits(_) | DialogStage::Refused(_) => " Esc leaves it ",
-        DialogStage::Asks(Prompt::Choice(_)) => " Tab or ← → chooses · Enter answers · Esc leaves it ",
-        DialogStage::Asks(Prompt::Words(_)) => " Enter answers · Esc leaves it ",
+fn hints(dialog: &Dialog) -> &'static str {
+    match dialog.prompt() {
+        Some(DialogPrompt::Choice(_)) => " Tab or ← → choose · Enter answers · Esc cancels ",
+        Some(DialogPrompt::Words(_)) => " Enter answers · Esc cancels ",
+        None if !dialog.can_be_left() => " starting ",
+        None if dialog.has_ended() => " Esc closes ",
+        None => " Esc cancels ",
     }
 }
 
@@ -138,26 +139,22 @@ impl Paper<'_> {
     }
 
     fn body(&self, dialog: &Dialog) -> Vec<Line<'static>> {
-        match &dialog.about {
-            DialogSubject::Apply(apply) => self.apply(apply),
-            DialogSubject::Undo(put_back) => self.put_back(put_back),
+        match &dialog.subject {
+            DialogSubject::FindUndo => Vec::new(),
+            DialogSubject::Approval(approval) => match approval.undo_proposal() {
+                Some(undo) => self.undo(approval, undo),
+                None => self.plan(approval),
+            },
             DialogSubject::Cancel(id) => self.cancel(id),
             DialogSubject::Quit => self.quit(),
         }
     }
 
-    fn apply(&self, apply: &ApplyRequest) -> Vec<Line<'static>> {
-        let Some(plan) = &apply.plan else {
-            return apply.resumes.iter().map(|past| self.line(&past_title(past), Role::Strong)).collect();
-        };
-        let mut lines = Vec::new();
-        if !apply.drifts.is_empty() {
-            self.sentence("▲", "This has changed since you looked:", Role::LevelWarning, &mut lines);
-            self.list(" ", &apply.drifts, Role::Base, &mut lines);
-            lines.push(Line::default());
-        }
+    fn plan(&self, approval: &Approval) -> Vec<Line<'static>> {
+        let Some(plan) = approval.plan() else { return vec![self.line(&approval.title(), Role::Strong)] };
+        let mut lines = self.drifts(approval);
         let (prospect, role) = panes::plan::prospect(plan);
-        let head = Runs::new(&apply_title(plan), self.style(Role::Strong))
+        let head = Runs::new(&approval.title(), self.style(Role::Strong))
             .and("   ", self.style(Role::Base))
             .and(&prospect, self.style(role));
         lines.push(self.cut(head));
@@ -165,85 +162,89 @@ impl Paper<'_> {
         if !totals.is_empty() {
             lines.push(self.cut(totals));
         }
-        lines.push(self.cut(self.terms(apply)));
-        self.objections(apply, plan, &mut lines);
+        lines.push(self.cut(self.terms(approval.options())));
+        self.list("▲", &plan.warnings, Role::LevelWarning, &mut lines);
+        self.objections(approval, &mut lines);
         lines
     }
 
-    /// What is said with it, and under which conditions.
-    fn terms(&self, apply: &ApplyRequest) -> Runs {
-        let orders = &apply.orders;
+    /// What has changed since the operator agreed.
+    fn drifts(&self, approval: &Approval) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        if let Some(question) = approval.question().filter(|question| !question.drifts.is_empty()) {
+            self.sentence("▲", "Changed since you agreed:", Role::LevelWarning, &mut lines);
+            self.list(" ", &question.drifts, Role::Base, &mut lines);
+            lines.push(Line::default());
+        }
+        lines
+    }
+
+    /// Its reason and limits.
+    fn terms(&self, options: &OperationOptions) -> Runs {
         let (dim, base) = (self.style(Role::Dim), self.style(Role::Base));
-        let mut runs = match orders.why.as_str() {
+        let mut runs = match options.why.as_str() {
             "" => Runs::new("no reason given (:reason WORDS)", dim),
-            why => Runs::new("why: ", dim).and(why, base),
+            why => Runs::new("reason: ", dim).and(why, base),
         };
-        if let Some(until) = orders.until {
+        if let Some(until) = options.until {
             runs = runs.and(" · cordoned until ", dim).and(&text::clock(until), base);
         }
-        if let Some(within) = orders.total_timeout {
+        if let Some(within) = options.total_timeout {
             runs = runs.and(" · within ", dim).and(&within.to_string(), base);
         }
         runs
     }
 
     /// What speaks against it.
-    fn objections(&self, apply: &ApplyRequest, plan: &Plan, lines: &mut Vec<Line<'static>>) {
-        self.list("▲", &plan.warnings, Role::LevelWarning, lines);
-        if plan.prospect() == Prospect::Blocked {
-            // The first line says what the head says.
-            for line in confirmation::stuck(plan).iter().skip(1) {
-                self.sentence("✗", line, Role::LevelError, lines);
-            }
+    fn objections(&self, approval: &Approval, lines: &mut Vec<Line<'static>>) {
+        let Some(question) = approval.question() else { return };
+        for line in question.objections.iter().flat_map(Objection::lines) {
+            self.sentence("✗", &line, Role::LevelError, lines);
         }
-        let breaches: Vec<String> =
-            apply.breaches.iter().map(|breach| format!("guard rail {}: {breach}", breach.guard())).collect();
-        self.list("✗", &breaches, Role::LevelError, lines);
-        let taken: Vec<String> =
-            apply.taken.iter().map(|(node, by)| format!("{by} is at work on {node}")).collect();
-        self.list("✗", &taken, Role::LevelError, lines);
     }
 
-    fn put_back(&self, put_back: &UndoRequest) -> Vec<Line<'static>> {
-        let Some(past) = &put_back.past else { return Vec::new() };
-        let ended = past.ended.as_deref().unwrap_or("not over");
-        let head = Runs::new(&past_title(past), self.style(Role::Strong)).and(
-            &format!("   {} by {} · {ended}", past.started.to_time(), past.start.by),
+    fn undo(&self, approval: &Approval, undo: &UndoProposal) -> Vec<Line<'static>> {
+        let prior = &undo.prior;
+        let end = prior.end.as_deref().unwrap_or("not ended");
+        let head = Runs::new(&prior.title, self.style(Role::Strong)).and(
+            &format!("   {} by {} · {end}", prior.started_at.to_time(), prior.by),
             self.style(Role::Dim),
         );
-        let mut lines = vec![self.cut(head), self.line(&past.id, Role::Dim)];
-        let steps: Vec<String> = put_back.steps.iter().map(words).collect();
-        if !steps.is_empty() {
-            lines.push(self.line("would be put back:", Role::Heading));
-            self.list("•", &steps, Role::Base, &mut lines);
+        let mut lines = self.drifts(approval);
+        lines.extend([self.cut(head), self.line(&prior.id, Role::Dim)]);
+        let writes = undo.writes();
+        if writes.is_empty() {
+            lines.push(self.line("nothing to undo on its nodes", Role::Dim));
+        } else {
+            lines.push(self.line("would be undone:", Role::Heading));
+            self.list("•", &writes, Role::Base, &mut lines);
         }
-        let kept: Vec<String> = put_back.kept.iter().map(NotUndone::to_string).collect();
-        if !kept.is_empty() {
+        if !undo.kept.is_empty() {
             lines.push(self.line("stays as it is:", Role::Heading));
-            self.list("○", &kept, Role::Dim, &mut lines);
+            self.list("○", &undo.kept, Role::Dim, &mut lines);
         }
-        if !past.start.pods.is_empty() {
-            lines.push(self.line("pods do not come back by it", Role::Dim));
+        if !prior.run.pods.is_empty() {
+            lines.push(self.line("pods are not restored", Role::Dim));
         }
+        self.objections(approval, &mut lines);
         lines
     }
 
     fn cancel(&self, id: &OperationId) -> Vec<Line<'static>> {
-        let title =
-            self.scene.app.acts.undertaking(id).map_or(&**id, |undertaking| undertaking.title.as_str());
+        let title = self.scene.app.operations.entry(id).map_or(&**id, |entry| entry.title.as_str());
         let mut lines = vec![self.line(title, Role::Strong)];
-        let text = "Nothing more is begun; pods that are on their way out go all the same, and nodes stay cordoned \
-                    (U puts them back).";
+        let text = "Nothing more is started. Pods that are terminating still leave, and nodes stay cordoned (U undoes \
+                    that).";
         self.sentence(" ", text, Role::Base, &mut lines);
         lines
     }
 
     fn quit(&self) -> Vec<Line<'static>> {
         let running: Vec<&str> =
-            self.scene.app.acts.running().map(|undertaking| undertaking.title.as_str()).collect();
-        let mut lines = vec![self.line("This is being carried out:", Role::Base)];
+            self.scene.app.operations.running().map(|entry| entry.title.as_str()).collect();
+        let mut lines = vec![self.line("In progress:", Role::Base)];
         self.list("•", &running, Role::Strong, &mut lines);
-        let text = "Left as it is, nothing more happens to it, and the next start offers to go on with it.";
+        let text = "After quitting nothing more happens to it, and the next start offers to resume it.";
         self.sentence(" ", text, Role::Base, &mut lines);
         lines
     }
@@ -251,71 +252,55 @@ impl Paper<'_> {
     /// What is asked, or why nothing is.
     fn answer(&self, dialog: &Dialog) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        match &dialog.stage {
-            DialogStage::Waits(wait) => {
-                lines.push(self.line(&format!("◌ {}", waiting(*wait)), Role::FeedBusy))
-            }
-            DialogStage::Refused(why) => {
-                for (place, line) in why.iter().enumerate() {
-                    self.sentence(if place == 0 { "✗" } else { " " }, line, Role::LevelError, &mut lines);
-                }
-            }
-            DialogStage::Asks(Prompt::Choice(choices)) => {
-                let mut runs = Runs::default();
-                for (place, choice) in choices.iter().enumerate() {
-                    let (words, role) = if place == dialog.chosen {
-                        (format!("[ {choice} ]"), Role::Input)
-                    } else {
-                        (format!("  {choice}  "), Role::Base)
-                    };
-                    runs = runs.and(&words, self.style(role)).and("  ", self.style(Role::Base));
-                }
-                lines.push(self.cut(runs));
-            }
-            DialogStage::Asks(Prompt::Words(words)) => {
+        match (dialog.prompt(), &dialog.subject) {
+            (Some(DialogPrompt::Choice(choices)), _) => lines.push(self.choices(&choices, dialog.chosen)),
+            (Some(DialogPrompt::Words(words)), _) => {
                 let runs = Runs::new("Type ", self.style(Role::Base))
                     .and(words, self.style(Role::Key))
-                    .and(" to go on:", self.style(Role::Base));
+                    .and(" to continue:", self.style(Role::Base));
                 lines.push(self.cut(runs));
                 // The line in which it is typed.
                 lines.push(Line::default());
             }
+            (None, DialogSubject::Approval(approval)) => self.state(approval, &mut lines),
+            (None, _) => lines.push(self.line("◌ reading the journal", Role::FeedBusy)),
         }
-        if let Some(fault) = &dialog.fault {
-            lines.push(self.line(fault, Role::LevelError));
+        if dialog.mismatch {
+            lines.push(self.line("does not match; Esc cancels", Role::LevelError));
         }
         lines
     }
-}
 
-const fn waiting(wait: DialogWait) -> &'static str {
-    match wait {
-        DialogWait::Journal => "reading the journal",
-        DialogWait::Plan => "working the plan out",
-        DialogWait::Permissions => "asking what is permitted",
-        DialogWait::PlanAgain => "working the plan out once more, over the newest state",
-        DialogWait::Beginning => "writing the journal",
+    fn choices(&self, choices: &[&str], chosen: usize) -> Line<'static> {
+        let mut runs = Runs::default();
+        for (place, choice) in choices.iter().enumerate() {
+            let (words, role) = if place == chosen {
+                (format!("[ {choice} ]"), Role::Input)
+            } else {
+                (format!("  {choice}  "), Role::Base)
+            };
+            runs = runs.and(&words, self.style(role)).and("  ", self.style(Role::Base));
+        }
+        self.cut(runs)
+    }
+
+    /// What an approval waits for, or how it ended.
+    fn state(&self, approval: &Approval, lines: &mut Vec<Line<'static>>) {
+        if let Some(wait) = approval.waits_for() {
+            return lines.push(self.line(&format!("◌ {}", waiting(wait)), Role::FeedBusy));
+        }
+        for (place, line) in approval.decision().iter().flat_map(|decision| decision.lines()).enumerate() {
+            self.sentence(if place == 0 { "✗" } else { " " }, &line, Role::LevelError, lines);
+        }
     }
 }
 
-/// A write in a few words.
-fn words(step: &PlanStep) -> String {
-    match step {
-        PlanStep::Cordon { node, on: true, .. } => format!("{node} is cordoned"),
-        PlanStep::Cordon { node, on: false, .. } => format!("{node} is uncordoned"),
-        PlanStep::SetTaints { node, taints, .. } => {
-            let taints: Vec<String> = taints.iter().map(ToString::to_string).collect();
-            let taints = if taints.is_empty() { "none".into() } else { taints.join(", ") };
-            format!("the taints of {node} become: {taints}")
-        }
-        PlanStep::SetLabels { node, labels, .. } => {
-            let word = |(key, value): &(crate::cluster::Name, Option<crate::cluster::Name>)| match value {
-                Some(value) => format!("{key}={value}"),
-                None => format!("{key}-"),
-            };
-            let labels: Vec<String> = labels.iter().map(word).collect();
-            format!("labels of {node}: {}", labels.join(", "))
-        }
-        PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. } => pod.to_string(),
+const fn waiting(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Plan => "making the plan",
+        Wait::Checks => "checking permissions",
+        Wait::Answer => "waiting for an answer",
+        Wait::PlanAgain => "making the plan again over the newest state",
+        Wait::Start => "writing the journal",
     }
 }

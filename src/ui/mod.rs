@@ -45,7 +45,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
     let scene = Scene::new(app, now);
     buf.set_style(area, scene.style(Role::Base));
     let mut drawn = Drawn::new();
-    let banner = !app.acts.unfinished.is_empty();
+    let banner = !app.operations.interrupted.is_empty();
     let Some(plan) = ScreenLayout::of(area, &app.screen, scene.shown.views.zones.len(), banner) else {
         small::draw(&scene, area, buf);
         return (drawn, None);

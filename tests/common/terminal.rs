@@ -106,7 +106,7 @@ impl Terminal {
 /// seen, Enter.
 pub fn assent(screen: &str) -> Option<&'static str> {
     let mut lines = screen.lines();
-    if lines.any(|line| line.contains("Type here to go on:")) {
+    if lines.any(|line| line.contains("Type here to continue:")) {
         let typed = lines.next().unwrap_or_default();
         return Some(if typed.contains("here") { "\r" } else { "here" });
     }

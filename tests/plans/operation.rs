@@ -25,7 +25,7 @@ fn a_node_is_read_and_cordoned_before_any_pod_is_evicted() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     harness.run(&mut operation);
-    assert_eq!(operation.ended(), Some(OperationEnd::Done), "{:?}", operation.report());
+    assert_eq!(operation.ended(), Some(OperationEnd::Done), "{:?}", operation.progress());
     assert_eq!(harness.words(), ["look n1", "cordon n1", "evict a", "evict b", "list n1", "mark n1"]);
     assert!(
         harness.nodes["n1"].cordoned && harness.nodes["n1"].mark.is_none(),
@@ -105,7 +105,7 @@ fn a_larger_plan_than_confirmed_is_reported() {
     harness.replace("a", "n1");
     harness.budget(1, 0);
     let told: Vec<String> = drift::between(&shown, &plan(&harness)).iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["pod web/a has come", "pod web/b: leaves has become waits", "pod web/c has come"]);
+    assert_eq!(told, ["pod web/a is new", "pod web/b: was leaves, is now waits", "pod web/c is new"]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Partly));
-    let report = operation.report();
+    let report = operation.progress();
     assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::PodsLeft { pods: 1 }));
     assert!(harness.pods["b"].gone && !harness.pods["a"].gone);
 }
@@ -165,7 +165,7 @@ fn the_replacement_of_a_pod_is_never_evicted() {
     operation.handle_change(&harness.cluster, harness.now);
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
-    assert_eq!(operation.report().pods[0].stage, PodProgressStage::Over(PodEnd::Replaced));
+    assert_eq!(operation.progress().pods[0].stage, PodProgressStage::Over(PodEnd::Replaced));
     assert_eq!(harness.times("evict a"), [0]);
 }
 
@@ -182,7 +182,7 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
         harness.words(),
         ["look n1", "cordon n1", "evict a", "list n1", "evict late", "list n1", "mark n1"]
     );
-    assert!(operation.report().pods.iter().any(|pod| pod.late));
+    assert!(operation.progress().pods.iter().any(|pod| pod.late));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn the_timeout_of_a_node_holds_even_if_nothing_answers() {
     let mut operation = harness.drain(&["n1", "n2"], options);
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::TimedOut));
-    let report = operation.report();
+    let report = operation.progress();
     assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::TimedOut));
     assert_eq!(
         report.nodes[1].stage,
@@ -264,7 +264,7 @@ fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
     harness.advance(&mut operation, Span::from_secs(100));
     assert_eq!(harness.times("evict a"), [0]);
     assert!(harness.words().iter().filter(|word| **word == "mark n1").count() >= 4, "marks are renewed");
-    operation.go_on(&harness.cluster, harness.now);
+    operation.resume(&harness.cluster, harness.now);
     harness.run(&mut operation);
     assert_eq!((operation.ended(), harness.times("evict a")), (Some(OperationEnd::Done), vec![0, 100]));
 }
@@ -294,7 +294,7 @@ fn a_pause_before_all_nodes_are_written_to_wakes_nobody() {
     harness.step(&mut operation);
     operation.pause(harness.now);
     assert_eq!(operation.poll_timeout(), None);
-    operation.go_on(&harness.cluster, harness.now);
+    operation.resume(&harness.cluster, harness.now);
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
 }
@@ -343,7 +343,7 @@ fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
         meddle(harness.nodes.get_mut("n1").expect("there"));
         harness.run(&mut operation);
         assert!(operation.ended().is_some());
-        operation.report().nodes[0].stage.clone()
+        operation.progress().nodes[0].stage.clone()
     };
     let taken = stop_after(|node| {
         node.mark = Some(DrainClaim { by: "bob".into(), operation: "other".into(), renewed: NOW });
@@ -379,7 +379,7 @@ fn a_dry_run_records_everything_and_ends() {
     let harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     let mut asked = Vec::new();
-    while let Some(errand) = operation.poll_errand() {
+    while let Some(errand) = operation.poll_request() {
         asked.push(word(&errand.task));
         operation.handle_outcome(&harness.cluster, errand.id, RequestOutcome::Recorded, NOW);
     }
@@ -401,7 +401,7 @@ fn a_finished_operation_that_is_resumed_does_nothing_twice() {
     let pods = harness.pods.iter().map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
     let past = kordon::operation::PriorRun { cordoned: [NodeName::from("n1")].into(), pods };
     let mut operation =
-        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { past, ..orders() });
+        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { prior: past, ..orders() });
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
     assert_eq!((harness.times("evict a").len(), harness.times("evict b").len()), (1, 1));
@@ -442,7 +442,7 @@ proptest! {
             prop_assert!(evicted.insert(uid.clone()), "{uid} was evicted twice");
         }
         prop_assert!(!harness.evicted_uncordoned, "a pod went before every node was cordoned");
-        for node in operation.report().nodes {
+        for node in operation.progress().nodes {
             if matches!(node.stage, NodeProgressStage::Drained { .. }) {
                 let left = harness.pods.values().any(|pod| pod.node == *node.node && !pod.gone);
                 prop_assert!(!left, "{} is called drained and is not empty", node.node);
@@ -536,7 +536,7 @@ impl Harness {
 
     fn begin(&self, nodes: &[&str], options: DrainOptions, orders: OperationOptions) -> Operation {
         let plan = self.plan(nodes, options);
-        Operation::begin(&plan, orders, &self.cluster, self.now)
+        Operation::start(&plan, orders, &self.cluster, self.now)
     }
 
     fn plan(&self, nodes: &[&str], options: DrainOptions) -> Plan {
@@ -605,7 +605,7 @@ impl Harness {
 
     fn carry_out_one(&mut self, operation: &mut Operation) -> bool {
         while operation.poll_notice().is_some() {}
-        let Some(errand) = operation.poll_errand() else { return false };
+        let Some(errand) = operation.poll_request() else { return false };
         let word = word(&errand.task);
         self.asked.push((self.now, word.clone()));
         if self.hang.is_some_and(|hang| word.starts_with(hang)) {

@@ -7,22 +7,25 @@ use std::{collections::BTreeMap, sync::Arc};
 use kordon::{
     app::{
         App, AppOptions,
-        dialog::{DialogStage, Prompt},
-        operations::{Job, JobResult, PermissionCheck, StartedOperation},
+        dialog::{Dialog, DialogPrompt},
+        operations::{Job, JobResult},
         update,
     },
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
-        Name, Node, NodeName, ObjectEvent, OperationId, Owner, OwnerKind, Phase, Pod, PodReady, Requirement,
-        Resources, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
-        TolerationOperator, Uid, Version, Workload, WorkloadKind,
+        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
+        Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
+        Version, Workload, WorkloadKind,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
     journal::JournaledOperation,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     model::{ConnectionInfo, ControllerRole, HORIZON, Model, ModelOptions},
-    operation::{self, RequestKind},
+    operation::{
+        self, RequestKind,
+        approval::{Checks, StartRequest, Started},
+    },
     plan::{EvictionRules, PlanStep, budget},
     time::{Span, Timestamp},
 };
@@ -40,8 +43,8 @@ pub struct DashboardFixture {
     pub led: bool,
     /// Nodes whose kubelets renew, with the second of ten in which they do.
     alive: BTreeMap<NodeName, i64>,
-    /// What is forbidden to whoever acts.
-    pub checked: PermissionCheck,
+    /// Guard rails, and the permissions that are missing.
+    pub checks: Checks,
     /// What the journal on disk tells of.
     pub past: Option<JournaledOperation>,
 }
@@ -68,7 +71,7 @@ impl DashboardFixture {
             version: 1000,
             led: true,
             alive: BTreeMap::new(),
-            checked: PermissionCheck::default(),
+            checks: Checks::default(),
             past: None,
         }
     }
@@ -463,54 +466,57 @@ impl DashboardFixture {
         }
     }
 
-    /// Does what the app wants done beside it, and answers errands as a server would that takes the budget of
-    /// checkout for used up as soon as one of its pods goes.
+    /// Does the app's jobs, and answers requests as a server would on which the budget of checkout is used up as soon as
+    /// one of its pods leaves.
     pub fn serve(&mut self) {
         loop {
-            if let Some(chore) = self.app.next_chore() {
-                self.do_chore(chore);
+            if let Some(job) = self.app.next_job() {
+                self.do_job(job);
                 continue;
             }
-            let Some(operation) = self.app.with_errands().next().cloned() else { break };
-            let errand = self.app.next_errand(&operation).expect("it has one");
-            let outcome = self.answer(&errand.task);
-            self.app.told(JobResult::Errand { operation, id: errand.id, outcome }, self.now);
+            let Some(operation) = self.app.with_requests().next().cloned() else { break };
+            let request = self.app.next_request(&operation).expect("it has one");
+            let outcome = self.answer(&request.task);
+            let result = JobResult::Request { operation, id: request.id, outcome };
+            self.app.on_job_result(result, self.now);
         }
-        self.app.look_around(self.now);
+        self.app.show_changes(self.now);
         self.app.refresh(self.now);
     }
 
     /// Gives the answer that is asked for.
     pub fn agree(&mut self) {
-        let asked = self.app.screen.overlays.question().map(|dialog| dialog.stage.clone());
-        match asked {
-            Some(DialogStage::Asks(Prompt::Words(words))) => self.press(&format!("{words}<Enter>")),
-            Some(DialogStage::Asks(Prompt::Choice(_))) => self.press("<Tab><Enter>"),
-            other => panic!("nothing is asked: {other:?}"),
+        let dialog = self.app.screen.overlays.question().cloned();
+        match dialog.as_ref().and_then(Dialog::prompt) {
+            Some(DialogPrompt::Words(words)) => self.press(&format!("{words}<Enter>")),
+            Some(DialogPrompt::Choice(_)) => self.press("<Tab><Enter>"),
+            None => panic!("nothing is asked: {dialog:?}"),
         }
         self.serve();
     }
 
-    fn do_chore(&mut self, chore: Job) {
-        let begun = |id: OperationId, past| StartedOperation { id, by: "sre@laptop".into(), past };
-        let past = || self.past.clone();
-        let told = match chore {
-            Job::FindUnfinished => JobResult::Unfinished(Ok(past().into_iter().collect())),
-            Job::FindUndoable { number, .. } => JobResult::Undoable { number, found: Ok(past()) },
+    fn do_job(&mut self, job: Job) {
+        let prior = || self.past.as_ref().map(JournaledOperation::prior);
+        let started = |id: &str, prior| Ok(Started { id: id.into(), by: "sre@laptop".into(), prior });
+        let result = match job {
+            Job::FindInterrupted => JobResult::Interrupted(Ok(prior().into_iter().collect())),
+            Job::FindUndoable { number, .. } => JobResult::Undoable { number, found: Ok(prior()) },
             Job::Plan { number, job } => JobResult::Planned { number, plan: job.work() },
-            Job::Check { number, .. } => JobResult::Checked { number, checked: Ok(self.checked.clone()) },
-            Job::Begin { number, word, .. } => {
-                let id = format!("{word}-20260102-030101-q3w4e");
-                JobResult::Begun { number, begun: Ok(begun(id.as_str().into(), None)) }
+            Job::Check { number, .. } => JobResult::Checked { number, checks: Ok(self.checks.clone()) },
+            Job::Start { number, request } => {
+                let started = match *request {
+                    StartRequest::Apply { plan, .. } => {
+                        started(&format!("{}-20260102-030101-q3w4e", plan.action.word()), None)
+                    }
+                    StartRequest::Resume(id) => started(&id, prior()),
+                    StartRequest::Undo(_) => started("undo-20260102-030101-q3w4e", prior()),
+                };
+                JobResult::Started { number, started }
             }
-            Job::Resume { number, id } => JobResult::Begun { number, begun: Ok(begun(id, past())) },
-            Job::Undo { number, .. } => {
-                JobResult::Begun { number, begun: Ok(begun("undo-20260102-030101-q3w4e".into(), past())) }
-            }
-            Job::Say { .. } => return,
-            Job::End { id, .. } => JobResult::Written { id, trouble: None, closed: true },
+            Job::Notice { .. } => return,
+            Job::End { id, .. } => JobResult::Written { id, error: None, closed: true },
         };
-        self.app.told(told, self.now);
+        self.app.on_job_result(result, self.now);
     }
 
     fn answer(&mut self, task: &RequestKind) -> operation::RequestOutcome {

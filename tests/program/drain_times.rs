@@ -128,18 +128,18 @@ impl Town {
             operation: "p".into(),
         });
         let orders = OperationOptions { id: "p".into(), by: "test".into(), ..OperationOptions::default() };
-        let conduct = Operation::begin(&plan, orders, &self.model.cluster, now);
+        let operation = Operation::start(&plan, orders, &self.model.cluster, now);
         let (_, feeds) = mpsc::channel(1);
         let feeds = std::mem::replace(&mut self.feeds, feeds);
         let model = self.model.clone();
         let link = hands.start();
         let mut undertaking =
-            OperationRun { conduct, model, feeds, link, journal: Some(writer.clone()), clock };
+            OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
         // Nobody wishes anything.
         let (_nobody, mut wishes) = mpsc::channel(1);
         undertaking.run(&mut wishes, |_| {}).await;
-        let report = undertaking.conduct.report();
-        assert_eq!(undertaking.conduct.ended(), Some(OperationEnd::Done), "{report:#?}");
+        let report = undertaking.operation.progress();
+        assert_eq!(undertaking.operation.ended(), Some(OperationEnd::Done), "{report:#?}");
         let lines = journal.lines().expect("read");
         (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0))
     }

@@ -97,7 +97,7 @@ async fn at_a_terminal_only_the_requested_word_confirms() {
     for typed in ["", "y", "yes"] {
         let mut terminal = Terminal::with(harness.shell.under_terminal(&line));
         let status = tokio::task::block_in_place(|| {
-            terminal.wait("Type here to go on");
+            terminal.wait("Type here to continue");
             terminal.type_in(&format!("{typed}\r"));
             terminal.end()
         });
@@ -108,7 +108,7 @@ async fn at_a_terminal_only_the_requested_word_confirms() {
     assert_eq!(harness.server.written(), Vec::<String>::new());
     let mut terminal = Terminal::with(harness.shell.under_terminal(&line));
     let status = tokio::task::block_in_place(|| {
-        terminal.wait("Type here to go on");
+        terminal.wait("Type here to continue");
         terminal.type_in("here\r");
         terminal.end()
     });

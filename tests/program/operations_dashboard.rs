@@ -74,14 +74,14 @@ async fn read_only_cannot_be_unlocked_and_nothing_typed_is_lost_by_a_mistake() {
     harness
         .with_dashboard(Mode::ReadOnly, async |dashboard| {
             dashboard.press(":enforce 1h<Enter>").await;
-            dashboard.wait("--read-only, which locks enforcing out").await;
+            dashboard.wait("this session was started with --read-only").await;
             assert!(dashboard.screen().contains(":enforce 1h"), "{}", dashboard.screen());
         })
         .await;
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
             dashboard.press(":enforce soon<Enter>").await;
-            dashboard.wait("soon is no time such as 30s, 15m or 1h30m").await;
+            dashboard.wait("soon is not a duration such as 30s, 15m or 1h30m").await;
             dashboard.press("<Ctrl-u>enforce 13h<Enter>").await;
             dashboard.wait("at most 12h00m at a time").await;
             dashboard.press("<Ctrl-u>enforce<Enter>").await;
@@ -103,10 +103,10 @@ async fn a_drain_is_confirmed_paused_applied_reported_and_undone() {
             dashboard.press(DRAIN_IT).await;
             dashboard.wait_for_plan().await;
             dashboard.press("A").await;
-            dashboard.wait("Type here to go on").await;
-            assert!(dashboard.screen().contains("why: new kernel"), "{}", dashboard.screen());
+            dashboard.wait("Type here to continue").await;
+            assert!(dashboard.screen().contains("reason: new kernel"), "{}", dashboard.screen());
             dashboard.press("<Enter>").await;
-            dashboard.wait("that is not what is to be typed").await;
+            dashboard.wait("does not match").await;
             dashboard.press("yes<Enter>").await;
             assert_eq!(harness.server.written(), Vec::<String>::new(), "before it was agreed to");
             dashboard.press("<Ctrl-u>").await;
@@ -126,8 +126,8 @@ async fn a_drain_is_confirmed_paused_applied_reported_and_undone() {
             );
             assert!(dashboard.screen().contains("1 node drained"), "{}", dashboard.screen());
             dashboard.press("U").await;
-            dashboard.wait("general-1a-02 is uncordoned").await;
-            dashboard.wait("Yes, put it back").await;
+            dashboard.wait("uncordon general-1a-02").await;
+            dashboard.wait("Yes, undo").await;
             dashboard.press("<Tab><Enter>").await;
             dashboard.wait("undo of drain general-1a-02 · done").await;
             assert!(!is_cordoned(&harness.server.node(NODE).await));
@@ -176,7 +176,7 @@ async fn enforcing_ends_by_itself_and_running_operations_continue() {
             dashboard.start_drain(&harness).await;
             dashboard.press(":enforce 1s<Enter>").await;
             dashboard.wait("DRY-RUN").await;
-            dashboard.wait("what is being carried out goes on").await;
+            dashboard.wait("1 operation continues").await;
             dashboard.wait("done after").await;
             dashboard.press("<Esc>").await;
             dashboard.press("/<Ctrl-u>general-1b-02<Enter>c").await;
@@ -212,7 +212,7 @@ async fn a_plan_that_has_changed_since_it_was_agreed_to_is_shown_again() {
     harness.with_dashboard(Mode::DryRun, async |dashboard| {
         dashboard.ready().await;
         dashboard.ask_to_drain().await;
-        dashboard.wait("Type here to go on").await;
+        dashboard.wait("Type here to continue").await;
         let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": true}]);
         let pod = json!({"metadata": {"name": "newcomer", "namespace": "default", "ownerReferences": owner},
             "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "i"}]},
@@ -221,8 +221,8 @@ async fn a_plan_that_has_changed_since_it_was_agreed_to_is_shown_again() {
         // The plan behind the question is worked out anew.
         dashboard.wait("newcomer").await;
         dashboard.press("here<Enter>").await;
-        dashboard.wait("This has changed since you looked").await;
-        dashboard.wait("pod default/newcomer has come").await;
+        dashboard.wait("Changed since you agreed").await;
+        dashboard.wait("pod default/newcomer is new").await;
         assert_eq!(harness.server.written(), Vec::<String>::new());
         dashboard.agree().await;
         dashboard.wait("done after").await;
@@ -248,17 +248,17 @@ async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
     assert!(harness.operations()[0].is_unfinished(), "it was over before it was killed");
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
-            dashboard.wait("drain general-1a-02 was cut off").await;
+            dashboard.wait("drain general-1a-02 was interrupted").await;
             dashboard.ready().await;
             dashboard.press("R").await;
             dashboard.wait("dry-run: nothing is written").await;
             dashboard.press(":enforce 12h<Enter>").await;
             dashboard.wait("ENFORCE").await;
             dashboard.press("R").await;
-            dashboard.wait("Go on with a drain that was cut off").await;
+            dashboard.wait("Resume an interrupted drain").await;
             dashboard.agree().await;
             dashboard.wait("done after").await;
-            assert!(!dashboard.screen().contains("was cut off"), "{}", dashboard.screen());
+            assert!(!dashboard.screen().contains("was interrupted"), "{}", dashboard.screen());
         })
         .await;
     assert_eq!(harness.server.left_on(NODE).await, Vec::<String>::new());
@@ -293,14 +293,14 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
     assert!(harness.operations()[0].is_unfinished(), "it was over before it was killed");
     tokio::task::block_in_place(|| {
         let mut terminal = start();
-        terminal.wait("drain general-1a-02 was cut off");
+        terminal.wait("drain general-1a-02 was interrupted");
         terminal.wait("● pods");
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
         terminal.type_in("R");
         terminal.agree();
         terminal.wait("done after");
-        terminal.wait_gone("was cut off");
+        terminal.wait_gone("was interrupted");
         terminal.type_in("q");
         assert!(terminal.end().success());
     });
@@ -317,9 +317,9 @@ async fn the_command_line_resumes_an_unfinished_operation_of_the_dashboard() {
             dashboard.ready().await;
             dashboard.start_drain(&harness).await;
             dashboard.press("q").await;
-            dashboard.wait("This is being carried out").await;
+            dashboard.wait("In progress:").await;
             dashboard.press("<Esc>").await;
-            dashboard.wait_gone("This is being carried out").await;
+            dashboard.wait_gone("In progress:").await;
             // The desk is left in the midst of it.
         })
         .await;
@@ -343,7 +343,7 @@ async fn leaving_cancels_first_where_that_is_what_is_answered() {
             dashboard.press("p").await;
             dashboard.wait("paused").await;
             dashboard.press("q").await;
-            dashboard.wait("This is being carried out").await;
+            dashboard.wait("In progress:").await;
             dashboard.press("<Tab><Tab><Enter>").await;
         })
         .await;

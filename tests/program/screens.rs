@@ -536,14 +536,14 @@ fn a_grave_operation_is_confirmed_with_words_that_name_the_risk() {
         expect(&mut fixture, "acting-confirm", size);
     }
     fixture.press("prod-eu<Enter>");
-    assert!(fixture.app.acts.undertakings.is_empty(), "a part of the words is no yes");
-    fixture.checked.guards.protected_namespaces.insert("shop".into());
+    assert!(fixture.app.operations.entries.is_empty(), "a part of the words is no yes");
+    fixture.checks.guards.protected_namespaces.insert("shop".into());
     fixture.press("<Esc>A");
     fixture.serve();
     expect(&mut fixture, "acting-guarded", (120, 40));
     fixture.press("prod-eu override protected-namespace try-blocked<Enter>");
     fixture.serve();
-    assert_eq!(fixture.app.acts.running().count(), 1);
+    assert_eq!(fixture.app.operations.running().count(), 1);
 }
 
 #[test]
@@ -565,7 +565,7 @@ fn the_progress_shows_what_it_waits_for_and_why() {
     fixture.press("<Esc>C");
     expect(&mut fixture, "acting-cancel", (100, 30));
     fixture.press("<Enter>");
-    assert_eq!(fixture.app.acts.running().count(), 1, "Enter alone cancels nothing");
+    assert_eq!(fixture.app.operations.running().count(), 1, "Enter alone cancels nothing");
     fixture.press("C<Tab><Enter>");
     fixture.serve();
     expect(&mut fixture, "acting-cancelled", (120, 40));
@@ -577,17 +577,17 @@ fn the_report_replaces_the_progress_and_the_mode_ends_by_itself() {
     fixture.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
     fixture.serve();
     fixture.agree();
-    assert_eq!(fixture.app.acts.running().count(), 1);
+    assert_eq!(fixture.app.operations.running().count(), 1);
     fixture.run(20);
     fixture.reap();
-    assert_eq!(fixture.app.acts.running().count(), 0);
+    assert_eq!(fixture.app.operations.running().count(), 0);
     expect(&mut fixture, "acting-report", (120, 40));
     fixture.run(41);
     assert_eq!(fixture.app.mode, Mode::DryRun);
     fixture.press("<Esc>c");
     fixture.press("A");
     expect(&mut fixture, "acting-locked", (120, 40));
-    assert!(fixture.app.screen.overlays.question().is_none() && fixture.app.next_chore().is_none());
+    assert!(fixture.app.screen.overlays.question().is_none() && fixture.app.next_job().is_none());
 }
 
 #[test]
@@ -595,7 +595,7 @@ fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
     let mut fixture = at_work();
     fixture.change_node("pool-a-01", |node| node.unschedulable = true);
     fixture.past = Some(cut_off(&fixture));
-    fixture.app.find_unfinished();
+    fixture.app.find_interrupted();
     fixture.serve();
     expect(&mut fixture, "acting-unfinished", (160, 48));
     expect(&mut fixture, "acting-unfinished", (80, 24));
@@ -608,7 +608,7 @@ fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
     fixture.serve();
     expect(&mut fixture, "acting-resume", (120, 40));
     fixture.press("<Esc>X");
-    assert!(fixture.app.acts.unfinished.is_empty());
+    assert!(fixture.app.operations.interrupted.is_empty());
 }
 
 /// A drain of the node that was cut off after it had cordoned it.

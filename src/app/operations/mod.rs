@@ -1,127 +1,117 @@
-//! What is carried out from the dashboard, and all that leads to it.
+//! Operations that were started from the dashboard, and what leads to them.
 //!
-//! The app's cluster is the one that conducts look at. The loop brings in what came of errands ([`App::errand_done`])
-//! and takes out the next ones ([`App::next_errand`]), wakes the conducts with everything else ([`App::wake`]), and lets
-//! them look at what has changed now and then ([`App::look_around`]). What has to be asked, read or written beside
-//! (permissions, plans, the journal on disk) leaves as a [`Job`]; what came of it comes back through [`App::told`].
+//! All operations look at the app's cluster. The loop sends their requests ([`App::next_request`]) and passes outcomes
+//! back ([`App::on_job_result`]), wakes them with everything else ([`App::on_timeout`]), and lets them see what has changed at
+//! a pace ([`App::show_changes`]). What takes IO (permissions, plans, the journal on disk) leaves as a [`Job`] and comes
+//! back as a [`JobResult`].
 
-mod apply;
+mod approval;
 mod mode;
-mod resume;
-
-pub use apply::title as apply_title;
-pub use resume::title as past_title;
 
 use std::collections::VecDeque;
 
 use super::{
     App,
-    dialog::{Dialog, DialogReply, DialogStage, DialogSubject, DialogWait, Prompt},
+    dialog::{Dialog, DialogReply, DialogSubject},
     pane::Pane,
     reaction::Reaction,
 };
 use crate::{
     cluster::{Cluster, OperationId},
-    engine::{ServerVersion, Severity, Why},
-    journal::JournaledOperation,
+    engine::{Severity, Why},
     model::JournalEntry,
     operation::{
-        Guards, Operation, OperationEnd, OperationNotice, OperationOptions, OperationProgress, Overrides,
-        Request, RequestId, RequestOutcome,
+        Operation, OperationEnd, OperationNotice, OperationProgress, Request, RequestId, RequestOutcome,
+        approval::{Approved, Checks, NotStarted, PlanJob, PriorOperation, StartRequest, Started},
     },
-    placement::Snapshot,
-    plan::{Action, Permission, Plan},
+    plan::{Permission, Plan},
     time::{Span, Timestamp},
 };
 
-/// Notices of an undertaking that are kept for its progress; all of them are in the journal.
-const TOLD: usize = 200;
+/// Notices kept of each operation; all of them are in the journal.
+const NOTICES: usize = 200;
 
-/// What is carried out, what was, and what was cut off.
+/// Operations in progress, those that ended, and drains that were interrupted.
 #[derive(Debug, Default)]
 pub struct Operations {
-    /// Why nothing can be carried out, whatever the mode; none where it can.
+    /// Why nothing can be applied, whatever the mode; none where it can.
     pub locked: Option<String>,
-    /// When enforcing ends by itself.
+    /// When enforce mode ends by itself.
     pub enforced_until: Option<Timestamp>,
-    /// Why the next plans are carried out.
+    /// Why the next plans are applied.
     pub reason: String,
     /// For how long cordons are meant to stand.
     pub until: Option<Span>,
     /// How long all of a plan may take.
     pub within: Option<Span>,
-    /// Oldest first; those that are over too.
-    pub undertakings: Vec<OperationEntry>,
-    /// Drains that were cut off and are not answered for yet, oldest first.
-    pub unfinished: VecDeque<JournaledOperation>,
-    /// Whether the program ends as soon as nothing is carried out any more.
-    pub leaving: bool,
-    chores: VecDeque<Job>,
-    /// Of the last question.
+    /// Oldest first; those that ended too.
+    pub entries: Vec<OperationEntry>,
+    /// Interrupted drains that are not answered yet, oldest first.
+    pub interrupted: VecDeque<PriorOperation>,
+    /// Whether the program ends as soon as no operation is in progress.
+    pub quitting: bool,
+    jobs: VecDeque<Job>,
+    /// Of the last dialog.
     number: u64,
-    /// Whether the cluster has changed since conducts last looked.
+    /// Whether the cluster has changed since operations last looked at it.
     changed: bool,
 }
 
-/// One plan that is or was carried out, or one that is or was undone.
+/// One operation that was started from here.
 #[derive(Debug)]
 pub struct OperationEntry {
-    /// As `drain general-1a-02`.
+    /// As in `drain general-1a-02`.
     pub title: String,
-    pub conduct: Operation,
+    pub operation: Operation,
     /// None of an undo.
     pub plan: Option<Box<Plan>>,
-    /// The undertaking that is undone.
-    undoes: Option<JournaledOperation>,
-    /// What came of everything, as of the last refresh.
-    pub report: OperationProgress,
+    /// The operation that is undone.
+    undoes: Option<PriorOperation>,
+    /// How far it is, as of the last refresh.
+    pub progress: OperationProgress,
     /// Newest last.
     pub notices: VecDeque<OperationNotice>,
-    /// How many notices have gone.
-    pub gone: usize,
+    /// How many older notices were dropped.
+    pub dropped: usize,
     stale: bool,
-    state: State,
+    state: EntryState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Runs,
-    /// Over; that is being written down.
-    Ends,
-    /// Over, and nothing is left to be done for it.
+enum EntryState {
+    Running,
+    /// It has ended, and its end is being written to the journal.
+    Ending,
+    /// It has ended, and nothing is left to be done for it.
     Closed,
 }
 
-/// Something to be asked, read, worked out or written beside the loop.
+/// Something that takes IO or long work.
 #[derive(Debug)]
 pub enum Job {
-    /// Comes back as [`JobResult::Unfinished`].
-    FindUnfinished,
-    /// The undertaking of that name, or the last one that can be undone: [`JobResult::Undoable`].
+    /// [`JobResult::Interrupted`]
+    FindInterrupted,
+    /// The operation of that id, or the last one that can be undone: [`JobResult::Undoable`].
     FindUndoable { number: u64, id: Option<OperationId> },
     /// [`JobResult::Planned`]
     Plan { number: u64, job: Box<PlanJob> },
     /// Guard rails and permissions: [`JobResult::Checked`].
-    Check { number: u64, wanted: Vec<Permission> },
-    /// Holds an undertaking and writes down that it begins: [`JobResult::Begun`].
-    Begin { number: u64, word: &'static str, plan: Box<Plan>, orders: OperationOptions, waivers: Overrides },
-    /// Takes up one that was cut off: [`JobResult::Begun`] with what the journal tells of it by now.
-    Resume { number: u64, id: OperationId },
-    /// The same, to be put back under another name.
-    Undo { number: u64, id: OperationId },
-    /// A line for the journal.
-    Say { id: OperationId, notice: OperationNotice },
-    /// It is over: that is written down, and it is let go of: [`JobResult::Written`].
-    End { id: OperationId, end: OperationEnd, text: String, undid: Option<Box<JournaledOperation>> },
+    Check { number: u64, permissions: Vec<Permission> },
+    /// Writes the start of an operation to the journal: [`JobResult::Started`].
+    Start { number: u64, request: Box<StartRequest> },
+    /// Writes a notice to the journal.
+    Notice { id: OperationId, notice: OperationNotice },
+    /// Writes the end of an operation to the journal and releases its lock: [`JobResult::Written`].
+    End { id: OperationId, end: OperationEnd, text: String, undid: Option<Box<PriorOperation>> },
 }
 
-/// What came of a chore, or of an errand.
+/// The result of a job, or of a request of an operation.
 #[derive(Debug)]
 pub enum JobResult {
-    Unfinished(Result<Vec<JournaledOperation>, String>),
+    Interrupted(Result<Vec<PriorOperation>, String>),
     Undoable {
         number: u64,
-        found: Result<Option<JournaledOperation>, String>,
+        found: Result<Option<PriorOperation>, String>,
     },
     Planned {
         number: u64,
@@ -129,126 +119,81 @@ pub enum JobResult {
     },
     Checked {
         number: u64,
-        checked: Result<PermissionCheck, String>,
+        checks: Result<Checks, String>,
     },
-    Begun {
+    Started {
         number: u64,
-        begun: Result<StartedOperation, String>,
+        started: Result<Started, NotStarted>,
     },
-    Errand {
+    Request {
         operation: OperationId,
         id: RequestId,
         outcome: RequestOutcome,
     },
-    /// Lines of an undertaking stand in the journal, or why not; `closed` once they all do and it is let go of.
+    /// Lines of an operation are in the journal, or why not. `closed` once all of them are and its lock is released.
     Written {
         id: OperationId,
-        trouble: Option<String>,
+        error: Option<String>,
         closed: bool,
     },
 }
 
-/// What is forbidden.
-#[derive(Clone, Debug, Default)]
-pub struct PermissionCheck {
-    pub guards: Guards,
-    pub missing: Vec<Permission>,
-}
-
-/// An undertaking that stands in the journal.
-#[derive(Clone, Debug)]
-pub struct StartedOperation {
-    pub id: OperationId,
-    /// In whose name.
-    pub by: String,
-    /// What the journal tells of the one that is resumed or undone.
-    pub past: Option<JournaledOperation>,
-}
-
-/// A plan to be worked out, with all that it takes.
-#[derive(Debug)]
-pub struct PlanJob {
-    action: Action,
-    cluster: Cluster,
-    version: ServerVersion,
-    now: Timestamp,
-}
-
-impl PlanJob {
-    /// Works it out, with where replacements land only where pods go.
-    ///
-    /// # Errors
-    /// What it names is not there, in words.
-    pub fn work(self) -> Result<Box<Plan>, String> {
-        let Self { action, cluster, version, now } = self;
-        let goes = match &action {
-            Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
-            Action::Taint { .. } | Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => {
-                true
-            }
-        };
-        let snapshot = goes.then(|| Snapshot::new(&cluster, version));
-        Plan::over(action, &cluster, snapshot, version, now).map(Box::new).map_err(|error| error.to_string())
-    }
-}
-
 impl OperationEntry {
     pub fn id(&self) -> &OperationId {
-        &self.conduct.orders().id
+        &self.operation.options().id
     }
 
-    /// Whether it goes on.
-    pub fn runs(&self) -> bool {
-        self.conduct.ended().is_none()
+    pub fn is_running(&self) -> bool {
+        self.operation.ended().is_none()
     }
 
     pub fn is_undo(&self) -> bool {
         self.undoes.is_some()
     }
 
-    /// When it ends by the plan it was begun with; none where that knew no end.
-    pub fn ends_by_plan(&self) -> Option<Timestamp> {
+    /// When it ends according to its plan; none where the plan had no ETA.
+    pub fn planned_end(&self) -> Option<Timestamp> {
         let plan = self.plan.as_ref()?;
-        Some(self.report.began + plan.totals.ends.likely?.since(plan.made))
+        Some(self.progress.started_at + plan.totals.ends.likely?.since(plan.made))
     }
 
     /// The notice with this number, counted from the first.
     pub fn notice(&self, number: usize) -> Option<&OperationNotice> {
-        self.notices.get(number.checked_sub(self.gone)?)
+        self.notices.get(number.checked_sub(self.dropped)?)
     }
 }
 
 impl Operations {
     pub fn running(&self) -> impl Iterator<Item = &OperationEntry> {
-        self.undertakings.iter().filter(|undertaking| undertaking.runs())
+        self.entries.iter().filter(|entry| entry.is_running())
     }
 
-    pub fn undertaking(&self, id: &OperationId) -> Option<&OperationEntry> {
-        self.undertakings.iter().find(|undertaking| undertaking.id() == id)
+    pub fn entry(&self, id: &OperationId) -> Option<&OperationEntry> {
+        self.entries.iter().find(|entry| entry.id() == id)
     }
 
-    fn undertaking_mut(&mut self, id: &OperationId) -> Option<&mut OperationEntry> {
-        self.undertakings.iter_mut().find(|undertaking| undertaking.id() == id)
+    fn entry_mut(&mut self, id: &OperationId) -> Option<&mut OperationEntry> {
+        self.entries.iter_mut().find(|entry| entry.id() == id)
     }
 
-    /// Whether the program may end that was told to: nothing is carried out, and all of it is written down.
-    pub fn may_leave(&self) -> bool {
-        self.leaving && self.undertakings.iter().all(|undertaking| undertaking.state == State::Closed)
+    /// Whether a program that was asked to quit may end: every operation has ended, and the journal has all of it.
+    pub fn may_quit(&self) -> bool {
+        self.quitting && self.entries.iter().all(|entry| entry.state == EntryState::Closed)
     }
 
-    /// Whether conducts have something new to look at.
+    /// Whether operations have something new to look at.
     pub fn has_changed(&self) -> bool {
         self.changed && self.running().next().is_some()
     }
 
-    pub(super) fn cluster_changed(&mut self) {
+    pub(super) fn on_cluster_changed(&mut self) {
         self.changed = true;
     }
 
-    /// When something of it falls due.
-    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
-        let conducts = self.undertakings.iter().filter_map(|undertaking| undertaking.conduct.poll_timeout());
-        conducts.chain(self.enforced_until).min()
+    /// When something of it is due.
+    pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
+        let operations = self.entries.iter().filter_map(|entry| entry.operation.poll_timeout());
+        operations.chain(self.enforced_until).min()
     }
 
     fn next_number(&mut self) -> u64 {
@@ -258,79 +203,87 @@ impl Operations {
 }
 
 impl App {
-    /// The next thing to be done beside the loop.
-    pub fn next_chore(&mut self) -> Option<Job> {
-        self.acts.chores.pop_front()
+    pub fn next_job(&mut self) -> Option<Job> {
+        self.operations.jobs.pop_front()
     }
 
-    /// The undertakings that have errands to be sent.
-    pub fn with_errands(&self) -> impl Iterator<Item = &OperationId> {
-        let running = self.acts.undertakings.iter().filter(|undertaking| undertaking.conduct.has_errands());
-        running.map(OperationEntry::id)
+    /// The operations that have requests to be sent.
+    pub fn with_requests(&self) -> impl Iterator<Item = &OperationId> {
+        let entries = self.operations.entries.iter().filter(|entry| entry.operation.has_requests());
+        entries.map(OperationEntry::id)
     }
 
-    /// The next errand of an undertaking; what comes of it is to come back through [`App::told`].
-    pub fn next_errand(&mut self, id: &OperationId) -> Option<Request> {
-        self.acts.undertaking_mut(id)?.conduct.poll_errand()
+    /// The next request of an operation; its outcome comes back through [`App::on_job_result`].
+    pub fn next_request(&mut self, id: &OperationId) -> Option<Request> {
+        self.operations.entry_mut(id)?.operation.poll_request()
     }
 
-    /// Asks for what is to be known at the start: which drains were cut off.
-    pub fn find_unfinished(&mut self) {
-        self.acts.chores.push_back(Job::FindUnfinished);
+    /// Asks for the drains that were interrupted.
+    pub fn find_interrupted(&mut self) {
+        self.operations.jobs.push_back(Job::FindInterrupted);
     }
 
-    /// Lets the conducts see what has changed.
-    pub fn look_around(&mut self, now: Timestamp) {
-        if std::mem::take(&mut self.acts.changed) {
-            self.conduct_all(now, |conduct, cluster, now| conduct.handle_change(cluster, now));
+    /// Lets operations see what has changed in the cluster.
+    pub fn show_changes(&mut self, now: Timestamp) {
+        if std::mem::take(&mut self.operations.changed) {
+            self.with_all(now, |operation, cluster, now| operation.handle_change(cluster, now));
         }
     }
 
-    /// Does what is due of it; tells whether anything came of that.
-    pub(super) fn wake_acts(&mut self, now: Timestamp) -> bool {
-        let ended = self.end_enforcing(now);
-        let is_due =
-            |undertaking: &OperationEntry| undertaking.conduct.poll_timeout().is_some_and(|at| at <= now);
-        let due = self.acts.undertakings.iter().any(is_due);
+    /// Does what is due of operations. Returns whether anything was.
+    pub(super) fn on_operations_timeout(&mut self, now: Timestamp) -> bool {
+        let locked = self.end_enforcing(now);
+        let is_due = |entry: &OperationEntry| entry.operation.poll_timeout().is_some_and(|at| at <= now);
+        let due = self.operations.entries.iter().any(is_due);
         if due {
-            self.conduct_all(now, |conduct, cluster, now| conduct.handle_timeout(cluster, now));
+            self.with_all(now, |operation, cluster, now| operation.handle_timeout(cluster, now));
         }
-        ended || due
+        locked || due
     }
 
-    fn conduct_all(&mut self, now: Timestamp, step: impl Fn(&mut Operation, &Cluster, Timestamp)) {
-        for undertaking in self.acts.undertakings.iter_mut().filter(|undertaking| undertaking.runs()) {
-            step(&mut undertaking.conduct, &self.model.cluster, now);
-            undertaking.stale = true;
+    fn with_all(&mut self, now: Timestamp, change: impl Fn(&mut Operation, &Cluster, Timestamp)) {
+        for entry in self.operations.entries.iter_mut().filter(|entry| entry.is_running()) {
+            change(&mut entry.operation, &self.model.cluster, now);
+            entry.stale = true;
         }
-        self.collect(now);
+        self.collect_notices(now);
     }
 
-    fn conduct_one(
+    fn with_one(
         &mut self,
         id: &OperationId,
         now: Timestamp,
-        step: impl FnOnce(&mut Operation, &Cluster, Timestamp),
+        change: impl FnOnce(&mut Operation, &Cluster, Timestamp),
     ) {
-        if let Some(undertaking) =
-            self.acts.undertakings.iter_mut().find(|undertaking| undertaking.id() == id)
-        {
-            step(&mut undertaking.conduct, &self.model.cluster, now);
-            undertaking.stale = true;
-            self.collect(now);
+        if let Some(entry) = self.operations.entry_mut(id) {
+            change(&mut entry.operation, &self.model.cluster, now);
+            entry.stale = true;
+            self.collect_notices(now);
         }
     }
 
-    /// Takes in what came of a chore or an errand.
-    pub fn told(&mut self, told: JobResult, now: Timestamp) {
-        match told {
-            JobResult::Errand { operation, id, outcome } => self.errand_done(&operation, id, outcome, now),
-            JobResult::Unfinished(found) => self.on_unfinished(found, now),
-            JobResult::Undoable { number, found } => self.on_undoable(number, found),
-            JobResult::Planned { number, plan } => self.on_planned(number, plan),
-            JobResult::Checked { number, checked } => self.on_checked(number, checked, now),
-            JobResult::Begun { number, begun } => self.on_begun(number, begun, now),
-            JobResult::Written { id, trouble, closed } => self.on_written(&id, trouble, closed, now),
+    /// Applies the result of a job or of a request.
+    pub fn on_job_result(&mut self, result: JobResult, now: Timestamp) {
+        match result {
+            JobResult::Request { operation, id, outcome } => {
+                self.with_one(&operation, now, |operation, cluster, now| {
+                    operation.handle_outcome(cluster, id, outcome, now);
+                });
+            }
+            JobResult::Interrupted(found) => self.on_interrupted(found, now),
+            JobResult::Undoable { number, found } => self.on_undoable(number, found, now),
+            JobResult::Planned { number, plan } => {
+                self.with_approval(number, now, |approval, situation| {
+                    approval.handle_plan(plan, situation, now);
+                });
+            }
+            JobResult::Checked { number, checks } => {
+                self.with_approval(number, now, |approval, situation| {
+                    approval.handle_checks(checks, situation, now);
+                });
+            }
+            JobResult::Started { number, started } => self.on_started(number, started, now),
+            JobResult::Written { id, error, closed } => self.on_written(&id, error, closed, now),
         }
         self.screen.leave_closed_pane();
         if self.frozen.is_none() {
@@ -338,160 +291,134 @@ impl App {
         }
     }
 
-    /// Takes in what came of an errand.
-    pub fn errand_done(
-        &mut self,
-        operation: &OperationId,
-        id: RequestId,
-        outcome: RequestOutcome,
-        now: Timestamp,
-    ) {
-        self.conduct_one(operation, now, |conduct, cluster, now| {
-            conduct.handle_outcome(cluster, id, outcome, now)
-        });
-    }
-
-    fn on_written(&mut self, id: &OperationId, trouble: Option<String>, closed: bool, now: Timestamp) {
-        if let Some(undertaking) = self.acts.undertaking_mut(id).filter(|_| closed) {
-            undertaking.state = State::Closed;
+    fn on_written(&mut self, id: &OperationId, error: Option<String>, closed: bool, now: Timestamp) {
+        if let Some(entry) = self.operations.entry_mut(id).filter(|_| closed) {
+            entry.state = EntryState::Closed;
         }
-        if let Some(text) = trouble {
-            self.model.journal.add(JournalEntry::new(now, Severity::Error, "journal", &text, Why::default()));
+        if let Some(text) = error {
+            self.log(now, Severity::Error, "journal", &text);
         }
     }
 
-    /// Takes everything that the conducts have to say.
-    fn collect(&mut self, now: Timestamp) {
-        for undertaking in &mut self.acts.undertakings {
-            let id = undertaking.id().clone();
-            while let Some(notice) = undertaking.conduct.poll_notice() {
-                let subject = if notice.subject.is_empty() { &undertaking.title } else { &notice.subject };
-                let why = Why::default();
-                self.model.journal.add(JournalEntry::new(
-                    notice.at,
-                    notice.level,
-                    subject,
-                    &notice.text,
-                    why,
-                ));
-                self.acts.chores.push_back(Job::Say { id: id.clone(), notice: notice.clone() });
-                if undertaking.notices.len() == TOLD {
-                    undertaking.notices.pop_front();
-                    undertaking.gone += 1;
+    /// Takes the notices of all operations, and the ends of those that have ended.
+    fn collect_notices(&mut self, now: Timestamp) {
+        for entry in &mut self.operations.entries {
+            let id = entry.id().clone();
+            while let Some(notice) = entry.operation.poll_notice() {
+                let subject = if notice.subject.is_empty() { &entry.title } else { &notice.subject };
+                let line = JournalEntry::new(notice.at, notice.level, subject, &notice.text, Why::default());
+                self.model.journal.add(line);
+                self.operations.jobs.push_back(Job::Notice { id: id.clone(), notice: notice.clone() });
+                if entry.notices.len() == NOTICES {
+                    entry.notices.pop_front();
+                    entry.dropped += 1;
                 }
-                undertaking.notices.push_back(notice);
+                entry.notices.push_back(notice);
             }
-            let Some(end) = undertaking.conduct.ended().filter(|_| undertaking.state == State::Runs) else {
+            let Some(end) = entry.operation.ended().filter(|_| entry.state == EntryState::Running) else {
                 continue;
             };
-            undertaking.state = State::Ends;
-            undertaking.report = undertaking.conduct.report();
-            let text = undertaking.report.in_short();
+            entry.state = EntryState::Ending;
+            entry.progress = entry.operation.progress();
+            let text = entry.progress.in_short();
             let level = if end == OperationEnd::Done { Severity::Info } else { Severity::Warning };
-            let told = format!("{}: {text}", end.as_str());
-            self.model.journal.add(JournalEntry::new(now, level, &undertaking.title, &told, Why::default()));
-            let undid = undertaking.undoes.clone().filter(|_| end == OperationEnd::Done).map(Box::new);
-            self.acts.chores.push_back(Job::End { id, end, text, undid });
+            let line = format!("{}: {text}", end.as_str());
+            self.model.journal.add(JournalEntry::new(now, level, &entry.title, &line, Why::default()));
+            let undid = entry.undoes.clone().filter(|_| end == OperationEnd::Done).map(Box::new);
+            self.operations.jobs.push_back(Job::End { id, end, text, undid });
         }
     }
 
-    /// Brings the reports up to date that are shown.
-    pub(super) fn report_acts(&mut self) {
-        for undertaking in &mut self.acts.undertakings {
-            if std::mem::take(&mut undertaking.stale) {
-                undertaking.report = undertaking.conduct.report();
+    /// Brings the progress of operations up to date.
+    pub(super) fn refresh_operations(&mut self) {
+        for entry in &mut self.operations.entries {
+            if std::mem::take(&mut entry.stale) {
+                entry.progress = entry.operation.progress();
             }
         }
     }
 
-    /// Takes up an undertaking that stands in the journal by now.
-    fn take_up(
-        &mut self,
-        title: String,
-        conduct: Operation,
-        plan: Option<Box<Plan>>,
-        undoes: Option<JournaledOperation>,
-        now: Timestamp,
-    ) {
-        let name = conduct.orders().id.clone();
-        let text = format!("begins as {name}");
-        self.model.journal.add(JournalEntry::new(now, Severity::Info, &title, &text, Why::default()));
-        let report = conduct.report();
-        let (notices, gone, stale, state) = (VecDeque::new(), 0, true, State::Runs);
-        let undertaking =
-            OperationEntry { title, conduct, plan, undoes, report, notices, gone, stale, state };
-        self.acts.undertakings.push(undertaking);
-        self.acts.unfinished.retain(|past| past.id != name);
-        self.screen.open_progress(name);
-        self.collect(now);
+    /// Adds an operation whose start is in the journal, and shows its progress.
+    fn add_operation(&mut self, approved: Approved, now: Timestamp) {
+        let Approved { title, operation, plan, undoes } = approved;
+        let id = operation.options().id.clone();
+        self.log(now, Severity::Info, &title, &format!("started as {id}"));
+        let progress = operation.progress();
+        let (notices, dropped, stale, state) = (VecDeque::new(), 0, false, EntryState::Running);
+        let entry =
+            OperationEntry { title, operation, plan, undoes, progress, notices, dropped, stale, state };
+        self.operations.entries.push(entry);
+        self.operations.interrupted.retain(|prior| prior.id != id);
+        self.screen.open_progress(id);
+        self.collect_notices(now);
     }
 
-    /// Shows what is carried out, or where that is shown, what began before it.
+    /// Shows the progress of the operation that runs; where progress is shown, that of the operation before it.
     pub(super) fn open_progress(&mut self) {
-        let names: Vec<&OperationId> = self.acts.undertakings.iter().map(OperationEntry::id).collect();
-        let Some(last) = names.len().checked_sub(1) else {
-            self.screen.message = Some("nothing has been carried out from here".into());
+        let ids: Vec<&OperationId> = self.operations.entries.iter().map(OperationEntry::id).collect();
+        let Some(last) = ids.len().checked_sub(1) else {
+            self.screen.message = Some("no operation was started from here".into());
             return;
         };
         let shown = self.screen.overlays.progress().filter(|_| self.screen.focus == Pane::Progress);
-        let place = shown.and_then(|shown| names.iter().position(|name| **name == shown.operation));
-        let running = self.acts.undertakings.iter().rposition(OperationEntry::runs);
+        let place = shown.and_then(|shown| ids.iter().position(|id| **id == shown.operation));
+        let running = self.operations.entries.iter().rposition(OperationEntry::is_running);
         let next = match place {
             Some(place) => place.checked_sub(1).unwrap_or(last),
             None => running.unwrap_or(last),
         };
-        let name = names[next].clone();
-        self.screen.open_progress(name);
+        let id = ids[next].clone();
+        self.screen.open_progress(id);
     }
 
-    /// The undertaking whose progress is shown.
-    pub fn shown_undertaking(&self) -> Option<&OperationEntry> {
-        self.acts.undertaking(&self.screen.overlays.progress()?.operation)
+    /// The operation whose progress is shown.
+    pub fn shown_operation(&self) -> Option<&OperationEntry> {
+        self.operations.entry(&self.screen.overlays.progress()?.operation)
     }
 
-    pub(super) fn pause(&mut self, now: Timestamp) {
-        let Some(undertaking) = self.shown_undertaking() else { return };
-        if !undertaking.runs() {
-            self.screen.message = Some("it is over".into());
-            return;
+    /// The id of the operation whose progress is shown; a remark where it has ended.
+    fn shown_running(&mut self) -> Option<OperationId> {
+        let entry = self.shown_operation()?;
+        if entry.is_running() {
+            return Some(entry.id().clone());
         }
-        let name = undertaking.id().clone();
-        self.conduct_one(&name, now, |conduct, cluster, now| {
-            if conduct.is_paused() { conduct.go_on(cluster, now) } else { conduct.pause(now) }
+        self.screen.message = Some("it has ended".into());
+        None
+    }
+
+    pub(super) fn pause_or_resume(&mut self, now: Timestamp) {
+        let Some(id) = self.shown_running() else { return };
+        self.with_one(&id, now, |operation, cluster, now| {
+            if operation.is_paused() { operation.resume(cluster, now) } else { operation.pause(now) }
         });
     }
 
     pub(super) fn ask_to_cancel(&mut self) {
-        let Some(undertaking) = self.shown_undertaking() else { return };
-        if !undertaking.runs() {
-            self.screen.message = Some("it is over".into());
-            return;
+        if let Some(id) = self.shown_running() {
+            self.open_dialog(DialogSubject::Cancel(id));
         }
-        let about = DialogSubject::Cancel(undertaking.id().clone());
-        self.ask(about, DialogStage::Asks(Prompt::Choice(&["Let it go on", "Cancel it"])));
     }
 
-    /// Leaves, unless something is carried out: then that is asked about first. Asked once more, it leaves.
+    /// Quits, unless an operation is in progress: then it asks first. Pressed once more, it quits.
     pub(super) fn quit(&mut self) -> Reaction {
         let asked =
-            matches!(self.screen.overlays.question(), Some(Dialog { about: DialogSubject::Quit, .. }));
-        if asked || self.acts.leaving || self.acts.running().next().is_none() {
+            matches!(self.screen.overlays.question(), Some(Dialog { subject: DialogSubject::Quit, .. }));
+        if asked || self.operations.quitting || self.operations.running().next().is_none() {
             return Reaction::Quit;
         }
-        const CHOICES: &[&str] = &["Stay", "Leave it, to be resumed", "Cancel it, and leave"];
-        self.ask(DialogSubject::Quit, DialogStage::Asks(Prompt::Choice(CHOICES)));
+        self.open_dialog(DialogSubject::Quit);
         Reaction::Draw
     }
 
-    /// Puts a question over everything; tells its number.
-    fn ask(&mut self, about: DialogSubject, stage: DialogStage) -> u64 {
-        let number = self.acts.next_number();
-        self.screen.ask(Dialog::new(number, about, stage));
+    /// Opens a dialog over everything. Returns its number.
+    fn open_dialog(&mut self, subject: DialogSubject) -> u64 {
+        let number = self.operations.next_number();
+        self.screen.ask(Dialog::new(number, subject));
         number
     }
 
-    /// Takes in the answer to the question that stands.
-    pub(super) fn consent(&mut self, now: Timestamp) -> Reaction {
+    /// Applies the answer to the open dialog.
+    pub(super) fn answer_dialog(&mut self, now: Timestamp) -> Reaction {
         let Some(reply) = self.screen.overlays.question_mut().and_then(Dialog::reply) else {
             return Reaction::Draw;
         };
@@ -499,49 +426,33 @@ impl App {
             self.screen.overlays.close_question();
             return Reaction::Draw;
         };
-        match self.screen.overlays.question().map(|dialog| &dialog.about) {
-            Some(DialogSubject::Apply(_)) => self.agreed(now),
-            Some(DialogSubject::Undo(_)) => self.agreed_to_undo(),
+        match self.screen.overlays.question().map(|dialog| &dialog.subject) {
+            Some(DialogSubject::Approval(_)) => self.agree(now),
             Some(DialogSubject::Cancel(id)) => {
                 let id = id.clone();
                 self.screen.overlays.close_question();
-                self.conduct_one(&id, now, |conduct, cluster, now| conduct.cancel(cluster, now));
+                self.with_one(&id, now, |operation, cluster, now| operation.cancel(cluster, now));
             }
             Some(DialogSubject::Quit) => {
                 self.screen.overlays.close_question();
                 if choice == 1 {
                     return Reaction::Quit;
                 }
-                self.acts.leaving = true;
-                self.conduct_all(now, |conduct, cluster, now| conduct.cancel(cluster, now));
+                self.operations.quitting = true;
+                self.with_all(now, |operation, cluster, now| operation.cancel(cluster, now));
             }
-            None => {}
+            Some(DialogSubject::FindUndo) | None => {}
         }
         Reaction::Draw
     }
 
-    /// The question with this number, if it still stands.
-    fn question(&mut self, number: u64) -> Option<&mut Dialog> {
+    /// The dialog with this number, if it is still open.
+    fn dialog_mut(&mut self, number: u64) -> Option<&mut Dialog> {
         self.screen.overlays.question_mut().filter(|dialog| dialog.number == number)
     }
 
-    /// Closes the question with this number, if it is still open.
-    fn close_question(&mut self, number: u64) -> Option<Dialog> {
-        self.question(number)?;
-        self.screen.overlays.close_question()
-    }
-
-    /// Says in the question that stands what keeps it from being done.
-    fn refuse(&mut self, number: u64, why: Vec<String>) {
-        if let Some(dialog) = self.question(number) {
-            dialog.go_on(DialogStage::Refused(why));
-        }
-    }
-
-    fn wait(&mut self, number: u64, wait: DialogWait, chore: Job) {
-        if let Some(dialog) = self.question(number) {
-            dialog.go_on(DialogStage::Waits(wait));
-            self.acts.chores.push_back(chore);
-        }
+    /// Writes a line to the journal of the session.
+    fn log(&mut self, now: Timestamp, level: Severity, subject: &str, text: &str) {
+        self.model.journal.add(JournalEntry::new(now, level, subject, text, Why::default()));
     }
 }

@@ -1,31 +1,30 @@
-//! Enforcing: unlocked for a while, and locked again by itself.
+//! Enforce mode: unlocked for a while, locked again by itself.
 
 use super::{
     super::{
         Mode,
         commands::TypedCommand,
-        dialog::{DialogStage, DialogSubject},
+        dialog::{Dialog, DialogSubject},
     },
     App,
 };
 use crate::{
-    engine::{Severity, Why},
-    model::JournalEntry,
+    engine::Severity,
     time::{Span, Timestamp},
 };
 
-/// For how long enforcing is unlocked where nothing is said.
+/// How long enforce mode lasts where no duration is given.
 pub const LIFETIME: Span = Span::from_secs(15 * 60);
 
-/// The longest that it can be unlocked for at a time.
+/// The longest that it can last.
 const LONGEST: Span = Span::from_secs(12 * 3600);
 
 impl App {
-    /// Does what was typed.
+    /// Runs a typed command.
     ///
     /// # Errors
-    /// It cannot be done, or makes no sense, in words.
-    pub(in crate::app) fn heed(
+    /// It cannot be run, in words.
+    pub(in crate::app) fn run_typed(
         &mut self,
         typed: TypedCommand,
         argument: &str,
@@ -35,108 +34,105 @@ impl App {
             TypedCommand::Enforce => self.enforce(argument, now)?,
             TypedCommand::DryRun => self.stop_enforcing(now)?,
             TypedCommand::Reason => {
-                self.acts.reason = argument.into();
+                self.operations.reason = argument.into();
                 self.screen.message = Some(if argument.is_empty() {
-                    "no reason is given any more".into()
+                    "reason removed".into()
                 } else {
-                    format!("the reason for what is carried out next: {argument}")
+                    format!("reason of the next operations: {argument}")
                 });
             }
             TypedCommand::Until => {
-                self.acts.until = span(argument)?;
-                self.screen.message = Some(self.acts.until.map_or_else(
-                    || "nothing is said any more about how long cordons are meant to stand".into(),
-                    |span| format!("the next cordons are meant to stand for {span}"),
+                self.operations.until = span(argument)?;
+                self.screen.message = Some(self.operations.until.map_or_else(
+                    || "the next cordons have no end date".into(),
+                    |span| format!("the next cordons are meant to last {span}"),
                 ));
             }
             TypedCommand::Within => {
-                self.acts.within = span(argument)?;
-                self.screen.message = Some(self.acts.within.map_or_else(
-                    || "the next plans may take as long as they take".into(),
-                    |span| format!("the next plan may take {span} in all"),
+                self.operations.within = span(argument)?;
+                self.screen.message = Some(self.operations.within.map_or_else(
+                    || "the next operations have no time limit".into(),
+                    |span| format!("the next operations may take {span} each"),
                 ));
             }
         }
         Ok(())
     }
 
-    /// Lets plans be carried out, for a while.
+    /// Unlocks writing, for a while.
     fn enforce(&mut self, argument: &str, now: Timestamp) -> Result<(), String> {
         if self.mode == Mode::ReadOnly {
-            return Err(
-                "read-only: this session was begun with --read-only, which locks enforcing out".into()
-            );
+            return Err("read-only: this session was started with --read-only".into());
         }
-        if let Some(why) = &self.acts.locked {
-            return Err(format!("nothing can be carried out: {why}"));
+        if let Some(why) = &self.operations.locked {
+            return Err(format!("nothing can be applied: {why}"));
         }
         let lifetime = span(argument)?.unwrap_or(LIFETIME);
         if lifetime > LONGEST {
-            return Err(format!("at most {LONGEST} at a time: {lifetime} is longer"));
+            return Err(format!("{lifetime} is too long: at most {LONGEST} at a time"));
         }
         self.mode = Mode::Enforce;
-        self.acts.enforced_until = Some(now + lifetime);
-        let text = format!("plans can be carried out for {lifetime}: A in a plan");
-        self.model.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
+        self.operations.enforced_until = Some(now + lifetime);
+        let text = format!("enforce mode for {lifetime}: A in a plan applies it");
+        self.log(now, Severity::Warning, "mode", &text);
         self.screen.message = Some(text);
         Ok(())
     }
 
     fn stop_enforcing(&mut self, now: Timestamp) -> Result<(), String> {
         match self.mode {
-            Mode::ReadOnly => return Err("this session is read-only: less than dry-run there is not".into()),
-            Mode::DryRun => self.screen.message = Some("it is dry-run already".into()),
-            Mode::Enforce => self.lock(now, "enforce was ended"),
+            Mode::ReadOnly => return Err("read-only: this session cannot write".into()),
+            Mode::DryRun => self.screen.message = Some("already in dry-run mode".into()),
+            Mode::Enforce => self.lock(now, "enforce mode ended"),
         }
         Ok(())
     }
 
-    /// Ends enforcing when its time is over; tells whether it did.
+    /// Ends enforce mode when its time is over. Returns whether it did.
     pub(super) fn end_enforcing(&mut self, now: Timestamp) -> bool {
-        let is_over = self.acts.enforced_until.is_some_and(|until| until <= now);
+        let is_over = self.operations.enforced_until.is_some_and(|until| until <= now);
         if is_over {
-            self.lock(now, "the time for enforce is over");
+            self.lock(now, "enforce mode expired");
         }
         is_over
     }
 
-    /// Nothing is begun any more. What runs goes on: half a drain is worse than a whole one.
+    /// Nothing new is started. What is in progress continues: half a drain is worse than a whole one.
     fn lock(&mut self, now: Timestamp, why: &str) {
         self.mode = Mode::DryRun;
-        self.acts.enforced_until = None;
-        let running = match self.acts.running().count() {
+        self.operations.enforced_until = None;
+        let running = match self.operations.running().count() {
             0 => String::new(),
-            1 => "; what is being carried out goes on".into(),
-            many => format!("; {many} undertakings go on"),
+            1 => "; 1 operation continues".into(),
+            many => format!("; {many} operations continue"),
         };
-        let text = format!("{why}: dry-run, nothing is begun any more that writes{running}");
-        self.model.journal.add(JournalEntry::new(now, Severity::Warning, "enforce", &text, Why::default()));
+        let text = format!("{why}: back to dry-run{running}");
+        self.log(now, Severity::Warning, "mode", &text);
         self.screen.message = Some(text);
-        if let Some(dialog) = self.screen.overlays.question_mut()
-            && dialog.can_be_left()
-            && matches!(dialog.about, DialogSubject::Apply(_) | DialogSubject::Undo(_))
+        if let Some(Dialog { subject: DialogSubject::Approval(approval), .. }) =
+            self.screen.overlays.question_mut()
         {
-            dialog.go_on(DialogStage::Refused(vec![format!("{why}: nothing was written")]));
+            approval.handle_lock(why);
         }
     }
 
-    /// Why nothing may be begun that writes; none where it may.
+    /// Why nothing that writes may be started; none where it may.
     pub(super) fn why_not_now(&self) -> Option<String> {
         match self.mode {
             Mode::DryRun => Some(
-                "dry-run: nothing is written; `:enforce` unlocks that for 15m, `:enforce 1h` for longer"
+                "dry-run: nothing is written; `:enforce` unlocks writing for 15m, `:enforce 1h` for longer"
                     .into(),
             ),
             Mode::ReadOnly => Some("read-only: nothing is written in this session".into()),
             Mode::Enforce if self.frozen.is_some() => {
-                Some("the picture is held still: f lets it go on, then this can be carried out".into())
+                Some("the screen is frozen: press f to unfreeze it first".into())
             }
             Mode::Enforce => None,
         }
     }
 }
 
-/// Reads `30s`, `15m`, `1h30m`; nothing is none.
+/// Parses `30s`, `15m`, `1h30m`; none for an empty text.
 fn span(text: &str) -> Result<Option<Span>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -145,5 +141,5 @@ fn span(text: &str) -> Result<Option<Span>, String> {
     span.ok()
         .filter(|span| *span > Span::ZERO)
         .map(Some)
-        .ok_or_else(|| format!("{text} is no time such as 30s, 15m or 1h30m"))
+        .ok_or_else(|| format!("{text} is not a duration such as 30s, 15m or 1h30m"))
 }

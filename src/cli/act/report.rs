@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::super::columns::{none, section};
 use crate::{
     cluster::{NodeName, OperationId},
-    operation::{self, NodeProgress, OperationEnd, PodProgress},
+    operation::{
+        NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodProgress, approval::Approval,
+    },
     time::Timestamp,
 };
 
@@ -18,7 +20,8 @@ pub struct OperationReport {
     /// `kordon.report/v1`: grows fields, never loses or renames one.
     pub schema: &'static str,
     /// Its id in the journal and on the nodes.
-    pub operation: OperationId,
+    /// Null where nothing was started because nothing would change.
+    pub operation: Option<OperationId>,
     pub began: Timestamp,
     pub ended: Timestamp,
     /// `done`, `partly`, `timedOut`, `forbidden`, `claimedByOther` or `cancelled`.
@@ -57,7 +60,7 @@ pub struct OperationPodReport {
 }
 
 impl OperationReport {
-    pub fn new(facts: &operation::OperationProgress, end: OperationEnd, now: Timestamp) -> Self {
+    pub fn new(progress: &OperationProgress, end: OperationEnd, now: Timestamp) -> Self {
         let node = |row: &NodeProgress| OperationNodeReport {
             name: row.node.clone(),
             stage: row.stage.word(),
@@ -76,13 +79,34 @@ impl OperationReport {
         };
         Self {
             schema: "kordon.report/v1",
-            operation: facts.id.clone(),
-            began: facts.began,
-            ended: facts.ended.map_or(now, |(at, _)| at),
+            operation: Some(progress.id.clone()),
+            began: progress.started_at,
+            ended: progress.ended.map_or(now, |(at, _)| at),
             end: end.as_str(),
-            nodes: facts.nodes.iter().map(node).collect(),
-            pods: facts.pods.iter().map(pod).collect(),
-            in_short: facts.in_short(),
+            nodes: progress.nodes.iter().map(node).collect(),
+            pods: progress.pods.iter().map(pod).collect(),
+            in_short: progress.in_short(),
+        }
+    }
+
+    /// The report of an approval that started nothing because nothing would change.
+    pub fn unchanged(approval: &Approval, now: Timestamp) -> Self {
+        let stage = NodeProgressStage::AlreadySo;
+        let node = |name: &NodeName| OperationNodeReport {
+            name: name.clone(),
+            stage: stage.word(),
+            text: stage.to_string(),
+            cordoned: false,
+        };
+        Self {
+            schema: "kordon.report/v1",
+            operation: None,
+            began: now,
+            ended: now,
+            end: OperationEnd::Done.as_str(),
+            nodes: approval.targets().into_iter().map(node).collect(),
+            pods: Vec::new(),
+            in_short: "nothing to do".into(),
         }
     }
 }
@@ -91,13 +115,14 @@ impl OperationReport {
 pub fn table(report: &OperationReport) -> String {
     let mut out = String::new();
     let took = report.ended.since(report.began);
-    let _ = writeln!(out, "{} {} after {took}: {}", report.operation, report.end, report.in_short);
+    let operation = report.operation.as_deref().unwrap_or("no operation");
+    let _ = writeln!(out, "{operation} {} after {took}: {}", report.end, report.in_short);
     let nodes = report.nodes.iter();
     let nodes = nodes.map(|node| {
         let cordoned = if node.cordoned { "yes".into() } else { none() };
         [node.name.to_string(), cordoned, node.text.clone()]
     });
-    section(&mut out, ["NODE", "CORDONED BY THIS", "WHAT CAME OF IT"], nodes.collect());
+    section(&mut out, ["NODE", "CORDONED BY THIS", "RESULT"], nodes.collect());
     let pods = report.pods.iter().map(|pod| {
         let late = if pod.late { " (came late)" } else { "" };
         [
@@ -107,7 +132,7 @@ pub fn table(report: &OperationReport) -> String {
             format!("{}{late}", pod.text),
         ]
     });
-    section(&mut out, ["POD", "NODE", "TRIES", "WHAT CAME OF IT"], pods.collect());
+    section(&mut out, ["POD", "NODE", "TRIES", "RESULT"], pods.collect());
     out
 }
 
@@ -135,7 +160,7 @@ mod tests {
         };
         let full = OperationReport {
             schema: "kordon.report/v1",
-            operation: "p".into(),
+            operation: Some("p".into()),
             began: Timestamp::EPOCH,
             ended: Timestamp::EPOCH,
             end: "done",

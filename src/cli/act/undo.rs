@@ -1,9 +1,12 @@
-//! `kordon drain --resume`, `kordon undo`, `kordon journal`: what was begun before.
+//! `kordon drain --resume`, `kordon undo`, `kordon journal`: operations of the journal.
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{HowArgs, Place, carry_out, conduct_to_its_end, confirmation, ended, orders, progress, report};
+use super::{
+    HowArgs, print_line,
+    session::{self, OperationSession},
+};
 use crate::{
     cli::{
         CliError,
@@ -13,11 +16,9 @@ use crate::{
         plan::{PrintArgs, answer_word, step_words},
     },
     cluster::{NodeName, OperationId},
-    executor::write_context::WriteContextError,
     journal::{Journal, JournaledOperation, operations},
     k8s::{connect, validation},
-    operation::{Operation, OperationEnd, OperationOptions},
-    plan::{Action, EvictionRules, undo::NotUndone},
+    operation::approval::{Approval, PriorOperation, UndoProposal},
     time::Timestamp,
 };
 
@@ -41,112 +42,77 @@ pub struct UndoArgs {
     print: PrintArgs,
 }
 
-/// Goes on with a drain that was cut off.
+/// Resumes a drain that was interrupted.
 pub async fn resume(
-    named: Option<OperationId>,
+    id: Option<OperationId>,
     print: &PrintArgs,
     how: HowArgs,
     connection: ConnectionArgs,
 ) -> Result<(), CliError> {
     if !how.enforce {
-        return Err(CliError::Usage("to go on with a drain is to write: --enforce is needed".into()));
+        return Err(CliError::Usage("resuming a drain writes to the cluster: add --enforce".into()));
     }
-    confirmation::possible(&how)?;
-    let place = Place::reach(print, connection).await?;
-    let id = choose(&place.context.journal, named)?;
-    let (file, past) = place.context.lock(&id)?;
-    let Some(options) = past.start.drain.clone().filter(|_| past.is_unfinished()) else {
-        return Err(WriteContextError::NotResumable(id).into());
+    session::require_operator(&how)?;
+    let session = OperationSession::start(print, &how, connection).await?;
+    let prior = match id {
+        Some(id) => session.context.prior(&id)?,
+        None => only(session.context.interrupted()?)?,
     };
-    let nodes = still_there(&past, &place);
-    let action = Action::Drain { nodes, options };
-    let orders = OperationOptions {
-        why: past.start.why.clone(),
-        until: past.start.until,
-        past: past.prior_run(),
-        ..orders(&how, &place, id)
-    };
-    carry_out(place, action, orders, &how, print, Some(file)).await
+    let now = session.known.clock.now();
+    let approval = Approval::resume(prior, session.terms(&how), &session.situation(), now);
+    session.run(approval, print).await
 }
 
-/// The nodes of a drain that are the same as then.
-fn still_there(past: &JournaledOperation, place: &Place) -> Vec<NodeName> {
-    let mut nodes = Vec::new();
-    for (name, uid) in &past.start.nodes {
-        match place.asked.model.cluster.node(name) {
-            Some(node) if node.uid == *uid => nodes.push(name.clone()),
-            Some(_) => progress(&format!("node {name} is another one by now: it is left alone")),
-            None => progress(&format!("node {name} is gone")),
+/// The only interrupted drain.
+fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError> {
+    match interrupted.len() {
+        0 => Err(CliError::NotFound("an interrupted drain".into())),
+        1 => Ok(interrupted.remove(0)),
+        _ => {
+            let ids: Vec<&str> = interrupted.iter().map(|prior| &*prior.id).collect();
+            let text = "several drains were interrupted; name one with --resume=OPERATION:";
+            Err(CliError::Usage(format!("{text} {}", ids.join(", "))))
         }
     }
-    nodes
 }
 
-/// The undertaking that is meant: the one that was named, or the only one.
-fn choose(journal: &Journal, named: Option<OperationId>) -> Result<OperationId, CliError> {
-    if let Some(name) = named {
-        return Ok(name);
-    }
-    let pasts = operations(&journal.lines()?);
-    let unfinished: Vec<&str> =
-        pasts.iter().filter(|past| past.is_unfinished()).map(|past| &*past.id).collect();
-    match unfinished[..] {
-        [one] => Ok(one.into()),
-        [] => Err(CliError::NotFound("a drain that was cut off".into())),
-        _ => Err(CliError::Usage(format!(
-            "several drains were cut off; name one with --resume=OPERATION: {}",
-            unfinished.join(", ")
-        ))),
-    }
-}
-
-/// Puts back what an undertaking changed on nodes, as far as nobody has changed it since.
+/// Undoes what an operation changed on nodes, as far as nobody has changed it since.
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let UndoArgs { operation, how, print } = args;
     if how.enforce {
-        confirmation::possible(&how)?;
+        session::require_operator(&how)?;
     }
-    let place = Place::reach(&print, connection).await?;
-    let (file, past) = place.context.lock(&operation)?;
-    let undo = past.undo();
-    let cluster = &place.asked.model.cluster;
-    let (steps, kept) = undo.writes(cluster);
-    for step in &steps {
-        progress(&format!("would write: {}", step.call().body));
-    }
-    for kept in &kept {
-        progress(&format!("would leave as it is: {}", NotUndone::to_string(kept)));
-    }
-    if steps.is_empty() {
-        progress("there is nothing to put back");
-    }
+    let session = OperationSession::start(&print, &how, connection).await?;
+    let prior = session.context.prior(&operation)?;
     if !how.enforce {
-        if print.validate {
-            let version = place.asked.model.settings.version;
-            let answers = validation::validate(&place.asked.connection.writer, &steps, version).await;
-            for (step, answer) in steps.iter().zip(answers) {
-                let answer =
-                    answer.map_or_else(none, |answer| format!("{} ({answer})", answer_word(&answer)));
-                progress(&format!("as a dry run, {}: {answer}", step_words(step)));
-            }
-        }
+        let proposal = UndoProposal::new(prior, session.cluster());
+        preview_undo(&proposal, print.validate, &session).await;
         return Ok(());
     }
-    if !steps.is_empty() {
-        confirmation::ask_plainly(&how, &place.context.kube_context).await?;
+    let approval = Approval::undo(prior, session.terms(&how), &session.situation());
+    session.run(approval, &print).await
+}
+
+/// Prints what an undo would write.
+async fn preview_undo(proposal: &UndoProposal, validate: bool, session: &OperationSession) {
+    for step in &proposal.steps {
+        print_line(&format!("would write: {}", step.call().body));
     }
-    let clock = place.clock();
-    let id = place.context.new_id("undo");
-    let lock = place.context.open(file, &id)?;
-    let orders = OperationOptions { undoes: Some(operation), ..orders(&how, &place, id) };
-    let rules = EvictionRules::of(place.asked.model.settings.version);
-    let conduct = Operation::undo(&undo, orders, rules, cluster, clock.now());
-    let (report, end) = conduct_to_its_end(place, conduct, &lock).await?;
-    if end == OperationEnd::Done {
-        lock.record_undone(&past, clock).await?;
+    for kept in &proposal.kept {
+        print_line(&format!("stays as it is: {kept}"));
     }
-    print.output.print(&report, report::table)?;
-    ended(end, &report)
+    if proposal.steps.is_empty() {
+        print_line("nothing to undo");
+    }
+    if validate {
+        let version = session.known.model.settings.version;
+        let writer = &session.known.connection.writer;
+        let answers = validation::validate(writer, &proposal.steps, version).await;
+        for (step, answer) in proposal.steps.iter().zip(answers) {
+            let answer = answer.map_or_else(none, |answer| format!("{} ({answer})", answer_word(&answer)));
+            print_line(&format!("server-side dry run of {}: {answer}", step_words(step)));
+        }
+    }
 }
 
 /// Lists what the journal of the context tells of.

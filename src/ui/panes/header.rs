@@ -56,7 +56,7 @@ fn place(scene: &Scene, width: u16) -> Segments {
     Segments::default()
         .left(0, Runs::new(&badge, scene.style(role)))
         .left(6, Runs::new(words, dim))
-        .left(1, under_way(scene))
+        .left(1, in_progress(scene))
         .left(1, Runs::new(&facts.context, scene.style(Role::Strong)))
         .left(2, Runs::new(version, scene.style(Role::Accent)))
         .left(4, Runs::new(&facts.server, dim))
@@ -70,7 +70,7 @@ fn place(scene: &Scene, width: u16) -> Segments {
 
 /// What may be written, and for how long.
 fn mode(scene: &Scene) -> (String, &'static str, Role) {
-    match (scene.app.mode, scene.app.acts.enforced_until) {
+    match (scene.app.mode, scene.app.operations.enforced_until) {
         (Mode::DryRun, _) => (" DRY-RUN ".into(), "nothing is written", Role::ModeDryRun),
         (Mode::ReadOnly, _) => (" READ-ONLY ".into(), "writes are locked out", Role::ModeReadOnly),
         (Mode::Enforce, None) => (" ENFORCE ".into(), "effects are written", Role::ModeEnforce),
@@ -81,20 +81,20 @@ fn mode(scene: &Scene) -> (String, &'static str, Role) {
     }
 }
 
-/// What is being carried out, in short.
-fn under_way(scene: &Scene) -> Runs {
-    let running: Vec<_> = scene.app.acts.running().collect();
+/// Operations in progress, in short.
+fn in_progress(scene: &Scene) -> Runs {
+    let running: Vec<_> = scene.app.operations.running().collect();
     let words = match running[..] {
         [] => return Runs::default(),
-        [one] if one.conduct.is_paused() => format!("{} is paused", one.title),
+        [one] if one.operation.is_paused() => format!("{} is paused", one.title),
         [one] => {
-            let (gone, _, left) = one.report.pods_by_fate();
+            let (gone, _, left) = one.progress.pods_by_fate();
             let pods = if gone + left > 0 { format!(" {gone}/{}", gone + left) } else { String::new() };
             format!("{}{pods}", one.title)
         }
-        _ => format!("{} undertakings", running.len()),
+        _ => format!("{} operations", running.len()),
     };
-    let words = if scene.app.acts.leaving { format!("{words}, then leaves") } else { words };
+    let words = if scene.app.operations.quitting { format!("{words}, then quits") } else { words };
     Runs::new("▶ ", scene.style(Role::FeedBusy))
         .and(&words, scene.style(Role::FeedBusy))
         .and(" (o)", scene.style(Role::Faint))

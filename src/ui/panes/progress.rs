@@ -38,17 +38,17 @@ const STATE: u16 = 11;
 /// pods under way
 ///     in 3s  shop/web-7d4b9    held        shop/web needs 3 and has 3; 4 tries
 /// ```
-/// Draws the undertaking that is shown; tells how many rows there is room for.
+/// Draws the entry that is shown; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(shown) = scene.screen.overlays.progress() else { return 0 };
-    let Some(undertaking) = scene.app.acts.undertaking(&shown.operation) else {
+    let Some(entry) = scene.app.operations.entry(&shown.operation) else {
         let inner = open(scene, Pane::Progress, area, Runs::default(), buf);
         say(scene, "○", "nothing is carried out", Role::Dim, inner, buf);
         return usize::from(inner.height);
     };
-    let inner = open(scene, Pane::Progress, area, title(scene, undertaking), buf);
-    let inner = draw_totals(scene, undertaking, inner, buf);
-    let whole = shown.row(shown.list.place()).and_then(|row| whole(undertaking, row));
+    let inner = open(scene, Pane::Progress, area, title(scene, entry), buf);
+    let inner = draw_totals(scene, entry, inner, buf);
+    let whole = shown.row(shown.list.place()).and_then(|row| whole(entry, row));
     let inner = draw_full_text(scene, Pane::Progress, whole, inner, buf);
     let page = usize::from(inner.height);
     if shown.list.is_empty() {
@@ -63,22 +63,22 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         looks: scene.looks(Pane::Progress),
     };
     table.render_bare(inner, buf, |place| {
-        shown.row(place).map(|row| cells(scene, undertaking, row)).unwrap_or_default()
+        shown.row(place).map(|row| cells(scene, entry, row)).unwrap_or_default()
     });
     page
 }
 
 /// What can be done with it, or that it is over.
 pub(super) fn note(scene: &Scene) -> Runs {
-    let Some(undertaking) = scene.app.shown_undertaking() else { return Runs::default() };
+    let Some(entry) = scene.app.shown_operation() else { return Runs::default() };
     let dim = scene.style(Role::Dim);
     let key = |key: &str, words: &str| Runs::new(key, scene.style(Role::Key)).and(&format!(" {words}"), dim);
     let gap = || Runs::new("  ", dim);
-    if undertaking.runs() {
-        let pause = if undertaking.conduct.is_paused() { "goes on" } else { "pauses" };
+    if entry.is_running() {
+        let pause = if entry.operation.is_paused() { "goes on" } else { "pauses" };
         return key("p", pause).join(gap()).join(key("C", "cancels"));
     }
-    if undertaking.is_undo() {
+    if entry.is_undo() {
         key("Esc", "closes")
     } else {
         key("U", "puts it back").join(gap()).join(key("Esc", "closes"))
@@ -86,21 +86,23 @@ pub(super) fn note(scene: &Scene) -> Runs {
 }
 
 /// `drain n-3 · paused · for 1m12s`, `drain n-3 · done after 1m12s`
-fn title(scene: &Scene, undertaking: &OperationEntry) -> Runs {
-    let report = &undertaking.report;
+fn title(scene: &Scene, entry: &OperationEntry) -> Runs {
+    let report = &entry.progress;
     let (words, role) = match report.ended {
-        Some((at, end)) => (format!("{} after {}", ended(end), text::age(at, report.began)), end_role(end)),
-        None if undertaking.conduct.is_paused() => ("paused".into(), Role::FeedBusy),
-        None => (format!("for {}", text::age(scene.now, report.began)), Role::Accent),
+        Some((at, end)) => {
+            (format!("{} after {}", ended(end), text::age(at, report.started_at)), end_role(end))
+        }
+        None if entry.operation.is_paused() => ("paused".into(), Role::FeedBusy),
+        None => (format!("for {}", text::age(scene.now, report.started_at)), Role::Accent),
     };
-    let runs = Runs::new(&undertaking.title, scene.style(Role::Strong))
+    let runs = Runs::new(&entry.title, scene.style(Role::Strong))
         .and(" · ", scene.style(Role::Faint))
         .and(&words, scene.style(role));
-    let all = &scene.app.acts.undertakings;
+    let all = &scene.app.operations.entries;
     if all.len() < 2 {
         return runs;
     }
-    let place = all.iter().position(|other| other.id() == undertaking.id()).unwrap_or(0) + 1;
+    let place = all.iter().position(|other| other.id() == entry.id()).unwrap_or(0) + 1;
     runs.and(&format!(" · {place} of {} (o)", all.len()), scene.style(Role::Dim))
 }
 
@@ -129,22 +131,22 @@ const fn end_role(end: OperationEnd) -> Role {
 }
 
 /// How far it is as a bar and in numbers, and when it may be over.
-fn draw_totals(scene: &Scene, undertaking: &OperationEntry, area: Rect, buf: &mut Buffer) -> Rect {
+fn draw_totals(scene: &Scene, entry: &OperationEntry, area: Rect, buf: &mut Buffer) -> Rect {
     if area.height < 3 {
         return area;
     }
-    let line = cut_line(totals(scene, undertaking).line(), usize::from(area.width));
+    let line = cut_line(totals(scene, entry).line(), usize::from(area.width));
     buf.set_line(area.x, area.y, &line, area.width);
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-fn totals(scene: &Scene, undertaking: &OperationEntry) -> Runs {
-    let report = &undertaking.report;
+fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
+    let report = &entry.progress;
     let dim = scene.style(Role::Dim);
     if report.ended.is_some() {
         return Runs::new(&report.in_short(), scene.style(Role::Base))
             .and("  ", dim)
-            .and(undertaking.id(), scene.style(Role::Faint));
+            .and(entry.id(), scene.style(Role::Faint));
     }
     let (gone, stay, left) = report.pods_by_fate();
     let all = gone + left;
@@ -183,8 +185,8 @@ fn totals(scene: &Scene, undertaking: &OperationEntry) -> Runs {
                 .and(&format!("{} {words}", text::count(count)), scene.style(role));
         }
     }
-    let by_plan = match undertaking.ends_by_plan() {
-        _ if undertaking.conduct.is_paused() => "time stands still".into(),
+    let by_plan = match entry.planned_end() {
+        _ if entry.operation.is_paused() => "time stands still".into(),
         Some(at) if at >= scene.now => format!("done in ~{} by the plan", text::left(at, scene.now)),
         Some(at) => format!("{} longer than planned", text::age(scene.now, at)),
         None => "the plan knew no end".into(),
@@ -197,21 +199,21 @@ fn ratio(part: usize, whole: usize) -> f32 {
     part as f32 / whole as f32
 }
 
-fn cells(scene: &Scene, undertaking: &OperationEntry, row: ProgressRow) -> Vec<Cell> {
-    let report = &undertaking.report;
+fn cells(scene: &Scene, entry: &OperationEntry, row: ProgressRow) -> Vec<Cell> {
+    let report = &entry.progress;
     match row {
         ProgressRow::Section(title) => vec![Cell::new(title, scene.style(Role::Heading))],
         ProgressRow::Node(place) => {
-            report.nodes.get(place).map(|row| node(scene, undertaking, row)).unwrap_or_default()
+            report.nodes.get(place).map(|row| node(scene, entry, row)).unwrap_or_default()
         }
         ProgressRow::Pod(place) => report.pods.get(place).map(|row| pod(scene, row)).unwrap_or_default(),
         ProgressRow::Notice(number) => {
-            undertaking.notice(number).map(|notice| said(scene, notice)).unwrap_or_default()
+            entry.notice(number).map(|notice| said(scene, notice)).unwrap_or_default()
         }
     }
 }
 
-fn node(scene: &Scene, undertaking: &OperationEntry, row: &NodeProgress) -> Vec<Cell> {
+fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> {
     let (since, word, role) = match &row.stage {
         NodeProgressStage::Waits => (None, "waits", Role::Dim),
         NodeProgressStage::Written => (None, "written", Role::NodeCordoned),
@@ -231,7 +233,7 @@ fn node(scene: &Scene, undertaking: &OperationEntry, row: &NodeProgress) -> Vec<
         NodeProgressStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
         _ => {}
     }
-    let of_node = || undertaking.report.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node));
+    let of_node = || entry.progress.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node));
     let goes = |pod: &&PodProgress| !matches!(&pod.stage, PodProgressStage::Over(PodEnd::Left(_)));
     let (gone, all) = (
         of_node()
@@ -360,8 +362,8 @@ fn said(scene: &Scene, notice: &OperationNotice) -> Vec<Cell> {
 }
 
 /// The selected row in full.
-fn whole(undertaking: &OperationEntry, row: ProgressRow) -> Option<String> {
-    let report = &undertaking.report;
+fn whole(entry: &OperationEntry, row: ProgressRow) -> Option<String> {
+    let report = &entry.progress;
     match row {
         ProgressRow::Section(_) => None,
         ProgressRow::Node(place) => report.nodes.get(place).map(|row| format!("{}: {}", row.node, row.stage)),
@@ -371,7 +373,7 @@ fn whole(undertaking: &OperationEntry, row: ProgressRow) -> Option<String> {
             Some(format!("{}{node}: {} · asked {} times", row.pod, row.stage, row.tries))
         }
         ProgressRow::Notice(number) => {
-            undertaking.notice(number).map(|notice| format!("{} {}", notice.subject, notice.text))
+            entry.notice(number).map(|notice| format!("{} {}", notice.subject, notice.text))
         }
     }
 }

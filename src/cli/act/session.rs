@@ -1,0 +1,310 @@
+//! A cluster that an operation is about to write to, and the operator at the terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::{mpsc, oneshot},
+};
+
+use super::{HowArgs, print_line, print_notice, report};
+use crate::{
+    cli::{
+        CliError,
+        connection::ConnectionArgs,
+        once::{OneShot, OneShotQuery},
+        plan::{PrintArgs, table_of},
+        settings::SettingsArgs,
+    },
+    cluster::Cluster,
+    executor::write_context::{OperationLock, WriteContext},
+    k8s::feed::FeedKind,
+    operation::{
+        Guards, OperationEnd, OperationNotice, OperationOptions,
+        approval::{
+            Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, NotStarted, Operator, PlanJob,
+            Question, Situation, StartRequest, Started, Terms,
+        },
+    },
+    plan::{Action, Permission, Plan},
+    run::{
+        approval::{ApprovalHost, decide},
+        operation::{OperationRun, OperatorInput},
+    },
+    time::Timestamp,
+    ui::text,
+};
+
+/// Whether there is a terminal to ask on, or `--yes` agreed in advance.
+fn operator(how: &HowArgs) -> Operator {
+    if how.yes {
+        Operator::AgreedInAdvance
+    } else if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        Operator::Present
+    } else {
+        Operator::Absent
+    }
+}
+
+/// Fails before anything is asked of the cluster where an approval would fail after it.
+pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
+    match operator(how) {
+        Operator::Present | Operator::AgreedInAdvance => Ok(()),
+        Operator::Absent => Err(CliError::NotApproved(ApprovalRefusal::NobodyToAsk)),
+    }
+}
+
+/// A connection with all that plans are made of, and the journal of its context.
+pub struct OperationSession {
+    pub known: OneShot,
+    pub context: WriteContext,
+    guards: Guards,
+    /// The lock of the operation once it has started.
+    lock: Option<OperationLock>,
+}
+
+impl OperationSession {
+    /// Connects, and waits until everything that plans are made of has been listed.
+    pub async fn start(
+        print: &PrintArgs,
+        how: &HowArgs,
+        connection: ConnectionArgs,
+    ) -> Result<Self, CliError> {
+        let guards = how.guards()?;
+        let wanted: Vec<FeedKind> =
+            FeedKind::ALL.into_iter().filter(|kind| *kind != FeedKind::Leader).collect();
+        let query = OneShotQuery {
+            wanted: &wanted,
+            no_pods: false,
+            timeout: print.list_timeout,
+            settings: &SettingsArgs::default(),
+            flag: "--list-timeout",
+        };
+        let mut known = OneShot::answer(&query, connection).await?;
+        known.in_time()?;
+        known.model = known.model.into_observer();
+        let context = WriteContext::of(&known.connection, known.clock)?;
+        Ok(Self { known, context, guards, lock: None })
+    }
+
+    pub fn cluster(&self) -> &Cluster {
+        &self.known.model.cluster
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.known.namespace
+    }
+
+    pub fn situation(&self) -> Situation<'_> {
+        let model = &self.known.model;
+        Situation { cluster: &model.cluster, watches: model.feeds.for_approval(), locked: None }
+    }
+
+    pub fn terms(&self, how: &HowArgs) -> Terms {
+        Terms {
+            context: self.context.kube_context.clone(),
+            options: OperationOptions {
+                why: how.reason.clone(),
+                until: how.until.map(|span| self.now() + span),
+                total_timeout: how.total_timeout,
+                ..OperationOptions::default()
+            },
+            overrides: how.overrides(),
+            operator: operator(how),
+            version: self.known.model.settings.version,
+        }
+    }
+
+    /// Prints the drains on this context that were interrupted.
+    pub fn report_interrupted(&self) {
+        let Ok(interrupted) = self.context.interrupted() else { return };
+        for prior in interrupted {
+            print_line(&format!(
+                "{} was interrupted (started {}): `kordon drain --resume={} --enforce` resumes it, `kordon undo {} \
+                 --enforce` undoes it",
+                prior.title,
+                prior.started_at.to_time(),
+                prior.id,
+                prior.id,
+            ));
+        }
+    }
+
+    /// Gets the approval, runs the operation to its end, and prints its report.
+    pub async fn run(mut self, mut approval: Approval, print: &PrintArgs) -> Result<(), CliError> {
+        decide(&mut approval, &mut self).await;
+        let unchanged = report::OperationReport::unchanged(&approval, self.now());
+        let approved = match approval.into_decision() {
+            Some(Decision::Approved(approved)) => approved,
+            Some(Decision::NothingToDo(text)) => {
+                print_line(&format!("nothing to do: {text}"));
+                return print.output.print(&unchanged, report::table);
+            }
+            Some(Decision::Refused(refusal)) => return Err(CliError::NotApproved(refusal)),
+            Some(Decision::Declined) | None => return Err(CliError::Declined),
+        };
+        let (report, end) = self.run_operation(*approved).await?;
+        print.output.print(&report, report::table)?;
+        match end {
+            OperationEnd::Done | OperationEnd::Recorded => Ok(()),
+            OperationEnd::Partly
+            | OperationEnd::TimedOut
+            | OperationEnd::Forbidden
+            | OperationEnd::ClaimedByOther
+            | OperationEnd::Cancelled => Err(CliError::Ended { end, text: report.in_short }),
+        }
+    }
+
+    async fn run_operation(
+        self,
+        approved: Approved,
+    ) -> Result<(report::OperationReport, OperationEnd), CliError> {
+        let Self { known: OneShot { model, feeds, clock, .. }, context, lock, .. } = self;
+        let lock = lock.expect("an operation that was approved has its lock");
+        let (link, journal) = (context.start_executor(&lock), Some(lock.writer.clone()));
+        let mut run = OperationRun { operation: approved.operation, model, feeds, link, journal, clock };
+        let (mut input, second_interrupt) = listen()?;
+        tokio::select! {
+            () = run.run(&mut input, print_notice) => {}
+            _ = second_interrupt => print_line("second interrupt: stopping now"),
+        }
+        let progress = run.operation.progress();
+        let ended = run.operation.ended();
+        let end = ended.unwrap_or(OperationEnd::Cancelled);
+        // An operation that was stopped has no end in the journal: requests in flight may still be done.
+        if ended.is_some() {
+            lock.record_end(end, progress.in_short(), clock).await?;
+        }
+        if let Some(undone) = approved.undoes.filter(|_| end == OperationEnd::Done) {
+            lock.record_undone(&undone, clock).await?;
+        }
+        Ok((report::OperationReport::new(&progress, end, clock.now()), end))
+    }
+
+    /// Does something while what the watches report is applied, so that nothing is decided on old data after it.
+    async fn while_watching<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let OneShot { model, feeds, clock, .. } = &mut self.known;
+        let mut is_watching = true;
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                event = feeds.recv(), if is_watching => match event {
+                    Some(event) => drop(model.on_watch_event(event, clock.now())),
+                    None => is_watching = false,
+                },
+            }
+        }
+    }
+}
+
+impl ApprovalHost for OperationSession {
+    fn situation(&self) -> Situation<'_> {
+        OperationSession::situation(self)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.known.clock.now()
+    }
+
+    async fn plan(&mut self, action: Action) -> Result<Box<Plan>, String> {
+        self.known.catch_up();
+        let (cluster, version, now) =
+            (self.cluster().clone(), self.known.model.settings.version, ApprovalHost::now(self));
+        let job = PlanJob { action, cluster, version, now };
+        let work = tokio::task::spawn_blocking(move || job.work());
+        let failed = |_| Err("making the plan failed: this is a fault of kordon".into());
+        self.while_watching(work).await.unwrap_or_else(failed)
+    }
+
+    async fn check(&mut self, permissions: Vec<Permission>) -> Result<Checks, String> {
+        let (context, guards) = (self.context.clone(), self.guards.clone());
+        let missing =
+            self.while_watching(async move { context.missing_permissions(&permissions).await }).await;
+        Ok(Checks { guards, missing: missing.map_err(|why| format!("cannot check permissions: {why}"))? })
+    }
+
+    async fn ask(&mut self, approval: &Approval, question: &Question) -> Answer {
+        for line in shown(approval, question) {
+            print_line(&line);
+        }
+        let words = question.prompt.words();
+        let prompt = format!(
+            "This writes to {}. Type {words} to continue, anything else to cancel: ",
+            self.context.kube_context
+        );
+        let typed = self.while_watching(tokio::task::spawn_blocking(move || read_answer(&prompt))).await;
+        match typed {
+            Ok(Ok(typed)) if question.prompt.accepts(&typed) => Answer::Yes,
+            Ok(Ok(_)) | Err(_) => Answer::No,
+            Ok(Err(error)) => {
+                print_line(&format!("cannot read the answer: {error}"));
+                Answer::No
+            }
+        }
+    }
+
+    async fn start(&mut self, request: StartRequest) -> Result<Started, NotStarted> {
+        let context = self.context.clone();
+        let (started, lock) = self.while_watching(async move { context.start(request).await }).await?;
+        self.lock = Some(lock);
+        Ok(started)
+    }
+
+    fn tell(&mut self, notice: &OperationNotice) {
+        print_notice(notice);
+    }
+}
+
+/// What would be done, and what the question says about it.
+fn shown(approval: &Approval, question: &Question) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(plan) = approval.plan() {
+        // It is made for a terminal; each line is cleaned by itself.
+        lines.extend(table_of(plan).lines().map(str::to_owned));
+    }
+    if let Some(undo) = approval.undo_proposal() {
+        lines.extend(undo.writes().into_iter().map(|write| format!("would {write}")));
+        lines.extend(undo.kept.iter().map(|kept| format!("stays as it is: {kept}")));
+    }
+    lines.extend(question.drifts.iter().map(|drift| format!("changed since you agreed: {drift}")));
+    lines.extend(question.objections.iter().flat_map(|objection| {
+        let flag = objection.flag();
+        objection.lines().into_iter().map(move |line| format!("{line} ({flag})")).collect::<Vec<_>>()
+    }));
+    lines
+}
+
+fn read_answer(prompt: &str) -> io::Result<String> {
+    let mut out = io::stderr();
+    out.write_all(text::clean(prompt).as_bytes())?;
+    out.flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line)
+}
+
+/// Signals: the first cancels the operation, the second stops the program.
+fn listen() -> Result<(mpsc::Receiver<OperatorInput>, oneshot::Receiver<()>), CliError> {
+    let failed = |error| CliError::Io { doing: "listening for signals".into(), error };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    // One is enough: the program ends at the second signal.
+    let (cancel, input) = mpsc::channel(1);
+    let (stop, second_interrupt) = oneshot::channel();
+    tokio::spawn(async move {
+        for signal in [Some(OperatorInput::Cancel), None] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if let Some(input) = signal {
+                // Fails when the operation has just ended.
+                let _ = cancel.send(input).await;
+            }
+        }
+        let _ = stop.send(());
+        std::future::pending::<()>().await;
+    });
+    Ok((input, second_interrupt))
+}

@@ -1,0 +1,94 @@
+//! What speaks against an operation, and how it is overridden.
+
+use super::super::{Breach, Guards, Overrides, confirmation};
+use crate::{
+    cluster::{Cluster, NodeName},
+    plan::{Plan, Prospect},
+};
+
+/// Something that the operator has to override.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Objection {
+    /// Something can never leave: the plan in short, and these pods.
+    Blocked {
+        summary: String,
+        pods: Vec<String>,
+    },
+    Guard(Breach),
+    /// Somebody else is draining the node.
+    Claimed {
+        node: NodeName,
+        by: String,
+    },
+}
+
+impl Objection {
+    /// What speaks against a plan, apart from claims.
+    pub(super) fn to_plan(plan: &Plan, guards: &Guards, cluster: &Cluster) -> Vec<Self> {
+        let blocked = (plan.prospect() == Prospect::Blocked)
+            .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
+        blocked.into_iter().chain(guards.breaches(plan, cluster).into_iter().map(Self::Guard)).collect()
+    }
+
+    pub(super) fn is_overridden(&self, overrides: &Overrides) -> bool {
+        match self {
+            Self::Blocked { .. } => overrides.try_blocked,
+            Self::Guard(breach) => overrides.guards.iter().any(|name| name == breach.guard()),
+            Self::Claimed { .. } => overrides.take_over,
+        }
+    }
+
+    /// The flag of the command line that overrides it.
+    pub fn flag(&self) -> String {
+        match self {
+            Self::Blocked { .. } => "--try-blocked".into(),
+            Self::Guard(breach) => format!("--override {}", breach.guard()),
+            Self::Claimed { .. } => "--take-over".into(),
+        }
+    }
+
+    /// In words, one line each, beside the plan.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Blocked { summary, pods } if pods.is_empty() => vec![summary.clone()],
+            Self::Blocked { pods, .. } => pods.clone(),
+            Self::Guard(breach) => vec![format!("guard rail {}: {breach}", breach.guard())],
+            Self::Claimed { node, by } => vec![format!("{by} is draining {node}")],
+        }
+    }
+
+    /// The same where there is no plan beside it, with the flag that overrides it.
+    pub(super) fn as_refusal(&self) -> Vec<String> {
+        let (first, rest) = match self {
+            Self::Blocked { summary, pods } => (summary.clone(), pods.clone()),
+            Self::Guard(_) | Self::Claimed { .. } => (self.lines().join("; "), Vec::new()),
+        };
+        std::iter::once(format!("{first} ({} overrides this)", self.flag())).chain(rest).collect()
+    }
+}
+
+/// What has to be typed to override these.
+pub(super) fn words(objections: &[Objection]) -> Vec<String> {
+    let needed = Overrides::default().with(objections);
+    let lead = (!needed.guards.is_empty()).then(|| "override".to_owned());
+    lead.into_iter().chain(needed.words()).collect()
+}
+
+impl Overrides {
+    /// These, and what overrides the objections.
+    pub(super) fn with(&self, objections: &[Objection]) -> Self {
+        let mut overrides = self.clone();
+        for objection in objections {
+            match objection {
+                Objection::Blocked { .. } => overrides.try_blocked = true,
+                Objection::Claimed { .. } => overrides.take_over = true,
+                Objection::Guard(breach) => {
+                    if !overrides.guards.iter().any(|name| name == breach.guard()) {
+                        overrides.guards.push(breach.guard().into());
+                    }
+                }
+            }
+        }
+        overrides
+    }
+}

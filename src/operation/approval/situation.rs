@@ -1,0 +1,42 @@
+//! What an approval looks at.
+
+use super::ApprovalRefusal;
+use crate::cluster::Cluster;
+
+/// The newest state, and what forbids writing now.
+#[derive(Clone, Debug)]
+pub struct Situation<'a> {
+    pub cluster: &'a Cluster,
+    /// The watches that the cluster comes from.
+    pub watches: Watches,
+    /// Why nothing may be written, as in dry-run mode; none where it may be.
+    pub locked: Option<String>,
+}
+
+/// How far what is known can be acted upon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watches {
+    pub nodes_live: bool,
+    pub pods_live: bool,
+    /// A kind that is still being listed for the first time.
+    pub unlisted: Option<String>,
+}
+
+impl Situation<'_> {
+    /// Why an operation may not start now; none where it may.
+    pub(super) fn obstacle(&self, touches_pods: bool) -> Option<ApprovalRefusal> {
+        let Watches { nodes_live, pods_live, unlisted } = &self.watches;
+        if let Some(why) = &self.locked {
+            Some(ApprovalRefusal::Locked(why.clone()))
+        } else if !nodes_live {
+            Some(ApprovalRefusal::Stale("nodes"))
+        } else if !touches_pods {
+            None
+        } else if !pods_live {
+            Some(ApprovalRefusal::Stale("pods"))
+        } else {
+            // What may not be listed is no obstacle: the plan says what it does not know.
+            unlisted.clone().map(ApprovalRefusal::Unlisted)
+        }
+    }
+}
