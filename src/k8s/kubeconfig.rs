@@ -314,7 +314,7 @@ fn override_user(user: &mut AuthInfo, options: &ConnectOptions) -> Result<(), Co
     }
     let more = user.impersonate_groups.is_some() || user.impersonate_uid.is_some();
     if more && user.impersonate.is_none() {
-        let why = "--as-group and --as-uid also require --as".into();
+        let why = "--as-group and --as-uid require --as too".into();
         return Err(ConnectError::Credentials { why });
     }
     Ok(())
