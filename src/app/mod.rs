@@ -51,7 +51,6 @@ use crate::{
 pub struct App {
     /// What is known now.
     pub model: Model,
-    pub mode: Mode,
     pub screen: Screen,
     pub operations: Operations,
     /// What was known when the user froze the screen, and when that was.
@@ -64,9 +63,8 @@ impl App {
         let AppOptions { mode, themes } = options;
         Self {
             model,
-            mode,
             screen: Screen::new(themes),
-            operations: Operations::default(),
+            operations: Operations::new(mode),
             frozen: None,
             snapshots: SnapshotCache::default(),
         }

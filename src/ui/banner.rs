@@ -22,7 +22,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         1 => String::new(),
         all => format!(" and {} more", text::count(all - 1)),
     };
-    let needs = if scene.app.mode == Mode::Enforce { "" } else { " (:enforce first)" };
+    let needs = if scene.app.operations.mode == Mode::Enforce { "" } else { " (:enforce first)" };
     let started = format!("started {} by {}", text::clock(prior.started_at), prior.by);
     let what = Runs::new("▲ ", scene.style(Role::LevelWarning))
         .and(&prior.title, scene.style(Role::Strong))

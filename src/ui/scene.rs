@@ -49,7 +49,7 @@ impl<'a> Scene<'a> {
 
     /// The role of frames: in enforce mode they all have another colour.
     pub fn border(&self, focused: bool) -> Role {
-        match (self.app.mode, focused) {
+        match (self.app.operations.mode, focused) {
             (Mode::Enforce, true) => Role::BorderFocusEnforce,
             (Mode::Enforce, false) => Role::BorderEnforce,
             (Mode::DryRun | Mode::ReadOnly, true) => Role::BorderFocus,

@@ -41,7 +41,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
 }
 
 fn place(scene: &Scene) -> Runs {
-    let (badge, role) = match scene.app.mode {
+    let (badge, role) = match scene.app.operations.mode {
         Mode::DryRun => (" DRY-RUN ", Role::ModeDryRun),
         Mode::Enforce => (" ENFORCE ", Role::ModeEnforce),
         Mode::ReadOnly => (" READ-ONLY ", Role::ModeReadOnly),

@@ -433,7 +433,7 @@ fn master_disruption_is_explained() {
 fn enforce_and_read_only_look_different_from_dry_run() {
     for (mode, name) in [(Mode::Enforce, "enforce"), (Mode::ReadOnly, "read-only")] {
         let mut fixture = DashboardFixture::well();
-        fixture.app.mode = mode;
+        fixture.app.operations.mode = mode;
         expect(&mut fixture, name, (100, 30));
     }
 }
@@ -521,7 +521,7 @@ fn a_command_is_found_by_words_and_its_errors_are_shown_beside_it() {
     expect(&mut fixture, "palette", (100, 30));
     fixture.press("<Ctrl-u>enforce 1y<Enter>");
     expect(&mut fixture, "palette-fault", (160, 48));
-    assert_eq!(fixture.app.mode, Mode::DryRun);
+    assert_eq!(fixture.app.operations.mode, Mode::DryRun);
     fixture.press("<Ctrl-u>more columns<Enter>");
     assert!(fixture.app.screen.wide && fixture.app.screen.overlays.palette().is_none());
 }
@@ -583,7 +583,7 @@ fn the_report_replaces_the_progress_and_the_mode_ends_by_itself() {
     assert_eq!(fixture.app.operations.running().count(), 0);
     expect(&mut fixture, "acting-report", (120, 40));
     fixture.run(41);
-    assert_eq!(fixture.app.mode, Mode::DryRun);
+    assert_eq!(fixture.app.operations.mode, Mode::DryRun);
     fixture.press("<Esc>c");
     fixture.press("A");
     expect(&mut fixture, "acting-locked", (120, 40));

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogSubject},
+    options::Mode,
     pane::Pane,
     reaction::Reaction,
 };
@@ -34,6 +35,7 @@ const NOTICES: usize = 200;
 /// Operations in progress, those that ended, and drains that were interrupted.
 #[derive(Debug, Default)]
 pub struct Operations {
+    pub mode: Mode,
     /// Why nothing can be applied, whatever the mode; none where it can.
     pub locked: Option<String>,
     /// When enforce mode ends by itself.
@@ -164,6 +166,10 @@ impl OperationEntry {
 }
 
 impl Operations {
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
     pub fn running(&self) -> impl Iterator<Item = &OperationEntry> {
         self.entries.iter().filter(|entry| entry.is_running())
     }

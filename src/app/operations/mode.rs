@@ -61,7 +61,7 @@ impl App {
 
     /// Unlocks writing, for a while.
     fn enforce(&mut self, argument: &str, now: Timestamp) -> Result<(), String> {
-        if self.mode == Mode::ReadOnly {
+        if self.operations.mode == Mode::ReadOnly {
             return Err("read-only: this session was started with --read-only".into());
         }
         if let Some(why) = &self.operations.locked {
@@ -71,7 +71,7 @@ impl App {
         if lifetime > LONGEST {
             return Err(format!("{lifetime} is too long: at most {LONGEST} at a time"));
         }
-        self.mode = Mode::Enforce;
+        self.operations.mode = Mode::Enforce;
         self.operations.enforced_until = Some(now + lifetime);
         let text = format!("enforce mode for {lifetime}: A in a plan applies it");
         self.log(now, Severity::Warning, "mode", &text);
@@ -80,7 +80,7 @@ impl App {
     }
 
     fn stop_enforcing(&mut self, now: Timestamp) -> Result<(), String> {
-        match self.mode {
+        match self.operations.mode {
             Mode::ReadOnly => return Err("read-only: this session cannot write".into()),
             Mode::DryRun => self.screen.message = Some("already in dry-run mode".into()),
             Mode::Enforce => self.lock(now, "enforce mode ended"),
@@ -99,7 +99,7 @@ impl App {
 
     /// Nothing new is started. What is in progress continues: half a drain is worse than a whole one.
     fn lock(&mut self, now: Timestamp, why: &str) {
-        self.mode = Mode::DryRun;
+        self.operations.mode = Mode::DryRun;
         self.operations.enforced_until = None;
         let running = match self.operations.running().count() {
             0 => String::new(),
@@ -118,7 +118,7 @@ impl App {
 
     /// Why nothing that writes may be started; none where it may.
     pub(super) fn why_not_now(&self) -> Option<String> {
-        match self.mode {
+        match self.operations.mode {
             Mode::DryRun => Some(
                 "dry-run: nothing is written; `:enforce` unlocks writing for 15m, `:enforce 1h` for longer"
                     .into(),

@@ -70,7 +70,7 @@ fn place(scene: &Scene, width: u16) -> Segments {
 
 /// What may be written, and for how long.
 fn mode(scene: &Scene) -> (String, &'static str, Role) {
-    match (scene.app.mode, scene.app.operations.enforced_until) {
+    match (scene.app.operations.mode, scene.app.operations.enforced_until) {
         (Mode::DryRun, _) => (" DRY-RUN ".into(), "nothing is written", Role::ModeDryRun),
         (Mode::ReadOnly, _) => (" READ-ONLY ".into(), "writes are locked out", Role::ModeReadOnly),
         (Mode::Enforce, None) => (" ENFORCE ".into(), "effects are written", Role::ModeEnforce),

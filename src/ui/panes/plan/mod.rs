@@ -70,7 +70,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 /// The note in the title: whether the plan can be applied, or is still being computed.
 pub(super) fn note(scene: &Scene) -> Runs {
     let Some(preview) = scene.screen.overlays.plan() else { return Runs::default() };
-    let (words, role) = match scene.app.mode {
+    let (words, role) = match scene.app.operations.mode {
         _ if preview.is_behind() => ("computing", Role::FeedBusy),
         Mode::DryRun => ("dry-run: nothing is written", Role::Dim),
         Mode::Enforce if preview.request.kind == PlanKind::Failure => {
