@@ -553,7 +553,7 @@ fn the_timeline_says_why_a_pod_is_given_up() {
     let gave_up = |fixture: &PlanFixture, options: DrainOptions| {
         let plan = fixture.drain(&["n1"], options);
         let details = plan.timeline.iter().map(|moment| moment.event.columns());
-        details.filter(|(_, word, _)| *word == "given up").map(|(.., details)| details).last()
+        details.filter(|(_, word, _)| *word == "given up").map(|(.., details)| details).next_back()
     };
     assert_eq!(gave_up(&two_budgets(), DrainOptions::default()).as_deref(), Some("eviction failed"));
     let mut fixture = PlanFixture::new(&["n1", "n2"]);

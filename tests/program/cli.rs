@@ -75,7 +75,7 @@ async fn a_server_that_does_not_answer_is_given_up_in_time() {
     server.api.inject(Fault::always(FaultAnswer::Hang));
     let line = ["status", "--server", &server.url, "--request-timeout", "1s"];
     let told = shell.refused(&line, NO_CONNECTION).await;
-    assert!(told.contains("did not answer within 1 s") && told.contains("--request-timeout"), "{told}");
+    assert!(told.contains("did not respond within 1 s") && told.contains("--request-timeout"), "{told}");
 }
 
 #[tokio::test]
