@@ -1,4 +1,4 @@
-//! The rows of what is being carried out: nodes, pods that are still there, those that are done with, what was said.
+//! The rows of an operation: nodes, pods in progress, finished pods, its log.
 
 use super::{
     filter::{Filter, Filterable},
@@ -74,9 +74,9 @@ fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 4] {
     let said = (0..entry.notices.len()).rev().map(|place| ProgressRow::Notice(entry.dropped + place));
     [
         ("nodes", (0..report.nodes.len()).map(ProgressRow::Node).collect()),
-        ("pods under way", rows(there)),
-        ("pods done with", rows(over)),
-        ("what was said", said.collect()),
+        ("in progress", rows(there)),
+        ("finished", rows(over)),
+        ("log", said.collect()),
     ]
 }
 

@@ -204,7 +204,7 @@ async fn a_plan_is_computed_beside_the_loop_and_again_when_an_option_changes() {
             harness.press("2/pool-a-01<Enter>r").await;
             shows("refused without the options marked !").await;
             harness.press("DEF").await;
-            shows("1 pod is blocked").await;
+            shows("1 pod blocked").await;
             harness.press("B").await;
             shows("completes in").await;
             harness.press("<Esc>").await;

@@ -1,5 +1,4 @@
-//! The progress of what is carried out: how far each node and pod is, what is waited for and why, and in the end the
-//! report.
+//! The progress of an operation: how far each node and pod is, what it waits for and why, and at the end the report.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -35,7 +34,7 @@ const STATE: u16 = 11;
 /// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 held · 1 terminating   done in ~35s by the plan
 /// nodes
 ///     1m12s  n-3               drains      12 of 30 pods gone
-/// pods under way
+/// in progress
 ///     in 3s  shop/web-7d4b9    held        shop/web needs 3 and has 3; 4 tries
 /// ```
 /// Draws the entry that is shown; tells how many rows there is room for.
@@ -43,7 +42,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(shown) = scene.screen.overlays.progress() else { return 0 };
     let Some(entry) = scene.app.operations.entry(&shown.operation) else {
         let inner = open(scene, Pane::Progress, area, Runs::default(), buf);
-        say(scene, "○", "nothing is carried out", Role::Dim, inner, buf);
+        say(scene, "○", "no operation", Role::Dim, inner, buf);
         return usize::from(inner.height);
     };
     let inner = open(scene, Pane::Progress, area, title(scene, entry), buf);
@@ -52,7 +51,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_full_text(scene, Pane::Progress, whole, inner, buf);
     let page = usize::from(inner.height);
     if shown.list.is_empty() {
-        say(scene, "○", "nothing passes the filter (Esc clears it)", Role::Dim, inner, buf);
+        say(scene, "○", "no rows match the filter (Esc clears it)", Role::Dim, inner, buf);
         return page;
     }
     let table = TableWidget {
@@ -68,20 +67,20 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// What can be done with it, or that it is over.
+/// The keys that apply to it.
 pub(super) fn note(scene: &Scene) -> Runs {
     let Some(entry) = scene.app.shown_operation() else { return Runs::default() };
     let dim = scene.style(Role::Dim);
     let key = |key: &str, words: &str| Runs::new(key, scene.style(Role::Key)).and(&format!(" {words}"), dim);
     let gap = || Runs::new("  ", dim);
     if entry.is_running() {
-        let pause = if entry.operation.is_paused() { "goes on" } else { "pauses" };
+        let pause = if entry.operation.is_paused() { "resumes" } else { "pauses" };
         return key("p", pause).join(gap()).join(key("C", "cancels"));
     }
     if entry.is_undo() {
         key("Esc", "closes")
     } else {
-        key("U", "puts it back").join(gap()).join(key("Esc", "closes"))
+        key("U", "undoes it").join(gap()).join(key("Esc", "closes"))
     }
 }
 
@@ -112,9 +111,9 @@ pub fn ended(end: OperationEnd) -> &'static str {
         OperationEnd::Done => "done",
         OperationEnd::Recorded => "recorded, not written",
         OperationEnd::Partly => "done in part",
-        OperationEnd::TimedOut => "out of time",
+        OperationEnd::TimedOut => "timed out",
         OperationEnd::Forbidden => "not allowed",
-        OperationEnd::ClaimedByOther => "left to somebody else",
+        OperationEnd::ClaimedByOther => "claimed by somebody else",
         OperationEnd::Cancelled => "cancelled",
     }
 }
@@ -164,14 +163,14 @@ fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
         );
     let count = |of: fn(&PodProgressStage) -> bool| report.pods.iter().filter(|row| of(&row.stage)).count();
     for (count, words, role) in [
-        (count(|stage| matches!(stage, PodProgressStage::Held { .. })), "held", Role::CountdownSoon),
+        (count(|stage| matches!(stage, PodProgressStage::Held { .. })), "blocked", Role::CountdownSoon),
         (
             count(|stage| matches!(stage, PodProgressStage::Leaving { .. })),
             "terminating",
             Role::EvictionTerminating,
         ),
         (count(|stage| matches!(stage, PodProgressStage::Asked)), "asked", Role::Base),
-        (count(|stage| matches!(stage, PodProgressStage::Waits)), "to come", Role::Dim),
+        (count(|stage| matches!(stage, PodProgressStage::Waits)), "waiting", Role::Dim),
         (
             count(|stage| matches!(stage, PodProgressStage::Over(end) if !end.is_well())),
             "failed",
@@ -186,10 +185,10 @@ fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
         }
     }
     let by_plan = match entry.planned_end() {
-        _ if entry.operation.is_paused() => "time stands still".into(),
+        _ if entry.operation.is_paused() => "paused".into(),
         Some(at) if at >= scene.now => format!("done in ~{} by the plan", text::left(at, scene.now)),
-        Some(at) => format!("{} longer than planned", text::age(scene.now, at)),
-        None => "the plan knew no end".into(),
+        Some(at) => format!("{} overdue", text::age(scene.now, at)),
+        None => "no ETA: blocked".into(),
     };
     runs.and("   ", dim).and(&by_plan, dim)
 }
@@ -217,9 +216,9 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
     let (since, word, role) = match &row.stage {
         NodeProgressStage::Waits => (None, "waits", Role::Dim),
         NodeProgressStage::Written => (None, "written", Role::NodeCordoned),
-        NodeProgressStage::AlreadySo => (None, "so already", Role::Dim),
+        NodeProgressStage::AlreadySo => (None, "unchanged", Role::Dim),
         NodeProgressStage::Drains { since } => (Some(*since), "drains", Role::CountdownSoon),
-        NodeProgressStage::Proves => (None, "looked over", Role::CountdownSoon),
+        NodeProgressStage::Proves => (None, "verifying", Role::CountdownSoon),
         NodeProgressStage::Drained { .. } => (None, "drained", Role::NodeReady),
         NodeProgressStage::Recorded => (None, "recorded", Role::Dim),
         NodeProgressStage::Stopped(_) => (None, "stopped", Role::LevelError),
@@ -266,9 +265,9 @@ fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
         PodProgressStage::Over(_) => ("–".into(), Role::Faint),
     };
     let (word, role_of_word) = match &row.stage {
-        PodProgressStage::Waits => ("to come", Role::Dim),
+        PodProgressStage::Waits => ("waiting", Role::Dim),
         PodProgressStage::Asked => ("asked", Role::Base),
-        PodProgressStage::Held { .. } => ("held", Role::CountdownSoon),
+        PodProgressStage::Held { .. } => ("blocked", Role::CountdownSoon),
         PodProgressStage::Leaving { .. } => ("terminating", Role::EvictionTerminating),
         PodProgressStage::Over(end) => (over(end), over_role(end)),
     };
@@ -298,11 +297,11 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
                 Some(end) if end.deadline >= scene.now => {
                     format!("its grace ends in {}", text::left(end.deadline, scene.now))
                 }
-                Some(end) => format!("its grace is over for {}", text::age(scene.now, end.deadline)),
+                Some(end) => format!("stuck {}", text::age(scene.now, end.deadline)),
                 None => "its end is waited for".into(),
             });
             if let Some(pod) = pod.filter(|pod| !pod.finalizers.is_empty()) {
-                parts.push(format!("held by {}", pod.finalizers.join(", ")));
+                parts.push(format!("blocked by {}", pod.finalizers.join(", ")));
             }
         }
         // The word says it already.
@@ -333,7 +332,7 @@ const fn over(end: &PodEnd) -> &'static str {
         PodEnd::Successor => "left alone",
         PodEnd::Forbidden(_) => "not allowed",
         PodEnd::Failed(_) => "failed",
-        PodEnd::TimedOut => "out of time",
+        PodEnd::TimedOut => "timed out",
         PodEnd::Cancelled => "cancelled",
     }
 }
