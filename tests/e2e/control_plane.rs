@@ -32,8 +32,7 @@ const VIEWER: &str = "viewer";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_control_plane_behaves_as_assumed() {
     let Some(binary) = plane::binary("e2e").unwrap() else { return };
-    let options =
-        Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER], ..Options::default() };
+    let options = Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER] };
     let mut plane = Plane::start(&binary, options).await.unwrap();
 
     plane.scenario("silent node is marked, tainted and emptied", silent_node_is_emptied).await;
