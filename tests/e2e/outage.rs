@@ -73,7 +73,7 @@ async fn api_server_goes_away(
     plane.start_api_server().await?;
     let back = tokio::time::Instant::now();
     plane.start_controller_manager(manager)?;
-    let live_again = |state: &ObserverState| is_live(state) && says(state, "begins anew");
+    let live_again = |state: &ObserverState| is_live(state) && says(state, "starts again");
     let state =
         observer.wait_until("live again, with another leader", Duration::from_secs(60), live_again).await?;
     say(&format!("e2e_outage: live {:.1} s after the API server was back", back.elapsed().as_secs_f64()));
