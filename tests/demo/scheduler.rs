@@ -152,7 +152,7 @@ async fn an_unschedulable_pod_has_a_reason_and_is_placed_as_soon_as_it_fits() {
     api.create("c", 0, "500m", json!({})).await;
     api.until(async |api| api.why_not("c").await.is_some()).await;
     let why = api.why_not("c").await.expect("it has been waited for");
-    assert_eq!(why, "0/2 nodes are available: 2 not enough cpu. Preemption: 2 no pods of lower priority.");
+    assert_eq!(why, "0/2 nodes are available: 2 insufficient cpu. Preemption: 2 no pods of lower priority.");
     let said = api.api.revision();
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(api.api.revision(), said, "it is said once");
