@@ -1,7 +1,7 @@
 //! What lies over the panes: a stack.
 //!
 //! The topmost overlay decides what the next key does ([`Screen::key_focus`](super::Screen::key_focus)) and is what Esc
-//! closes ([`Screen::back`](super::Screen::back)). Overlays are drawn from the bottom to the top. Three of them are
+//! closes (`Screen::back`). Overlays are drawn from the bottom to the top. Three of them are
 //! views: they take the place of the nodes, and keys go to them only while that pane has the focus.
 
 use tui_input::{Input, InputRequest};

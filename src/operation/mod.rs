@@ -1,12 +1,12 @@
-//! Carries a plan out: decides what is to be asked and written next, given what came of it so far.
+//! Applies a plan: decides what to ask and write next, from the outcomes so far.
 //!
-//! Pure, as the engine is. [`Operation::begin`] takes a plan; `handle_*` takes what happens, `poll_*` gives what is
+//! Pure, as the engine is. [`Operation::start`] takes a plan; `handle_*` takes what happens, `poll_*` returns what is
 //! wanted. After each `handle_*`, drain [`Operation::poll_request`] and [`Operation::poll_notice`], then arm
-//! [`Operation::poll_timeout`]. Whether errands are carried out or only recorded is not decided here.
+//! [`Operation::poll_timeout`]. Whether requests are sent or only recorded is not decided here.
 //!
-//! Order of work: every node is looked at, cordoned and marked; when all are, and only then, pods are made to go, node
-//! by node, so many nodes at a time; a node counts as drained when a list of its pods shows nothing that should go;
-//! at last the marks are taken off. A pod is meant by its uid: one of the same name that comes after it is left alone.
+//! Order of work: every node is read, cordoned and claimed; only when all of them are, pods are evicted or deleted, node
+//! by node, a number of nodes at a time. A node is drained when a fresh list of its pods shows none that should leave;
+//! then the claims are removed. A pod is identified by its uid: a later one of the same name is left alone.
 
 pub mod approval;
 pub mod confirmation;
