@@ -1,4 +1,4 @@
-//! What has to be so, known and agreed to before a plan is carried out.
+//! What has to hold, be known and be confirmed before a plan is applied.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
     time::Span,
 };
 
-/// What is done without, by order of the operator. Each of them stands in the journal.
+/// The checks that the operator overrides. Each of them is in the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Guard rails that may be broken, by name ([`Breach::GUARDS`]).
@@ -20,7 +20,7 @@ pub struct Overrides {
     pub try_blocked: bool,
 }
 
-/// What has to be typed before a plan is carried out.
+/// What the operator types to confirm a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confirmation {
     /// It writes nothing.
@@ -69,7 +69,7 @@ impl Confirmation {
     }
 }
 
-/// What whoever carries the plan out must be allowed to do, for what is read on the way too.
+/// The permissions that applying the plan takes, its reads included.
 pub fn permissions(plan: &Plan) -> Vec<Permission> {
     let mut wanted = plan.permissions.clone();
     // Nodes are looked at before they are written to, and pods listed to see that none is left.

@@ -128,7 +128,7 @@ impl Guards {
     }
 }
 
-/// What is counted of a zone.
+/// Counts of a zone.
 #[derive(Clone, Copy, Debug, Default)]
 struct Zone {
     nodes: usize,

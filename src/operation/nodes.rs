@@ -1,4 +1,4 @@
-//! What is written to nodes: each is looked at first, and written to as it was seen.
+//! Writes to nodes: each node is read first, and the write is bound to what was read.
 
 use super::{
     NodeIncomplete, NodePatch, NodeProgressStage, Operation, RequestKind, RequestOutcome, Severity, Subject,
@@ -16,7 +16,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// A node and what is to be written to it.
+/// A node and its goal.
 #[derive(Clone, Debug)]
 pub(super) struct NodeTask {
     pub(super) node: NodeName,
@@ -26,24 +26,24 @@ pub(super) struct NodeTask {
     /// As the report shows it.
     pub(super) shown: NodeProgressStage,
     tries: u32,
-    /// Whether this undertaking cordoned it.
+    /// Whether this operation cordoned it.
     pub(super) cordoned: bool,
-    /// Whether the write under way does.
+    /// Whether the write in flight cordons it.
     cordons: bool,
-    /// Whether our mark stands on it.
+    /// Whether it carries our claim.
     pub(super) marked: bool,
-    /// When the mark is renewed next; none while that is under way.
+    /// When the claim is renewed next; none while a renewal is in flight.
     renew_at: Option<Timestamp>,
     releasing: bool,
     releases: u32,
-    /// The taints last sent: seen again after an answer was lost, they were written.
+    /// The taints last sent: if a read after a lost answer shows them, they were written.
     sent: Option<Vec<Taint>>,
 }
 
-/// What is to be written to a node.
+/// What the operation wants of a node.
 #[derive(Clone, Debug)]
 pub(super) enum NodeGoal {
-    /// Cordoned and marked as being drained.
+    /// Cordoned and claimed for a drain.
     Claim,
     Cordon {
         on: bool,
@@ -70,17 +70,17 @@ enum Stage {
     Settled,
 }
 
-/// What follows from a look at a node.
+/// What to do after a node was read.
 enum Judgement {
     Stop(NodeIncomplete),
     AlreadySo,
     Write(RequestKind, Option<NodeUndo>),
 }
 
-/// Tries of a node before it is given up.
+/// Attempts on a node before it is given up.
 const TRIES: u32 = 10;
 
-/// Tries to take a mark off.
+/// Attempts to remove a claim.
 const RELEASES: u32 = 3;
 
 impl NodeTask {
@@ -124,7 +124,7 @@ impl NodeTask {
         self.stage = Stage::Waits { until };
     }
 
-    /// When it is looked at next.
+    /// When it is read next.
     pub(super) fn looks_at(&self) -> Option<Timestamp> {
         match self.stage {
             Stage::Waits { until } => Some(until),
@@ -132,7 +132,7 @@ impl NodeTask {
         }
     }
 
-    /// When its mark is renewed next.
+    /// When its claim is renewed next.
     pub(super) const fn renews_at(&self) -> Option<Timestamp> {
         self.renew_at
     }
@@ -148,7 +148,7 @@ impl NodeTask {
 }
 
 impl Operation {
-    /// Looks at the nodes whose time has come.
+    /// Reads the nodes that are due.
     pub(super) fn advance_nodes(&mut self, now: Timestamp) {
         for place in 0..self.nodes.len() {
             let node = &mut self.nodes[place];
@@ -162,7 +162,7 @@ impl Operation {
         }
     }
 
-    /// What came of a look at a node, or of a write to it.
+    /// Handles the outcome of a read of a node, or of a write to it.
     pub(super) fn on_node(
         &mut self,
         cluster: &Cluster,
@@ -266,7 +266,7 @@ impl Operation {
         self.note(now, Severity::Error, subject, text);
     }
 
-    /// Ends all nodes that are not done with.
+    /// Ends all nodes that are incomplete.
     pub(super) fn stop_nodes(&mut self, stop: &NodeIncomplete) {
         for node in &mut self.nodes {
             match node.shown {
@@ -322,7 +322,7 @@ impl Operation {
         }
     }
 
-    /// Whether somebody else is at work on the node, and we do not take it over.
+    /// Whether somebody else has a fresh claim on the node that we do not take over.
     fn is_taken(&mut self, place: usize, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
         let mark = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.options.id)?;
         let DrainClaim { by, operation, .. } = (**mark).clone();
@@ -335,7 +335,7 @@ impl Operation {
         None
     }
 
-    /// Cordons and marks in one write over the state that was seen: of two that try at once, one has a conflict.
+    /// Cordons and claims in one write bound to the version that was read: of two concurrent attempts, one gets a conflict.
     fn claim(&mut self, place: usize, seen: &Node, now: Timestamp) -> Judgement {
         let node = seen;
         if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
@@ -359,7 +359,7 @@ impl Operation {
         Judgement::Write(RequestKind::Patch(patch), undo)
     }
 
-    /// By uid alone: heartbeats change the version all the time, and nothing else of the node matters.
+    /// Bound to the uid alone: heartbeats change the version all the time, and nothing else of the node matters.
     fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> Judgement {
         let node = seen;
         if node.unschedulable == on {
@@ -379,7 +379,7 @@ impl Operation {
         )
     }
 
-    /// Works the list out again over the node as it was just seen.
+    /// Computes the list again from the node as it was just read.
     fn taint(
         &mut self,
         place: usize,
@@ -411,7 +411,7 @@ impl Operation {
         Judgement::Write(RequestKind::Write(step), NodeUndo::of(name, uid, &change))
     }
 
-    /// One of the things to be put back, as far as nobody has changed them since.
+    /// One step of an undo, unless somebody has changed the node since.
     fn put_back(&mut self, place: usize, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
         // Uncordoned is only what is cordoned by the very plan that is undone.
         let noted = seen.cordon_note.as_ref().map(|note| &note.operation);
@@ -440,7 +440,7 @@ impl Operation {
         }
     }
 
-    /// Renews the marks whose time has come: each node is looked at first, for somebody may have taken it over.
+    /// Renews the claims that are due. Each node is read first: somebody may have taken it over.
     pub(super) fn renew(&mut self, now: Timestamp) {
         if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Over) {
             return;
@@ -500,7 +500,7 @@ impl Operation {
         self.send(Subject::Renewal(place), RequestKind::Patch(patch), why, None, now);
     }
 
-    /// The node is not ours any more: nothing is done to it or its pods from now on.
+    /// The node is not ours any more: from now on neither it nor its pods are touched.
     fn lose_node(&mut self, place: usize, stop: NodeIncomplete, now: Timestamp) {
         self.nodes[place].marked = false;
         self.abandon(place, stop, now);
@@ -514,7 +514,7 @@ impl Operation {
         self.stop_node(place, stop, now);
     }
 
-    /// Takes our marks off.
+    /// Removes our claims.
     pub(super) fn release(&mut self, now: Timestamp) {
         for place in 0..self.nodes.len() {
             let node = &mut self.nodes[place];
@@ -556,7 +556,7 @@ impl Operation {
         CordonNote { by, why, at: now, until, operation: id }
     }
 
-    /// Why something is done, as the journal tells it.
+    /// The reason of a write, for the journal.
     pub(super) fn because(&self, more: &str) -> String {
         let mut why = format!("operation {}", self.options.id);
         for part in [self.options.why.as_str(), more] {

@@ -1,4 +1,5 @@
-//! Makes pods go: each is asked as long as its budget, the server or the clock says so, and watched until it is gone.
+//! Evicts and deletes pods: each request is retried as long as its budget, the server or the timeout allows, and the pod is
+//! watched until it is deleted.
 
 use super::{
     NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage, RequestKind, RequestOutcome,
@@ -10,7 +11,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// A pod that is to go.
+/// A pod to remove.
 #[derive(Clone, Debug)]
 pub(super) struct PodTask {
     pub(super) key: Key,
@@ -18,24 +19,24 @@ pub(super) struct PodTask {
     pub(super) group: usize,
     pub(super) stage: PodProgressStage,
     pub(super) tries: u32,
-    /// Errors of the server in a row.
+    /// Consecutive errors of the server.
     failures: u32,
-    /// The version of its budget when that last refused it: a later one that allows something wakes it.
+    /// The version of its budget at the last refusal: a later version that allows disruptions triggers a retry.
     refused_at: Version,
     /// Whether it came to the node after the plan was made.
     pub(super) late: bool,
 }
 
-/// Pods that go together: those of a node, or those that were named.
+/// Pods that are removed together: those of a node, or those that were named.
 #[derive(Clone, Debug)]
 pub(super) struct PodGroup {
-    /// The place of its node; none where pods were named.
+    /// The index of its node; none where pods were named.
     pub(super) node: Option<usize>,
     pods: Vec<usize>,
     state: State,
-    /// When its time is over.
+    /// When its timeout expires.
     deadline: Option<Timestamp>,
-    /// How often pods were found that had come late.
+    /// How often late pods were found.
     rounds: u32,
 }
 
@@ -43,28 +44,28 @@ pub(super) struct PodGroup {
 enum State {
     Waits,
     Runs,
-    /// A list is under way that shows whether anything is left.
+    /// A list is in flight that shows whether anything is left.
     Lists,
-    /// The list is asked for again then.
+    /// The list is repeated at that time.
     ListsAgain {
         at: Timestamp,
     },
     Over,
 }
 
-/// Evictions asked for and not answered, so that the order counts for something and a cancel takes hold.
+/// Evictions in flight at most, so that their order matters and a cancel takes effect.
 const AT_ONCE: usize = 8;
 
-/// Errors of the server after which a pod is given up.
+/// Consecutive errors of the server after which a pod is given up.
 const FAILURES: u32 = 10;
 
-/// How often a node may be found with late pods before it is given up.
+/// How often a node may have late pods before it is given up.
 const ROUNDS: u32 = 5;
 
-/// What a stale budget is given where the server names no time.
+/// The wait for a stale budget where the server names none.
 const STALE: Span = Span::from_secs(10);
 
-/// How soon a list is asked for again that showed what the watch has not told of.
+/// The wait before a list is repeated that showed a pod which the watch has not reported.
 const LOOK_AGAIN: Span = Span::from_secs(1);
 
 impl PodTask {
@@ -136,7 +137,7 @@ impl Operation {
         }
     }
 
-    /// Begins with as many groups as may be at work at a time; tells whether any began.
+    /// Starts as many groups as may run at a time. Returns whether any started.
     fn start_groups(&mut self, now: Timestamp) -> bool {
         if self.paused.is_some() {
             return false;
@@ -190,7 +191,7 @@ impl Operation {
         }
     }
 
-    /// Takes in what the watch has told of a pod.
+    /// Handles what the watch reported of a pod.
     fn observe(&mut self, cluster: &Cluster, place: usize, now: Timestamp) {
         let task = &self.pods[place];
         if task.is_over() {
@@ -222,7 +223,7 @@ impl Operation {
         }
     }
 
-    /// Asks the pods to go whose turn it is, in their order.
+    /// Requests the removal of the pods that are due, in their order.
     fn ask_pods(&mut self, cluster: &Cluster, members: &[usize], now: Timestamp) {
         let mut asked = self.asked();
         for &place in members {
@@ -247,7 +248,7 @@ impl Operation {
         }
     }
 
-    /// Pods that are asked and have not answered.
+    /// Pods whose request is in flight.
     fn asked(&self) -> usize {
         self.pods.iter().filter(|pod| pod.stage == PodProgressStage::Asked).count()
     }
@@ -256,8 +257,8 @@ impl Operation {
         self.asked() >= AT_ONCE
     }
 
-    /// Whether the budget that refused a pod is seen to allow it by now. No more pods are woken by one version of it than
-    /// it allows.
+    /// Whether the budget that refused a pod allows it now. One version of a budget triggers no more retries than it
+    /// allows.
     fn has_recovered(&mut self, cluster: &Cluster, place: usize) -> bool {
         let task = &self.pods[place];
         let Some(budget) = budget_of(cluster, &task.key) else { return false };
@@ -292,7 +293,7 @@ impl Operation {
         self.send(Subject::Pod(place), RequestKind::Write(step), why, None, now);
     }
 
-    /// What came of asking a pod to go.
+    /// Handles the outcome of a request to remove a pod.
     pub(super) fn on_pod(
         &mut self,
         cluster: &Cluster,
@@ -381,7 +382,7 @@ impl Operation {
         self.note(now, level, self.pods[place].subject(), text);
     }
 
-    /// No pod of the group is left to be made to go.
+    /// No pod of the group is left to remove.
     fn on_group_empty(&mut self, place: usize, now: Timestamp) {
         let group = &self.groups[place];
         let bad = group
@@ -407,7 +408,7 @@ impl Operation {
         }
     }
 
-    /// Lists what is on the node by now: pods may have come since the plan was made.
+    /// Lists the pods of the node: new ones may have been bound since the plan was made.
     fn list(&mut self, place: usize, now: Timestamp) {
         let Some(node) = self.groups[place].node else { return };
         self.groups[place].state = State::Lists;
@@ -419,7 +420,7 @@ impl Operation {
         self.send(Subject::Proof(place), task, why, None, now);
     }
 
-    /// What is on the node by now.
+    /// Handles the list of the pods on the node.
     pub(super) fn on_proof(
         &mut self,
         cluster: &Cluster,
@@ -477,7 +478,7 @@ impl Operation {
         }
     }
 
-    /// Judges a pod that came to the node after the plan was made as the plan would have.
+    /// Decides on a pod that was bound after the plan was made, as the plan would have.
     fn take_late(&mut self, cluster: &Cluster, group: usize, key: &Key, uid: &Uid, now: Timestamp) -> Late {
         let Some(pod) = cluster.pod(key).filter(|pod| pod.uid == *uid) else { return Late::Unknown };
         let screening = filter::screen(cluster, pod, &self.drain, &self.rules, now);
@@ -517,7 +518,7 @@ impl Operation {
         self.groups[place].finish();
     }
 
-    /// Ends the pods of a group, or all, that are not over. Those that are on their way out go all the same.
+    /// Ends the pods of a group, or all pods, that are not finished. Terminating pods terminate anyway.
     pub(super) fn stop_pods(&mut self, group: Option<usize>, end: &PodEnd) {
         for pod in &mut self.pods {
             if group.is_some_and(|group| group != pod.group) {
@@ -550,12 +551,12 @@ impl Operation {
     }
 }
 
-/// What becomes of a pod that came late.
+/// What to do with a late pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
     Taken,
     Left,
-    /// The watch has not told of it yet.
+    /// The watch has not reported it yet.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! What came of a plan that was carried out: for the screen, the command line and the journal.
+//! The progress and the result of an operation: for the screen, the command line and the journal.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub enum OperationEnd {
     Forbidden,
     /// Somebody else is at work on a node.
     ClaimedByOther,
-    /// It was told to stop.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -45,14 +45,14 @@ impl OperationEnd {
 pub struct OperationProgress {
     pub id: OperationId,
     pub started_at: Timestamp,
-    /// None while it goes on.
+    /// None while it is in progress.
     pub ended: Option<(Timestamp, OperationEnd)>,
     pub nodes: Vec<NodeProgress>,
     pub pods: Vec<PodProgress>,
 }
 
 impl OperationProgress {
-    /// Pods that are gone, that stay, and that are neither.
+    /// Pods that are deleted, that stay, and that are neither.
     pub fn pods_by_fate(&self) -> (usize, usize, usize) {
         let count =
             |stages: &[&str]| self.pods.iter().filter(|pod| stages.contains(&pod.stage.word())).count();
@@ -98,7 +98,7 @@ pub enum NodeProgressStage {
     Waits,
     /// Written to, and nothing more to be done yet.
     Written,
-    /// It was so already.
+    /// It was in the wanted state already.
     AlreadySo,
     Drains {
         since: Timestamp,
@@ -113,7 +113,7 @@ pub enum NodeProgressStage {
     Stopped(NodeIncomplete),
 }
 
-/// Why a node is not done with.
+/// Why a node is incomplete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeIncomplete {
     /// The node is not there.
@@ -171,7 +171,7 @@ pub enum PodProgressStage {
     Over(PodEnd),
 }
 
-/// What holds a pod for now.
+/// What blocks a pod for now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockedBy {
     Budget(String),
@@ -186,7 +186,7 @@ pub enum BlockedBy {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodEnd {
     Gone,
-    /// Another pod has its name by now; that one is left alone.
+    /// Another pod has its name now, and is left alone.
     Replaced,
     Recorded,
     Left(Skip),

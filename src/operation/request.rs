@@ -1,4 +1,4 @@
-//! What a plan in progress wants asked or written next, and what can come of it.
+//! The requests of an operation, and their outcomes.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// One thing to be asked or written. Its outcome has to come back by its id.
+/// One read or write. Its outcome comes back by its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     pub id: RequestId,
@@ -26,10 +26,10 @@ pub struct Request {
     pub undo: Option<NodeUndo>,
 }
 
-/// What is to be done.
+/// What a request does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestKind {
-    /// Reads a node as the server has it now, not as a watch last told.
+    /// Reads a node from the server, not from the last watch event.
     LookAtNode {
         node: NodeName,
     },
@@ -37,7 +37,7 @@ pub enum RequestKind {
     ListPods {
         node: NodeName,
     },
-    /// Cordons, uncordons, marks: anything in one patch of a node.
+    /// Cordons, uncordons, claims: anything in one patch of a node.
     Patch(NodePatch),
     Write(PlanStep),
 }
