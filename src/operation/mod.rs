@@ -151,7 +151,7 @@ impl Operation {
         operation
     }
 
-    /// Begins to put back what a plan changed.
+    /// Starts to undo what a plan changed.
     pub fn undo(
         undo: &Undo,
         options: OperationOptions,

@@ -73,7 +73,7 @@ enum Stage {
 /// What to do after a node was read.
 enum Judgement {
     Stop(NodeIncomplete),
-    AlreadySo,
+    Unchanged,
     Write(RequestKind, Option<NodeUndo>),
 }
 
@@ -224,7 +224,7 @@ impl Operation {
         let node = &mut self.nodes[place];
         node.cordoned = node.cordons;
         match node.wanted {
-            // There may be more to put back.
+            // There may be more to undo.
             NodeGoal::Back(_) => node.wait(now),
             NodeGoal::Claim => {
                 node.marked = true;
@@ -243,7 +243,7 @@ impl Operation {
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
             NodeGoal::Labels { .. } => "labels set",
-            NodeGoal::Back(_) | NodeGoal::Nothing { .. } => "put back",
+            NodeGoal::Back(_) | NodeGoal::Nothing { .. } => "undone",
         };
         self.note(now, Severity::Info, self.nodes[place].subject(), text.into());
     }
@@ -270,14 +270,16 @@ impl Operation {
     pub(super) fn stop_nodes(&mut self, stop: &NodeIncomplete) {
         for node in &mut self.nodes {
             match node.shown {
-                NodeProgressStage::Waits | NodeProgressStage::Drains { .. } | NodeProgressStage::Proves => {
+                NodeProgressStage::Waits
+                | NodeProgressStage::Drains { .. }
+                | NodeProgressStage::Verifying => {
                     node.settle(NodeProgressStage::Stopped(stop.clone()));
                 }
                 NodeProgressStage::Written if matches!(node.wanted, NodeGoal::Claim) => {
                     node.settle(NodeProgressStage::Stopped(stop.clone()));
                 }
                 NodeProgressStage::Written
-                | NodeProgressStage::AlreadySo
+                | NodeProgressStage::Unchanged
                 | NodeProgressStage::Drained { .. }
                 | NodeProgressStage::Recorded
                 | NodeProgressStage::Stopped(_) => {}
@@ -288,10 +290,10 @@ impl Operation {
     fn judged(&mut self, place: usize, seen: &Node, now: Timestamp) {
         match self.judge(place, seen, now) {
             Judgement::Stop(stop) => self.stop_node(place, stop, now),
-            Judgement::AlreadySo => {
+            Judgement::Unchanged => {
                 let node = &mut self.nodes[place];
                 let again = matches!(node.wanted, NodeGoal::Back(_)) && node.tries > 1;
-                node.settle(if again { NodeProgressStage::Written } else { NodeProgressStage::AlreadySo });
+                node.settle(if again { NodeProgressStage::Written } else { NodeProgressStage::Unchanged });
             }
             Judgement::Write(task, undo) => {
                 let node = &mut self.nodes[place];
@@ -363,7 +365,7 @@ impl Operation {
     fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> Judgement {
         let node = seen;
         if node.unschedulable == on {
-            return Judgement::AlreadySo;
+            return Judgement::Unchanged;
         }
         let change = if on { NodeChange::Cordon } else { NodeChange::Uncordon };
         let patch = NodePatch {
@@ -390,14 +392,14 @@ impl Operation {
     ) -> Judgement {
         if self.nodes[place].sent.as_deref() == Some(&node.taints[..]) {
             // The answer was lost, the write was not.
-            return Judgement::AlreadySo;
+            return Judgement::Unchanged;
         }
         let after = match edits.over(node) {
             Ok(after) => after,
             Err(text) => return Judgement::Stop(NodeIncomplete::Failed(text)),
         };
         if after[..] == node.taints[..] {
-            return Judgement::AlreadySo;
+            return Judgement::Unchanged;
         }
         if planned.is_some_and(|planned| planned != after) {
             let (subject, taints) = (self.nodes[place].subject(), shown(&after));
@@ -430,7 +432,7 @@ impl Operation {
             }
         }
         match steps.into_iter().next() {
-            None => Judgement::AlreadySo,
+            None => Judgement::Unchanged,
             Some(PlanStep::Cordon { node, uid, on }) => {
                 let notes = vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))];
                 let patch = NodePatch { node, uid, version: None, unschedulable: Some(on), notes };
@@ -575,7 +577,7 @@ fn label(node: &Node, edits: &LabelEdits) -> Judgement {
         Err(text) => return Judgement::Stop(NodeIncomplete::Failed(text)),
     };
     if after == *node.labels {
-        return Judgement::AlreadySo;
+        return Judgement::Unchanged;
     }
     let change = NodeChange::Labels { before: node.labels.clone(), after: after.clone().into() };
     let undo = NodeUndo::of(node.name.clone(), node.uid.clone(), &change);

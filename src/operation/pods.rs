@@ -412,7 +412,7 @@ impl Operation {
     fn list(&mut self, place: usize, now: Timestamp) {
         let Some(node) = self.groups[place].node else { return };
         self.groups[place].state = State::Lists;
-        self.show(place, NodeProgressStage::Proves);
+        self.show(place, NodeProgressStage::Verifying);
         let (task, why) = (
             RequestKind::ListPods { node: self.nodes[node].node.clone() },
             self.because("to see that nothing is left"),

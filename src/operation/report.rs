@@ -67,8 +67,8 @@ impl OperationProgress {
         let counted = [
             (nodes("drained"), "node", "drained"),
             (nodes("written"), "node", "written to"),
-            (nodes("alreadySo"), "node", "so already"),
-            (nodes("stopped"), "node", "not done with"),
+            (nodes("unchanged"), "node", "unchanged"),
+            (nodes("stopped"), "node", "incomplete"),
             (gone, "pod", "gone"),
             (stay, "pod", if stay == 1 { "stays" } else { "stay" }),
             (left, "pod", "not gone"),
@@ -99,12 +99,12 @@ pub enum NodeProgressStage {
     /// Written to, and nothing more to be done yet.
     Written,
     /// It was in the wanted state already.
-    AlreadySo,
+    Unchanged,
     Drains {
         since: Timestamp,
     },
     /// A last look whether anything is left on it.
-    Proves,
+    Verifying,
     /// Nothing is left on it that should go; so many pods stay.
     Drained {
         stay: usize,
@@ -248,9 +248,9 @@ impl NodeProgressStage {
         match self {
             Self::Waits => "waits",
             Self::Written => "written",
-            Self::AlreadySo => "alreadySo",
+            Self::Unchanged => "unchanged",
             Self::Drains { .. } => "drains",
-            Self::Proves => "proves",
+            Self::Verifying => "verifying",
             Self::Drained { .. } => "drained",
             Self::Recorded => "recorded",
             Self::Stopped(_) => "stopped",
@@ -302,9 +302,9 @@ impl fmt::Display for NodeProgressStage {
         match self {
             Self::Waits => f.write_str("waits"),
             Self::Written => f.write_str("written"),
-            Self::AlreadySo => f.write_str("so already"),
+            Self::Unchanged => f.write_str("unchanged"),
             Self::Drains { .. } => f.write_str("drains"),
-            Self::Proves => f.write_str("is looked over again"),
+            Self::Verifying => f.write_str("verifying"),
             Self::Drained { stay: 0 } => f.write_str("drained"),
             Self::Drained { stay: 1 } => f.write_str("drained; 1 pod stays on it"),
             Self::Drained { stay } => write!(f, "drained; {stay} pods stay on it"),
@@ -318,7 +318,7 @@ impl fmt::Display for NodeIncomplete {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => f.write_str("the node is gone"),
-            Self::OtherNode => f.write_str("another node has its name by now"),
+            Self::OtherNode => f.write_str("another node has its name now"),
             Self::ClaimedByOther { by, operation } => {
                 write!(f, "{by} is draining it (operation {operation})")
             }

@@ -196,7 +196,7 @@ impl fmt::Display for RequestOutcome {
             Self::Done => f.write_str("done"),
             Self::Node(_) | Self::Pods(_) => f.write_str("read"),
             Self::Gone => f.write_str("it is gone"),
-            Self::OtherObject => f.write_str("another object has its name by now"),
+            Self::OtherObject => f.write_str("another object has its name now"),
             Self::Conflict => f.write_str("it has changed meanwhile"),
             Self::BudgetExhausted(text)
             | Self::BudgetStale { text, .. }

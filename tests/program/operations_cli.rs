@@ -135,7 +135,7 @@ async fn a_cordon_says_who_and_why_and_is_undone_by_its_name() {
     let note = CordonNote::parse(&node.annotations()[CORDON]).expect("a note of ours");
     assert!(note.by.contains("alice") && note.why == "new kernel" && note.until.is_some(), "{note:?}");
     let again = harness.enforced(&["cordon", "general-1a-02"]).await;
-    assert_eq!(again["nodes"][0]["stage"], json!("alreadySo"));
+    assert_eq!(again["nodes"][0]["stage"], json!("unchanged"));
     let plan = report["operation"].as_str().expect("a name");
     harness.enforced(&["undo", plan]).await;
     let node = harness.server.node("general-1a-02").await;

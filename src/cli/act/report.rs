@@ -37,7 +37,7 @@ pub struct OperationReport {
 #[serde(rename_all = "camelCase")]
 pub struct OperationNodeReport {
     pub name: NodeName,
-    /// `waits`, `written`, `alreadySo`, `drains`, `proves`, `drained`, `recorded` or `stopped`.
+    /// `waits`, `written`, `unchanged`, `drains`, `verifying`, `drained`, `recorded` or `stopped`.
     pub stage: &'static str,
     pub text: String,
     /// Whether this action cordoned it.
@@ -91,7 +91,7 @@ impl OperationReport {
 
     /// The report of an approval that started nothing because nothing would change.
     pub fn unchanged(approval: &Approval, now: Timestamp) -> Self {
-        let stage = NodeProgressStage::AlreadySo;
+        let stage = NodeProgressStage::Unchanged;
         let node = |name: &NodeName| OperationNodeReport {
             name: name.clone(),
             stage: stage.word(),

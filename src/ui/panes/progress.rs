@@ -216,9 +216,9 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
     let (since, word, role) = match &row.stage {
         NodeProgressStage::Waits => (None, "waits", Role::Dim),
         NodeProgressStage::Written => (None, "written", Role::NodeCordoned),
-        NodeProgressStage::AlreadySo => (None, "unchanged", Role::Dim),
+        NodeProgressStage::Unchanged => (None, "unchanged", Role::Dim),
         NodeProgressStage::Drains { since } => (Some(*since), "drains", Role::CountdownSoon),
-        NodeProgressStage::Proves => (None, "verifying", Role::CountdownSoon),
+        NodeProgressStage::Verifying => (None, "verifying", Role::CountdownSoon),
         NodeProgressStage::Drained { .. } => (None, "drained", Role::NodeReady),
         NodeProgressStage::Recorded => (None, "recorded", Role::Dim),
         NodeProgressStage::Stopped(_) => (None, "stopped", Role::LevelError),
@@ -227,7 +227,7 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
     let mut parts = Vec::new();
     match &row.stage {
         NodeProgressStage::Stopped(stop) => parts.push(stop.to_string()),
-        NodeProgressStage::Proves => parts.push("a last list shows whether anything is left".into()),
+        NodeProgressStage::Verifying => parts.push("a last list shows whether anything is left".into()),
         NodeProgressStage::Drained { stay: 1 } => parts.push("1 pod stays".into()),
         NodeProgressStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
         _ => {}
