@@ -334,12 +334,12 @@ impl Engine {
     /// Checks whether a controller is active, and sends a notice when that changed.
     pub(super) fn check_controller(&mut self, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
-        let footing = shadow.confidence(now);
-        let leader_expired = matches!(footing, Confidence::NoController { .. });
+        let confidence = shadow.confidence(now);
+        let leader_expired = matches!(confidence, Confidence::NoController { .. });
         if leader_expired == std::mem::replace(&mut shadow.leader_expired, leader_expired) {
             return;
         }
-        let (level, text) = match footing {
+        let (level, text) = match confidence {
             Confidence::NoController { since } => {
                 let ago = now.since(since);
                 (Severity::Warning, format!("no active kube-controller-manager for {ago}: no evictions"))

@@ -271,7 +271,7 @@ impl Pen {
         }
     }
 
-    /// Starts a new file when this one is large. If another process did so already, this file is an older one now.
+    /// Starts a new file when this one is large. If another process has done that, this file is an older one now.
     fn rotate(&mut self) -> io::Result<()> {
         if self.file.metadata()?.len() < LARGE {
             return Ok(());

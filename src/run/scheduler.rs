@@ -267,7 +267,7 @@ impl Work {
         self.apply(Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() })));
     }
 
-    /// Reports on a pod why it fits nowhere, unless it says so already, and sets it aside.
+    /// Reports on a pod why it fits nowhere, unless its condition has that reason, and sets it aside.
     async fn refuse(&mut self, pod: &Arc<Pod>, why: String, room_on: Option<&NodeName>) {
         let now = self.clock.now();
         if room_on.is_some() || self.reported.get(&pod.key) != Some(&why) {

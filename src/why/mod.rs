@@ -1,4 +1,4 @@
-//! The story of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
+//! The explanation of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
 //! not come and why, each with its time.
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// One link of a story.
+/// One step of an explanation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// When it was, is or will be; none where it has no time.
@@ -44,7 +44,7 @@ pub enum StepTime {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// What our word is worth: are we blind, does a controller run.
-    Footing,
+    Confidence,
     /// The last sign of life.
     Sign,
     Grace,
@@ -78,7 +78,7 @@ impl StepTime {
 impl Topic {
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Footing => "confidence",
+            Self::Confidence => "confidence",
             Self::Sign => "heartbeat",
             Self::Grace => "gracePeriod",
             Self::Ready => "ready",
@@ -106,17 +106,17 @@ pub struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// The story of a node: last sign of life, grace, Unknown, NoSchedule, queue, NoExecute, evictions.
+    /// The explanation of a node: last heartbeat, grace, Unknown, NoSchedule, queue, NoExecute, evictions.
     pub fn node(&self, node: &Node) -> Vec<Step> {
-        let mut story = self.until_tainted(node);
-        self.tell_evictions(node, &mut story);
-        story
+        let mut explanation = self.until_tainted(node);
+        self.explain_evictions(node, &mut explanation);
+        explanation
     }
 
-    /// The story of a pod: that of its node, then its toleration and its eviction.
+    /// The explanation of a pod: that of its node, then its toleration and its eviction.
     pub fn pod(&self, pod: &Pod) -> Vec<Step> {
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
-        let mut story = node.map_or_else(Vec::new, |node| self.until_tainted(node));
+        let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
         if let Some(termination) = &pod.termination {
             let over = termination.deadline - self.ahead <= self.now;
             let silent = node
@@ -134,40 +134,45 @@ impl Explainer<'_> {
                 text += &format!("; held by {}", names.join(", "));
             }
             let tense = if over { StepTime::Holds } else { StepTime::Ahead };
-            story.push(Step::new(tense, Topic::Termination, text).at(termination.deadline - self.ahead));
-            return story;
+            explanation
+                .push(Step::new(tense, Topic::Termination, text).at(termination.deadline - self.ahead));
+            return explanation;
         }
         let Some(node) = node else {
             let text = match &pod.node {
                 None => "not bound to a node: nothing evicts it".to_owned(),
                 Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
             };
-            story.push(Step::new(StepTime::Not, Topic::Eviction, text));
-            return story;
+            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+            return explanation;
         };
-        self.tell_eviction(pod, node, &mut story);
-        story
+        self.explain_eviction(pod, node, &mut explanation);
+        explanation
     }
 
     fn until_tainted(&self, node: &Node) -> Vec<Step> {
-        let mut story = Vec::new();
-        self.tell_footing(&mut story);
+        let mut explanation = Vec::new();
+        self.explain_confidence(&mut explanation);
         let Some(health) = self.engine.node_view(node) else {
-            story.push(Step::new(StepTime::Ahead, Topic::Sign, "not covered by a monitor pass yet".into()));
-            return story;
+            explanation.push(Step::new(
+                StepTime::Ahead,
+                Topic::Sign,
+                "not covered by a monitor pass yet".into(),
+            ));
+            return explanation;
         };
-        self.tell_life(node, &health, &mut story);
-        self.tell_ready(node, &health, &mut story);
-        self.tell_no_schedule(node, &mut story);
-        self.tell_queue(node, &health, &mut story);
+        self.explain_life(node, &health, &mut explanation);
+        self.explain_ready(node, &health, &mut explanation);
+        self.explain_no_schedule(node, &mut explanation);
+        self.explain_queue(node, &health, &mut explanation);
         match health.eviction {
-            None => self.tell_no_execute(node, &health, &mut story),
-            Some(status) => self.tell_node_eviction(node, status, &mut story),
+            None => self.explain_no_execute(node, &health, &mut explanation),
+            Some(status) => self.explain_node_eviction(node, status, &mut explanation),
         }
-        story
+        explanation
     }
 
-    fn tell_footing(&self, story: &mut Vec<Step>) {
+    fn explain_confidence(&self, explanation: &mut Vec<Step>) {
         let (since, text) = match self.engine.confidence(self.now) {
             Confidence::Live | Confidence::Assumed => return,
             Confidence::Disconnected { since } => {
@@ -177,7 +182,7 @@ impl Explainer<'_> {
                 (since, "no active kube-controller-manager: no evictions until one renews its Lease")
             }
         };
-        story.push(Step::new(StepTime::Not, Topic::Footing, text.into()).at(since));
+        explanation.push(Step::new(StepTime::Not, Topic::Confidence, text.into()).at(since));
     }
 
     fn is_firm(&self) -> bool {
@@ -188,7 +193,7 @@ impl Explainer<'_> {
         self.engine.is_silent(self.cluster, node, self.ahead, self.now)
     }
 
-    fn tell_life(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
+    fn explain_life(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let seen = match health.heartbeat_source {
             HeartbeatSource::Lease => "last heartbeat: its Lease was renewed",
             HeartbeatSource::Status => "last heartbeat: its kubelet posted its status",
@@ -198,7 +203,8 @@ impl Explainer<'_> {
             }
         };
         let estimated = health.certainty != Certainty::Observed;
-        story.push(Step::new(StepTime::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
+        explanation
+            .push(Step::new(StepTime::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
         let (grace, expires) = (health.grace, health.expires());
         let is_unknown = node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown);
@@ -214,17 +220,17 @@ impl Explainer<'_> {
             let text = format!("{flag} {grace} does not expire while its Lease is renewed");
             Step::new(StepTime::Not, Topic::Grace, text)
         };
-        story.push(link.at(expires).estimated(estimated));
+        explanation.push(link.at(expires).estimated(estimated));
     }
 
-    fn tell_ready(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
+    fn explain_ready(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let Some(ready) = node.ready() else {
-            story.push(Step::new(
+            explanation.push(Step::new(
                 StepTime::Holds,
                 Topic::Ready,
                 "its kubelet has never posted its status".into(),
             ));
-            return self.foretell_unknown(node, health, story);
+            return self.predict_unknown(node, health, explanation);
         };
         let since = ready.last_transition.map(|at| at - self.ahead);
         let text = match ready.status {
@@ -241,13 +247,13 @@ impl Explainer<'_> {
             }
         };
         let tense = if ready.status == ConditionStatus::True { StepTime::Holds } else { StepTime::Past };
-        story.push(Step { at: since, ..Step::new(tense, Topic::Ready, text) });
+        explanation.push(Step { at: since, ..Step::new(tense, Topic::Ready, text) });
         if ready.status != ConditionStatus::Unknown {
-            self.foretell_unknown(node, health, story);
+            self.predict_unknown(node, health, explanation);
         }
     }
 
-    fn foretell_unknown(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
+    fn predict_unknown(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         if !self.is_silent(node) || !self.is_firm() {
             return;
         }
@@ -255,24 +261,24 @@ impl Explainer<'_> {
         let at = foreseen.map_or(health.expires(), |step| step.at);
         let text = "the first monitor pass after that sets its conditions to Unknown";
         let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
-        story.push(link.at(at).estimated(health.certainty != Certainty::Observed));
+        explanation.push(link.at(at).estimated(health.certainty != Certainty::Observed));
         let text = format!("taint {UNREACHABLE}:NoSchedule (immediate, not rate limited)");
-        story.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
+        explanation.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
     }
 
-    fn tell_no_schedule(&self, node: &Node, story: &mut Vec<Step>) {
+    fn explain_no_schedule(&self, node: &Node, explanation: &mut Vec<Step>) {
         let ours = |taint: &&Taint| {
             taint.effect == TaintEffect::NoSchedule && taint.key.starts_with("node.kubernetes.io/")
         };
         for taint in node.taints.iter().filter(ours) {
             let at = taint.time_added.map(|at| at - self.ahead);
             let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
-            story.push(Step { at, ..Step::new(StepTime::Past, Topic::NoSchedule, text) });
+            explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoSchedule, text) });
         }
     }
 
     /// Where the node waits, or will; and where its zone's rate is zero, why it waits in vain.
-    fn tell_queue(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
+    fn explain_queue(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let concerned = match health.stage {
             NodeStage::Queued | NodeStage::Requested => true,
             NodeStage::Healthy => self.is_silent(node) || !node.is_ready(),
@@ -303,11 +309,11 @@ impl Explainer<'_> {
             };
             (StepTime::Holds, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
         };
-        story.push(Step { at, ..Step::new(tense, Topic::Queue, text) });
+        explanation.push(Step { at, ..Step::new(tense, Topic::Queue, text) });
     }
 
     /// Legacy mode knows no NoExecute taints of its own: a node's pods are deleted all at once.
-    fn tell_node_eviction(&self, node: &Node, status: EvictionStatus, story: &mut Vec<Step>) {
+    fn explain_node_eviction(&self, node: &Node, status: EvictionStatus, explanation: &mut Vec<Step>) {
         let timeout = self.engine.settings().pod_eviction_timeout.value;
         let (tense, text) = match status {
             EvictionStatus::Unmarked if node.is_ready() && !self.is_silent(node) => return,
@@ -322,29 +328,29 @@ impl Explainer<'_> {
                 (StepTime::Past, "marked evicted: its pods were deleted, and later ones are at once".into())
             }
         };
-        story.push(Step::new(tense, Topic::NodeEviction, text));
+        explanation.push(Step::new(tense, Topic::NodeEviction, text));
     }
 
-    fn tell_no_execute(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
+    fn explain_no_execute(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         for taint in node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute) {
             let at = taint.time_added.map(|at| at - self.ahead);
             let owner = TaintOwner::of(taint);
             let by = owner.map_or_else(|| "by somebody".to_owned(), |owner| format!("by {}", owner.name));
             let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
-            story.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });
+            explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });
         }
-        self.tell_chance(node, story);
+        self.explain_uncertain_taint(node, explanation);
         let foreseen = self.steps(node).find(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
-        let Some(step) = foreseen else { return self.tell_no_taint(node, health, story) };
+        let Some(step) = foreseen else { return self.explain_no_taint(node, health, explanation) };
         let ForecastKind::NoExecute { key, .. } = &step.kind else { return };
         let estimated =
             health.certainty != Certainty::Observed || is_by_chance(&step.why, self.engine, self.now);
         let text = format!("{key}:NoExecute");
-        story.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
+        explanation.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
     }
 
     /// Since 1.34 the taint may come in the very pass that finds the zone disrupted.
-    fn tell_chance(&self, node: &Node, story: &mut Vec<Step>) {
+    fn explain_uncertain_taint(&self, node: &Node, explanation: &mut Vec<Step>) {
         let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.uncertain_taints);
         for chance in chances.filter(|chance| chance.at > self.now && chance.among.contains(&node.name)) {
             let (most, among) = (chance.at_most, chance.among.len());
@@ -352,23 +358,24 @@ impl Explainer<'_> {
                 "it may get its NoExecute taint in the pass that finds its zone disrupted: up to {most} of {among} waiting \
                  nodes do, by chance"
             );
-            story.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(chance.at).estimated(true));
+            explanation
+                .push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(chance.at).estimated(true));
         }
     }
 
     /// A node that is on its way to the taint, and does not get it while the forecast lasts.
-    fn tell_no_taint(&self, node: &Node, health: &NodeView, story: &mut Vec<Step>) {
+    fn explain_no_taint(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let on_its_way = matches!(health.stage, NodeStage::Queued | NodeStage::Requested);
-        let told = story.iter().any(|link| link.topic == Topic::Queue && link.tense == StepTime::Not);
+        let told = explanation.iter().any(|link| link.topic == Topic::Queue && link.tense == StepTime::Not);
         let Some(forecast) = self.forecast.filter(|_| on_its_way && !told && self.is_firm()) else { return };
         if node.taints.iter().all(|taint| taint.effect != TaintEffect::NoExecute) {
             let text = "no NoExecute taint before then".to_owned();
-            story.push(Step::new(StepTime::Not, Topic::NoExecute, text).at(forecast.until));
+            explanation.push(Step::new(StepTime::Not, Topic::NoExecute, text).at(forecast.until));
         }
     }
 
     /// What becomes of the node's pods, summed up.
-    fn tell_evictions(&self, node: &Node, story: &mut Vec<Step>) {
+    fn explain_evictions(&self, node: &Node, explanation: &mut Vec<Step>) {
         let pending = self.engine.evictions_on(self.cluster, node);
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
         let mut stay = 0;
@@ -396,21 +403,22 @@ impl Explainer<'_> {
                 1 => "1 pod is evicted".to_owned(),
                 pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
             };
-            story.push(Step::new(StepTime::Ahead, Topic::Eviction, text).at(first.0).estimated(first.1));
+            explanation
+                .push(Step::new(StepTime::Ahead, Topic::Eviction, text).at(first.0).estimated(first.1));
         }
         if stay > 0 {
             let text =
                 format!("{} the taint: never evicted", counted(stay, "pod tolerates", "pods tolerate"));
-            story.push(Step::new(StepTime::Not, Topic::Eviction, text));
+            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
         }
         let terminating = self.cluster.load(&node.name).terminating;
         if terminating > 0 {
             let text = format!("{} Terminating", counted(terminating, "pod is", "pods are"));
-            story.push(Step::new(StepTime::Holds, Topic::Termination, text));
+            explanation.push(Step::new(StepTime::Holds, Topic::Termination, text));
         }
     }
 
-    fn tell_eviction(&self, pod: &Pod, node: &Node, story: &mut Vec<Step>) {
+    fn explain_eviction(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {
         let foreseen = self.steps(node).find(|step| match &step.kind {
             ForecastKind::Deleted { pod: deleted, .. } | ForecastKind::Removed { pod: deleted, .. } => {
                 *deleted == pod.key
@@ -421,12 +429,12 @@ impl Explainer<'_> {
             self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), foreseen) {
             (Some((Due::At { at, certainty }, why)), _) => {
-                story
+                explanation
                     .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
                 let overdue = at <= self.now;
                 let text = if overdue { "its eviction is overdue" } else { "it is evicted" };
                 let link = Step::new(StepTime::Ahead, Topic::Eviction, text.into());
-                story.push(link.at(at).estimated(certainty != Certainty::Observed));
+                explanation.push(link.at(at).estimated(certainty != Certainty::Observed));
             }
             (Some((Due::Never, _)), _) => {
                 let whose = match &pod.owner {
@@ -435,16 +443,16 @@ impl Explainer<'_> {
                     }
                     Some(_) | None => "it tolerates its node's taints: never evicted",
                 };
-                story.push(Step::new(StepTime::Not, Topic::Eviction, whose.into()));
+                explanation.push(Step::new(StepTime::Not, Topic::Eviction, whose.into()));
             }
             (None, Some(step)) => {
-                story.extend(
+                explanation.extend(
                     toleration(&step.why).map(|text| Step::new(StepTime::Ahead, Topic::Toleration, text)),
                 );
                 let link = Step::new(StepTime::Ahead, Topic::Eviction, "it is evicted".into());
-                story.push(link.at(step.at).estimated(true));
+                explanation.push(link.at(step.at).estimated(true));
             }
-            (None, None) => story.push(self.not_evicted(node)),
+            (None, None) => explanation.push(self.not_evicted(node)),
         }
     }
 

@@ -333,7 +333,7 @@ impl Session {
     fn take(&mut self, event: FeedEvent) {
         match event {
             FeedEvent::Changes(changes) => {
-                assert!(!changes.is_empty() && changes.len() <= 512 || changes.iter().all(is_foretold));
+                assert!(!changes.is_empty() && changes.len() <= 512 || changes.iter().all(is_predicted));
                 for change in changes {
                     self.cluster.apply(change, &mut Vec::new());
                 }
@@ -362,7 +362,7 @@ fn is_broken(health: &FeedHealth) -> bool {
     matches!(health.state, FeedState::Broken { .. })
 }
 
-fn is_foretold(change: &Change) -> bool {
+fn is_predicted(change: &Change) -> bool {
     matches!(change, Change::Pod(ObjectEvent::Prefetched(_)))
 }
 

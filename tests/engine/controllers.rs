@@ -69,8 +69,8 @@ fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_ev
     // The last renewal was up to 10 s before, noticed up to 5 s later; then comes a pass, and the queue.
     let after = at.since(silent).as_secs_f64();
     assert!(pod == "p0" && (290.0..=311.0).contains(&after), "{pod} after {after} s");
-    let Due::At { at: foretold, .. } = due.due else { panic!("{due:?}") };
-    assert!(at.since(foretold) < Span::from_secs(1), "told {foretold:?}, was {at:?}");
+    let Due::At { at: predicted, .. } = due.due else { panic!("{due:?}") };
+    assert!(at.since(predicted) < Span::from_secs(1), "told {predicted:?}, was {at:?}");
     assert_eq!(health(&sim, "n0").eviction, Some(EvictionStatus::Evicted));
     assert_eq!(health(&sim, "n0").stage, NodeStage::Evicted);
     assert!(
@@ -159,16 +159,16 @@ fn told(sim: &Sim, node: &str) -> Option<EvictionStatus> {
 fn a_legacy_shadow_gives_up_on_a_round_that_never_comes_and_predicts_another() {
     let mut sim = shadow_of_a_dumb_controller(&["n0"], Span::ZERO);
     sim.run(Span::from_secs(300));
-    let foretold: Vec<Timestamp> = sim
+    let predicted: Vec<Timestamp> = sim
         .recorded
         .iter()
         .filter(|effect| matches!(effect.write, Write::DeletePod { .. }))
         .map(|effect| effect.at)
         .collect();
-    assert!(foretold.len() >= 2, "{foretold:?}");
-    for turns in foretold.windows(2) {
+    assert!(predicted.len() >= 2, "{predicted:?}");
+    for turns in predicted.windows(2) {
         let apart = turns[1].since(turns[0]).as_secs_f64();
-        assert!((9.9..=25.0).contains(&apart), "each turn takes a token of the zone: {foretold:?}");
+        assert!((9.9..=25.0).contains(&apart), "each turn takes a token of the zone: {predicted:?}");
     }
 }
 
@@ -200,7 +200,7 @@ fn the_forecast_continues_when_a_node_object_is_removed_and_comes_true() {
     sim.run(Span::from_secs(1));
     let controller = sim.controller.as_ref().expect("started");
     let forecast = Forecast::run(controller, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120));
-    let foretold = forecast.steps.iter().find_map(|step| match &step.kind {
+    let predicted = forecast.steps.iter().find_map(|step| match &step.kind {
         ForecastKind::Removed { pod, .. } => Some((pod.name.to_string(), step.at)),
         _ => None,
     });
@@ -209,7 +209,7 @@ fn the_forecast_continues_when_a_node_object_is_removed_and_comes_true() {
     let [(pod, Deletion::Collected { fail: true, disruption_target: true }, at)] = &deleted[..] else {
         panic!("{deleted:?}")
     };
-    assert_eq!(foretold, Some((pod.clone(), *at)));
+    assert_eq!(predicted, Some((pod.clone(), *at)));
     let after = at.since(removed).as_secs_f64();
     assert!((40.0..=60.0).contains(&after), "{after} s");
     assert!(sim.cluster.pod(&Key::new("default", "p0")).is_none(), "its grace of 30 s counts for nothing");

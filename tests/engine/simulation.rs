@@ -220,9 +220,9 @@ fn predict_each_taint(sim: &mut Sim, told: &str) -> usize {
         let ahead = real.iter().filter(|at| **at > forecast.made);
         let swapped = |step: &&forecast::ForecastStep| step.why.0.contains(&Cause::Swapped);
         let steps = forecast.steps.iter().filter(|step| is_taint(&step.kind) && !swapped(step));
-        let mut foretold = steps.map(|step| step.at);
+        let mut predicted = steps.map(|step| step.at);
         for at in ahead {
-            let next = foretold.next();
+            let next = predicted.next();
             let off = next.map(|next| next.since(*at).max(at.since(next)));
             let made = forecast.made;
             assert!(off.is_some_and(|off| off <= TOLERANCE), "{told}: {next:?} for {at} at {made}");
@@ -266,7 +266,7 @@ fn without_a_leader_nothing_is_predicted() {
     sim.lead("second", sim.now);
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
-    let unknown = forecast.of_node(&"n00".into()).next().expect("foretold");
+    let unknown = forecast.of_node(&"n00".into()).next().expect("predicted");
     assert!(matches!(unknown.kind, ForecastKind::Unknown { .. }));
     let grace = unknown.at.since(sim.now);
     assert!(
@@ -352,7 +352,7 @@ proptest! {
                 forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600)));
             }
         }
-        // Once all are silent that will be, and have been for longer than a renewal takes, all is foretold.
+        // Once all are silent that will be, and have been for longer than a renewal takes, all is predicted.
         let quiet = scenario.silent.values().max().copied().unwrap_or(0) + 20;
         let settled = sim.now - Span::from_secs(900 - quiet);
         compare(&sim.done, &forecasts, settled)?;
@@ -430,7 +430,7 @@ proptest! {
         let engine = sim.controller.as_ref().expect("started");
         let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600));
         sim.run(Span::from_secs(600));
-        let mut foretold: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.kind)).collect();
+        let mut predicted: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.kind)).collect();
         // A pod that is Terminating may be deleted once more, for another taint: that goes without saying.
         let mut deleted = BTreeSet::new();
         let mut happened = Vec::new();
@@ -440,9 +440,9 @@ proptest! {
                 happened.push((at, what));
             }
         }
-        foretold.sort();
+        predicted.sort();
         happened.sort();
-        prop_assert_eq!(foretold, happened);
+        prop_assert_eq!(predicted, happened);
     }
 }
 
@@ -489,11 +489,11 @@ fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Resul
     for forecast in forecasts.iter().filter(|forecast| forecast.made >= settled) {
         let from = forecast.made + NOTICE;
         for (at, what) in happened.iter().filter(|(at, _)| *at >= from && *at + TOLERANCE < forecast.until) {
-            let foretold = forecast.steps.iter().filter(|step| step.kind == *what);
-            let nearest = foretold.map(|step| abs(step.at.since(*at))).min();
+            let predicted = forecast.steps.iter().filter(|step| step.kind == *what);
+            let nearest = predicted.map(|step| abs(step.at.since(*at))).min();
             prop_assert!(
                 nearest.is_some_and(|off| off <= TOLERANCE),
-                "{what:?} at {at}, foretold at {} off by {nearest:?}",
+                "{what:?} at {at}, predicted at {} off by {nearest:?}",
                 forecast.made
             );
         }
@@ -513,14 +513,14 @@ fn a_forecast_assumes_a_node_silent_after_it_missed_a_renewal() {
     let mut sim = peaceful(6, &settings());
     sim.attach_shadow(settings());
     sim.silence("n00");
-    let foretold = |sim: &Sim| {
+    let predicted = |sim: &Sim| {
         let shadow = sim.shadow.as_ref().expect("attached");
         let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
         forecast.of_node(&NodeName::from("n00")).count()
     };
-    assert_eq!(foretold(&sim), 0, "it may yet renew");
+    assert_eq!(predicted(&sim), 0, "it may yet renew");
     sim.run(RENEWAL * 2);
-    assert_eq!(foretold(&sim), 3, "Unknown, the taint, one pod");
+    assert_eq!(predicted(&sim), 3, "Unknown, the taint, one pod");
 }
 
 proptest! {
@@ -566,9 +566,9 @@ proptest! {
                 happened.entry(what).or_default().push(effect.at);
             }
         }
-        let mut foretold: BTreeMap<ForecastKind, Vec<Timestamp>> = BTreeMap::new();
+        let mut predicted: BTreeMap<ForecastKind, Vec<Timestamp>> = BTreeMap::new();
         for step in &forecast.steps {
-            foretold.entry(step.kind.clone()).or_default().push(step.at);
+            predicted.entry(step.kind.clone()).or_default().push(step.at);
         }
         // What comes just as its node is back may come or not, as at the end of the time that is looked at.
         let at_the_edge = |what: &ForecastKind, at: Timestamp| {
@@ -577,16 +577,16 @@ proptest! {
             };
             at + TOLERANCE >= begin + horizon || script.iter().any(back)
         };
-        for (what, times) in happened.iter_mut().chain(foretold.iter_mut()) {
+        for (what, times) in happened.iter_mut().chain(predicted.iter_mut()) {
             times.retain(|at| !at_the_edge(what, *at));
         }
         happened.retain(|_, times| !times.is_empty());
-        foretold.retain(|_, times| !times.is_empty());
+        predicted.retain(|_, times| !times.is_empty());
         let keys = |all: &BTreeMap<ForecastKind, Vec<Timestamp>>| all.keys().cloned().collect::<Vec<_>>();
-        prop_assert_eq!(keys(&foretold), keys(&happened), "script {:?}", script);
+        prop_assert_eq!(keys(&predicted), keys(&happened), "script {:?}", script);
         for (what, times) in &happened {
-            let off: Vec<Span> = times.iter().zip(&foretold[what]).map(|(a, b)| abs(a.since(*b))).collect();
-            prop_assert!(off.iter().all(|off| *off <= TOLERANCE) && times.len() == foretold[what].len(), "{:?}: {:?} foretold, {:?} happened", what, foretold[what], times);
+            let off: Vec<Span> = times.iter().zip(&predicted[what]).map(|(a, b)| abs(a.since(*b))).collect();
+            prop_assert!(off.iter().all(|off| *off <= TOLERANCE) && times.len() == predicted[what].len(), "{:?}: {:?} predicted, {:?} happened", what, predicted[what], times);
         }
     }
 }

@@ -574,7 +574,7 @@ impl Approval {
             Operator::Present if self.drifts.is_empty() && objections.is_empty() => self.start(),
             Operator::Present => self.assess(),
             Operator::AgreedInAdvance | Operator::Absent => {
-                self.tell_drifts(now);
+                self.report_drifts(now);
                 if objections.is_empty() {
                     self.start()
                 } else {
@@ -584,7 +584,7 @@ impl Approval {
         }
     }
 
-    fn tell_drifts(&mut self, now: Timestamp) {
+    fn report_drifts(&mut self, now: Timestamp) {
         /// More than these are counted only.
         const SHOWN: usize = 20;
         let rest = self.drifts.len().saturating_sub(SHOWN);
@@ -726,7 +726,7 @@ pub fn plan_title(plan: &Plan) -> String {
     title(plan.action.word(), &names)
 }
 
-/// What is done, and the first two of those to whom, as in `drain a, b and 3 more`.
+/// The action and the first two of its targets, as in `drain a, b and 3 more`.
 pub fn title(word: &str, names: &[String]) -> String {
     let names = match names {
         [] => "nothing".into(),

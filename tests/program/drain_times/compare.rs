@@ -9,7 +9,7 @@ use kordon::{
 
 use super::facts::Facts;
 
-/// Two pods count as foretold one after the other when they are this far apart.
+/// Two pods count as predicted one after the other when they are this far apart.
 const APART: Span = Span::from_secs(1);
 
 /// How a plan and what happened differ.
@@ -19,20 +19,20 @@ pub struct Comparison {
     /// Pairs of pods of the plan that leave apart from each other, and how many left in that order.
     pairs: usize,
     in_order: usize,
-    /// Pods that were foretold to be refused by a budget, and that were.
+    /// Pods that were predicted to be refused by a budget, and that were.
     refused: Sets,
     /// The budgets that do so.
     budgets: Sets,
-    /// Who was foretold to leave, and who left of those on the nodes.
+    /// Who was predicted to leave, and who left of those on the nodes.
     left: Sets,
     /// From the beginning.
-    foretold_end: [Option<Span>; 3],
+    predicted_end: [Option<Span>; 3],
     ended: Span,
 }
 
 /// Foretold and happened.
 struct Sets {
-    foretold: BTreeSet<String>,
+    predicted: BTreeSet<String>,
     happened: BTreeSet<String>,
 }
 
@@ -60,7 +60,7 @@ impl Comparison {
             }
         }
         let (pairs, in_order) = order(&pods, facts);
-        let foretold: BTreeSet<(String, String)> = plan
+        let predicted: BTreeSet<(String, String)> = plan
             .timeline
             .iter()
             .filter_map(|moment| match &moment.event {
@@ -73,18 +73,18 @@ impl Comparison {
         let split = |side: &BTreeSet<(String, String)>| -> (BTreeSet<String>, BTreeSet<String>) {
             side.iter().cloned().unzip()
         };
-        let ((pods_foretold, budgets_foretold), (pods_refused, budgets_refused)) =
-            (split(&foretold), split(&facts.refused));
+        let ((pods_predicted, budgets_predicted), (pods_refused, budgets_refused)) =
+            (split(&predicted), split(&facts.refused));
         let ends = plan.totals.ends;
         Self {
             leaves,
             gone,
             pairs,
             in_order,
-            refused: Sets { foretold: pods_foretold, happened: pods_refused },
-            budgets: Sets { foretold: budgets_foretold, happened: budgets_refused },
+            refused: Sets { predicted: pods_predicted, happened: pods_refused },
+            budgets: Sets { predicted: budgets_predicted, happened: budgets_refused },
             left: Sets {
-                foretold: pods.iter().map(|pod| name(pod)).collect(),
+                predicted: pods.iter().map(|pod| name(pod)).collect(),
                 happened: plan
                     .pods
                     .iter()
@@ -92,15 +92,16 @@ impl Comparison {
                     .map(name)
                     .collect(),
             },
-            foretold_end: [ends.soonest, ends.likely, ends.latest].map(|at| at.map(|at| at.since(plan.made))),
+            predicted_end: [ends.soonest, ends.likely, ends.latest]
+                .map(|at| at.map(|at| at.since(plan.made))),
             ended: facts.ended.since(facts.began),
         }
     }
 
     /// What has to hold whatever the cluster: who obeys SIGTERM and who waits for the end of its grace is chance.
     pub fn check(&self) {
-        assert_eq!(self.left.foretold, self.left.happened, "who leaves");
-        let [soonest, _, latest] = self.foretold_end.map(|end| end.expect("it ends"));
+        assert_eq!(self.left.predicted, self.left.happened, "who leaves");
+        let [soonest, _, latest] = self.predicted_end.map(|end| end.expect("it ends"));
         assert!(soonest <= self.ended && self.ended <= latest, "ended after {}", self.ended);
         assert!(self.in_order * 10 >= self.pairs * 9, "the order");
         assert!(self.budgets.differ_by() <= 2, "the budgets that refuse: {}", self.budgets);
@@ -112,7 +113,7 @@ impl Comparison {
 
 impl Sets {
     fn differ_by(&self) -> usize {
-        self.foretold.symmetric_difference(&self.happened).count()
+        self.predicted.symmetric_difference(&self.happened).count()
     }
 }
 
@@ -153,9 +154,9 @@ fn order(pods: &[&PodPlan], facts: &Facts) -> (usize, usize) {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [soonest, likely, latest] =
-            self.foretold_end.map(|end| end.map_or("never".into(), |end| end.to_string()));
-        writeln!(f, "total: foretold {likely} ({soonest} to {latest}), was {}", self.ended)?;
-        writeln!(f, "order: {} of {} pairs that were foretold apart left so", self.in_order, self.pairs)?;
+            self.predicted_end.map(|end| end.map_or("never".into(), |end| end.to_string()));
+        writeln!(f, "total: predicted {likely} ({soonest} to {latest}), was {}", self.ended)?;
+        writeln!(f, "order: {} of {} pairs that were predicted apart left so", self.in_order, self.pairs)?;
         writeln!(f, "pods that leave: {}", self.left)?;
         writeln!(f, "budgets that refuse: {}", self.budgets)?;
         writeln!(f, "pods that are refused: {}", self.refused)?;
@@ -166,14 +167,14 @@ impl fmt::Display for Comparison {
 
 impl fmt::Display for Sets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (foretold, happened) = (&self.foretold, &self.happened);
-        write!(f, "{} foretold and so", foretold.intersection(happened).count())?;
+        let (predicted, happened) = (&self.predicted, &self.happened);
+        write!(f, "{} predicted and so", predicted.intersection(happened).count())?;
         let told = |missing: Vec<&String>| {
             let some: Vec<&str> = missing.iter().take(5).map(|name| name.as_str()).collect();
             format!("{} {some:?}", missing.len())
         };
-        write!(f, "; only foretold: {}", told(foretold.difference(happened).collect()))?;
-        write!(f, "; only happened: {}", told(happened.difference(foretold).collect()))
+        write!(f, "; only predicted: {}", told(predicted.difference(happened).collect()))?;
+        write!(f, "; only happened: {}", told(happened.difference(predicted).collect()))
     }
 }
 
