@@ -94,7 +94,23 @@ pub async fn start_cluster(plane: &mut Plane, size: &ClusterSize) -> Result<Kube
     }
     create_budget(&client, "web", "web", json!(size.web - 1)).await?;
     wait_until_ready(&client, size).await?;
+    wait_until_initialized(&client).await?;
     Ok(kubelets)
+}
+
+/// Waits until the controllers have written what every new node gets: labels, the annotation of the ttl controller, and
+/// no taint.
+async fn wait_until_initialized(client: &Client) -> Result<()> {
+    let initialized = |node: &Node| {
+        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+        node.labels().contains_key("beta.kubernetes.io/os")
+            && node.annotations().contains_key("node.alpha.kubernetes.io/ttl")
+            && taints.is_none_or(Vec::is_empty)
+    };
+    eventually("nodes that their controllers have initialized", Span::from_secs(20), async || {
+        Ok(nodes(client).await?.iter().all(initialized).then_some(()))
+    })
+    .await
 }
 
 /// Waits until all pods are ready and the budget allows a disruption.
