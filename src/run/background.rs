@@ -1,14 +1,16 @@
-//! Work beside the loop: forecasts, plans, headroom.
+//! Work beside the loop: forecasts, plans, headroom, and what operations ask of the journal and the API server.
 
 use std::time::Duration;
 
+use futures::future::select_all;
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Work of one kind that runs on another thread, one piece at a time and at a pace.
+/// Work of one kind that runs beside the loop, one piece at a time and at a pace.
 ///
-/// The owner calls [`Background::start`] when there is something to work out and [`Background::is_due`], and awaits
-/// [`Background::finished`] beside its other events. Between two pieces of work it leaves at least its pace, and
+/// The owner calls [`Background::start`] when there is something to compute and [`Background::is_due`], and awaits
+/// [`Background::finished`] beside its other events. Work that waits instead of computing is started with
+/// [`Background::start_waiting`]. Between two pieces of work it leaves at least its pace, and
 /// [`COST`] times what the last piece took, so that on a very large cluster it uses a twentieth of a core. What runs is
 /// cancelled with its owner.
 pub struct Background<T> {
@@ -48,14 +50,20 @@ impl<T: Send + 'static> Background<T> {
         !self.is_running() && Instant::now() >= self.next
     }
 
-    /// Starts a piece of work; `work` may ask now and then whether it is cancelled.
+    /// Starts a piece of work on another thread; `work` may ask now and then whether it is cancelled.
     pub fn start(&mut self, work: impl FnOnce(&Cancelled) -> T + Send + 'static) {
         let cancelled = Cancelled(self.cancel.clone());
         self.started = Instant::now();
         self.task = Some(tokio::task::spawn_blocking(move || work(&cancelled)));
     }
 
-    /// Waits for the result of the work that runs; for ever where none runs. May be dropped and awaited again.
+    /// Starts a piece of work that waits for others: the disk, or the API server.
+    pub fn start_waiting(&mut self, work: impl Future<Output = T> + Send + 'static) {
+        self.started = Instant::now();
+        self.task = Some(tokio::spawn(work));
+    }
+
+    /// Waits for the result of the work that runs; forever where none runs. May be dropped and awaited again.
     pub async fn finished(&mut self) -> Result<T, Failed> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let result = task.await.map_err(|_| Failed);
@@ -63,6 +71,18 @@ impl<T: Send + 'static> Background<T> {
         self.next = Instant::now() + self.pace.max(self.started.elapsed() * COST);
         result
     }
+}
+
+/// Waits for the first of several pieces of work to finish, and removes it; forever where there is none. May be dropped
+/// and awaited again.
+pub async fn first_finished<T: Send + 'static>(pieces: &mut Vec<Background<T>>) -> Result<T, Failed> {
+    if pieces.is_empty() {
+        return std::future::pending().await;
+    }
+    let finished = pieces.iter_mut().map(|piece| Box::pin(piece.finished()));
+    let (result, place, _) = select_all(finished).await;
+    pieces.swap_remove(place);
+    result
 }
 
 impl Cancelled {
@@ -99,6 +119,19 @@ mod tests {
         assert_eq!(background.finished().await, Err(Failed));
         background.start(|_| ());
         assert_eq!(background.finished().await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn the_first_of_several_to_finish_is_removed_and_the_others_run_on() {
+        let (release, released) = tokio::sync::oneshot::channel::<u8>();
+        let mut pieces = [Background::new(Duration::ZERO), Background::new(Duration::ZERO)];
+        pieces[0].start_waiting(async { released.await.expect("it is released") });
+        pieces[1].start_waiting(async { 2 });
+        let mut pieces = Vec::from(pieces);
+        assert_eq!(first_finished(&mut pieces).await, Ok(2));
+        release.send(1).expect("it waits");
+        assert_eq!(first_finished(&mut pieces).await, Ok(1));
+        assert!(pieces.is_empty());
     }
 
     #[tokio::test]

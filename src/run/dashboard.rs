@@ -17,13 +17,13 @@ use tokio::{
 
 use super::{
     background::{Background, COST, Failed, drop_in_background},
-    operations::{BackgroundResult, OperationsDriver, room},
+    operations::{OperationsDriver, room},
     session::{Links, Session},
     surface::Surface,
     tty,
 };
 use crate::{
-    app::{App, AppOptions, Reaction, commands, preview::PreviewResult, update},
+    app::{App, AppOptions, Reaction, commands, operations::JobResult, preview::PreviewResult, update},
     clock::Clock,
     cluster::OperationId,
     engine::{Effect, EffectId, Outcome},
@@ -231,7 +231,7 @@ impl Loop {
                     None => return Ok(self.app),
                 },
                 () = &mut end => return Ok(self.app),
-                result = self.operations.results.recv() => self.on_operations_result(result),
+                result = self.operations.next_result() => self.on_job_result(result),
                 room = room(channels) => self.on_request_room(room),
                 () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
                 () = at(look) => self.show_changes(),
@@ -454,11 +454,12 @@ impl Loop {
 }
 
 impl Loop {
-    fn on_operations_result(&mut self, result: Option<BackgroundResult>) {
-        if let Some(result) = result.and_then(|result| self.operations.on_result(result)) {
-            self.app.on_job_result(result, self.clock.now());
-            self.changed();
+    fn on_job_result(&mut self, result: Result<JobResult, Failed>) {
+        match result {
+            Ok(result) => self.app.on_job_result(result, self.clock.now()),
+            Err(Failed) => self.report_fault("a step towards an operation failed"),
         }
+        self.changed();
     }
 
     /// Sends a request of an operation.

@@ -4,11 +4,13 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt::Display,
+    time::Duration,
 };
 
 use futures::future::select_all;
 use tokio::sync::mpsc;
 
+use super::background::{Background, Failed, first_finished};
 use crate::{
     app::{
         App,
@@ -23,38 +25,25 @@ use crate::{
     },
     journal::{JournalLine, JournalWriter, LineKind},
     operation::{
-        OperationNotice, Request,
-        approval::{Checks, NotStarted, Started},
+        OperationNotice, Request, RequestId, RequestOutcome,
+        approval::{Checks, NotStarted},
     },
     plan::Permission,
 };
-
-/// Results that are not applied yet. When it is full, jobs and requests wait.
-const RESULTS: usize = 64;
 
 /// What operations of the dashboard are connected to.
 pub struct OperationsDriver {
     /// None where nothing can be written.
     context: Option<WriteContext>,
-    sender: mpsc::Sender<BackgroundResult>,
-    pub results: mpsc::Receiver<BackgroundResult>,
+    /// The jobs of the app that are being done, several at once: one of a dialog that was closed may take long.
+    jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
 }
 
-/// The result of something that was done beside the loop.
-pub enum BackgroundResult {
-    Job(JobResult),
-    /// The start of an operation is in the journal.
-    Started {
-        number: u64,
-        started: Started,
-        lock: OperationLock,
-    },
-    /// Lines are in the journal, or why not.
-    Written {
-        id: OperationId,
-        error: Option<String>,
-    },
+/// What the app has to know of a job, and the lock of the operation that the job started.
+struct DoneJob {
+    result: JobResult,
+    lock: Option<OperationLock>,
 }
 
 /// An operation whose lock we have.
@@ -62,18 +51,16 @@ struct RunningOperation {
     lock: OperationLock,
     /// When it is full, requests wait in their operation. None once the operation has ended.
     requests: Option<mpsc::Sender<Request>>,
+    outcomes: mpsc::Receiver<(RequestId, RequestOutcome)>,
     /// Lines to be written, in their order.
     lines: VecDeque<JournalLine>,
-    /// Whether lines are being written.
-    is_writing: bool,
-    /// Whether its lock is released when all lines are written.
-    is_ending: bool,
+    /// Writes a batch of lines at a time, so that their order stays.
+    journal: Background<std::io::Result<()>>,
 }
 
 impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
-        let (sender, results) = mpsc::channel(RESULTS);
-        Self { context, sender, results, running: BTreeMap::new() }
+        Self { context, jobs: Vec::new(), running: BTreeMap::new() }
     }
 
     /// Starts every job of the app.
@@ -95,14 +82,13 @@ impl OperationsDriver {
             Job::Notice { id, notice } => {
                 let OperationNotice { at, level, subject, text } = notice;
                 let kind = LineKind::Notice { level, subject, text };
-                self.write(&id, JournalLine { at, operation: id.clone(), kind });
+                self.write(&id, [JournalLine { at, operation: id.clone(), kind }]);
             }
             Job::End { id, end, text, undid } => {
-                let kind = LineKind::Ended { end: end.as_str().into(), text };
-                self.write(&id, JournalLine { at: clock.now(), operation: id.clone(), kind });
-                for line in undid.iter().flat_map(|undone| undone_lines(&id, undone, clock.now())) {
-                    self.write(&id, line);
-                }
+                let (now, kind) = (clock.now(), LineKind::Ended { end: end.as_str().into(), text });
+                let ended = JournalLine { at: now, operation: id.clone(), kind };
+                let undone = undid.iter().flat_map(|undone| undone_lines(&id, undone, now));
+                self.write(&id, std::iter::once(ended).chain(undone));
                 self.end(&id);
             }
             Job::FindInterrupted => {
@@ -124,34 +110,34 @@ impl OperationsDriver {
             ),
             Job::Start { number, request } => {
                 let context = self.context.clone();
-                let sender = self.sender.clone();
-                tokio::spawn(async move {
+                self.spawn_job(async move {
                     let started = match context {
                         Some(context) => context.start(*request).await,
                         None => Err(NotStarted::Journal(NO_CONTEXT.into())),
                     };
-                    let result = match started {
-                        Ok((started, lock)) => BackgroundResult::Started { number, started, lock },
-                        Err(why) => BackgroundResult::Job(JobResult::Started { number, started: Err(why) }),
+                    let (started, lock) = match started {
+                        Ok((started, lock)) => (Ok(started), Some(lock)),
+                        Err(why) => (Err(why), None),
                     };
-                    // Fails only at the end of the program.
-                    let _ = sender.send(result).await;
+                    DoneJob { result: JobResult::Started { number, started }, lock }
                 });
             }
         }
     }
 
-    fn spawn(&self, work: impl Future<Output = JobResult> + Send + 'static) {
-        let sender = self.sender.clone();
-        tokio::spawn(async move {
-            // Fails only at the end of the program.
-            let _ = sender.send(BackgroundResult::Job(work.await)).await;
-        });
+    fn spawn_job(&mut self, work: impl Future<Output = DoneJob> + Send + 'static) {
+        let mut job = Background::new(Duration::ZERO);
+        job.start_waiting(work);
+        self.jobs.push(job);
+    }
+
+    fn spawn(&mut self, work: impl Future<Output = JobResult> + Send + 'static) {
+        self.spawn_job(async move { DoneJob { result: work.await, lock: None } });
     }
 
     /// The same for what needs a cluster that may be written to.
     fn spawn_in_context<T, W>(
-        &self,
+        &mut self,
         work: impl FnOnce(WriteContext) -> W,
         result: impl FnOnce(Result<T, String>) -> JobResult + Send + 'static,
     ) where
@@ -167,74 +153,47 @@ impl OperationsDriver {
         });
     }
 
-    /// Applies a result. Returns what the app has to know of it.
-    pub fn on_result(&mut self, result: BackgroundResult) -> Option<JobResult> {
-        match result {
-            BackgroundResult::Job(result) => Some(result),
-            BackgroundResult::Started { number, started, lock } => {
-                self.start_executor(lock);
-                Some(JobResult::Started { number, started: Ok(started) })
+    /// Waits for the next result that the app has to know; forever where nothing runs. May be dropped and awaited again.
+    ///
+    /// # Errors
+    /// A job panicked.
+    pub async fn next_result(&mut self) -> Result<JobResult, Failed> {
+        let Self { jobs, running, .. } = self;
+        let result = tokio::select! {
+            done = first_finished(jobs) => {
+                let DoneJob { result, lock } = done?;
+                lock.into_iter().for_each(|lock| self.start_executor(lock));
+                result
             }
-            BackgroundResult::Written { id, error } => {
-                let running = self.running.get_mut(&id)?;
-                running.is_writing = false;
-                let closed = running.is_ending && running.lines.is_empty();
-                self.write_lines(&id);
-                if closed {
-                    self.running.remove(&id);
-                }
-                (closed || error.is_some()).then_some(JobResult::Written { id, error, closed })
-            }
+            result = next_of_any(running.values_mut()) => result,
+        };
+        if let JobResult::Written { id, closed: true, .. } = &result {
+            self.running.remove(id);
         }
+        Ok(result)
     }
 
     /// Starts to execute the requests of an operation.
     fn start_executor(&mut self, lock: OperationLock) {
         let Some(context) = &self.context else { return };
-        let RequestLink { items: requests, mut outcomes } = context.start_executor(&lock);
-        let (operation, sender) = (lock.id.clone(), self.sender.clone());
-        tokio::spawn(async move {
-            while let Some((id, outcome)) = outcomes.recv().await {
-                let result = JobResult::Request { operation: operation.clone(), id, outcome };
-                if sender.send(BackgroundResult::Job(result)).await.is_err() {
-                    return;
-                }
-            }
-        });
+        let RequestLink { items, outcomes } = context.start_executor(&lock);
+        let (requests, lines, journal) = (Some(items), VecDeque::new(), Background::new(Duration::ZERO));
         let id = lock.id.clone();
-        let (requests, lines) = (Some(requests), VecDeque::new());
-        let running = RunningOperation { lock, requests, lines, is_writing: false, is_ending: false };
-        self.running.insert(id, running);
+        self.running.insert(id, RunningOperation { lock, requests, outcomes, lines, journal });
     }
 
-    fn write(&mut self, id: &OperationId, line: JournalLine) {
+    fn write(&mut self, id: &OperationId, lines: impl IntoIterator<Item = JournalLine>) {
         if let Some(running) = self.running.get_mut(id) {
-            running.lines.push_back(line);
-            self.write_lines(id);
+            running.lines.extend(lines);
+            running.write_lines();
         }
     }
 
     /// Sends no more requests. The lock is released once the last line is in the journal.
     fn end(&mut self, id: &OperationId) {
         if let Some(running) = self.running.get_mut(id) {
-            (running.is_ending, running.requests) = (true, None);
+            running.requests = None;
         }
-    }
-
-    /// Writes the lines that wait, one batch at a time, so that their order stays.
-    fn write_lines(&mut self, id: &OperationId) {
-        let Some(running) = self.running.get_mut(id) else { return };
-        if running.is_writing || running.lines.is_empty() {
-            return;
-        }
-        running.is_writing = true;
-        let lines = std::mem::take(&mut running.lines);
-        let (id, writer, sender) = (id.clone(), running.lock.writer.clone(), self.sender.clone());
-        tokio::spawn(async move {
-            let error = write_all(&writer, lines).await.err();
-            let error = error.map(|error| format!("cannot write the journal: {error}"));
-            let _ = sender.send(BackgroundResult::Written { id, error }).await;
-        });
     }
 
     /// The channels for requests of these operations.
@@ -245,6 +204,49 @@ impl OperationsDriver {
         let channel = |id: &OperationId| Some((id.clone(), self.running.get(id)?.requests.clone()?));
         operations.filter_map(channel).collect()
     }
+}
+
+impl RunningOperation {
+    /// Waits for the next result that the app has to know. May be dropped and awaited again.
+    async fn next_result(&mut self) -> JobResult {
+        loop {
+            tokio::select! {
+                Some((id, outcome)) = self.outcomes.recv() => {
+                    return JobResult::Request { operation: self.lock.id.clone(), id, outcome };
+                }
+                written = self.journal.finished() => {
+                    let error = match written {
+                        Ok(written) => written.err().map(|error| error.to_string()),
+                        Err(Failed) => Some("this is a fault of kordon".into()),
+                    };
+                    let error = error.map(|error| format!("cannot write the journal: {error}"));
+                    let closed = self.requests.is_none() && self.lines.is_empty();
+                    self.write_lines();
+                    if closed || error.is_some() {
+                        return JobResult::Written { id: self.lock.id.clone(), error, closed };
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the lines that wait, unless others are being written.
+    fn write_lines(&mut self) {
+        if self.journal.is_running() || self.lines.is_empty() {
+            return;
+        }
+        let (writer, lines) = (self.lock.writer.clone(), std::mem::take(&mut self.lines));
+        self.journal.start_waiting(async move { write_all(&writer, lines).await });
+    }
+}
+
+/// The next result of any operation; forever none where there is no operation.
+async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> JobResult {
+    let results: Vec<_> = running.map(|running| Box::pin(running.next_result())).collect();
+    if results.is_empty() {
+        return std::future::pending().await;
+    }
+    select_all(results).await.0
 }
 
 const NO_CONTEXT: &str = "nothing can be applied here";
@@ -268,7 +270,7 @@ where
     }
 }
 
-/// Waits until one of the channels has room for a request; for ever where there is none.
+/// Waits until one of the channels has room for a request; forever where there is none.
 pub async fn room(
     channels: Vec<(OperationId, mpsc::Sender<Request>)>,
 ) -> Option<(OperationId, mpsc::OwnedPermit<Request>)> {
