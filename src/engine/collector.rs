@@ -88,6 +88,14 @@ impl Collector {
         collector
     }
 
+    /// Something changed: what it leaves to do waits for the first pass from now on. A pass that is due already still
+    /// comes, and passes without work have been skipped.
+    pub fn on_change(&mut self, threshold: i32, now: Timestamp) {
+        if self.next(threshold).is_none_or(|due| due > now) {
+            self.not_before = self.not_before.max(now);
+        }
+    }
+
     pub fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>) {
         match (&delta.old, &delta.new) {
             (_, Some(node)) => self.add_node(node),

@@ -541,6 +541,7 @@ impl Engine {
         }
         self.evictor.on_node(cluster, delta, &self.rules, &mut self.out, now);
         if let Some(collector) = &mut self.collector {
+            collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
             collector.on_node(cluster, delta);
         }
     }
@@ -569,6 +570,7 @@ impl Engine {
         self.observe_lost(cluster, delta, now);
         self.evictor.on_pod(delta, &self.rules, &mut self.out, now);
         if let Some(collector) = &mut self.collector {
+            collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
             collector.on_pod(cluster, delta, &mut self.out);
         }
     }

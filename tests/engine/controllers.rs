@@ -2,7 +2,8 @@
 
 use kordon::{
     cluster::{
-        Change, Key, Node, NodeName, ObjectEvent, Phase, Pod, Taint, TaintEffect, Termination, Uid, Version,
+        Change, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, Taint, TaintEffect,
+        Termination, Uid, Version,
     },
     engine::{
         Deletion, Due, EvictionStatus, NodeStage, NodeView, Origin, Outcome, ServerVersion, Settings, Write,
@@ -243,6 +244,78 @@ fn terminating_pods_of_a_node_out_of_service_are_removed_and_the_others_are_not(
     sim.run(Span::from_secs(21));
     assert!(sim.cluster.pod(&evicted.key).is_none());
     assert!(sim.cluster.pod(&Key::new("default", "stays")).is_some());
+}
+
+/// A pod whose deletion has started; without a node it was never scheduled.
+fn terminating(name: &str, node: Option<&str>, now: Timestamp) -> Pod {
+    Pod {
+        key: Key::new("default", name),
+        uid: Uid::from(name),
+        version: Version(1 << 40),
+        node: node.map(NodeName::from),
+        phase: Phase::Pending,
+        termination: Some(Termination { deadline: now, grace: Span::from_secs(30) }),
+        ..Pod::default()
+    }
+}
+
+#[test]
+fn what_becomes_collectable_after_passes_without_work_waits_for_the_next_pass() {
+    type Work = (&'static str, fn(&mut Sim));
+    let works: [Work; 4] = [
+        ("a pod deleted before it was bound", |sim| {
+            let pod = terminating("never", None, sim.now);
+            sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+        }),
+        ("the same while a node is in quarantine", |sim| {
+            sim.tell(Change::Node(ObjectEvent::Deleted("n1".into())));
+            sim.run(Span::from_secs(20));
+            let pod = terminating("never", None, sim.now);
+            sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+        }),
+        ("a node out of service", |sim| {
+            sim.post("n0", ConditionStatus::False);
+            let pod = terminating("stuck", Some("n0"), sim.now);
+            sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+            let mut node = (**sim.cluster.node(&"n0".into()).expect("added")).clone();
+            let mark = Taint { key: "node.kubernetes.io/out-of-service".into(), ..Taint::default() };
+            node.taints = node.taints.iter().cloned().chain([mark]).collect();
+            node.version = Version(1 << 40);
+            sim.tell(Change::Node(ObjectEvent::Applied(node)));
+        }),
+        ("finished pods above the threshold", |sim| {
+            for name in ["one", "two"] {
+                let pod = Pod {
+                    phase: Phase::Succeeded,
+                    termination: None,
+                    ..terminating(name, Some("n0"), sim.now)
+                };
+                sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+            }
+        }),
+    ];
+    for (what, work) in works {
+        let mut sim = peaceful(&settings(36, &[("terminated-pod-gc-threshold", "1")]));
+        let start = sim.now - Span::from_secs(60) + Span::from_millis(300);
+        sim.run(Span::from_secs(7));
+        sim.attach_shadow(settings(36, &[("terminated-pod-gc-threshold", "1")]));
+        work(&mut sim);
+        let changed = sim.now;
+        let engine = sim.controller.as_ref().expect("started");
+        let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(60));
+        let predicted = forecast.steps.iter().find(|step| matches!(step.kind, ForecastKind::Removed { .. }));
+        sim.run(Span::from_secs(21));
+        let collected = |deletion: &Deletion| matches!(deletion, Deletion::Collected { .. });
+        let first = deletions(&sim).into_iter().find(|(_, deletion, _)| collected(deletion));
+        let removed = first.unwrap_or_else(|| panic!("{what}: nothing")).2;
+        let into = removed.since(start).as_nanos() % Span::from_secs(20).as_nanos();
+        assert!(
+            into == 0 && removed > changed,
+            "{what}: removed {} after the change",
+            removed.since(changed)
+        );
+        assert_eq!(predicted.map(|step| step.at), Some(removed), "{what}");
+    }
 }
 
 #[test]
