@@ -36,6 +36,7 @@
 
 pub mod budget;
 pub mod cow_map;
+pub mod knowledge;
 pub mod labels;
 pub mod lease;
 pub mod claim;
@@ -53,10 +54,11 @@ pub mod taint;
 pub mod taint_owner;
 pub mod workload;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{CordonNote, DrainClaim};
+pub use knowledge::{FeedKind, Gap, Gaps, Known};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
 pub use names::{Interner, Key, Name, Namespace, NodeName, OperationId, Uid};
@@ -73,6 +75,7 @@ pub use taint_owner::TaintOwner;
 pub use workload::{NamespaceObject, PriorityClass, Workload};
 
 use cow_map::CowMap;
+use knowledge::Knowledge;
 
 /// What a watch reported.
 #[derive(Clone, Debug)]
@@ -92,6 +95,12 @@ pub enum Change {
     CsiNode(ObjectEvent<CsiNode>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
+    /// How well the objects of a kind are known from now on.
+    Known(FeedKind, Known),
+    /// All pods of one node, where not all pods are listed.
+    PodsOf(NodeName, Vec<Pod>),
+    /// How well the pods of one node are known from now on, where not all pods are listed.
+    PodsOfKnown(NodeName, Known),
 }
 
 /// What a [`Change`] did to the cluster.
@@ -122,6 +131,7 @@ pub struct Cluster {
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
     leader: Option<LeaderLease>,
+    knowledge: Knowledge,
     /// The pods bound to a node.
     by_node: CowMap<(NodeName, Key), ()>,
     /// The pods of an owner.
@@ -262,6 +272,59 @@ impl Cluster {
             .filter(|budget| budget.covers(pod))
     }
 
+    /// How well the objects of a kind are known.
+    pub fn known(&self, kind: FeedKind) -> Known {
+        self.knowledge.of(kind, self.is_listed(kind))
+    }
+
+    /// How well the pods of a node are known: as all pods are, or because its pods were listed alone.
+    pub fn pods_known(&self, node: &NodeName) -> Known {
+        let all = self.known(FeedKind::Pods);
+        match self.knowledge.pods_of(node) {
+            Some(known) if !all.is_known() => known.clone(),
+            Some(_) | None => all,
+        }
+    }
+
+    /// The nodes whose pods are known although not all pods are, by name.
+    pub fn nodes_with_pods(&self) -> impl Iterator<Item = &NodeName> {
+        self.knowledge.nodes_with_pods()
+    }
+
+    /// What is missing of a kind; none where its objects are known as they are now.
+    pub fn gap(&self, kind: FeedKind) -> Option<Gap> {
+        gap(kind, self.known(kind))
+    }
+
+    /// What is missing of these kinds.
+    pub fn gaps(&self, kinds: impl IntoIterator<Item = FeedKind>) -> Gaps {
+        Gaps(kinds.into_iter().filter_map(|kind| self.gap(kind)).collect())
+    }
+
+    /// What is missing of the pods of these nodes; of several, the gravest.
+    pub fn gap_of_pods_on<'a>(&self, nodes: impl IntoIterator<Item = &'a NodeName>) -> Option<Gap> {
+        let gaps = nodes.into_iter().filter_map(|node| gap(FeedKind::Pods, self.pods_known(node)));
+        gaps.min_by_key(|gap| gap.known.is_known())
+    }
+
+    fn is_listed(&self, kind: FeedKind) -> bool {
+        match kind {
+            FeedKind::Nodes => self.nodes.is_synced(),
+            FeedKind::Leases => self.leases.is_synced(),
+            FeedKind::Pods => self.pods.is_synced(),
+            FeedKind::Budgets => self.budgets.is_synced(),
+            FeedKind::Workloads(kind) => self.workloads(kind).is_synced(),
+            FeedKind::PriorityClasses => self.priority_classes.is_synced(),
+            FeedKind::Namespaces => self.namespaces.is_synced(),
+            FeedKind::Services => self.services.is_synced(),
+            FeedKind::Claims => self.claims.is_synced(),
+            FeedKind::Volumes => self.volumes.is_synced(),
+            FeedKind::StorageClasses => self.storage_classes.is_synced(),
+            FeedKind::CsiNodes => self.csi_nodes.is_synced(),
+            FeedKind::Leader => self.leader.is_some(),
+        }
+    }
+
     /// The totals of the pods of a node.
     pub fn load(&self, node: &NodeName) -> NodeLoad {
         self.loads.get(node).copied().unwrap_or_default()
@@ -292,6 +355,32 @@ impl Cluster {
                 let old = std::mem::replace(&mut self.leader, lease.clone());
                 applied.push(Applied::Leader(old, lease));
             }
+            Change::Known(kind, known) => {
+                if self.knowledge.set(kind, known) {
+                    applied.push(Applied::Other);
+                }
+            }
+            Change::PodsOf(node, pods) => self.apply_pods_of(node, pods, applied),
+            Change::PodsOfKnown(node, known) => {
+                if self.knowledge.set_pods_of(node, known) {
+                    applied.push(Applied::Other);
+                }
+            }
+        }
+    }
+
+    /// Replaces the pods of a node. The list of all pods knows better.
+    fn apply_pods_of(&mut self, node: NodeName, pods: Vec<Pod>, applied: &mut Vec<Applied>) {
+        if self.pods.is_synced() {
+            return;
+        }
+        let listed: BTreeSet<Key> = pods.iter().map(|pod| pod.key.clone()).collect();
+        let gone: Vec<Key> =
+            self.pods_on(&node).map(|pod| pod.key.clone()).filter(|key| !listed.contains(key)).collect();
+        gone.into_iter().for_each(|key| self.apply_pod(ObjectEvent::Deleted(key), applied));
+        pods.into_iter().for_each(|pod| self.apply_pod(ObjectEvent::Prefetched(pod), applied));
+        if self.knowledge.set_pods_of(node, Known::Live) {
+            applied.push(Applied::Other);
         }
     }
 
@@ -319,6 +408,10 @@ impl Cluster {
             applied.push(Applied::Pod(delta));
         });
     }
+}
+
+fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
+    (known != Known::Live).then_some(Gap { kind, known })
 }
 
 type Index<O> = CowMap<(O, Key), ()>;

@@ -1,9 +1,8 @@
 //! What the watches send to the loop: changes, and the health of the watches.
 
-use std::fmt;
-
+pub use crate::cluster::FeedKind;
 use crate::{
-    cluster::{Change, WorkloadKind},
+    cluster::Change,
     time::{Span, Timestamp},
 };
 
@@ -18,90 +17,6 @@ pub enum FeedEvent {
     ClockDifference(Span),
     /// An error for the journal, with its source and what happens next.
     Trouble(String),
-}
-
-/// The kind of a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FeedKind {
-    Nodes,
-    Leases,
-    Pods,
-    Budgets,
-    Workloads(WorkloadKind),
-    PriorityClasses,
-    Namespaces,
-    Services,
-    Claims,
-    Volumes,
-    StorageClasses,
-    CsiNodes,
-    /// The Lease kube-system/kube-controller-manager.
-    Leader,
-}
-
-impl FeedKind {
-    pub const ALL: [Self; 18] = [
-        Self::Nodes,
-        Self::Leases,
-        Self::Pods,
-        Self::Budgets,
-        Self::Workloads(WorkloadKind::ReplicaSet),
-        Self::Workloads(WorkloadKind::Deployment),
-        Self::Workloads(WorkloadKind::StatefulSet),
-        Self::Workloads(WorkloadKind::ReplicationController),
-        Self::Workloads(WorkloadKind::DaemonSet),
-        Self::Workloads(WorkloadKind::Job),
-        Self::PriorityClasses,
-        Self::Namespaces,
-        Self::Services,
-        Self::Claims,
-        Self::Volumes,
-        Self::StorageClasses,
-        Self::CsiNodes,
-        Self::Leader,
-    ];
-}
-
-impl fmt::Display for FeedKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Nodes => "nodes",
-            Self::Leases => "leases",
-            Self::Pods => "pods",
-            Self::Budgets => "budgets",
-            Self::Workloads(WorkloadKind::ReplicaSet) => "replicasets",
-            Self::Workloads(WorkloadKind::Deployment) => "deployments",
-            Self::Workloads(WorkloadKind::StatefulSet) => "statefulsets",
-            Self::Workloads(WorkloadKind::ReplicationController) => "replicationcontrollers",
-            Self::Workloads(WorkloadKind::DaemonSet) => "daemonsets",
-            Self::Workloads(WorkloadKind::Job) => "jobs",
-            Self::PriorityClasses => "priorityclasses",
-            Self::Namespaces => "namespaces",
-            Self::Services => "services",
-            Self::Claims => "persistentvolumeclaims",
-            Self::Volumes => "persistentvolumes",
-            Self::StorageClasses => "storageclasses",
-            Self::CsiNodes => "csinodes",
-            Self::Leader => "controller lease",
-        })
-    }
-}
-
-impl FeedKind {
-    /// Whether the kind is of no use without the pods.
-    pub const fn serves_placement_alone(self) -> bool {
-        match self {
-            Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => true,
-            Self::Nodes
-            | Self::Leases
-            | Self::Pods
-            | Self::Budgets
-            | Self::Workloads(_)
-            | Self::PriorityClasses
-            | Self::Namespaces
-            | Self::Leader => false,
-        }
-    }
 }
 
 /// The health of one watch.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    cluster::{Cluster, Known},
     engine::WatchHealth,
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     operation::approval::Watches,
@@ -61,6 +62,23 @@ impl Feeds {
             Some(
                 FeedState::Off | FeedState::Live | FeedState::Broken { .. } | FeedState::Forbidden { .. },
             ) => true,
+        }
+    }
+
+    /// How well a kind is known once its watch is in this state. While a watch starts again, the last answer holds.
+    pub fn known(kind: FeedKind, state: &FeedState, cluster: &Cluster) -> Known {
+        match state {
+            FeedState::Live => Known::Live,
+            FeedState::Off => Known::Off { flag: "--no-pods" },
+            FeedState::Forbidden { error } => Known::Forbidden { error: error.as_str().into() },
+            FeedState::Connecting | FeedState::Listing { .. } => cluster.known(kind),
+            FeedState::Broken { since, .. } => match cluster.known(kind) {
+                Known::Live => Known::Stale { since: *since },
+                known @ (Known::Stale { .. }
+                | Known::NotListed
+                | Known::Forbidden { .. }
+                | Known::Off { .. }) => known,
+            },
         }
     }
 

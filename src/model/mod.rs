@@ -249,6 +249,8 @@ impl Model {
     }
 
     fn on_feed_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
+        let known = Feeds::known(kind, &health.state, &self.cluster);
+        self.apply(vec![Change::Known(kind, known)], now);
         self.feeds.set(kind, health);
         let watch_health = self.feeds.watch_health(self.watch_health, self.started_at);
         if watch_health == self.watch_health {

@@ -1,0 +1,321 @@
+//! How well each kind of object is known. What is not known is not empty: whoever answers a question asks
+//! [`Cluster::gap`](super::Cluster::gap) about the kinds that the answer rests on, and names what is missing.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::{Name, NodeName, WorkloadKind};
+use crate::time::Timestamp;
+
+/// A kind of object that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FeedKind {
+    Nodes,
+    Leases,
+    Pods,
+    Budgets,
+    Workloads(WorkloadKind),
+    PriorityClasses,
+    Namespaces,
+    Services,
+    Claims,
+    Volumes,
+    StorageClasses,
+    CsiNodes,
+    /// The Lease kube-system/kube-controller-manager.
+    Leader,
+}
+
+impl FeedKind {
+    pub const ALL: [Self; 18] = [
+        Self::Nodes,
+        Self::Leases,
+        Self::Pods,
+        Self::Budgets,
+        Self::Workloads(WorkloadKind::ReplicaSet),
+        Self::Workloads(WorkloadKind::Deployment),
+        Self::Workloads(WorkloadKind::StatefulSet),
+        Self::Workloads(WorkloadKind::ReplicationController),
+        Self::Workloads(WorkloadKind::DaemonSet),
+        Self::Workloads(WorkloadKind::Job),
+        Self::PriorityClasses,
+        Self::Namespaces,
+        Self::Services,
+        Self::Claims,
+        Self::Volumes,
+        Self::StorageClasses,
+        Self::CsiNodes,
+        Self::Leader,
+    ];
+
+    /// The controllers whose pods are recreated, and whose scale budgets count.
+    pub const OWNERS: [Self; 6] = [
+        Self::Workloads(WorkloadKind::ReplicaSet),
+        Self::Workloads(WorkloadKind::Deployment),
+        Self::Workloads(WorkloadKind::StatefulSet),
+        Self::Workloads(WorkloadKind::ReplicationController),
+        Self::Workloads(WorkloadKind::DaemonSet),
+        Self::Workloads(WorkloadKind::Job),
+    ];
+
+    /// What only placement reads.
+    pub const PLACEMENT: [Self; 5] =
+        [Self::Services, Self::Claims, Self::Volumes, Self::StorageClasses, Self::CsiNodes];
+
+    /// Whether the kind is of no use without the pods.
+    pub const fn serves_placement_alone(self) -> bool {
+        match self {
+            Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => true,
+            Self::Nodes
+            | Self::Leases
+            | Self::Pods
+            | Self::Budgets
+            | Self::Workloads(_)
+            | Self::PriorityClasses
+            | Self::Namespaces
+            | Self::Leader => false,
+        }
+    }
+
+    /// The resource as a role names it, with its API group after a dot.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Leases | Self::Leader => "leases.coordination.k8s.io",
+            Self::Pods => "pods",
+            Self::Budgets => "poddisruptionbudgets.policy",
+            Self::Workloads(WorkloadKind::ReplicaSet) => "replicasets.apps",
+            Self::Workloads(WorkloadKind::Deployment) => "deployments.apps",
+            Self::Workloads(WorkloadKind::StatefulSet) => "statefulsets.apps",
+            Self::Workloads(WorkloadKind::ReplicationController) => "replicationcontrollers",
+            Self::Workloads(WorkloadKind::DaemonSet) => "daemonsets.apps",
+            Self::Workloads(WorkloadKind::Job) => "jobs.batch",
+            Self::PriorityClasses => "priorityclasses.scheduling.k8s.io",
+            Self::Namespaces => "namespaces",
+            Self::Services => "services",
+            Self::Claims => "persistentvolumeclaims",
+            Self::Volumes => "persistentvolumes",
+            Self::StorageClasses => "storageclasses.storage.k8s.io",
+            Self::CsiNodes => "csinodes.storage.k8s.io",
+        }
+    }
+}
+
+impl fmt::Display for FeedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nodes => "nodes",
+            Self::Leases => "leases",
+            Self::Pods => "pods",
+            Self::Budgets => "budgets",
+            Self::Workloads(WorkloadKind::ReplicaSet) => "replicasets",
+            Self::Workloads(WorkloadKind::Deployment) => "deployments",
+            Self::Workloads(WorkloadKind::StatefulSet) => "statefulsets",
+            Self::Workloads(WorkloadKind::ReplicationController) => "replicationcontrollers",
+            Self::Workloads(WorkloadKind::DaemonSet) => "daemonsets",
+            Self::Workloads(WorkloadKind::Job) => "jobs",
+            Self::PriorityClasses => "priorityclasses",
+            Self::Namespaces => "namespaces",
+            Self::Services => "services",
+            Self::Claims => "persistentvolumeclaims",
+            Self::Volumes => "persistentvolumes",
+            Self::StorageClasses => "storageclasses",
+            Self::CsiNodes => "csinodes",
+            Self::Leader => "controller lease",
+        })
+    }
+}
+
+/// How well the objects of a kind are known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Known {
+    /// As the API server has them now.
+    Live,
+    /// As they were when their watch broke.
+    Stale { since: Timestamp },
+    /// Not at all, until they have been listed for the first time.
+    NotListed,
+    /// Not at all: the server forbids to list them, in these words.
+    Forbidden { error: Name },
+    /// Not at all: this flag says not to read them.
+    Off { flag: &'static str },
+}
+
+impl Known {
+    /// Whether the objects are known, now or at an earlier time.
+    pub const fn is_known(&self) -> bool {
+        match self {
+            Self::Live | Self::Stale { .. } => true,
+            Self::NotListed | Self::Forbidden { .. } | Self::Off { .. } => false,
+        }
+    }
+
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Stale { .. } => "stale",
+            Self::NotListed => "notListed",
+            Self::Forbidden { .. } => "forbidden",
+            Self::Off { .. } => "off",
+        }
+    }
+}
+
+/// Objects that an answer needs and that are not known, or not as they are now.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    pub kind: FeedKind,
+    /// Why; never [`Known::Live`].
+    pub known: Known,
+}
+
+impl Gap {
+    /// The permission that would close it; none where none is missing.
+    pub fn missing_permission(&self) -> Option<String> {
+        matches!(self.known, Known::Forbidden { .. }).then(|| format!("list {}", self.kind.resource()))
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind;
+        match &self.known {
+            Known::Live => write!(f, "{kind} are live"),
+            Known::Stale { since } => {
+                write!(f, "{kind} are as of {}, their watch is broken", since.to_time())
+            }
+            Known::NotListed => write!(f, "{kind} are not listed yet"),
+            Known::Forbidden { .. } => {
+                write!(f, "{kind} cannot be listed (missing permission: list {})", kind.resource())
+            }
+            Known::Off { flag } => write!(f, "{kind} are not read ({flag})"),
+        }
+    }
+}
+
+/// Several gaps in one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gaps(pub Vec<Gap>);
+
+impl Gaps {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those of which nothing is known.
+    pub fn unknown(self) -> Self {
+        Self(self.0.into_iter().filter(|gap| !gap.known.is_known()).collect())
+    }
+
+    /// Whether a permission would close one of them.
+    pub fn needs_permission(&self) -> bool {
+        self.0.iter().any(|gap| gap.missing_permission().is_some())
+    }
+}
+
+impl fmt::Display for Gaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, gap) in self.0.iter().enumerate() {
+            write!(f, "{}{gap}", if place == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+/// What the watches said about how well each kind is known, beyond what their lists show.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Knowledge {
+    /// Kinds that were reported; the lists show the others.
+    kinds: BTreeMap<FeedKind, Known>,
+    /// Nodes whose pods were listed alone, or were to be.
+    pods_of: BTreeMap<NodeName, Known>,
+}
+
+impl Knowledge {
+    pub fn set(&mut self, kind: FeedKind, known: Known) -> bool {
+        let before = self.kinds.insert(kind, known.clone());
+        before.as_ref() != Some(&known)
+    }
+
+    /// How well a kind is known that has been listed, or not.
+    pub fn of(&self, kind: FeedKind, is_listed: bool) -> Known {
+        match (self.kinds.get(&kind), is_listed) {
+            // The list is complete: the report of it is on its way.
+            (Some(Known::NotListed), true) | (None, true) => Known::Live,
+            (None, false) => Known::NotListed,
+            (Some(known), _) => known.clone(),
+        }
+    }
+
+    pub fn set_pods_of(&mut self, node: NodeName, known: Known) -> bool {
+        let before = self.pods_of.insert(node, known.clone());
+        before.as_ref() != Some(&known)
+    }
+
+    /// How well the pods of a node are known where not all pods are.
+    pub fn pods_of(&self, node: &NodeName) -> Option<&Known> {
+        self.pods_of.get(node)
+    }
+
+    /// The nodes whose pods are known although not all pods are.
+    pub fn nodes_with_pods(&self) -> impl Iterator<Item = &NodeName> {
+        self.pods_of.iter().filter(|(_, known)| known.is_known()).map(|(node, _)| node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, Cluster, Key, ObjectEvent, Pod};
+
+    fn apply(cluster: &mut Cluster, changes: impl IntoIterator<Item = Change>) {
+        changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
+    }
+
+    fn pod(name: &str, node: &str) -> Pod {
+        Pod { key: Key::new("default", name), node: Some(node.into()), ..Pod::default() }
+    }
+
+    #[test]
+    fn a_kind_is_known_from_its_first_complete_list_on() {
+        let mut cluster = Cluster::default();
+        assert_eq!(cluster.known(FeedKind::Pods), Known::NotListed);
+        apply(&mut cluster, [Change::Pod(ObjectEvent::ListStarted)]);
+        assert_eq!(cluster.known(FeedKind::Pods), Known::NotListed);
+        apply(&mut cluster, [Change::Pod(ObjectEvent::ListDone)]);
+        assert_eq!(cluster.gap(FeedKind::Pods), None);
+    }
+
+    #[test]
+    fn a_gap_names_the_missing_permission_or_the_flag() {
+        let text = |known| Gap { kind: FeedKind::Budgets, known }.to_string();
+        let forbidden = Known::Forbidden { error: "no".into() };
+        let list = "budgets cannot be listed (missing permission: list poddisruptionbudgets.policy)";
+        assert_eq!(text(forbidden), list);
+        assert_eq!(text(Known::Off { flag: "--no-pods" }), "budgets are not read (--no-pods)");
+        assert_eq!(text(Known::NotListed), "budgets are not listed yet");
+        let since = Timestamp::from_secs(0);
+        let stale = "budgets are as of 1970-01-01T00:00:00Z, their watch is broken";
+        assert_eq!(text(Known::Stale { since }), stale);
+    }
+
+    #[test]
+    fn the_pods_of_one_node_are_known_although_pods_are_not() {
+        let mut cluster = Cluster::default();
+        let off = Known::Off { flag: "--no-pods" };
+        let listed = vec![pod("a", "n1"), pod("b", "n1")];
+        apply(
+            &mut cluster,
+            [
+                Change::Known(FeedKind::Pods, off.clone()),
+                Change::PodsOf("n1".into(), listed),
+                Change::PodsOf("n1".into(), vec![pod("b", "n1")]),
+            ],
+        );
+        let (n1, n2) = ("n1".into(), "n2".into());
+        assert_eq!((cluster.pods_known(&n1), cluster.pods_known(&n2)), (Known::Live, off.clone()));
+        assert_eq!(cluster.gap_of_pods_on([&n1]), None);
+        assert_eq!(cluster.gap_of_pods_on([&n1, &n2]), Some(Gap { kind: FeedKind::Pods, known: off }));
+        assert_eq!(cluster.pods_on(&n1).count(), 1, "the second list has no pod a");
+    }
+}
