@@ -254,6 +254,7 @@ fn terminating(name: &str, node: Option<&str>, now: Timestamp) -> Pod {
         version: Version(1 << 40),
         node: node.map(NodeName::from),
         phase: Phase::Pending,
+        grace: Span::from_secs(30),
         termination: Some(Termination { deadline: now, grace: Span::from_secs(30) }),
         ..Pod::default()
     }
