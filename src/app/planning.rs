@@ -2,30 +2,51 @@
 
 use super::{
     App,
-    preview::{PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult},
-    snapshot_cache::SnapshotLease,
+    preview::{
+        FailureJob, PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult,
+        PreviewWork,
+    },
 };
-use crate::time::Timestamp;
+use crate::{placement::SnapshotLease, plan::PlanJob, time::Timestamp};
 
 impl App {
     /// The job that brings the open plan up to date; none where it is of the present request and cluster.
     pub fn next_plan(&mut self, now: Timestamp) -> Option<PreviewJob> {
         let (request, basis) = self.plan_to_make()?;
         let request = request.clone();
-        // The cached snapshot follows the present: it is of no use to a frozen screen.
-        let is_cached = request.kind.places_pods() && self.frozen.is_none();
-        let snapshot = if is_cached { self.snapshots.lend() } else { SnapshotLease::default() };
-        let shown = self.shown();
-        Some(PreviewJob {
-            cluster: shown.cluster.clone(),
-            engine: shown.engine.clone().filter(|_| request.kind == PlanKind::Failure),
-            ahead: shown.feeds.ahead(),
-            version: self.model.settings.version,
-            basis,
-            snapshot,
-            now: self.shown_at(now),
-            request,
-        })
+        let work = match request.action() {
+            Ok(Some(action)) => {
+                let snapshot = request.kind.places_pods().then(|| self.lend_snapshot());
+                PreviewWork::Plan(Box::new(PlanJob {
+                    action,
+                    cluster: self.shown().cluster.clone(),
+                    version: self.model.settings.version,
+                    snapshot,
+                    now: self.shown_at(now),
+                }))
+            }
+            Ok(None) => {
+                let snapshot = self.lend_snapshot();
+                let shown = self.shown();
+                PreviewWork::Failure(Box::new(FailureJob {
+                    targets: request.targets.clone(),
+                    whole_zones: request.whole_zones,
+                    cluster: shown.cluster.clone(),
+                    engine: shown.engine.clone(),
+                    ahead: shown.feeds.ahead(),
+                    version: self.model.settings.version,
+                    snapshot,
+                    now: self.shown_at(now),
+                }))
+            }
+            Err(text) => PreviewWork::Fault(text),
+        };
+        Some(PreviewJob { request, basis, work })
+    }
+
+    /// The kept snapshot follows the present: it is of no use to a frozen screen.
+    fn lend_snapshot(&mut self) -> SnapshotLease {
+        if self.frozen.is_none() { self.snapshots.lend() } else { SnapshotLease::default() }
     }
 
     /// The request whose result is missing or old, and the state that a new one would be of.

@@ -1,11 +1,10 @@
-//! What the scheduler's questions are asked of while plans are open: one snapshot for all of them, which follows the
-//! cluster, for making one anew takes longer than most answers.
+//! The snapshot for placements that is kept while a plan is open and follows the cluster: making one anew takes longer
+//! than most placements.
 
 use crate::{
-    cluster::{Applied, Cluster},
-    engine::ServerVersion,
+    cluster::Applied,
     model::AppliedChange,
-    placement::Snapshot,
+    placement::{Snapshot, SnapshotLease},
 };
 
 /// A snapshot that is kept from one plan to the next, and what has happened to the cluster since it was taken.
@@ -15,13 +14,6 @@ pub struct SnapshotCache {
     snapshot: Option<Snapshot>,
     /// What it is behind by; none while none is kept at all.
     since: Option<Vec<Applied>>,
-}
-
-/// What a job asks: a snapshot where one was kept, and what it is behind by.
-#[derive(Debug, Default)]
-pub struct SnapshotLease {
-    snapshot: Option<Snapshot>,
-    since: Vec<Applied>,
 }
 
 /// After so many changes it is taken anew: following them would take as long, and they hold old pods in memory.
@@ -37,10 +29,8 @@ impl SnapshotCache {
 
     /// Lends what is kept to a job over the cluster as it is now.
     pub fn lend(&mut self) -> SnapshotLease {
-        SnapshotLease {
-            snapshot: self.snapshot.take(),
-            since: self.since.replace(Vec::new()).unwrap_or_default(),
-        }
+        let snapshot = self.snapshot.take();
+        SnapshotLease { snapshot, since: self.since.replace(Vec::new()).unwrap_or_default() }
     }
 
     /// Takes back what a job was lent, brought up to where the cluster was then; gives it back where nothing is kept
@@ -59,18 +49,5 @@ impl SnapshotCache {
 
     pub fn is_kept(&self) -> bool {
         self.since.is_some()
-    }
-}
-
-impl SnapshotLease {
-    /// A snapshot of this cluster, which is as it was when it was lent.
-    pub fn of(self, cluster: &Cluster, version: ServerVersion) -> Snapshot {
-        match self.snapshot {
-            Some(mut snapshot) => {
-                snapshot.follow(&self.since, cluster);
-                snapshot
-            }
-            None => Snapshot::new(cluster, version),
-        }
     }
 }

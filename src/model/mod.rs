@@ -295,7 +295,6 @@ impl Model {
         }
         self.engine = Some(engine);
         self.collect();
-        self.refresh(now);
     }
 
     /// Takes the engine's notices and effects. Returns whether there were any.

@@ -25,6 +25,7 @@ mod score;
 mod scheduling_request;
 mod trivial_fit;
 mod snapshot;
+mod snapshot_lease;
 mod storage;
 pub mod volume_topology;
 
@@ -36,4 +37,5 @@ pub use reason::{NodeRefusal, Reason, Remedy};
 pub use rules::{Balance, SchedulerRules};
 pub use scheduling_request::{Caveat, Obstacle, SchedulingRequest};
 pub use snapshot::Snapshot;
+pub use snapshot_lease::SnapshotLease;
 pub use volume_topology::VolumeTopology;

@@ -17,6 +17,7 @@ pub mod eviction;
 mod eviction_order;
 pub mod filter;
 pub mod headroom;
+mod job;
 pub mod kubectl;
 pub mod label;
 pub mod label_edits;
@@ -53,6 +54,7 @@ pub use environment::{Bound, Environment, Estimate, Quality, TypicalEnvironment}
 pub use eviction::{EvictionAnswer, EvictionBlock, FreeEviction};
 pub use filter::{DrainFlag, DrainRefusal, Skip};
 pub use headroom::{Headroom, HeadroomLoss, HeadroomLosses, headroom};
+pub use job::{PlanJob, PlanResult};
 pub use label_edits::LabelEdits;
 pub use landing::Landing;
 pub use node_plan::{NodeChange, NodeDrain, NodePlan};

@@ -1,11 +1,12 @@
-//! The command line's driver of an approval.
+//! The command line's driver of an approval, and what the dashboard's has in common with it.
 
 use crate::{
+    executor::write_context::WriteContext,
     operation::{
-        OperationNotice,
+        Guards, OperationNotice,
         approval::{Answer, Approval, Checks, Need, NotStarted, Question, Situation, StartRequest, Started},
     },
-    plan::{Action, Permission, Plan},
+    plan::{Action, Permission, Plan, PlanJob},
     time::Timestamp,
 };
 
@@ -59,4 +60,29 @@ pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
             }
         }
     }
+}
+
+/// Makes a plan on another thread.
+///
+/// # Errors
+/// What the plan names does not exist, in words.
+pub async fn make_plan(job: PlanJob) -> Result<Box<Plan>, String> {
+    // The snapshot is large: it is dropped on that thread too.
+    match tokio::task::spawn_blocking(move || job.work().plan).await {
+        Ok(plan) => plan.map_err(|error| error.to_string()),
+        Err(_) => Err("making the plan failed: this is a fault of kordon".into()),
+    }
+}
+
+/// Asks which permissions are missing.
+///
+/// # Errors
+/// The server did not say, in words.
+pub async fn checks(
+    context: &WriteContext,
+    guards: Guards,
+    permissions: &[Permission],
+) -> Result<Checks, String> {
+    let missing = context.missing_permissions(permissions).await;
+    Ok(Checks { guards, missing: missing.map_err(|why| format!("cannot check permissions: {why}"))? })
 }

@@ -10,7 +10,10 @@ use std::{
 use futures::future::select_all;
 use tokio::sync::mpsc;
 
-use super::background::{Background, Failed, first_finished};
+use super::{
+    approval::{checks, make_plan},
+    background::{Background, Failed, first_finished},
+};
 use crate::{
     app::{
         App,
@@ -73,11 +76,7 @@ impl OperationsDriver {
     fn start(&mut self, job: Job, clock: Clock) {
         match job {
             Job::Plan { number, job } => {
-                let work = tokio::task::spawn_blocking(move || job.work());
-                self.spawn(async move {
-                    let failed = |_| Err("making the plan failed: this is a fault of kordon".into());
-                    JobResult::Planned { number, plan: work.await.unwrap_or_else(failed) }
-                });
+                self.spawn(async move { JobResult::Planned { number, plan: make_plan(*job).await } });
             }
             Job::Notice { id, notice } => {
                 let OperationNotice { at, level, subject, text } = notice;
@@ -254,8 +253,7 @@ const NO_CONTEXT: &str = "nothing can be applied here";
 /// Asks which permissions are missing, and reads the guard rails.
 async fn check(context: &WriteContext, permissions: &[Permission]) -> Result<Checks, String> {
     let guards = guards::read(None).map_err(|error| error.to_string())?;
-    let missing = context.missing_permissions(permissions).await;
-    Ok(Checks { guards, missing: missing.map_err(|why| format!("cannot check permissions: {why}"))? })
+    checks(context, guards, permissions).await
 }
 
 /// Runs blocking work, with its error in words.

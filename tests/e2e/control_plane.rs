@@ -19,6 +19,7 @@ use crate::harness::{
     effect_watcher::{EffectKind, EffectWatcher, PodName},
     eventually::eventually,
     kubelets::{Heartbeats, Kubelets, NodeSpec},
+    objects::deployment,
     plane::{self, ControllerManager, Options, Plane},
 };
 
@@ -154,7 +155,7 @@ async fn drained_deployment_moves(plane: &mut Plane) -> Result<()> {
     start_controllers(plane, &manager).await?;
     plane.start_scheduler()?;
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
-    deployments.create(&PostParams::default(), &serde_json::from_value(deployment("web", 3))?).await?;
+    deployments.create(&PostParams::default(), &serde_json::from_value(deployment("web", 3, 30))?).await?;
     let budgets = Api::<PodDisruptionBudget>::namespaced(client.clone(), "default");
     budgets.create(&PostParams::default(), &serde_json::from_value(budget("web", 1))?).await?;
     eventually("a ready deployment with a budget", Span::from_secs(30), async || {
@@ -250,20 +251,6 @@ fn pod(name: &str, node: &str, tolerations: Option<Value>) -> Value {
             "nodeName": node,
             "tolerations": tolerations.unwrap_or(json!([])),
             "containers": [{ "name": "c", "image": "img" }],
-        },
-    })
-}
-
-fn deployment(name: &str, replicas: u32) -> Value {
-    json!({
-        "metadata": { "name": name },
-        "spec": {
-            "replicas": replicas,
-            "selector": { "matchLabels": { "app": name } },
-            "template": {
-                "metadata": { "labels": { "app": name } },
-                "spec": { "containers": [{ "name": "c", "image": "img" }] },
-            },
         },
     })
 }

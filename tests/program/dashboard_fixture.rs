@@ -501,7 +501,9 @@ impl DashboardFixture {
         let result = match job {
             Job::FindInterrupted => JobResult::Interrupted(Ok(prior().into_iter().collect())),
             Job::FindUndoable { number, .. } => JobResult::Undoable { number, found: Ok(prior()) },
-            Job::Plan { number, job } => JobResult::Planned { number, plan: job.work() },
+            Job::Plan { number, job } => {
+                JobResult::Planned { number, plan: job.work().plan.map_err(|error| error.to_string()) }
+            }
             Job::Check { number, .. } => JobResult::Checked { number, checks: Ok(self.checks.clone()) },
             Job::Start { number, request } => {
                 let started = match *request {

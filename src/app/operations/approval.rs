@@ -15,8 +15,8 @@ use crate::{
     operation::{
         OperationEnd, OperationOptions, Overrides,
         approval::{
-            Answer, Approval, Decision, Need, NotStarted, Operator, PlanJob, PriorOperation, Situation,
-            Started, Terms,
+            Answer, Approval, Decision, Need, NotStarted, Operator, PriorOperation, Situation, Started,
+            Terms, plan_job,
         },
     },
     plan::Plan,
@@ -169,7 +169,7 @@ impl App {
         let job = match need {
             Need::Plan(action) => {
                 let (cluster, version) = (self.model.cluster.clone(), self.model.settings.version);
-                Job::Plan { number, job: Box::new(PlanJob { action, cluster, version, now }) }
+                Job::Plan { number, job: Box::new(plan_job(action, cluster, version, now)) }
             }
             Need::Checks(permissions) => Job::Check { number, permissions },
             Need::Start(request) => Job::Start { number, request },

@@ -23,9 +23,9 @@ use crate::{
     model::JournalEntry,
     operation::{
         Operation, OperationEnd, OperationNotice, OperationProgress, Request, RequestId, RequestOutcome,
-        approval::{Approved, Checks, NotStarted, PlanJob, PriorOperation, StartRequest, Started},
+        approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
     },
-    plan::{Permission, Plan},
+    plan::{Permission, Plan, PlanJob},
     time::{Span, Timestamp},
 };
 

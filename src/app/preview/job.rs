@@ -8,12 +8,11 @@ use super::{
     request::{PlanRequest, Targets},
 };
 use crate::{
-    app::snapshot_cache::SnapshotLease,
     cluster::{Cluster, NodeName, ZoneKey},
     engine::{Confidence, Engine, ServerVersion},
     forecast::{Assumptions, Forecast, ForecastTotals},
-    placement::Snapshot,
-    plan::{Action, PlacingEnvironment, Plan},
+    placement::{Snapshot, SnapshotLease},
+    plan::{PlacingEnvironment, PlanJob, PlanResult},
     time::{Span, Timestamp},
 };
 
@@ -33,17 +32,33 @@ pub struct PreviewBasis {
     pub taken: Option<Timestamp>,
 }
 
-/// A plan to be worked out, with copies of everything that it takes.
+/// What the open plan needs to be up to date: its request, and work for another thread.
 #[derive(Debug)]
 pub struct PreviewJob {
     pub(in crate::app) request: PlanRequest,
+    pub(in crate::app) basis: PreviewBasis,
+    pub(in crate::app) work: PreviewWork,
+}
+
+#[derive(Debug)]
+pub enum PreviewWork {
+    Plan(Box<PlanJob>),
+    Failure(Box<FailureJob>),
+    /// The request makes no sense.
+    Fault(String),
+}
+
+/// The impact of a failure to be predicted, with copies of everything that it takes.
+#[derive(Debug)]
+pub struct FailureJob {
+    pub(in crate::app) targets: Targets,
+    pub(in crate::app) whole_zones: bool,
     pub(in crate::app) cluster: Cluster,
-    /// For a failure, once the engine has started.
+    /// None until the engine has started.
     pub(in crate::app) engine: Option<Engine>,
     /// How far the API server's clock is ahead of ours.
     pub(in crate::app) ahead: Span,
     pub(in crate::app) version: ServerVersion,
-    pub(in crate::app) basis: PreviewBasis,
     pub(in crate::app) snapshot: SnapshotLease,
     pub(in crate::app) now: Timestamp,
 }
@@ -67,24 +82,27 @@ pub enum PreviewOutcome {
 }
 
 impl PreviewJob {
-    pub fn work(mut self) -> PreviewResult {
-        let lease = std::mem::take(&mut self.snapshot);
-        let snapshot = self.request.kind.places_pods().then(|| lease.of(&self.cluster, self.version));
-        let outcome = match self.request.action() {
-            Err(text) => Err(text),
-            Ok(Some(action)) => self.plan(action, snapshot.as_ref()).map(PreviewOutcome::Plan),
-            Ok(None) => self.failure(snapshot.as_ref()).map(PreviewOutcome::Failure),
+    pub fn work(self) -> PreviewResult {
+        let Self { request, basis, work } = self;
+        let (outcome, snapshot) = match work {
+            PreviewWork::Plan(job) => {
+                let PlanResult { plan, snapshot } = job.work();
+                let plan = plan.map(|plan| PreviewOutcome::Plan(PlanView::new(plan)));
+                (plan.unwrap_or_else(|error| PreviewOutcome::Fault(error.to_string())), snapshot)
+            }
+            PreviewWork::Failure(mut job) => {
+                let snapshot = std::mem::take(&mut job.snapshot).of(&job.cluster, job.version);
+                let impact = job.impact(&snapshot).map(Box::new).map(FailureView::new);
+                (impact.map_or_else(PreviewOutcome::Fault, PreviewOutcome::Failure), Some(snapshot))
+            }
+            PreviewWork::Fault(text) => (PreviewOutcome::Fault(text), None),
         };
-        let outcome = outcome.unwrap_or_else(PreviewOutcome::Fault);
-        PreviewResult { request: self.request, outcome, basis: self.basis, snapshot }
+        PreviewResult { request, outcome, basis, snapshot }
     }
+}
 
-    fn plan(&self, action: Action, snapshot: Option<&Snapshot>) -> Result<PlanView, String> {
-        let plan = Plan::over(action, &self.cluster, snapshot.cloned(), self.version, self.now);
-        plan.map(|plan| PlanView::new(Box::new(plan))).map_err(|error| error.to_string())
-    }
-
-    fn failure(&self, snapshot: Option<&Snapshot>) -> Result<FailureView, String> {
+impl FailureJob {
+    fn impact(&self, snapshot: &Snapshot) -> Result<FailureImpact, String> {
         let (cluster, now) = (&self.cluster, self.now);
         let engine = self.engine_to_predict_with()?;
         let (nodes, zones) = self.failing();
@@ -98,12 +116,11 @@ impl PreviewJob {
         let mut totals = ForecastTotals::default();
         forecast.steps.iter().for_each(|step| totals.add(&step.kind));
         let looks = totals.deleted.saturating_mul(cluster.nodes().len());
-        let succession = snapshot.filter(|_| looks <= MAX_LOOKS).map(|snapshot| {
+        let succession = (looks <= MAX_LOOKS).then(|| {
             let environment = PlacingEnvironment::new(cluster, snapshot.clone(), now);
             forecast.successors(&assumptions, cluster, environment)
         });
-        let impact = FailureImpact { nodes, zones, forecast, totals, staying, succession };
-        Ok(FailureView::new(Box::new(impact)))
+        Ok(FailureImpact { nodes, zones, forecast, totals, staying, succession })
     }
 
     fn engine_to_predict_with(&self) -> Result<&Engine, String> {
@@ -123,9 +140,9 @@ impl PreviewJob {
 
     /// The nodes that fail, and the zones that fail as a whole.
     fn failing(&self) -> (BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
-        let Targets::Nodes(named) = &self.request.targets else { return Default::default() };
+        let Targets::Nodes(named) = &self.targets else { return Default::default() };
         let there = named.iter().filter_map(|name| self.cluster.node(name));
-        if !self.request.whole_zones {
+        if !self.whole_zones {
             return (there.map(|node| node.name.clone()).collect(), BTreeSet::new());
         }
         let zones: BTreeSet<ZoneKey> = there.map(|node| node.zone()).collect();

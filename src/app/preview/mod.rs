@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub use failure_rows::{FailureImpact, FailureRow, FailureView, pod_of};
-pub use job::{HORIZON, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult};
+pub use job::{FailureJob, HORIZON, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult, PreviewWork};
 pub use plan_rows::{PlanRow, PlanView, call};
 pub use request::{PlanKind, PlanOption, PlanRequest, Targets};
 pub use rows::Row;

@@ -169,7 +169,7 @@ impl PlanRequest {
     }
 
     /// The action that is asked for; none for a failure, which nobody can apply.
-    pub(super) fn action(&self) -> Result<Option<Action>, String> {
+    pub(in crate::app) fn action(&self) -> Result<Option<Action>, String> {
         let edits = || self.edits.split_whitespace();
         Ok(Some(match self.kind {
             PlanKind::Cordon => Action::Cordon { nodes: self.targets.nodes() },

@@ -22,13 +22,13 @@ use crate::{
     operation::{
         Guards, OperationEnd, OperationNotice, OperationOptions,
         approval::{
-            Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, NotStarted, Operator, PlanJob,
-            Question, Situation, StartRequest, Started, Terms,
+            Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, NotStarted, Operator, Question,
+            Situation, StartRequest, Started, Terms, plan_job,
         },
     },
     plan::{Action, Permission, Plan},
     run::{
-        approval::{ApprovalHost, decide},
+        approval::{ApprovalHost, checks, decide, make_plan},
         operation::{OperationRun, OperatorInput},
     },
     time::Timestamp,
@@ -211,17 +211,12 @@ impl ApprovalHost for OperationSession {
         self.known.catch_up();
         let (cluster, version, now) =
             (self.cluster().clone(), self.known.model.settings.version, ApprovalHost::now(self));
-        let job = PlanJob { action, cluster, version, now };
-        let work = tokio::task::spawn_blocking(move || job.work());
-        let failed = |_| Err("making the plan failed: this is a fault of kordon".into());
-        self.while_watching(work).await.unwrap_or_else(failed)
+        self.while_watching(make_plan(plan_job(action, cluster, version, now))).await
     }
 
     async fn check(&mut self, permissions: Vec<Permission>) -> Result<Checks, String> {
         let (context, guards) = (self.context.clone(), self.guards.clone());
-        let missing =
-            self.while_watching(async move { context.missing_permissions(&permissions).await }).await;
-        Ok(Checks { guards, missing: missing.map_err(|why| format!("cannot check permissions: {why}"))? })
+        self.while_watching(async move { checks(&context, guards, &permissions).await }).await
     }
 
     async fn ask(&mut self, approval: &Approval, question: &Question) -> Answer {

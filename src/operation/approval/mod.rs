@@ -1,14 +1,12 @@
 //! Decides whether an operation may start, and what the operator has to agree to first.
 
 mod objection;
-mod plan_job;
 mod prior;
 mod question;
 mod refusal;
 mod situation;
 
 pub use objection::Objection;
-pub use plan_job::PlanJob;
 pub use prior::{PriorOperation, UndoProposal};
 pub use question::{Answer, Prompt, Question};
 pub use refusal::{ApprovalRefusal, NotStarted};
@@ -21,9 +19,10 @@ use super::{
     drift::{self, Drift},
 };
 use crate::{
-    cluster::{NodeName, OperationId},
+    cluster::{Cluster, NodeName, OperationId},
     engine::{ServerVersion, Severity},
-    plan::{Action, EvictionRules, Permission, Plan, Prospect},
+    placement::SnapshotLease,
+    plan::{Action, EvictionRules, Permission, Plan, PlanJob, Prospect},
     time::Timestamp,
 };
 
@@ -709,6 +708,12 @@ const fn touches_pods(action: &Action) -> bool {
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
         Action::Taint { .. } | Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => true,
     }
+}
+
+/// The plan that [`Need::Plan`] asks for, to be made on another thread. It says where pods land where some may leave.
+pub fn plan_job(action: Action, cluster: Cluster, version: ServerVersion, now: Timestamp) -> PlanJob {
+    let snapshot = touches_pods(&action).then(SnapshotLease::default);
+    PlanJob { action, cluster, version, snapshot, now }
 }
 
 /// As in `drain general-1a-02`.

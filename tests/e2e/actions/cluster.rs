@@ -25,6 +25,7 @@ use crate::{
     harness::{
         eventually::eventually,
         kubelets::{Heartbeats, Kubelets, NodeSpec, is_ready},
+        objects::deployment,
         plane::{ControllerManager, Plane},
     },
 };
@@ -89,7 +90,7 @@ pub async fn start_cluster(plane: &mut Plane, size: &ClusterSize) -> Result<Kube
     for (name, replicas) in [("web", size.web), ("db", size.db)] {
         let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
         deployments
-            .create(&PostParams::default(), &serde_json::from_value(deployment(name, replicas))?)
+            .create(&PostParams::default(), &serde_json::from_value(deployment(name, replicas, 2))?)
             .await?;
     }
     create_budget(&client, "web", "web", json!(size.web - 1)).await?;
@@ -167,20 +168,6 @@ pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
 
 pub fn key(pod: &Pod) -> Key {
     Key::new("default", &pod.name_any())
-}
-
-pub fn deployment(name: &str, replicas: u32) -> Value {
-    json!({
-        "metadata": { "name": name },
-        "spec": {
-            "replicas": replicas,
-            "selector": { "matchLabels": { "app": name } },
-            "template": {
-                "metadata": { "labels": { "app": name } },
-                "spec": { "terminationGracePeriodSeconds": 2, "containers": [{ "name": "c", "image": "img" }] },
-            },
-        },
-    })
 }
 
 pub fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {

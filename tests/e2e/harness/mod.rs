@@ -4,6 +4,7 @@ pub mod component;
 pub mod eventually;
 pub mod forecast_checker;
 pub mod kubelets;
+pub mod objects;
 pub mod observer;
 pub mod plane;
 pub mod incident_player;
