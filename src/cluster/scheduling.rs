@@ -29,6 +29,8 @@ pub struct SchedulingSpec {
     pub images: Box<[Name]>,
     /// The images of its init containers, one for each.
     pub init_images: Box<[Name]>,
+    /// Images mounted as volumes.
+    pub volume_images: Box<[Name]>,
     /// Those of `spec.volumes` that can restrict it to nodes.
     pub volumes: Box<[PodVolume]>,
     /// Whether `spec.preemptionPolicy` is Never.

@@ -23,9 +23,22 @@ pub struct SchedulerRules {
     pub single_pod_claims: bool,
     /// Images of init containers count too.
     pub init_images_count: bool,
+    /// Images that are mounted as volumes count too (scored from 1.36).
+    pub image_volumes: ImageVolumes,
     /// The count of nodes with an image is that of the time when the node was added. Old releases do this, but each status
     /// update of a kubelet corrects it: it applies to no release, only to recordings of clusters without kubelets.
     pub image_counts_are_stale: bool,
+}
+
+/// How ImageLocality treats the images that a pod mounts as volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageVolumes {
+    /// They do not matter.
+    Ignored,
+    /// Their sizes are added (1.36).
+    Added,
+    /// Their sizes are added, and their number raises the size from which a node has the full score (1.37).
+    Counted,
 }
 
 /// How NodeResourcesBalancedAllocation scores.
@@ -59,6 +72,11 @@ impl SchedulerRules {
             single_pod_claims: from(27),
             // Recordings show that 1.24 does not and 1.34 does; the exact release is assumed.
             init_images_count: from(30),
+            image_volumes: match version {
+                _ if from(37) => ImageVolumes::Counted,
+                _ if from(36) => ImageVolumes::Added,
+                _ => ImageVolumes::Ignored,
+            },
             image_counts_are_stale: false,
         }
     }

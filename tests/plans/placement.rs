@@ -565,6 +565,21 @@ fn n_images_count_by_size_and_by_how_many_nodes_have_them() {
     assert_eq!(points_of([&[("one:latest", 10)], &[]]), 0);
 }
 
+/// Facts of the sources of 1.35.0, 1.36.3 and 1.37.1 (`imagelocality.sumImageScores`).
+#[test]
+fn image_volumes_are_added_from_1_36_and_counted_from_1_37() {
+    let image = json!([{"name": "model:v1", "sizeBytes": 250 << 20}]);
+    let nodes = vec![json!({"name": "a", "images": image}), json!({"name": "b"})];
+    let scene = Scene { nodes, ..Scene::default() };
+    let volume = json!({"name": "model", "image": {"reference": "model:v1"}});
+    let spec = json!({"containers": [{"name": "c", "image": "one"}], "volumes": [volume]});
+    let points_in = |minor| {
+        let placement = scene.placed(ServerVersion::new(1, minor), &json!({"name": "p", "spec": spec}));
+        points(&placement, Scorer::Images)["a"]
+    };
+    assert_eq!([35, 36, 37].map(points_in), [0, 10, 5]);
+}
+
 #[test]
 fn q_victims_are_as_few_and_as_unimportant_as_will_do() {
     let scene = |bound: &[(&str, &str, &str, &str)]| {

@@ -161,6 +161,11 @@ impl Spec<'_> {
             host_ports: self.host_ports(pool),
             images: self.containers.iter().map(|container| image(&container.image, pool)).collect(),
             init_images: self.init_containers.iter().map(|container| image(&container.image, pool)).collect(),
+            volume_images: self
+                .volumes
+                .iter()
+                .filter_map(|volume| Some(image(volume.image()?, pool)))
+                .collect(),
             volumes: self.volumes.iter().filter_map(|volume| volume.volume(pool)).collect(),
             never_preempts: *self.preemption_policy == *"Never",
             gates: self.scheduling_gates.iter().map(|gate| pool.name(&gate.name)).collect(),

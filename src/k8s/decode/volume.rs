@@ -21,6 +21,8 @@ pub struct WireVolume<'a> {
     empty_dir: Option<EmptyDir<'a>>,
     host_path: Option<IgnoredAny>,
     #[serde(borrow)]
+    image: Option<WireImage<'a>>,
+    #[serde(borrow)]
     ephemeral: Option<WireEphemeral<'a>>,
     #[serde(borrow)]
     persistent_volume_claim: Option<WireClaim<'a>>,
@@ -50,6 +52,11 @@ pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
 }
 
 impl WireVolume<'_> {
+    /// The image that is mounted as the volume.
+    pub fn image(&self) -> Option<&str> {
+        self.image.as_ref().map(|image| &*image.reference)
+    }
+
     /// The volume as the scheduler sees it; none if it does not matter to the scheduler.
     pub fn volume(&self, pool: &mut SharedParts) -> Option<PodVolume> {
         if let Some(claim) = &self.persistent_volume_claim {
@@ -74,6 +81,13 @@ impl WireVolume<'_> {
         };
         Some(PodVolume::Disk(Disk { kind, id, read_only: disk.read_only.0 }))
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireImage<'a> {
+    #[serde(borrow)]
+    reference: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]

@@ -1,10 +1,13 @@
 //! Nodes that already have the pod's images (ImageLocality).
 
-use super::{super::filter::Filters, MOST};
+use super::{
+    super::{filter::Filters, rules::ImageVolumes},
+    MOST,
+};
 
 /// The size below which nothing counts, in bytes.
 const MIN_BYTES: i64 = 23 << 20;
-/// The size for each container above which more does not count, in bytes.
+/// The size for each image above which more does not count, in bytes.
 const MAX_BYTES: i64 = 1000 << 20;
 
 /// The bytes that need not be pulled, weighted by how many nodes have the image.
@@ -12,8 +15,13 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let snapshot = filters.snapshot;
     let spec = &filters.request.spec;
     let init = if snapshot.rules().init_images_count { &*spec.init_images } else { &[] };
+    let (volumes, counted_volumes) = match snapshot.rules().image_volumes {
+        ImageVolumes::Ignored => (&[][..], 0),
+        ImageVolumes::Added => (&*spec.volume_images, 0),
+        ImageVolumes::Counted => (&*spec.volume_images, spec.volume_images.len()),
+    };
     let mut bytes = vec![0_i64; snapshot.node_resources().len()];
-    for image in init.iter().chain(&spec.images) {
+    for image in init.iter().chain(&spec.images).chain(volumes) {
         let holders = snapshot.holders(image);
         #[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
         #[expect(clippy::cast_possible_truncation, reason = "upstream truncates")]
@@ -26,8 +34,9 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
             bytes[*node as usize] += bytes_with(having);
         }
     }
-    let containers = i64::try_from(init.len() + spec.images.len()).expect("fewer containers than bytes");
-    let most = (MAX_BYTES * containers).max(MIN_BYTES + 1);
+    let images = init.len() + spec.images.len() + counted_volumes;
+    let images = i64::try_from(images).expect("fewer images than bytes");
+    let most = (MAX_BYTES * images).max(MIN_BYTES + 1);
     let points = |node: &u32| {
         let bytes = bytes[*node as usize].clamp(MIN_BYTES, most);
         MOST * (bytes - MIN_BYTES) / (most - MIN_BYTES)
