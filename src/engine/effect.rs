@@ -25,7 +25,13 @@ pub struct EffectId(pub u64);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
     /// Patch the node's status: these conditions become Unknown.
-    MarkUnknown { node: NodeName, uid: Uid, version: Version, conditions: Vec<UnknownCondition> },
+    MarkUnknown {
+        node: NodeName,
+        uid: Uid,
+        version: Version,
+        conditions: Vec<UnknownCondition>,
+        lease: LeaseCheck,
+    },
     /// Replace the node's taints: those in `remove` go, then those in `add` replace their namesakes or are appended.
     SwapTaints { node: NodeName, uid: Uid, version: Version, add: Vec<Taint>, remove: Vec<Taint> },
     /// Patch the node's labels.
@@ -78,6 +84,16 @@ impl Write {
             Self::RecordEvent(event) => format!("event {}", event.reason),
         }
     }
+}
+
+/// Whether the node's Lease is read again right before the node becomes Unknown (docs/upstream/node-lifecycle.md#3.7):
+/// a watch that lags must not make nodes Unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseCheck {
+    Skip,
+    /// A Lease of another version means that the watch lags: nothing is written. No version: no Lease was known. A
+    /// Lease that has been deleted does not stop the write.
+    Version(Option<Version>),
 }
 
 /// Which controller deletes a pod, and how.

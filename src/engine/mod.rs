@@ -30,7 +30,7 @@ use std::{
 };
 
 pub use effect::{
-    Deletion, Effect, EffectId, EventObject, NODE_LOST, Notice, Outcome, RecordedEvent, Severity,
+    Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, Notice, Outcome, RecordedEvent, Severity,
     UnknownCondition, Write,
 };
 pub use eviction::{Tolerance, no_execute, tolerance};

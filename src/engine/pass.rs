@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Engine, TAINTING_PERIOD,
-    effect::{EventObject, RecordedEvent, Severity, Write},
+    effect::{EventObject, LeaseCheck, RecordedEvent, Severity, Write},
     health::{self, NodeAssessment, NodeHealth},
     legacy::EvictionStatus,
     outbox::EffectSubject,
@@ -262,7 +262,12 @@ impl Engine {
     fn react(&mut self, cluster: &Cluster, node: &Node, assessment: &NodeAssessment, now: Timestamp) {
         if let Some(conditions) = &assessment.rewrite {
             let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
-            let write = Write::MarkUnknown { node: name, uid, version, conditions: conditions.clone() };
+            let lease = match self.rules.rereads_lease {
+                true => LeaseCheck::Version(cluster.lease(&name).map(|lease| lease.version)),
+                false => LeaseCheck::Skip,
+            };
+            let write =
+                Write::MarkUnknown { node: name, uid, version, conditions: conditions.clone(), lease };
             self.out.propose(write, assessment.why.clone(), now);
         }
         let Some(current) = assessment.current else {

@@ -294,6 +294,8 @@ pub struct ControllerRules {
     pub collects_out_of_service: bool,
     /// The pod garbage collector sets a pod to Failed before it deletes it (from 1.26).
     pub fails_collected: bool,
+    /// The live Lease is read again before a node becomes Unknown (from 1.37).
+    pub rereads_lease: bool,
     /// The source component of taint eviction's events.
     pub taint_eviction_source: &'static str,
 }
@@ -311,6 +313,7 @@ impl ControllerRules {
             excludes_labelled: since(19),
             collects_out_of_service: since(26),
             fails_collected: since(26),
+            rereads_lease: since(37),
             taint_eviction_source: if since(29) { "taint-eviction-controller" } else { "taint-controller" },
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Request;
 use kube::{
     Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::error::words;
 use crate::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
-    engine::{Deletion, EventObject, NODE_LOST, Outcome, RecordedEvent, UnknownCondition, Write},
+    engine::{Deletion, EventObject, LeaseCheck, NODE_LOST, Outcome, RecordedEvent, UnknownCondition, Write},
     time::Timestamp,
 };
 
@@ -28,8 +28,8 @@ const LONGEST: Duration = Duration::from_secs(40);
 /// Sends one write; `now` dates new taints and events.
 pub async fn send_write(client: &Client, write: &Write, now: Timestamp) -> Outcome {
     let done = match write {
-        Write::MarkUnknown { node, uid, version, conditions } => {
-            mark_unknown(client, node, uid, *version, conditions).await
+        Write::MarkUnknown { node, uid, version, conditions, lease } => {
+            mark_unknown(client, node, uid, *version, conditions, *lease).await
         }
         Write::SwapTaints { node, uid, version: _, add, remove } => {
             swap_taints(client, node, uid, add, remove, now).await
@@ -98,7 +98,11 @@ async fn mark_unknown(
     uid: &Uid,
     version: Version,
     conditions: &[UnknownCondition],
+    lease: LeaseCheck,
 ) -> Result<(), WriteFailure> {
+    if let LeaseCheck::Version(known) = lease {
+        check_lease(client, node, known).await?;
+    }
     let conditions: Vec<Value> = conditions
         .iter()
         .map(|condition| {
@@ -115,6 +119,18 @@ async fn mark_unknown(
     send(client, request).await.map(drop)
 }
 
+/// Fails unless the node's Lease is still of the version that the decision rests on, or is gone.
+async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -> Result<(), WriteFailure> {
+    match send(client, leases().get(node, &GetParams::default())).await {
+        Ok(live) => {
+            let version = live["metadata"]["resourceVersion"].as_str().map(Version::parse);
+            if version == known { Ok(()) } else { Err(WriteFailure::Outdated) }
+        }
+        Err(WriteFailure::Refused(error)) if is_not_found(&error) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// Upstream's swap (docs/upstream/node-lifecycle.md#4.5), in one patch over the newest node instead of two.
 ///
 /// Its precondition is not the resourceVersion, because nodes change all the time. But a node whose state no longer
@@ -127,7 +143,7 @@ async fn swap_taints(
     remove: &[Taint],
     now: Timestamp,
 ) -> Result<(), WriteFailure> {
-    let newest = send(client, nodes().get(node, &kube::api::GetParams::default())).await?;
+    let newest = send(client, nodes().get(node, &GetParams::default())).await?;
     let of_meta = |field: &str| newest["metadata"][field].as_str().unwrap_or_default();
     if of_meta("uid") != &**uid || add.iter().any(|taint| !matches_state(taint, &newest)) {
         return Err(WriteFailure::Outdated);
@@ -322,6 +338,14 @@ fn as_us() -> PatchParams {
 
 fn nodes() -> kube::core::Request {
     kube::core::Request::new("/api/v1/nodes")
+}
+
+fn leases() -> kube::core::Request {
+    kube::core::Request::new("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
+}
+
+fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_not_found())
 }
 
 pub(super) fn pods(of: &Key) -> kube::core::Request {

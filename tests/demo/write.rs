@@ -2,17 +2,23 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event as StoredEvent, Node, Pod};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Event as StoredEvent, Node, Pod},
+};
 use kordon::{
     clock::Clock,
     cluster::{Key, Taint, TaintEffect, Uid, Version},
     demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
-    engine::{Deletion, EventObject, Outcome, RecordedEvent, UnknownCondition, Write},
+    engine::{Deletion, EventObject, LeaseCheck, Outcome, RecordedEvent, UnknownCondition, Write},
     k8s::{access, settings, write::send_write},
     plan::Permission,
     time::Timestamp,
 };
-use kube::Api as Objects;
+use kube::{
+    Api as Objects, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
 use serde_json::json;
 
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -21,24 +27,39 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 async fn conditions_become_unknown_only_on_the_version_that_was_decided_on() {
     let cluster = Fixture::new();
     let node = cluster.node().await;
-    let mark = |version| Write::MarkUnknown {
-        node: "n1".into(),
-        uid: uid(&node),
-        version,
-        conditions: vec![UnknownCondition {
-            kind: "Ready".into(),
-            reason: "NodeStatusUnknown",
-            message: "Kubelet stopped posting node status.",
-            last_heartbeat: None,
-            last_transition: now(),
-        }],
-    };
+    let mark = |version| mark_unknown(&node, version, LeaseCheck::Skip);
     assert_eq!(cluster.write(&mark(Version(1))).await, Outcome::Conflict);
     assert_eq!(cluster.write(&mark(version(&node))).await, Outcome::Done);
-    let conditions = cluster.node().await.status.and_then(|status| status.conditions).unwrap_or_default();
-    let told: Vec<_> = conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str())).collect();
-    assert_eq!(told, [("Ready", "Unknown"), ("DiskPressure", "False")]);
+    let expected = [("Ready", "Unknown"), ("DiskPressure", "False")];
+    assert_eq!(conditions(&cluster).await, expected.map(|(kind, status)| (kind.into(), status.into())));
     assert_eq!(cluster.write(&mark(version(&node))).await, Outcome::Conflict, "it is newer now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_becomes_unknown_only_while_its_lease_is_the_one_that_was_decided_on() {
+    let cluster = Fixture::new();
+    let node = cluster.node().await;
+    let mark = |known| mark_unknown(&node, version(&node), LeaseCheck::Version(known));
+    let leases = Objects::<Lease>::namespaced(cluster.api.client(), "kube-node-lease");
+    let lease =
+        json!({"metadata": {"name": "n1", "namespace": "kube-node-lease"}, "spec": {"holderIdentity": "n1"}});
+    let lease: Lease = serde_json::from_value(lease).unwrap();
+    let created = leases.create(&PostParams::default(), &lease).await.unwrap();
+    let known = Version::parse(&created.resource_version().unwrap());
+    let renewal = json!({"spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}});
+    leases.patch("n1", &PatchParams::default(), &Patch::Merge(renewal)).await.unwrap();
+
+    assert_eq!(cluster.write(&mark(Some(known))).await, Outcome::Conflict, "it was renewed since");
+    assert_eq!(cluster.write(&mark(None)).await, Outcome::Conflict, "it was created since");
+    assert!(conditions(&cluster).await.iter().all(|(_, status)| status != "Unknown"));
+
+    leases.delete("n1", &DeleteParams::default()).await.unwrap();
+    assert_eq!(
+        cluster.write(&mark(Some(known))).await,
+        Outcome::Done,
+        "without a Lease there is no heartbeat"
+    );
+    assert!(conditions(&cluster).await.contains(&("Ready".into(), "Unknown".into())));
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,9 +258,26 @@ impl Fixture {
     async fn set_ready(&self, status: &str) {
         let nodes: Objects<Node> = Objects::all(self.api.client());
         let patch = json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
-        let patch = kube::api::Patch::Strategic(patch);
-        nodes.patch_status("n1", &kube::api::PatchParams::default(), &patch).await.expect("patched");
+        let patch = Patch::Strategic(patch);
+        nodes.patch_status("n1", &PatchParams::default(), &patch).await.expect("patched");
     }
+}
+
+fn mark_unknown(node: &Node, version: Version, lease: LeaseCheck) -> Write {
+    let ready = UnknownCondition {
+        kind: "Ready".into(),
+        reason: "NodeStatusUnknown",
+        message: "Kubelet stopped posting node status.",
+        last_heartbeat: None,
+        last_transition: now(),
+    };
+    Write::MarkUnknown { node: "n1".into(), uid: uid(node), version, conditions: vec![ready], lease }
+}
+
+/// The types and states of the node's conditions.
+async fn conditions(cluster: &Fixture) -> Vec<(String, String)> {
+    let conditions = cluster.node().await.status.and_then(|status| status.conditions).unwrap_or_default();
+    conditions.into_iter().map(|condition| (condition.type_, condition.status)).collect()
 }
 
 fn now() -> Timestamp {
