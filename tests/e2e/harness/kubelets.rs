@@ -244,7 +244,7 @@ impl Kubelet {
             "capacity": resources,
             "allocatable": resources,
             "addresses": [{ "type": "Hostname", "address": self.name }],
-            "nodeInfo": { "kubeletVersion": "v1.36.3" },
+            "nodeInfo": { "kubeletVersion": "v1.37.1" },
             "conditions": self.conditions_now(),
             "images": images,
         });

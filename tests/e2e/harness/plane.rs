@@ -446,7 +446,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
     let mut flags = vec![
         format!("--etcd-servers={}", local(ports.etcd_clients)),
         "--bind-address=127.0.0.1".into(),
-        "--advertise-address=127.0.0.1".into(),
+        "--endpoint-reconciler-type=none".into(), // nobody uses the Service of the API, whose endpoint may not be on loopback
         format!("--secure-port={}", ports.api),
         format!("--cert-dir={}", path("certificates")),
         "--service-cluster-ip-range=10.0.0.0/24".into(),
