@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Breach, Guards};
+use super::{Breach, Guards, Risk};
 use crate::{
     cluster::{Cluster, Namespace},
     plan::{Action, NodeChange, Permission, Plan, Prospect, Verdict},
@@ -112,8 +112,9 @@ fn is_grave(plan: &Plan) -> bool {
     let ignores_budgets = match &plan.action {
         Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
         Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
-        Action::Taint { .. } => plan.totals.leave_now + plan.totals.leave_later > 0,
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
+        Action::Taint { .. } | Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {
+            false
+        }
     };
-    ignores_budgets || plan.totals.changed > 1 || plan.totals.lost + plan.totals.data_lost > 0
+    ignores_budgets || plan.totals.changed > 1 || Risk::of_plan(plan).into_iter().any(Risk::is_grave)
 }

@@ -8,17 +8,19 @@
 //! by node, a number of nodes at a time. A node is drained when a fresh list of its pods shows none that should leave;
 //! then the claims are removed. A pod is identified by its uid: a later one of the same name is left alone.
 
+pub mod agreed;
 pub mod approval;
 pub mod confirmation;
-pub mod drift;
 pub mod request;
 pub mod guard;
 mod nodes;
 mod pods;
 pub mod report;
+mod risk;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use agreed::{Agreed, Drift};
 pub use confirmation::{Confirmation, Overrides};
 pub use guard::{Breach, Guards};
 pub use report::{
@@ -26,6 +28,7 @@ pub use report::{
     PodProgressStage,
 };
 pub use request::{NodePatch, Request, RequestId, RequestKind, RequestOutcome};
+pub use risk::Risk;
 
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, Uid, Version},

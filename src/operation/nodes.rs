@@ -1,12 +1,12 @@
 //! Writes to nodes: each node is read first, and the write is bound to what was read.
 
 use super::{
-    NodeIncomplete, NodePatch, NodeProgressStage, Operation, RequestKind, RequestOutcome, Severity, Subject,
-    backoff,
+    NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationOptions, RequestKind, RequestOutcome,
+    Severity, Subject, backoff,
 };
 use crate::{
     cluster::{
-        Cluster, CordonNote, DrainClaim, Node, NodeName, Taint, Uid,
+        Cluster, CordonNote, DrainClaim, Node, NodeName, OperationId, Taint, Uid,
         claim::{CORDON, DRAIN, RENEW_EVERY},
     },
     plan::{
@@ -324,9 +324,12 @@ impl Operation {
         }
     }
 
-    /// Whether somebody else has a fresh claim on the node that we do not take over.
+    /// Whether somebody else has a fresh claim on the node that we do not take over. An operation that was killed leaves its
+    /// claim: that is no obstacle to its own undo.
     fn is_taken(&mut self, place: usize, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
-        let mark = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.options.id)?;
+        let OperationOptions { id, undoes, .. } = &self.options;
+        let is_ours = |operation: &OperationId| operation == id || Some(operation) == undoes.as_ref();
+        let mark = seen.drain_claim.as_ref().filter(|mark| !is_ours(&mark.operation))?;
         let DrainClaim { by, operation, .. } = (**mark).clone();
         if mark.is_fresh(now) && !self.options.take_over {
             return Some(NodeIncomplete::ClaimedByOther { by, operation });
@@ -434,8 +437,15 @@ impl Operation {
         match steps.into_iter().next() {
             None => Judgement::Unchanged,
             Some(PlanStep::Cordon { node, uid, on }) => {
-                let notes = vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))];
-                let patch = NodePatch { node, uid, version: None, unschedulable: Some(on), notes };
+                let mut notes = vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))];
+                let claimed_by = seen.drain_claim.as_ref().map(|claim| &claim.operation);
+                let is_left = claimed_by.is_some() && claimed_by == self.options.undoes.as_ref();
+                if is_left {
+                    notes.push((DRAIN, None));
+                }
+                // A claim goes only while it is the one that was read.
+                let version = is_left.then_some(seen.version);
+                let patch = NodePatch { node, uid, version, unschedulable: Some(on), notes };
                 Judgement::Write(RequestKind::Patch(patch), None)
             }
             Some(step) => Judgement::Write(RequestKind::Write(step), None),
@@ -554,7 +564,7 @@ impl Operation {
     }
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {
-        let super::OperationOptions { by, why, until, id, .. } = self.options.clone();
+        let OperationOptions { by, why, until, id, .. } = self.options.clone();
         CordonNote { by, why, at: now, until, operation: id }
     }
 

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod approval;
 mod landing;
 mod operation;
 mod placement;

@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
-        Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, DrainClaim, IntOrPercent, Key,
-        Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Selector, Termination, Uid,
-        Version, Workload, WorkloadKind,
+        Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, CordonNote, DrainClaim,
+        IntOrPercent, Key, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Selector,
+        Termination, Uid, Version, Workload, WorkloadKind, claim,
     },
     engine::ServerVersion,
     operation::{
         Breach, Guards, NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationEnd,
-        OperationOptions, PodEnd, PodProgressStage, Request, RequestKind, RequestOutcome, drift,
+        OperationOptions, PodEnd, PodProgressStage, Request, RequestKind, RequestOutcome,
     },
-    plan::{Action, DrainOptions, Plan, PlanStep, TypicalEnvironment},
+    plan::{
+        Action, DrainOptions, EvictionRules, Plan, PlanStep, TypicalEnvironment, Undo,
+        undo::{NodeUndo, UndoStep},
+    },
     time::{Span, Timestamp},
 };
 use proptest::prelude::*;
@@ -93,33 +96,6 @@ fn guard_rails_name_what_a_plan_would_break() {
     assert_eq!(names(&strict, &["n1"]), ["protected-namespace"]);
     assert_eq!(names(&strict, &["n3"]), Vec::<&str>::new(), "nothing is on it");
     assert_eq!(names(&strict, &["n1", "n2"]), ["max-nodes", "max-zone-percent", "protected-namespace"]);
-}
-
-#[test]
-fn a_larger_plan_than_confirmed_is_reported() {
-    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
-    let plan = |harness: &Harness| harness.plan(&["n1"], DrainOptions::default());
-    let shown = plan(&harness);
-    assert_eq!(drift::between(&shown, &plan(&harness)), []);
-    harness.create("c", "n1", "uid-c");
-    harness.replace("a", "n1");
-    harness.budget(1, 0);
-    let told: Vec<String> = drift::between(&shown, &plan(&harness)).iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["pod web/a is new", "pod web/b: was leaves, is now waits", "pod web/c is new"]);
-}
-
-#[test]
-fn a_smaller_plan_than_confirmed_needs_no_second_confirmation() {
-    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b"), ("n1", "c")]);
-    harness.budget(1, 0);
-    let plan = |harness: &Harness| harness.plan(&["n1"], DrainOptions::default());
-    let shown = plan(&harness);
-    harness.evict("b", &"uid-b".into());
-    harness.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "c"))));
-    harness.apply(Change::Budget(ObjectEvent::Deleted(Key::new("web", "budget"))));
-    let newest = plan(&harness);
-    assert_ne!(shown.pods, newest.pods);
-    assert_eq!(drift::between(&shown, &newest), []);
 }
 
 #[test]
@@ -334,6 +310,30 @@ fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_ove
 }
 
 #[test]
+fn the_fresh_claim_of_a_drain_that_was_killed_does_not_block_its_own_undo() {
+    let undo = |undoes: &str| {
+        let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+        let mut killed = harness.drain(&["n1"], DrainOptions::default());
+        harness.hang = Some("evict a");
+        harness.step(&mut killed);
+        assert!(harness.nodes["n1"].cordoned && harness.nodes["n1"].mark.is_some());
+        let (node, uid) = ("n1".into(), ready_node("n1").uid);
+        let undo = Undo { nodes: vec![NodeUndo { node, uid, steps: vec![UndoStep::Uncordon] }] };
+        let options = OperationOptions { id: "u1".into(), undoes: Some(undoes.into()), ..orders() };
+        let rules = EvictionRules::of(ServerVersion::new(1, 36));
+        let mut operation = Operation::undo(&undo, options, rules, &harness.cluster, harness.now);
+        harness.run(&mut operation);
+        (operation.ended(), harness.nodes["n1"].cordoned, harness.nodes["n1"].mark.is_some())
+    };
+    assert_eq!(
+        undo("p1"),
+        (Some(OperationEnd::Done), false, false),
+        "the claim is taken off with the cordon"
+    );
+    assert_eq!(undo("p2"), (Some(OperationEnd::ClaimedByOther), true, true), "it is another's");
+}
+
+#[test]
 fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
     let stop_after = |meddle: fn(&mut FakeNode)| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
@@ -478,6 +478,7 @@ struct FakeNode {
     version: u64,
     cordoned: bool,
     mark: Option<DrainClaim>,
+    note: Option<CordonNote>,
 }
 
 #[derive(Clone)]
@@ -645,6 +646,7 @@ impl Harness {
                     version: Version(fake.version),
                     unschedulable: fake.cordoned,
                     drain_claim: fake.mark.clone().map(Into::into),
+                    cordon_note: fake.note.clone().map(Into::into),
                     ..ready_node(node)
                 };
                 RequestOutcome::Node(Box::new(seen))
@@ -671,8 +673,12 @@ impl Harness {
         }
         node.version += 1;
         node.cordoned = patch.unschedulable.unwrap_or(node.cordoned);
-        for (_, text) in patch.notes.iter().filter(|(key, _)| *key == kordon::cluster::claim::DRAIN) {
-            node.mark = text.as_deref().and_then(DrainClaim::parse);
+        for (key, text) in &patch.notes {
+            if *key == claim::DRAIN {
+                node.mark = text.as_deref().and_then(DrainClaim::parse);
+            } else {
+                node.note = text.as_deref().and_then(CordonNote::parse);
+            }
         }
         RequestOutcome::Done
     }

@@ -20,7 +20,7 @@ use crate::{
     executor::write_context::{OperationLock, WriteContext},
     k8s::feed::FeedKind,
     operation::{
-        Guards, OperationEnd, OperationNotice, OperationOptions,
+        Drift, Guards, OperationEnd, OperationNotice, OperationOptions,
         approval::{
             Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, NotStarted, Operator, Question,
             Situation, StartRequest, Started, Terms, plan_job,
@@ -262,7 +262,9 @@ fn shown(approval: &Approval, question: &Question) -> Vec<String> {
         lines.extend(undo.writes().into_iter().map(|write| format!("would {write}")));
         lines.extend(undo.kept.iter().map(|kept| format!("stays as it is: {kept}")));
     }
-    lines.extend(question.drifts.iter().map(|drift| format!("changed since you agreed: {drift}")));
+    lines.extend(
+        Drift::lines(&question.drifts).iter().map(|drift| format!("changed since you agreed: {drift}")),
+    );
     lines.extend(question.objections.iter().flat_map(|objection| {
         let flag = objection.flag();
         objection.lines().into_iter().map(move |line| format!("{line} ({flag})")).collect::<Vec<_>>()

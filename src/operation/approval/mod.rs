@@ -15,8 +15,8 @@ pub use situation::{Situation, Watches};
 use std::collections::VecDeque;
 
 use super::{
-    Confirmation, Guards, Operation, OperationNotice, OperationOptions, Overrides, confirmation,
-    drift::{self, Drift},
+    Agreed, Confirmation, Drift, Guards, Operation, OperationNotice, OperationOptions, Overrides,
+    confirmation,
 };
 use crate::{
     cluster::{Cluster, NodeName, OperationId},
@@ -56,7 +56,9 @@ use crate::{
 ///    overridden: in advance, or by the words that are typed. Nobody can type where the operator agreed in advance,
 ///    so there it is a refusal.
 /// 6. The operator agrees. For more than one node the name of the context has to be typed, for an undo too.
-/// 7. The plan is made again over the newest state. If it does more than was agreed to, rules 4 to 6 apply again.
+/// 7. The plan is made again over the newest state. If it does more than was agreed to, rules 4 to 6 apply again. Agreed
+///    to are the nodes, what is written to them, and the kinds of risk that the plan showed ([`Agreed`]): nothing of them
+///    is asked about twice, so that this ends.
 /// 8. The start is in the journal.
 #[derive(Clone, Debug)]
 pub struct Approval {
@@ -65,6 +67,8 @@ pub struct Approval {
     /// Overrides that hold: those given in advance, and those agreed to by the last answer.
     overrides: Overrides,
     guards: Guards,
+    /// What the operator has agreed to so far.
+    agreed: Agreed,
     /// What the plan does beyond what was agreed to.
     drifts: Vec<Drift>,
     stage: Stage,
@@ -245,6 +249,7 @@ impl Approval {
             overrides: terms.overrides.clone(),
             terms,
             guards: Guards::default(),
+            agreed: Agreed::default(),
             drifts: Vec::new(),
             stage: Stage::Waiting(Wait::Plan),
             need: None,
@@ -285,10 +290,11 @@ impl Approval {
             return self.refuse(refusal);
         }
         let Subject::Plan(proposal) = &mut self.subject else { return };
-        let agreed = proposal.plan.replace(newest);
-        match (wait, agreed) {
-            (Wait::PlanAgain, Some(agreed)) => self.on_plan_again(&agreed, situation, now),
-            _ => self.assess(),
+        proposal.plan = Some(newest);
+        if wait == Wait::PlanAgain {
+            self.on_plan_again(situation, now);
+        } else {
+            self.assess();
         }
     }
 
@@ -541,6 +547,7 @@ impl Approval {
         }
         match &mut self.subject {
             Subject::Plan(proposal) => {
+                proposal.plan.iter().for_each(|plan| self.agreed.add(plan));
                 let action = proposal.action.clone();
                 self.wait(Wait::PlanAgain, Need::Plan(action));
             }
@@ -551,10 +558,9 @@ impl Approval {
         }
     }
 
-    fn on_plan_again(&mut self, agreed: &Plan, situation: &Situation<'_>, now: Timestamp) {
+    fn on_plan_again(&mut self, situation: &Situation<'_>, now: Timestamp) {
         let Some(newest) = self.plan() else { return };
-        let drifts = drift::between(agreed, newest);
-        let is_graver = Confirmation::to(newest) > Confirmation::to(agreed);
+        let (drifts, is_graver) = (self.agreed.drifts(newest), self.agreed.is_graver(newest));
         let is_idle = self.resumes().is_none() && Confirmation::to(newest) == Confirmation::Needless;
         if is_idle || newest.prospect() == Prospect::Refused {
             return self.assess();
@@ -584,14 +590,7 @@ impl Approval {
     }
 
     fn report_drifts(&mut self, now: Timestamp) {
-        /// More than these are counted only.
-        const SHOWN: usize = 20;
-        let rest = self.drifts.len().saturating_sub(SHOWN);
-        let mut texts: Vec<String> =
-            self.drifts.drain(..).take(SHOWN).map(|drift| drift.to_string()).collect();
-        if rest > 0 {
-            texts.push(format!("and {rest} more"));
-        }
+        let texts = Drift::lines(&std::mem::take(&mut self.drifts));
         self.notices.extend(texts.into_iter().map(|text| OperationNotice {
             at: now,
             level: Severity::Warning,

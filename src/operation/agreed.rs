@@ -1,0 +1,110 @@
+//! What the operator has agreed to, and what a plan that is made again does beyond it.
+//!
+//! Pods come and go while a plan is read, and one more pod that its controller recreates is no reason to ask again. What
+//! was agreed to is: these nodes, what is written to them, and the kinds of risk that the plan showed.
+
+use std::{collections::BTreeSet, fmt};
+
+use super::{Confirmation, Risk};
+use crate::{
+    cluster::{Key, NodeName, Uid},
+    plan::{Action, NodeChange, Plan, PodPlan},
+};
+
+/// What the operator has agreed to, with every plan that was confirmed so far: nothing of it is asked about again.
+#[derive(Clone, Debug, Default)]
+pub struct Agreed {
+    nodes: BTreeSet<(NodeName, Uid)>,
+    /// What is written to each node, in words.
+    changes: BTreeSet<(NodeName, String)>,
+    /// The pods that the action names; none of an action on nodes.
+    pods: BTreeSet<(Key, Uid)>,
+    risks: BTreeSet<Risk>,
+    confirmation: Option<Confirmation>,
+}
+
+/// One difference that matters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Drift {
+    /// What would be written to the node is not what was shown.
+    Node { node: NodeName },
+    /// Another pod has the name of one that the action names.
+    Pod { pod: Key },
+    /// A pod with a kind of risk that the plan did not have.
+    Risk { pod: Key, risk: Risk, verdict: String },
+}
+
+impl Agreed {
+    /// The operator agrees to this plan too.
+    pub fn add(&mut self, plan: &Plan) {
+        for node in &plan.nodes {
+            self.nodes.insert((node.node.clone(), node.uid.clone()));
+            self.changes.insert((node.node.clone(), node.change.text()));
+        }
+        self.pods.extend(named(plan).map(|pod| (pod.pod.clone(), pod.uid.clone())));
+        self.risks.extend(Risk::of_plan(plan));
+        self.confirmation = self.confirmation.max(Some(Confirmation::to(plan)));
+    }
+
+    /// What a plan of the same action does beyond what was agreed to.
+    pub fn drifts(&self, plan: &Plan) -> Vec<Drift> {
+        let is_new = |node: &NodeName, uid: &Uid, change: &NodeChange| {
+            let is_written = !matches!(change, NodeChange::Unchanged { .. });
+            !self.nodes.contains(&(node.clone(), uid.clone()))
+                || is_written && !self.changes.contains(&(node.clone(), change.text()))
+        };
+        let nodes = plan.nodes.iter().filter(|node| is_new(&node.node, &node.uid, &node.change));
+        let pods = named(plan).filter(|pod| !self.pods.contains(&(pod.pod.clone(), pod.uid.clone())));
+        let risks = plan.pods.iter().flat_map(|pod| {
+            let new = Risk::of_pod(pod).into_iter().filter(|risk| !self.risks.contains(risk));
+            new.map(|risk| Drift::Risk { pod: pod.pod.clone(), risk, verdict: pod.verdict.to_string() })
+        });
+        let nodes = nodes.map(|node| Drift::Node { node: node.node.clone() });
+        nodes.chain(pods.map(|pod| Drift::Pod { pod: pod.pod.clone() })).chain(risks).collect()
+    }
+
+    /// Whether a plan takes a graver confirmation than those before.
+    pub fn is_graver(&self, plan: &Plan) -> bool {
+        Some(Confirmation::to(plan)) > self.confirmation
+    }
+}
+
+impl Drift {
+    /// In words, one line each; of many, the first few and how many more there are.
+    pub fn lines(drifts: &[Self]) -> Vec<String> {
+        const SHOWN: usize = 20;
+        let mut lines: Vec<String> = drifts.iter().take(SHOWN).map(ToString::to_string).collect();
+        if drifts.len() > SHOWN {
+            lines.push(format!("and {} more", drifts.len() - SHOWN));
+        }
+        lines
+    }
+}
+
+/// The pods of a plan whose action names pods.
+fn named(plan: &Plan) -> impl Iterator<Item = &PodPlan> {
+    let pods = match &plan.action {
+        Action::Evict { .. } | Action::Delete { .. } => &plan.pods[..],
+        Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Taint { .. }
+        | Action::Label { .. }
+        | Action::Drain { .. } => &[],
+    };
+    pods.iter()
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node { node } => write!(f, "node {node} has changed"),
+            Self::Pod { pod } => write!(f, "another pod has the name {pod} now"),
+            Self::Risk { pod, risk, verdict } => match risk {
+                Risk::Lost => write!(f, "pod {pod} would be lost: no controller recreates it"),
+                Risk::DataLost => write!(f, "data of pod {pod} would be lost"),
+                Risk::DuplicateIdentity => write!(f, "the identity of pod {pod} may exist twice"),
+                Risk::BudgetIgnored | Risk::Waits | Risk::Blocked => write!(f, "pod {pod}: {verdict}"),
+            },
+        }
+    }
+}

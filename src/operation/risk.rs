@@ -1,0 +1,65 @@
+//! What a plan may cost, beyond the eviction of pods that their controllers recreate elsewhere.
+
+use std::collections::BTreeSet;
+
+use crate::plan::{Plan, PodPlan, PodWarning, Verdict};
+
+/// A kind of risk of a plan. Whoever agrees to a plan agrees to the kinds that it has, for whichever pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Risk {
+    /// No controller recreates the pod.
+    Lost,
+    /// Data of the pod is lost with it.
+    DataLost,
+    /// Two pods may have the same identity for a while.
+    DuplicateIdentity,
+    /// A taint deletes the pod: no budget prevents that.
+    BudgetIgnored,
+    /// The pod leaves only once its budget, its namespace or the disruption controller lets it.
+    Waits,
+    /// The pod can never leave.
+    Blocked,
+}
+
+impl Risk {
+    /// The kinds of risk of a plan.
+    pub fn of_plan(plan: &Plan) -> BTreeSet<Self> {
+        plan.pods.iter().flat_map(Self::of_pod).collect()
+    }
+
+    /// The kinds of risk that a pod adds to its plan; none of a pod that stays.
+    pub fn of_pod(pod: &PodPlan) -> BTreeSet<Self> {
+        let of_removal = match pod.verdict.as_if_granted() {
+            Verdict::Skipped(_)
+            | Verdict::Refused { .. }
+            | Verdict::Terminating
+            | Verdict::Tolerates
+            | Verdict::DeletionCancelled => return BTreeSet::new(),
+            Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => None,
+            Verdict::Deleted { .. } => Some(Self::BudgetIgnored),
+            Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
+                Some(Self::Waits)
+            }
+            Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => {
+                Some(Self::Blocked)
+            }
+        };
+        let loses_data = pod.warnings.iter().any(|warning| warning.loses_data());
+        let others = [
+            (pod.lost.is_some(), Self::Lost),
+            (loses_data, Self::DataLost),
+            (pod.warnings.contains(&PodWarning::DuplicateIdentity), Self::DuplicateIdentity),
+        ];
+        let others = others.into_iter().filter(|(holds, _)| *holds).map(|(_, risk)| risk);
+        of_removal.into_iter().chain(others).collect()
+    }
+
+    /// Whether a plan with it is confirmed with the name of the context.
+    pub const fn is_grave(self) -> bool {
+        match self {
+            Self::Lost | Self::DataLost | Self::BudgetIgnored => true,
+            // They are known by the options of the plan, or have words of their own.
+            Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
+        }
+    }
+}
