@@ -288,10 +288,10 @@ fn taint(key: &str) -> Taint {
     Taint { key: key.into(), effect: TaintEffect::NoExecute, ..Taint::default() }
 }
 
-fn uid(object: &impl kube::ResourceExt) -> Uid {
+fn uid(object: &impl ResourceExt) -> Uid {
     Uid::from(&*object.uid().expect("a uid"))
 }
 
-fn version(object: &impl kube::ResourceExt) -> Version {
+fn version(object: &impl ResourceExt) -> Version {
     Version::parse(&object.resource_version().expect("a version"))
 }
