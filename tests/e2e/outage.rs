@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kordon::{
-    engine::{Confidence, ServerVersion, Settings},
+    engine::{Confidence, Settings},
     time::Span,
 };
 
@@ -41,7 +41,7 @@ async fn outages(plane: &mut Plane) -> Result<()> {
         ..ControllerManager::default()
     };
     plane.start_controller_manager(&manager)?;
-    let mut observer = Observer::start(client, Settings::defaults(ServerVersion::new(1, 36)));
+    let mut observer = Observer::start(client, Settings::defaults(plane::VERSION));
     observer.wait_until("a leader", Duration::from_secs(40), is_live).await?;
 
     api_server_goes_away(plane, &manager, &mut observer).await?;

@@ -31,6 +31,9 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{component::Component, eventually::eventually};
 
+/// Its release, as tests/control-plane/build builds it.
+pub const VERSION: ServerVersion = ServerVersion::new(1, 37);
+
 /// The control plane's administrator.
 pub const ADMIN: &str = "admin";
 
@@ -114,7 +117,7 @@ impl Default for ControllerManager {
 impl ControllerManager {
     /// The same flags as kordon's settings.
     pub fn settings(&self) -> Result<Settings> {
-        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+        let mut settings = Settings::defaults(VERSION);
         let flags = [
             ("node-monitor-period", format!("{}s", self.monitor_period.as_secs())),
             ("node-monitor-grace-period", format!("{}s", self.grace_period.as_secs())),
