@@ -1,6 +1,6 @@
 //! Labels and the selectors over them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::names::Name;
 
@@ -10,20 +10,20 @@ pub type Labels = Arc<BTreeMap<Name, Name>>;
 /// A `LabelSelector` (match labels and expressions alike).
 ///
 /// Without requirements it selects everything; an absent selector (`None` of an `Option`) selects nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selector {
     pub requirements: Vec<Requirement>,
 }
 
 /// One condition of a selector; all must hold.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requirement {
     pub key: Name,
     pub operator: SelectorOperator,
 }
 
 /// What a requirement says about the label's value.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SelectorOperator {
     In(Vec<Name>),
     /// Also holds if the label is absent.
@@ -54,9 +54,41 @@ impl Selector {
         Ok(Self { requirements })
     }
 
+    /// Whether it selects nothing, whatever the labels: an operator is unknown.
+    pub fn is_invalid(&self) -> bool {
+        self.requirements.iter().any(|requirement| requirement.operator == SelectorOperator::Invalid)
+    }
+
     /// Whether it has no requirement and so selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
+    }
+}
+
+impl fmt::Display for Selector {
+    /// kubectl's notation, which [`Selector::parse`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{requirement}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, operator } = self;
+        let words = |values: &[Name]| values.iter().map(Name::as_str).collect::<Vec<_>>().join(",");
+        match operator {
+            SelectorOperator::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0]),
+            SelectorOperator::In(values) => write!(f, "{key} in ({})", words(values)),
+            SelectorOperator::NotIn(values) if values.len() == 1 => write!(f, "{key}!={}", values[0]),
+            SelectorOperator::NotIn(values) => write!(f, "{key} notin ({})", words(values)),
+            SelectorOperator::Exists => write!(f, "{key}"),
+            SelectorOperator::DoesNotExist => write!(f, "!{key}"),
+            SelectorOperator::Invalid => write!(f, "{key} (invalid)"),
+        }
     }
 }
 

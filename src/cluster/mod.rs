@@ -47,6 +47,7 @@ pub mod pod;
 pub mod quantity;
 pub mod resources;
 pub mod scheduling;
+pub mod scope;
 pub mod service;
 pub mod storage;
 pub mod table;
@@ -67,6 +68,7 @@ pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{LocalStorage, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
+pub use scope::{Scope, ScopeRead};
 pub use service::Service;
 pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
@@ -101,6 +103,24 @@ pub enum Change {
     PodsOf(NodeName, Vec<Pod>),
     /// How well the pods of one node are known from now on, where not all pods are listed.
     PodsOfKnown(NodeName, Known),
+    /// A scope was read completely. Its objects came before, as prefetched ones.
+    Read(Box<ScopeRead>),
+    /// A scope could not be read.
+    Unread(Box<Scope>, Known),
+}
+
+impl Change {
+    /// The object that was read ahead of its list; the namespace of one that has none is empty.
+    pub fn prefetched(&self) -> Option<Key> {
+        match self {
+            Self::Node(ObjectEvent::Prefetched(node)) => Some(Key::new("", &node.name)),
+            Self::Pod(ObjectEvent::Prefetched(pod)) => Some(pod.key.clone()),
+            Self::Budget(ObjectEvent::Prefetched(budget)) => Some(budget.key.clone()),
+            Self::Workload(_, ObjectEvent::Prefetched(workload)) => Some(workload.key.clone()),
+            Self::Namespace(ObjectEvent::Prefetched(namespace)) => Some(Key::new("", &namespace.name)),
+            _ => None,
+        }
+    }
 }
 
 /// What a [`Change`] did to the cluster.
@@ -132,6 +152,8 @@ pub struct Cluster {
     csi_nodes: Table<CsiNode>,
     leader: Option<LeaderLease>,
     knowledge: Knowledge,
+    /// The scopes that were read, or were to be.
+    scopes: CowMap<Scope, Known>,
     /// The pods bound to a node.
     by_node: CowMap<(NodeName, Key), ()>,
     /// The pods of an owner.
@@ -279,7 +301,7 @@ impl Cluster {
 
     /// How well the pods of a node are known: as all pods are, or because its pods were listed alone.
     pub fn pods_known(&self, node: &NodeName) -> Known {
-        let all = self.known(FeedKind::Pods);
+        let all = self.known_in(&Scope::PodsOn(node.clone()));
         match self.knowledge.pods_of(node) {
             Some(known) if !all.is_known() => known.clone(),
             Some(_) | None => all,
@@ -330,6 +352,21 @@ impl Cluster {
         self.loads.get(node).copied().unwrap_or_default()
     }
 
+    /// Whether every object of the scope is known: an object of it that is not there does not exist.
+    pub fn knows(&self, scope: &Scope) -> bool {
+        self.known_in(scope).is_known()
+    }
+
+    /// How well the objects of a scope are known: as all objects of their kind are, or because the scope was read alone.
+    pub fn known_in(&self, scope: &Scope) -> Known {
+        let all = self.known(scope.kind());
+        if all.is_known() {
+            return all;
+        }
+        let read = self.scopes.get(scope).or_else(|| self.scopes.get(&scope.whole()));
+        read.cloned().unwrap_or(all)
+    }
+
     /// Applies a change, and appends what it did to `applied`.
     pub fn apply(&mut self, change: Change, applied: &mut Vec<Applied>) {
         match change {
@@ -366,6 +403,12 @@ impl Cluster {
                     applied.push(Applied::Other);
                 }
             }
+            Change::Read(read) => self.apply_read(*read, applied),
+            Change::Unread(scope, known) => {
+                if self.scopes.insert(*scope, known.clone()) != Some(known) {
+                    applied.push(Applied::Other);
+                }
+            }
         }
     }
 
@@ -381,6 +424,46 @@ impl Cluster {
         pods.into_iter().for_each(|pod| self.apply_pod(ObjectEvent::Prefetched(pod), applied));
         if self.knowledge.set_pods_of(node, Known::Live) {
             applied.push(Applied::Other);
+        }
+    }
+
+    /// Removes the objects of the scope that the read did not find. Those that are newer than the read stay.
+    fn apply_read(&mut self, read: ScopeRead, applied: &mut Vec<Applied>) {
+        for change in self.gone_since(&read) {
+            self.apply(change, applied);
+        }
+        self.scopes.insert(read.scope, Known::Live);
+        applied.push(Applied::Other);
+    }
+
+    fn gone_since(&self, read: &ScopeRead) -> Vec<Change> {
+        use ObjectEvent::Deleted;
+        let scope = &read.scope;
+        match scope.whole() {
+            Scope::Nodes | Scope::NodesWith(_) | Scope::Node(_) => {
+                let gone =
+                    read.gone(&self.nodes, |node| scope.has_node(node), |node| Key::new("", &node.name));
+                gone.map(|node| Change::Node(Deleted(node))).collect()
+            }
+            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) => {
+                let gone = read.gone(&self.pods, |pod| scope.has_pod(pod), |pod| pod.key.clone());
+                gone.map(|pod| Change::Pod(Deleted(pod))).collect()
+            }
+            Scope::Budgets | Scope::BudgetsIn(_) => {
+                let gone =
+                    read.gone(&self.budgets, |budget| scope.has_budget(budget), |budget| budget.key.clone());
+                gone.map(|budget| Change::Budget(Deleted(budget))).collect()
+            }
+            Scope::Namespaces | Scope::Namespace(_) => {
+                let is_in = |namespace: &NamespaceObject| scope.has_namespace(namespace);
+                let gone = read.gone(&self.namespaces, is_in, |namespace| Key::new("", &namespace.name));
+                gone.map(|namespace| Change::Namespace(Deleted(namespace))).collect()
+            }
+            Scope::Workloads(kind) | Scope::Workload(kind, _) => {
+                let is_in = |workload: &Workload| scope.has_workload(workload);
+                let gone = read.gone(self.workloads(kind), is_in, |workload| workload.key.clone());
+                gone.map(|workload| Change::Workload(kind, Deleted(workload))).collect()
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{
     engine::Severity,
     operation::{Request, RequestId, RequestOutcome},
     plan::{
-        DrainOptions, kubectl,
+        DrainOptions,
         undo::{NodeUndo, UndoStep},
     },
     time::{Span, Timestamp},
@@ -230,7 +230,7 @@ fn drain_value(options: &DrainOptions) -> Value {
         "deleteEmptydirData": options.delete_emptydir_data, "disableEviction": options.disable_eviction,
         "graceNanos": nanos(options.grace), "timeoutNanos": nanos(options.timeout),
         "skipWaitForDeleteNanos": nanos(options.skip_wait_for_delete), "parallel": options.parallel,
-        "podSelector": options.pod_selector.as_ref().map(kubectl::selector_text),
+        "podSelector": options.pod_selector.as_ref().map(ToString::to_string),
     })
 }
 

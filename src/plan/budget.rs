@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Budget, BudgetStatus, Cluster, IntOrPercent, Key, Name, OwnerKind, Pod, Uid, UnhealthyPolicy,
+        Budget, BudgetStatus, Cluster, IntOrPercent, Key, Name, OwnerKind, Pod, Scope, Uid, UnhealthyPolicy,
         WorkloadKind,
     },
     time::{Span, Timestamp},
@@ -54,6 +54,8 @@ pub enum BudgetUnsynced {
     OwnerGone { pod: Key },
     /// The owner's scale is not known here; the disruption controller may be able to read it.
     ScaleUnknown { kind: Name },
+    /// The pods of the budget were not read here.
+    PodsUnknown,
 }
 
 impl std::fmt::Display for BudgetUnsynced {
@@ -62,6 +64,7 @@ impl std::fmt::Display for BudgetUnsynced {
             Self::NoScale { kind } => write!(f, "owners of kind {kind} have no scale"),
             Self::OwnerGone { pod } => write!(f, "the controller of pod {pod} is gone"),
             Self::ScaleUnknown { kind } => write!(f, "the scale of kind {kind} is unknown"),
+            Self::PodsUnknown => f.write_str("its pods are unknown"),
         }
     }
 }
@@ -90,13 +93,16 @@ pub fn pods_of<'a>(
 /// The numbers that the disruption controller writes into the status (upstream `trySync`, `getExpectedPodCount`).
 ///
 /// # Errors
-/// It needs the scale of an owner that has none.
+/// It needs the scale of an owner that has none, or what it needs is not known.
 pub fn numbers(
     cluster: &Cluster,
     budget: &Budget,
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Result<BudgetNumbers, BudgetUnsynced> {
+    if !knows_pods(cluster, budget) {
+        return Err(BudgetUnsynced::PodsUnknown);
+    }
     let (expected, desired) = match (budget.max_unavailable, budget.min_available) {
         (Some(max_healthy), _) => {
             let scale = scale(cluster, budget, rules)?;
@@ -233,7 +239,9 @@ impl BudgetState {
                 let failed = budget.status.sync_failure.clone();
                 (numbers, failed, (!stale && computed != status).then_some(status))
             }
-            Err(BudgetUnsynced::ScaleUnknown { .. }) => (status, budget.status.sync_failure.clone(), None),
+            Err(BudgetUnsynced::ScaleUnknown { .. } | BudgetUnsynced::PodsUnknown) => {
+                (status, budget.status.sync_failure.clone(), None)
+            }
             Err(error) => {
                 let failed = budget.status.sync_failure.clone().unwrap_or_else(|| error.to_string().into());
                 let reported = (status.allowed > 0).then_some(status);
@@ -277,8 +285,19 @@ pub fn states<'a>(
     states
 }
 
+/// Whether all pods of a budget are known.
+fn knows_pods(cluster: &Cluster, budget: &Budget) -> bool {
+    let Some(selector) = budget.selector.as_ref().filter(|selector| !selector.is_invalid()) else {
+        return true;
+    };
+    cluster.knows(&Scope::PodsWith(Some(budget.key.namespace.clone()), selector.clone()))
+}
+
 /// How many healthy pods a budget can have: the scales of its owners, plus unmanaged pods that have not finished.
 fn max_healthy(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Option<i32> {
+    if !knows_pods(cluster, budget) {
+        return None;
+    }
     let unmanaged = pods_of(cluster, budget, rules)
         .filter(|pod| pod.owner.is_none() && !pod.is_finished() && pod.termination.is_none());
     let unmanaged = i32::try_from(unmanaged.count()).unwrap_or(i32::MAX);

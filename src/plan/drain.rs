@@ -8,7 +8,7 @@ use super::{
     context::PlanContext,
     cordon::{self, CordonChange},
     environment::{self, Environment},
-    filter::{self, DrainRefusal, Screening, Skip},
+    filter::{self, Screening, Skip},
     landing::Landing,
     node_plan::{NodeDrain, NodePlan},
     plan::Plan,
@@ -20,7 +20,7 @@ use super::{
     verdict::Verdict,
     warning::{self, Warning},
 };
-use crate::cluster::{Cluster, Key, Node, NodeName, Pod, WorkloadKind};
+use crate::cluster::{Cluster, Key, Node, NodeName, Pod, Scope, WorkloadKind};
 
 pub(super) fn plan<E: Environment>(
     action: &Action,
@@ -51,7 +51,7 @@ pub(super) fn plan<E: Environment>(
     plan.warnings.extend(warning::of_closing(cluster, &nodes));
     plan.warnings.extend(warning::of_claims(&nodes, context.now));
     plan.warnings.extend(capacity_exhausted(&plan.pods));
-    if !cluster.workloads(WorkloadKind::DaemonSet).is_synced() {
+    if !cluster.knows(&Scope::Workloads(WorkloadKind::DaemonSet)) {
         plan.warnings.push(Warning::NotReadable { what: "daemonsets".into() });
     }
     prediction.complete(&mut plan);
@@ -72,13 +72,13 @@ impl ScreenedNode {
     }
 
     fn removal(&self) -> RemovalGroup {
-        let pods = self.pods.iter().filter(|(_, screening)| is_removed(screening));
+        let pods = self.pods.iter().filter(|(_, screening)| filter::is_removed(screening));
         RemovalGroup { node: Some(self.node.name.clone()), pods: pods.map(|(pod, _)| pod.clone()).collect() }
     }
 
     /// The rows of the pods that stay.
     fn skipped(&self) -> impl Iterator<Item = PodPlan> {
-        let skipped = self.pods.iter().filter(|(_, screening)| !is_removed(screening));
+        let skipped = self.pods.iter().filter(|(_, screening)| !filter::is_removed(screening));
         skipped.map(|(pod, screening)| {
             PodPlan::new(pod, Verdict::Skipped(screening.skip.unwrap_or(Skip::DaemonSet)))
         })
@@ -98,12 +98,6 @@ impl ScreenedNode {
         }
         lines.into_iter().map(|(text, pods)| format!("cannot delete {text}: {}", pods.join(", "))).collect()
     }
-}
-
-/// Whether the pod is removed. A refused pod is removed as if the missing flag were given, so that the plan shows what the
-/// flag would do; with --ignore-daemonsets a pod of a DaemonSet stays.
-fn is_removed(screening: &Screening) -> bool {
-    screening.skip.is_none() && screening.refusals != [DrainRefusal::DaemonSet]
 }
 
 impl Plan {

@@ -143,6 +143,12 @@ pub fn screen(
     Screening { skip: None, refusals }
 }
 
+/// Whether the pod is removed. A refused pod is removed as if the missing flag were given, so that the plan shows what the
+/// flag would do; with --ignore-daemonsets a pod of a DaemonSet stays.
+pub fn is_removed(screening: &Screening) -> bool {
+    screening.skip.is_none() && screening.refusals != [DrainRefusal::DaemonSet]
+}
+
 /// Whether a pod's deletion is overdue by more than the wait allowed.
 fn is_long_terminating(pod: &Pod, options: &DrainOptions, now: Timestamp) -> bool {
     let Some((termination, limit)) = pod.termination.as_ref().zip(options.skip_wait_for_delete) else {
@@ -166,10 +172,10 @@ fn daemonset(cluster: &Cluster, pod: &Pod, rules: &EvictionRules) -> DaemonSet {
     if pod.is_finished() {
         return DaemonSet::None;
     }
-    let table = cluster.workloads(WorkloadKind::DaemonSet);
-    match owner::named(cluster, WorkloadKind::DaemonSet, &pod.key.namespace, &owner.name) {
+    let (kind, namespace) = (WorkloadKind::DaemonSet, &pod.key.namespace);
+    match owner::named(cluster, kind, namespace, &owner.name) {
         Some(_) => DaemonSet::Found,
-        None if table.is_synced() => DaemonSet::Gone,
+        None if owner::is_read(cluster, kind, namespace, &owner.name) => DaemonSet::Gone,
         None => DaemonSet::Unreadable,
     }
 }

@@ -5,7 +5,7 @@ use super::{
     taint_edits::Removal,
 };
 use crate::{
-    cluster::{Key, NodeName, Requirement, Selector, SelectorOperator},
+    cluster::{Key, NodeName},
     time::Span,
 };
 
@@ -86,7 +86,7 @@ pub fn drain_flags(options: &DrainOptions) -> String {
         flag(true, &format!("--timeout={}s", timeout.as_secs()));
     }
     if let Some(selector) = &options.pod_selector {
-        flag(true, &format!("--pod-selector='{}'", selector_text(selector)));
+        flag(true, &format!("--pod-selector='{selector}'"));
     }
     if let Some(limit) = options.skip_wait_for_delete {
         flag(true, &format!("--skip-wait-for-delete-timeout={}", limit.as_secs()));
@@ -117,23 +117,6 @@ fn delete(pods: &[Key], options: RemovalOptions) -> String {
 
 fn names(nodes: &[NodeName]) -> String {
     nodes.iter().map(|node| &**node).collect::<Vec<_>>().join(" ")
-}
-
-/// A selector in kubectl's syntax.
-pub fn selector_text(selector: &Selector) -> String {
-    let words = |values: &[crate::cluster::Name]| {
-        values.iter().map(|value| value.as_str()).collect::<Vec<_>>().join(",")
-    };
-    let one = |Requirement { key, operator }: &Requirement| match operator {
-        SelectorOperator::In(values) if values.len() == 1 => format!("{key}={}", values[0]),
-        SelectorOperator::In(values) => format!("{key} in ({})", words(values)),
-        SelectorOperator::NotIn(values) if values.len() == 1 => format!("{key}!={}", values[0]),
-        SelectorOperator::NotIn(values) => format!("{key} notin ({})", words(values)),
-        SelectorOperator::Exists => key.to_string(),
-        SelectorOperator::DoesNotExist => format!("!{key}"),
-        SelectorOperator::Invalid => format!("{key} (invalid)"),
-    };
-    selector.requirements.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

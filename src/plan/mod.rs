@@ -22,6 +22,7 @@ pub mod kubectl;
 pub mod label;
 pub mod label_edits;
 mod landing;
+pub mod needs;
 mod node_plan;
 mod outlook;
 pub mod owner;

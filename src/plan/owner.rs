@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Workload, WorkloadKind};
+use crate::cluster::{
+    Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
+};
 
 /// What is known of an owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +12,7 @@ pub enum OwnerLookup {
     Found(Arc<Workload>),
     /// No object has that name and uid.
     Gone,
-    /// Objects of its kind are not watched, or must not be read.
+    /// It was not read, or must not be.
     Unknown,
 }
 
@@ -20,9 +22,25 @@ pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLoo
     match named(cluster, kind, namespace, &owner.name) {
         Some(workload) if workload.uid == owner.uid => OwnerLookup::Found(workload.clone()),
         Some(_) => OwnerLookup::Gone,
-        None if cluster.workloads(kind).is_synced() => OwnerLookup::Gone,
+        None if is_read(cluster, kind, namespace, &owner.name) => OwnerLookup::Gone,
         None => OwnerLookup::Unknown,
     }
+}
+
+/// Whether a workload that is not there does not exist.
+pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, name: &Name) -> bool {
+    let key = Key { namespace: namespace.clone(), name: name.clone() };
+    cluster.knows(&Scope::Workload(kind, key))
+}
+
+/// Whether all pods of an owner are known.
+pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bool {
+    if cluster.pods().is_synced() {
+        return true;
+    }
+    let OwnerLookup::Found(workload) = find(cluster, namespace, owner) else { return false };
+    let scope = |selector: &Selector| Scope::PodsWith(Some(namespace.clone()), selector.clone());
+    workload.selector.as_ref().is_some_and(|selector| cluster.knows(&scope(selector)))
 }
 
 /// Looks a workload up by name alone, as kubectl does.

@@ -26,7 +26,7 @@ use super::{
     warning::{self, PodWarning, Warning},
 };
 use crate::{
-    cluster::{Key, Pod},
+    cluster::{Key, Pod, Scope},
     time::{Span, Timestamp},
 };
 
@@ -137,14 +137,14 @@ impl<'a, E: Environment> Prediction<'a, E> {
             let (recoveries, behind) = (result.recoveries, result.behind.clone());
             return Verdict::LeavesAfter { budget: budget.clone(), recoveries, behind };
         }
-        self.leaves(result)
+        self.leaves(pod, result)
     }
 
     /// The verdict on a pod that leaves at the first attempt.
-    fn leaves(&self, result: &PodResult) -> Verdict {
+    fn leaves(&self, pod: &Pod, result: &PodResult) -> Verdict {
         match &result.first_decision {
             _ if self.input.mode == RemovalMode::Delete => Verdict::Leaves(LeaveReason::Deleted),
-            Some(EvictionDecision::Free(FreeEviction::NoBudget)) if !self.sees_budgets() => {
+            Some(EvictionDecision::Free(FreeEviction::NoBudget)) if !self.sees_budgets(pod) => {
                 Verdict::Unknown { missing: "PodDisruptionBudgets cannot be read".into() }
             }
             Some(EvictionDecision::Costs { budget }) => {
@@ -158,8 +158,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
     }
 
-    fn sees_budgets(&self) -> bool {
-        self.context.cluster.budgets().is_synced()
+    fn sees_budgets(&self, pod: &Pod) -> bool {
+        self.context.cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()))
     }
 
     fn quality(&self, pod: &Pod, verdict: &Verdict) -> Quality {
@@ -272,7 +272,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         if self.input.mode == RemovalMode::Delete {
             plan.warn_of_ignored_budgets();
         }
-        if !self.sees_budgets() {
+        let mut removed = self.input.groups.iter().flat_map(|group| &group.pods);
+        if !removed.all(|pod| self.sees_budgets(pod)) {
             plan.warnings.push(Warning::NotReadable { what: "poddisruptionbudgets".into() });
         }
         plan.warnings.sort();

@@ -68,9 +68,6 @@ impl Plan {
         after: &[Taint],
         context: &PlanContext<'_, E>,
     ) {
-        let no_execute = |taints: &[Taint]| -> Vec<Taint> {
-            taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
-        };
         let (before, after) = (no_execute(&node.taints), no_execute(after));
         if before != after {
             let pods = context.cluster.pods_on(&node.name);
@@ -131,6 +128,15 @@ fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec
         by_controller.map(|key| Warning::ControllersTaint { node: node.name.clone(), key: key.clone() }),
     );
     warnings
+}
+
+/// Whether these edits change which pods of the node are evicted.
+pub(super) fn changes_evictions(edits: &TaintEdits, node: &Node) -> bool {
+    edits.over(node).is_ok_and(|after| no_execute(&after) != no_execute(&node.taints))
+}
+
+fn no_execute(taints: &[Taint]) -> Vec<Taint> {
+    taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
 }
 
 /// The taints that the node lifecycle controller adds and removes.

@@ -285,9 +285,12 @@ pub fn is_held(pod: &Pod) -> bool {
     pod.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
 }
 
-/// Whether all Ready pods of the pod's owner leave.
+/// Whether all Ready pods of the pod's owner leave; not if they are not all known.
 fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
     let Some(owner) = &pod.owner else { return false };
+    if !owner::knows_pods(cluster, &pod.key.namespace, owner) {
+        return false;
+    }
     let stays = |pod: &Arc<Pod>| pod.is_ready() && pod.termination.is_none() && !leaving.contains(&pod.key);
     !cluster.pods_owned_by(&owner.uid).any(stays)
 }

@@ -4,6 +4,7 @@
 mod common;
 mod approval;
 mod landing;
+mod needs;
 mod operation;
 mod placement;
 mod placement_volumes;

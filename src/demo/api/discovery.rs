@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     ApiOptions,
-    kinds::{KINDS, Kind, Scope, Subresource},
+    kinds::{KINDS, Kind, ResourceScope, Subresource},
     refusal::Refusal,
     reply::{self, Reply},
     request::ApiRequest,
@@ -64,8 +64,8 @@ fn resources(group: &str, version: &str) -> Result<Value, Refusal> {
 
 fn resources_of(kind: &Kind) -> Vec<Value> {
     let verbs: &[&str] = match kind.scope {
-        Scope::Review => &["create"],
-        Scope::Namespaced | Scope::Cluster => {
+        ResourceScope::Review => &["create"],
+        ResourceScope::Namespaced | ResourceScope::Cluster => {
             &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
         }
     };

@@ -16,7 +16,7 @@ pub struct Kind {
     pub short_names: &'static [&'static str],
     /// `all` if `kubectl get all` shows it.
     pub categories: &'static [&'static str],
-    pub scope: Scope,
+    pub scope: ResourceScope,
     pub subresources: &'static [Subresource],
     /// Field selectors besides metadata.name and metadata.namespace: name, JSON pointer.
     pub selectable: &'static [(&'static str, &'static str)],
@@ -27,7 +27,7 @@ pub struct Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ResourceScope {
     Namespaced,
     Cluster,
     /// A review that is answered and not stored, such as SelfSubjectAccessReview.
@@ -63,7 +63,7 @@ impl Kind {
     }
 
     pub fn is_namespaced(&self) -> bool {
-        self.scope == Scope::Namespaced
+        self.scope == ResourceScope::Namespaced
     }
 }
 
@@ -104,7 +104,7 @@ const PLAIN: Kind = Kind {
     name: "",
     short_names: &[],
     categories: &[],
-    scope: Scope::Namespaced,
+    scope: ResourceScope::Namespaced,
     subresources: &[],
     selectable: &[],
     generation: false,
@@ -122,7 +122,7 @@ pub const KINDS: &[Kind] = &[
         singular: "node",
         name: "Node",
         short_names: &["no"],
-        scope: Scope::Cluster,
+        scope: ResourceScope::Cluster,
         subresources: STATUS,
         selectable: &[("spec.unschedulable", "/spec/unschedulable")],
         columns: columns::NODE,
@@ -153,7 +153,7 @@ pub const KINDS: &[Kind] = &[
         singular: "namespace",
         name: "Namespace",
         short_names: &["ns"],
-        scope: Scope::Cluster,
+        scope: ResourceScope::Cluster,
         subresources: &[Subresource::Status, Subresource::Finalize],
         selectable: &[("status.phase", "/status/phase")],
         columns: columns::NAMESPACE,
@@ -211,7 +211,7 @@ pub const KINDS: &[Kind] = &[
         singular: "persistentvolume",
         name: "PersistentVolume",
         short_names: &["pv"],
-        scope: Scope::Cluster,
+        scope: ResourceScope::Cluster,
         subresources: STATUS,
         columns: columns::VOLUME,
         ..PLAIN
@@ -269,7 +269,7 @@ pub const KINDS: &[Kind] = &[
         plural: "selfsubjectaccessreviews",
         singular: "selfsubjectaccessreview",
         name: "SelfSubjectAccessReview",
-        scope: Scope::Review,
+        scope: ResourceScope::Review,
         ..PLAIN
     },
     Kind {
@@ -277,7 +277,7 @@ pub const KINDS: &[Kind] = &[
         plural: "selfsubjectrulesreviews",
         singular: "selfsubjectrulesreview",
         name: "SelfSubjectRulesReview",
-        scope: Scope::Review,
+        scope: ResourceScope::Review,
         ..PLAIN
     },
     Kind {
@@ -327,7 +327,7 @@ pub const KINDS: &[Kind] = &[
         singular: "priorityclass",
         name: "PriorityClass",
         short_names: &["pc"],
-        scope: Scope::Cluster,
+        scope: ResourceScope::Cluster,
         generation: true,
         columns: columns::PRIORITY_CLASS,
         ..PLAIN
@@ -337,7 +337,7 @@ pub const KINDS: &[Kind] = &[
         plural: "csinodes",
         singular: "csinode",
         name: "CSINode",
-        scope: Scope::Cluster,
+        scope: ResourceScope::Cluster,
         ..PLAIN
     },
     Kind {
@@ -346,7 +346,7 @@ pub const KINDS: &[Kind] = &[
         singular: "storageclass",
         name: "StorageClass",
         short_names: &["sc"],
-        scope: Scope::Cluster,
+        scope: ResourceScope::Cluster,
         columns: columns::STORAGE_CLASS,
         ..PLAIN
     },

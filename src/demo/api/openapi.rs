@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    kinds::{KINDS, Kind, Scope},
+    kinds::{KINDS, Kind, ResourceScope},
     refusal::Refusal,
     reply::{self, Reply},
     request::ApiRequest,
@@ -41,9 +41,9 @@ fn root_of(kind: &Kind) -> String {
 fn path_of(kind: &Kind) -> String {
     let root = root_of(kind);
     match kind.scope {
-        Scope::Namespaced => format!("/{root}/namespaces/{{namespace}}/{}/{{name}}", kind.plural),
-        Scope::Cluster => format!("/{root}/{}/{{name}}", kind.plural),
-        Scope::Review => format!("/{root}/{}", kind.plural),
+        ResourceScope::Namespaced => format!("/{root}/namespaces/{{namespace}}/{}/{{name}}", kind.plural),
+        ResourceScope::Cluster => format!("/{root}/{}/{{name}}", kind.plural),
+        ResourceScope::Review => format!("/{root}/{}", kind.plural),
     }
 }
 
@@ -56,7 +56,7 @@ fn operations(kind: &Kind) -> Value {
         "x-kubernetes-group-version-kind":
             {"group": kind.group, "version": kind.version, "kind": kind.name}});
     match kind.scope {
-        Scope::Namespaced | Scope::Cluster => json!({"patch": operation, "put": operation}),
-        Scope::Review => json!({"post": operation}),
+        ResourceScope::Namespaced | ResourceScope::Cluster => json!({"patch": operation, "put": operation}),
+        ResourceScope::Review => json!({"post": operation}),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Requester,
-    kinds::{self, Kind, Scope, Subresource},
+    kinds::{self, Kind, ResourceScope, Subresource},
     object::ObjectKey,
     protobuf,
     refusal::{FieldCause, Refusal},
@@ -257,7 +257,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> RequestTarget {
         }
         [plural] => named(find(plural), "", None, None),
         [plural, name, rest @ ..]
-            if rest.len() <= 1 && find(plural).is_some_and(|kind| kind.scope == Scope::Cluster) =>
+            if rest.len() <= 1 && find(plural).is_some_and(|kind| kind.scope == ResourceScope::Cluster) =>
         {
             named(find(plural), "", Some(name), rest.first())
         }

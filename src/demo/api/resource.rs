@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Api, events, eviction,
     json::{metadata, set_condition, text},
-    kinds::{Kind, Scope, Subresource},
+    kinds::{Kind, ResourceScope, Subresource},
     list::List,
     object::{ObjectKey, Stored},
     patch,
@@ -21,7 +21,7 @@ use super::{
 
 /// Handles a request for objects of a kind.
 pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
-    if resource.kind.scope == Scope::Review {
+    if resource.kind.scope == ResourceScope::Review {
         return match request.verb {
             Verb::Create => review(api, request, resource),
             _ => Err(Refusal::no_such_method()),

@@ -10,6 +10,7 @@ mod error;
 mod backoff;
 mod paths;
 mod reporter;
+mod scope;
 mod sleep_detector;
 
 use std::{
@@ -26,6 +27,8 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 use tokio_util::sync::CancellationToken;
+
+pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};
 use super::{

@@ -41,12 +41,28 @@ impl CollectionQuery {
         query
     }
 
+    /// The objects of one namespace.
+    pub fn within(kind: FeedKind, version: ServerVersion, namespace: &str) -> Self {
+        let path = collection(kind, version);
+        let (group, resource) = path.rsplit_once('/').expect("every path has parts");
+        let mut query = Self(format!("{group}/namespaces/"));
+        query.push_encoded(namespace);
+        query.0.push('/');
+        query.0.push_str(resource);
+        query
+    }
+
     /// Adds a parameter, percent-encoded (RFC 3986).
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.0.push(if self.0.contains('?') { '&' } else { '?' });
         self.0.push_str(name);
         self.0.push('=');
-        for byte in value.bytes() {
+        self.push_encoded(value);
+        self
+    }
+
+    fn push_encoded(&mut self, text: &str) {
+        for byte in text.bytes() {
             match byte {
                 b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
                     self.0.push(byte.into())
@@ -54,7 +70,6 @@ impl CollectionQuery {
                 _ => self.0.push_str(&format!("%{byte:02X}")),
             }
         }
-        self
     }
 
     /// Asks for a watch that the server closes after so many seconds.

@@ -1,0 +1,213 @@
+//! Parts of a cluster's objects that can be read by themselves.
+
+use std::{collections::BTreeSet, fmt};
+
+use super::{
+    budget::Budget,
+    knowledge::FeedKind,
+    labels::Selector,
+    names::{Key, Namespace, NodeName},
+    node::Node,
+    owner::WorkloadKind,
+    pod::Pod,
+    table::{Table, TableObject, Version},
+    workload::{NamespaceObject, Workload},
+};
+
+/// A part of a cluster's objects that can be read by itself: a whole kind, or some objects of it.
+///
+/// A command states what it needs as scopes, and reads no more. What it has read completely,
+/// [`Cluster::knows`](super::Cluster::knows) tells: only there is an object that was not found known not to exist.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    Nodes,
+    NodesWith(Selector),
+    Node(NodeName),
+    Pods,
+    /// In one namespace, or in all.
+    PodsWith(Option<Namespace>, Selector),
+    PodsOn(NodeName),
+    Pod(Key),
+    Budgets,
+    BudgetsIn(Namespace),
+    Namespaces,
+    Namespace(Namespace),
+    Workloads(WorkloadKind),
+    Workload(WorkloadKind, Key),
+}
+
+/// A scope that was read completely.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScopeRead {
+    pub scope: Scope,
+    /// The version at which it was read.
+    pub version: Version,
+    /// The objects that it had; the namespace of those that have none is empty.
+    pub found: Vec<Key>,
+}
+
+impl Scope {
+    /// All objects of its kind.
+    pub fn whole(&self) -> Self {
+        match self {
+            Self::Nodes | Self::NodesWith(_) | Self::Node(_) => Self::Nodes,
+            Self::Pods | Self::PodsWith(..) | Self::PodsOn(_) | Self::Pod(_) => Self::Pods,
+            Self::Budgets | Self::BudgetsIn(_) => Self::Budgets,
+            Self::Namespaces | Self::Namespace(_) => Self::Namespaces,
+            Self::Workloads(kind) | Self::Workload(kind, _) => Self::Workloads(*kind),
+        }
+    }
+}
+
+impl Scope {
+    pub(super) fn has_node(&self, node: &Node) -> bool {
+        match self {
+            Self::Nodes => true,
+            Self::NodesWith(selector) => selector.matches(&node.labels),
+            Self::Node(name) => node.name == *name,
+            _ => false,
+        }
+    }
+
+    pub(super) fn has_pod(&self, pod: &Pod) -> bool {
+        match self {
+            Self::Pods => true,
+            Self::PodsWith(namespace, selector) => {
+                namespace.as_ref().is_none_or(|namespace| pod.key.namespace == *namespace)
+                    && selector.matches(&pod.labels)
+            }
+            Self::PodsOn(node) => pod.node.as_ref() == Some(node),
+            Self::Pod(key) => pod.key == *key,
+            _ => false,
+        }
+    }
+
+    pub(super) fn has_budget(&self, budget: &Budget) -> bool {
+        match self {
+            Self::Budgets => true,
+            Self::BudgetsIn(namespace) => budget.key.namespace == *namespace,
+            _ => false,
+        }
+    }
+
+    pub(super) fn has_namespace(&self, object: &NamespaceObject) -> bool {
+        match self {
+            Self::Namespaces => true,
+            Self::Namespace(name) => object.name == *name,
+            _ => false,
+        }
+    }
+
+    pub(super) fn has_workload(&self, workload: &Workload) -> bool {
+        match self {
+            Self::Workloads(kind) => workload.kind == *kind,
+            Self::Workload(kind, key) => workload.kind == *kind && workload.key == *key,
+            _ => false,
+        }
+    }
+}
+
+impl ScopeRead {
+    /// The objects of a table in the scope that were not found and are not newer than the read.
+    pub(super) fn gone<T: TableObject + PartialEq>(
+        &self,
+        table: &Table<T>,
+        is_in: impl Fn(&T) -> bool,
+        key: impl Fn(&T) -> Key,
+    ) -> impl Iterator<Item = T::Key> {
+        let found: BTreeSet<&Key> = self.found.iter().collect();
+        let is_gone = |object: &T| object.version() <= self.version && !found.contains(&key(object));
+        let gone = table.iter().filter(|object| is_in(object) && is_gone(object));
+        gone.map(|object| object.key()).collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl Scope {
+    /// The kind of its objects.
+    pub const fn kind(&self) -> FeedKind {
+        match self {
+            Self::Nodes | Self::NodesWith(_) | Self::Node(_) => FeedKind::Nodes,
+            Self::Pods | Self::PodsWith(..) | Self::PodsOn(_) | Self::Pod(_) => FeedKind::Pods,
+            Self::Budgets | Self::BudgetsIn(_) => FeedKind::Budgets,
+            Self::Namespaces | Self::Namespace(_) => FeedKind::Namespaces,
+            Self::Workloads(kind) | Self::Workload(kind, _) => FeedKind::Workloads(*kind),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes => f.write_str("nodes"),
+            Self::NodesWith(selector) => write!(f, "nodes with the labels {selector}"),
+            Self::Node(node) => write!(f, "node {node}"),
+            Self::Pods => f.write_str("pods"),
+            Self::PodsWith(Some(namespace), selector) if selector.is_empty() => {
+                write!(f, "pods of namespace {namespace}")
+            }
+            Self::PodsWith(Some(namespace), selector) => {
+                write!(f, "pods of namespace {namespace} with the labels {selector}")
+            }
+            Self::PodsWith(None, selector) => write!(f, "pods with the labels {selector}"),
+            Self::PodsOn(node) => write!(f, "pods of node {node}"),
+            Self::Pod(pod) => write!(f, "pod {pod}"),
+            Self::Budgets => f.write_str("budgets"),
+            Self::BudgetsIn(namespace) => write!(f, "budgets of namespace {namespace}"),
+            Self::Namespaces => f.write_str("namespaces"),
+            Self::Namespace(namespace) => write!(f, "namespace {namespace}"),
+            Self::Workloads(kind) => write!(f, "{}s", kind.as_str()),
+            Self::Workload(kind, key) => write!(f, "{} {key}", kind.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, Cluster, ObjectEvent};
+
+    fn pod(name: &str, node: &str, version: u64) -> Pod {
+        Pod {
+            key: Key::new("web", name),
+            node: Some(node.into()),
+            version: Version(version),
+            ..Pod::default()
+        }
+    }
+
+    fn read(cluster: &mut Cluster, pods: &[Pod], version: u64) {
+        let mut applied = Vec::new();
+        for pod in pods {
+            cluster.apply(Change::Pod(ObjectEvent::Prefetched(pod.clone())), &mut applied);
+        }
+        let (scope, found) = (Scope::PodsOn("n1".into()), pods.iter().map(|pod| pod.key.clone()).collect());
+        let read = ScopeRead { scope, version: Version(version), found };
+        cluster.apply(Change::Read(Box::new(read)), &mut applied);
+    }
+
+    #[test]
+    fn only_what_was_read_is_known() {
+        let mut cluster = Cluster::default();
+        read(&mut cluster, &[pod("a", "n1", 5)], 9);
+        assert!(cluster.knows(&Scope::PodsOn("n1".into())));
+        assert!(!cluster.knows(&Scope::PodsOn("n2".into())) && !cluster.knows(&Scope::Pods));
+        assert!(!cluster.pods().is_synced(), "the pods of one node are not all pods");
+        let mut applied = Vec::new();
+        cluster.apply(Change::Pod(ObjectEvent::ListStarted), &mut applied);
+        cluster.apply(Change::Pod(ObjectEvent::ListDone), &mut applied);
+        assert!(cluster.knows(&Scope::PodsOn("n2".into())) && cluster.pods().is_empty());
+    }
+
+    #[test]
+    fn what_a_later_read_does_not_find_is_gone_unless_it_is_newer_or_outside_of_the_scope() {
+        let mut cluster = Cluster::default();
+        read(&mut cluster, &[pod("a", "n1", 5), pod("b", "n1", 6)], 9);
+        let mut applied = Vec::new();
+        for pod in [pod("newer", "n1", 12), pod("elsewhere", "n2", 7)] {
+            cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut applied);
+        }
+        read(&mut cluster, &[pod("b", "n1", 6)], 10);
+        let names: Vec<&str> = cluster.pods().iter().map(|pod| &*pod.key.name).collect();
+        assert_eq!(names, ["b", "elsewhere", "newer"]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Reads parts of a cluster: the pods of one node, one object by name.
+
+use std::time::Duration;
+
+use kube::Client;
+use tokio::time::sleep;
+
+use super::{
+    backoff::Backoff,
+    error::{self, WatchError},
+    paths::CollectionQuery,
+};
+use crate::{
+    cluster::{Change, Key, Scope, ScopeRead, Version, WorkloadKind},
+    engine::ServerVersion,
+    k8s::{
+        decode::{
+            self, Decoder, ListPurpose, budget::BudgetDecoder, namespace::NamespaceDecoder,
+            node::NodeDecoder, pod::PodDecoder, workload::WorkloadDecoder,
+        },
+        feed::FeedKind,
+    },
+};
+
+/// Objects in one page of a list that may be long.
+const PAGE: &str = "500";
+
+/// The longest response that is read, in bytes.
+const LONGEST: usize = 256 << 20;
+
+/// How long a response may pause.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// The longest pause between tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// Reads a scope: its objects, as prefetched ones, and then the [`ScopeRead`]. It tries again while the connection is
+/// broken or the server is overloaded, without a limit.
+///
+/// # Errors
+/// The server forbids it, in its words.
+pub async fn read_scope(
+    client: &Client,
+    version: ServerVersion,
+    scope: &Scope,
+    request_timeout: Duration,
+) -> Result<Vec<Change>, String> {
+    let mut backoff = Backoff::default();
+    loop {
+        let reader = ScopeReader { client, version, scope, request_timeout };
+        let pause = match reader.read().await {
+            Ok(changes) => return Ok(changes),
+            Err(WatchError::Forbidden(words) | WatchError::Invalid(words)) => return Err(words),
+            Err(WatchError::Overloaded(_, asked)) => asked,
+            Err(WatchError::Expired | WatchError::Failed(_)) => None,
+        };
+        sleep(backoff.next(LONGEST_PAUSE, pause)).await;
+    }
+}
+
+/// How many pods there are; none if the server does not say.
+pub async fn count_pods(client: &Client, version: ServerVersion, request_timeout: Duration) -> Option<usize> {
+    let query = CollectionQuery::new(FeedKind::Pods, version).with("limit", "1");
+    let body = error::open(client, query.as_str(), request_timeout).await.ok()?.into_body();
+    let bytes = error::collect(body, request_timeout, LONGEST).await.ok()?;
+    let mut changes = Vec::new();
+    let end = decode::page(&mut PodDecoder::default(), &bytes, ListPurpose::Prefetch, &mut changes).ok()?;
+    Some(end.remaining.unwrap_or_default() + end.count)
+}
+
+/// The query of the collection that has the objects of a scope and no others.
+///
+/// An object by name is a list of one: the server reads only that, and the right to list it may be granted for its name.
+pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
+    let all = || CollectionQuery::new(scope.kind(), version);
+    let within = |namespace: &str| CollectionQuery::within(scope.kind(), version, namespace);
+    let named =
+        |key: &Key| within(&key.namespace).with("fieldSelector", &format!("metadata.name={}", key.name));
+    match scope {
+        Scope::Nodes | Scope::Pods | Scope::Budgets | Scope::Namespaces | Scope::Workloads(_) => all(),
+        Scope::NodesWith(selector) | Scope::PodsWith(None, selector) => {
+            all().with("labelSelector", &selector.to_string())
+        }
+        Scope::PodsWith(Some(namespace), selector) if selector.is_empty() => within(namespace),
+        Scope::PodsWith(Some(namespace), selector) => {
+            within(namespace).with("labelSelector", &selector.to_string())
+        }
+        Scope::PodsOn(node) => all().with("fieldSelector", &format!("spec.nodeName={node}")),
+        Scope::Node(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
+        Scope::Namespace(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
+        Scope::BudgetsIn(namespace) => within(namespace),
+        Scope::Pod(key) | Scope::Workload(_, key) => named(key),
+    }
+}
+
+struct ScopeReader<'a> {
+    client: &'a Client,
+    version: ServerVersion,
+    scope: &'a Scope,
+    request_timeout: Duration,
+}
+
+impl ScopeReader<'_> {
+    async fn read(&self) -> Result<Vec<Change>, WatchError> {
+        match self.scope.kind() {
+            FeedKind::Nodes => self.read_as(NodeDecoder::default()).await,
+            FeedKind::Pods => self.read_as(PodDecoder::default()).await,
+            FeedKind::Budgets => self.read_as(BudgetDecoder::default()).await,
+            FeedKind::Namespaces => self.read_as(NamespaceDecoder::default()).await,
+            FeedKind::Workloads(kind) => self.read_as(WorkloadDecoder::new(kind)).await,
+            FeedKind::Leases
+            | FeedKind::PriorityClasses
+            | FeedKind::Services
+            | FeedKind::Claims
+            | FeedKind::Volumes
+            | FeedKind::StorageClasses
+            | FeedKind::CsiNodes
+            | FeedKind::Leader => Ok(Vec::new()),
+        }
+    }
+
+    async fn read_as<D: Decoder>(&self, mut decoder: D) -> Result<Vec<Change>, WatchError> {
+        let (mut changes, mut next) = (Vec::new(), String::new());
+        let version = loop {
+            let mut query = self.first_page();
+            if !next.is_empty() {
+                query = query.with("continue", &next);
+            }
+            let answer = error::open(self.client, query.as_str(), self.request_timeout).await?;
+            let bytes = error::collect(answer.into_body(), SILENCE, LONGEST).await?;
+            let end =
+                decode::page(&mut decoder, &bytes, ListPurpose::Prefetch, &mut changes).map_err(|error| {
+                    WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
+                })?;
+            if end.next.is_empty() {
+                break end.version;
+            }
+            next = end.next;
+        };
+        let found = changes.iter().filter_map(Change::prefetched).collect();
+        let read = ScopeRead { scope: self.scope.clone(), version: Version::parse(&version), found };
+        changes.push(Change::Read(Box::new(read)));
+        Ok(changes)
+    }
+
+    /// A long list is read in pages. A short one is read from the cache of the server, which has indexes and needs no
+    /// pages: newer servers see to it that the cache is not behind (upstream `ConsistentListFromCache`), older ones
+    /// would read every object of the kind from the store.
+    fn first_page(&self) -> CollectionQuery {
+        let query = query(self.scope, self.version);
+        match self.scope {
+            Scope::Pods
+            | Scope::PodsWith(None, _)
+            | Scope::Budgets
+            | Scope::Namespaces
+            | Scope::Workloads(
+                WorkloadKind::ReplicaSet
+                | WorkloadKind::Deployment
+                | WorkloadKind::StatefulSet
+                | WorkloadKind::ReplicationController
+                | WorkloadKind::Job,
+            ) => query.with("limit", PAGE),
+            _ if self.version < ServerVersion::new(1, 31) => query.with("resourceVersion", "0"),
+            _ => query,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Selector;
+
+    #[test]
+    fn each_scope_asks_for_its_objects_and_no_others() {
+        let path = |scope: Scope| query(&scope, ServerVersion::new(1, 36)).as_str().to_owned();
+        let selector = || Selector::parse("app in (a,b)").expect("a selector");
+        assert_eq!(path(Scope::PodsOn("n0".into())), "/api/v1/pods?fieldSelector=spec.nodeName%3Dn0");
+        assert_eq!(path(Scope::Node("n0".into())), "/api/v1/nodes?fieldSelector=metadata.name%3Dn0");
+        assert_eq!(
+            path(Scope::PodsWith(Some("web".into()), selector())),
+            "/api/v1/namespaces/web/pods?labelSelector=app%20in%20%28a%2Cb%29"
+        );
+        assert_eq!(
+            path(Scope::Workload(WorkloadKind::Deployment, Key::new("web", "front"))),
+            "/apis/apps/v1/namespaces/web/deployments?fieldSelector=metadata.name%3Dfront"
+        );
+        assert_eq!(
+            path(Scope::BudgetsIn("a/../b".into())),
+            "/apis/policy/v1/namespaces/a%2F..%2Fb/poddisruptionbudgets",
+            "a name cannot lead elsewhere"
+        );
+    }
+}
