@@ -50,7 +50,7 @@ fn main() {
 
     let forecast = |sim: &Sim| {
         let shadow = sim.shadow.as_ref().expect("attached");
-        Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(1800))
+        Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(1800))
     };
     let peace = median(|| (), |_| drop(std::hint::black_box(forecast(&sim))));
     println!("forecast of 30 minutes of peace: {peace:?}");

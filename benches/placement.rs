@@ -17,7 +17,7 @@ use kordon::{
     engine::ServerVersion,
     placement::{Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
     plan::{Action, DrainOptions, PlacingEnvironment, Plan, headroom},
-    time::Timestamp,
+    time::{ClusterTime, Timestamp},
 };
 use median::{median, median_of};
 
@@ -175,7 +175,7 @@ fn cluster(nodes: usize, zones: usize) -> Cluster {
             // Spread over the cluster, no two of a workload on one node.
             one.node = Some(names[(number * 7 + replica * (nodes / REPLICAS)) % nodes].clone());
             one.phase = Phase::Running;
-            one.started = Some(Timestamp::from_secs(1_767_225_600 + number as i64));
+            one.started = Some(ClusterTime::new(Timestamp::from_secs(1_767_225_600 + number as i64)));
             apply(Change::Pod(ObjectEvent::Applied(one)));
         }
     }

@@ -74,6 +74,105 @@ impl serde::Serialize for Timestamp {
     }
 }
 
+/// A time that a component of the cluster wrote into an object (`renewTime`, `timeAdded`, `creationTimestamp` and so on),
+/// by the cluster's clock.
+///
+/// It compares with its like only, because the cluster's clock may differ from ours: [`ClusterClock::local`] converts
+/// it, and [`ClusterClock::written`] makes it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterTime(Timestamp);
+
+impl ClusterTime {
+    /// The time as the cluster wrote it.
+    pub const fn new(written: Timestamp) -> Self {
+        Self(written)
+    }
+
+    /// Parses RFC 3339. None where the text is no such time.
+    pub fn parse(text: &str) -> Option<Self> {
+        Timestamp::parse(text).map(Self)
+    }
+
+    pub const fn as_nanos(self) -> i64 {
+        self.0.as_nanos()
+    }
+
+    /// The distance from `earlier` to this point; negative where `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Span {
+        self.0.since(earlier.0)
+    }
+
+    /// RFC 3339 in UTC with whole seconds, as Kubernetes' `Time` is written.
+    pub fn to_time(self) -> String {
+        self.0.to_time()
+    }
+
+    /// RFC 3339 in UTC with microseconds, as Kubernetes' `MicroTime` is written.
+    pub fn to_micro_time(self) -> String {
+        self.0.to_micro_time()
+    }
+}
+
+impl fmt::Display for ClusterTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for ClusterTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl serde::Serialize for ClusterTime {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl Add<Span> for ClusterTime {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0 + span)
+    }
+}
+
+impl Sub<Span> for ClusterTime {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self(self.0 - span)
+    }
+}
+
+/// The cluster's clock, as far as it differs from ours: the only way from [`ClusterTime`] to [`Timestamp`] and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterClock {
+    ahead: Span,
+}
+
+impl ClusterClock {
+    /// A clock that is ahead of ours by this much; negative if it is behind.
+    pub const fn ahead_by(ahead: Span) -> Self {
+        Self { ahead }
+    }
+
+    /// The cluster's clock minus ours.
+    pub const fn ahead(self) -> Span {
+        self.ahead
+    }
+
+    /// When that was, by our clock.
+    pub fn local(self, time: ClusterTime) -> Timestamp {
+        time.0 - self.ahead
+    }
+
+    /// What the cluster's clock shows when ours shows `at`.
+    pub fn written(self, at: Timestamp) -> ClusterTime {
+        ClusterTime(at + self.ahead)
+    }
+}
+
 /// A distance between two points in time, in nanoseconds; may be negative.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(i64);

@@ -56,7 +56,7 @@ impl Detail {
     /// Makes the rows again. A subject that is gone keeps its last rows.
     pub fn fill(&mut self, cluster: &Cluster, teller: Option<Explainer<'_>>, filter: &Filter) {
         let rows = match &self.subject {
-            DetailSubject::Node(name) => cluster.node(name).map(|node| of_node(node, teller)),
+            DetailSubject::Node(name) => cluster.node(name).map(|node| of_node(node, cluster, teller)),
             DetailSubject::Pod(key) => cluster.pod(key).map(|pod| of_pod(pod, cluster, teller)),
         };
         self.rows = rows.unwrap_or_else(|| std::mem::take(&mut self.rows));
@@ -84,14 +84,14 @@ fn fact(name: &str, text: impl Into<String>) -> DetailRow {
     DetailRow::Fact { name: name.into(), at: None, text: text.into(), tone: Tone::Plain }
 }
 
-fn of_node(node: &Node, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
+fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
     let mut rows: Vec<DetailRow> = story(teller.map(|teller| teller.node(node))).collect();
     rows.push(DetailRow::Section("conditions"));
     rows.extend(node.conditions.iter().map(|condition| {
         let good = if condition.kind == *"Ready" { ConditionStatus::True } else { ConditionStatus::False };
         DetailRow::Fact {
             name: condition.kind.to_string(),
-            at: condition.last_transition,
+            at: condition.last_transition.map(|at| cluster.local(at)),
             text: [condition.status.as_str(), &condition.reason, &condition.message]
                 .into_iter()
                 .filter(|part| !part.is_empty())
@@ -107,7 +107,7 @@ fn of_node(node: &Node, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
         let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
         DetailRow::Fact {
             name: taint.effect.as_str().into(),
-            at: taint.time_added,
+            at: taint.time_added.map(|at| cluster.local(at)),
             text: match TaintOwner::of(taint) {
                 Some(owner) => format!("{}{value} · {}: {}", taint.key, owner.name, owner.meaning),
                 None => format!("{}{value}", taint.key),
@@ -124,7 +124,7 @@ fn of_node(node: &Node, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
         fact("kernel", node.kernel_version.to_string()),
         DetailRow::Fact {
             name: "created".into(),
-            at: Some(node.created),
+            at: Some(cluster.local(node.created)),
             text: format!("uid {}", node.uid),
             tone: Tone::Plain,
         },
@@ -158,7 +158,7 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<De
         fact("priority", pod.priority.to_string()),
         DetailRow::Fact {
             name: "created".into(),
-            at: Some(pod.created),
+            at: Some(cluster.local(pod.created)),
             text: format!("uid {}", pod.uid),
             tone: Tone::Plain,
         },

@@ -154,7 +154,8 @@ fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
         }
         NodeColumn::Heartbeat => {
             let seen = health().map(|health| health.probe);
-            let seen = seen.or_else(|| shown.cluster.lease(&node.name)?.renewed);
+            let renewed = || Some(shown.cluster.local(shown.cluster.lease(&node.name)?.renewed?));
+            let seen = seen.or_else(renewed);
             Rank::Number(seen.map_or(i64::MIN, Timestamp::as_nanos))
         }
         NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
@@ -428,12 +429,14 @@ mod tests {
         engine::{ServerVersion, Settings},
         k8s::feed::FeedEvent,
         model::{ConnectionInfo, ControllerRole, ModelOptions},
+        time::ClusterTime,
     };
 
     const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
     fn node(name: &str, version: u64) -> Node {
-        let last_heartbeat = Some(Timestamp::from_secs(i64::try_from(version).expect("small")));
+        let posted = Timestamp::from_secs(i64::try_from(version).expect("small"));
+        let last_heartbeat = Some(ClusterTime::new(posted));
         let status = ConditionStatus::True;
         let ready = Condition { kind: READY.into(), status, last_heartbeat, ..Condition::default() };
         Node { name: name.into(), version: Version(version), conditions: [ready].into(), ..Node::default() }
@@ -448,7 +451,7 @@ mod tests {
             vec![Change::Node(ObjectEvent::ListStarted), Change::Lease(ObjectEvent::ListStarted)];
         for name in ["a", "b", "c"] {
             changes.push(Change::Node(ObjectEvent::Listed(node(name, 1))));
-            let lease = Lease { node: name.into(), renewed: Some(NOW), ..Lease::default() };
+            let lease = Lease { node: name.into(), renewed: Some(ClusterTime::new(NOW)), ..Lease::default() };
             changes.push(Change::Lease(ObjectEvent::Listed(lease)));
         }
         changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListDone)]);

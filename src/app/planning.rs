@@ -33,7 +33,6 @@ impl App {
                     whole_zones: request.whole_zones,
                     cluster: shown.cluster.clone(),
                     engine: shown.engine.clone(),
-                    ahead: shown.feeds.ahead(),
                     version: self.model.settings.version,
                     snapshot,
                     now: self.shown_at(now),

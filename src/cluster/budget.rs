@@ -8,7 +8,7 @@ use super::{
     pod::Pod,
     table::{TableObject, Version},
 };
-use crate::time::Timestamp;
+use crate::time::ClusterTime;
 
 /// A PodDisruptionBudget and its status.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,7 +53,7 @@ pub struct BudgetStatus {
     pub desired_healthy: i32,
     pub expected_pods: i32,
     /// Pods whose eviction was granted and that still exist, with the time of the grant.
-    pub disrupted_pods: BTreeMap<Name, Timestamp>,
+    pub disrupted_pods: BTreeMap<Name, ClusterTime>,
     /// Why the disruption controller could not compute the status: the message of the condition DisruptionAllowed if
     /// its reason is SyncFailed.
     pub sync_failure: Option<Name>,

@@ -4,7 +4,7 @@ use super::{
     names::{Name, NodeName},
     table::{TableObject, Version},
 };
-use crate::time::{Span, Timestamp};
+use crate::time::{ClusterTime, Span};
 
 /// A Lease of the namespace kube-node-lease; its name is the node's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Lease {
     pub node: NodeName,
     pub version: Version,
     /// `spec.renewTime`, by the kubelet's clock.
-    pub renewed: Option<Timestamp>,
+    pub renewed: Option<ClusterTime>,
     /// `spec.leaseDurationSeconds`.
     pub duration: Option<Span>,
 }
@@ -34,7 +34,7 @@ pub struct LeaderLease {
     /// `spec.holderIdentity`; empty if it was released.
     pub holder: Name,
     /// `spec.acquireTime`: when this holder started.
-    pub acquired: Option<Timestamp>,
-    pub renewed: Option<Timestamp>,
+    pub acquired: Option<ClusterTime>,
+    pub renewed: Option<ClusterTime>,
     pub duration: Option<Span>,
 }

@@ -76,6 +76,7 @@ pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
 pub use workload::{NamespaceObject, PriorityClass, Workload};
 
+use crate::time::{ClusterClock, ClusterTime, Timestamp};
 use cow_map::CowMap;
 use knowledge::Knowledge;
 
@@ -151,6 +152,7 @@ pub struct Cluster {
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
     leader: Option<LeaderLease>,
+    clock: ClusterClock,
     knowledge: Knowledge,
     /// The scopes that were read, or were to be.
     scopes: CowMap<Scope, Known>,
@@ -254,6 +256,21 @@ impl Cluster {
     /// The controller manager's Lease; none if it does not exist or may not be read.
     pub fn leader(&self) -> Option<&LeaderLease> {
         self.leader.as_ref()
+    }
+
+    /// The clock of the times that the objects contain.
+    pub fn clock(&self) -> ClusterClock {
+        self.clock
+    }
+
+    /// The cluster's clock was measured.
+    pub fn set_clock(&mut self, clock: ClusterClock) {
+        self.clock = clock;
+    }
+
+    /// When something happened that the cluster wrote this time for, by our clock.
+    pub fn local(&self, time: ClusterTime) -> Timestamp {
+        self.clock.local(time)
     }
 
     pub fn node(&self, name: &NodeName) -> Option<&Arc<Node>> {

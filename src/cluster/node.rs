@@ -10,7 +10,7 @@ use super::{
     table::{TableObject, Version},
     taint::Taint,
 };
-use crate::time::Timestamp;
+use crate::time::ClusterTime;
 
 /// A Node, cut down to the fields that are read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Node {
     pub name: NodeName,
     pub uid: Uid,
     pub version: Version,
-    pub created: Timestamp,
+    pub created: ClusterTime,
     pub labels: Labels,
     /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
@@ -122,8 +122,8 @@ pub struct Condition {
     pub reason: Name,
     pub message: Name,
     /// Written by the kubelet with each status post; none on pods.
-    pub last_heartbeat: Option<Timestamp>,
-    pub last_transition: Option<Timestamp>,
+    pub last_heartbeat: Option<ClusterTime>,
+    pub last_transition: Option<ClusterTime>,
 }
 
 impl Condition {

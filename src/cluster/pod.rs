@@ -12,7 +12,7 @@ use super::{
     table::{TableObject, Version},
     taint::Toleration,
 };
-use crate::time::{Span, Timestamp};
+use crate::time::{ClusterTime, Span};
 
 /// A Pod, cut down to the fields that are read. Parts that are equal in many pods are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Pod {
     pub key: Key,
     pub uid: Uid,
     pub version: Version,
-    pub created: Timestamp,
+    pub created: ClusterTime,
     pub labels: Labels,
     /// The owner reference with `controller: true`.
     pub owner: Option<Owner>,
@@ -35,7 +35,7 @@ pub struct Pod {
     /// The rest of the spec that the scheduler reads; shared by pods with equal specs.
     pub scheduling: Arc<SchedulingSpec>,
     /// `status.startTime`: when the kubelet accepted it.
-    pub started: Option<Timestamp>,
+    pub started: Option<ClusterTime>,
     /// `status.nominatedNodeName`: where the scheduler reserves resources for it after preemption.
     pub nominated: Option<NodeName>,
     /// `spec.terminationGracePeriodSeconds`.
@@ -80,7 +80,7 @@ impl TableObject for Pod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodReady {
     pub status: ConditionStatus,
-    pub last_transition: Option<Timestamp>,
+    pub last_transition: Option<ClusterTime>,
 }
 
 impl From<&Condition> for PodReady {
@@ -125,8 +125,8 @@ impl Phase {
 /// A deletion that has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Termination {
-    /// `metadata.deletionTimestamp`: when the grace period ends.
-    pub deadline: Timestamp,
+    /// `metadata.deletionClusterTime`: when the grace period ends.
+    pub deadline: ClusterTime,
     /// `metadata.deletionGracePeriodSeconds`.
     pub grace: Span,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::names::Name;
-use crate::time::Timestamp;
+use crate::time::ClusterTime;
 
 /// One entry of a node's `spec.taints`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,7 +12,7 @@ pub struct Taint {
     pub value: Name,
     pub effect: TaintEffect,
     /// Written by the controller for NoExecute; `kubectl taint` does not write it.
-    pub time_added: Option<Timestamp>,
+    pub time_added: Option<ClusterTime>,
 }
 
 impl Taint {

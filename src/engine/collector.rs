@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Name, Node, NodeName, Phase, Pod},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// The time from one pass to the next.
@@ -50,7 +50,7 @@ pub struct Collector {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finished {
     by_itself: bool,
-    created: Timestamp,
+    created: ClusterTime,
     name: Name,
     key: Key,
 }

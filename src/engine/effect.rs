@@ -3,7 +3,7 @@
 use super::why::Why;
 use crate::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
-    time::Timestamp,
+    time::{ClusterTime, Timestamp},
 };
 
 /// A write that the engine requests.
@@ -120,8 +120,8 @@ pub struct UnknownCondition {
     /// NodeStatusUnknown, or NodeStatusNeverUpdated if the kubelet never posted the condition.
     pub reason: &'static str,
     pub message: &'static str,
-    pub last_heartbeat: Option<Timestamp>,
-    pub last_transition: Timestamp,
+    pub last_heartbeat: Option<ClusterTime>,
+    pub last_transition: ClusterTime,
 }
 
 /// A Kubernetes event that a controller records.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration},
-    time::{Span, Timestamp},
+    time::{ClusterClock, Span, Timestamp},
 };
 
 /// The timers of taint eviction.
@@ -59,9 +59,8 @@ pub enum TimerSource {
     /// Ours: they start when an event is processed, regardless of the taint's timeAdded.
     #[default]
     Controller,
-    /// Another controller's: they started when the taint was added. It has run since `started`; `ahead` is the API
-    /// server's clock minus ours.
-    Shadow { ahead: Span, started: Option<Timestamp> },
+    /// Another controller's: they started when the taint was added. It has run since `started`.
+    Shadow { started: Option<Timestamp> },
 }
 
 /// How the engine learned of a taint.
@@ -145,12 +144,19 @@ impl Evictor {
         let taints: Arc<[Taint]> = taints.into();
         self.tainted.insert(node.clone(), taints.clone());
         for pod in cluster.pods_on(node) {
-            self.decide(pod, &taints, taint_source, rules, out, now);
+            self.decide(pod, &taints, taint_source, rules, out, cluster.clock(), now);
         }
     }
 
     /// Reacts to a pod that was added, changed or removed (upstream `PodUpdated`, `handlePodUpdate`).
-    pub fn on_pod(&mut self, delta: &Delta<Pod>, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
+    pub fn on_pod(
+        &mut self,
+        cluster: &Cluster,
+        delta: &Delta<Pod>,
+        rules: &ControllerRules,
+        out: &mut Outbox,
+        now: Timestamp,
+    ) {
         match (&delta.old, &delta.new) {
             (Some(old), None) => self.cancel(&old.key, Cause::PodGone, rules, out, now),
             (old, Some(pod)) => {
@@ -164,7 +170,7 @@ impl Evictor {
                 let Some(taints) = pod.node.as_ref().and_then(|node| self.tainted.get(node)).cloned() else {
                     return;
                 };
-                self.decide(pod, &taints, TaintSource::Found, rules, out, now);
+                self.decide(pod, &taints, TaintSource::Found, rules, out, cluster.clock(), now);
             }
             (None, None) => {}
         }
@@ -276,6 +282,7 @@ impl Evictor {
     }
 
     /// Upstream `processPodOnNode`; the taints are never empty.
+    #[expect(clippy::too_many_arguments, reason = "the engine's parts, borrowed apart")]
     fn decide(
         &mut self,
         pod: &Pod,
@@ -283,11 +290,12 @@ impl Evictor {
         taint_source: TaintSource,
         rules: &ControllerRules,
         out: &mut Outbox,
+        clock: ClusterClock,
         now: Timestamp,
     ) {
         match tolerance(&pod.tolerations, taints) {
             Tolerance::NotTolerated(taint) => {
-                let (since, certainty) = self.toleration_start(taint, pod, taint_source, now);
+                let (since, certainty) = self.toleration_start(taint, pod, taint_source, clock, now);
                 let not_tolerated = Cause::NotTolerated { taint: taint.key.clone() };
                 self.replace(&pod.key, not_tolerated.clone(), rules, out, now);
                 let why = Why::from(Cause::Tainted { key: taint.key.clone(), since, certainty })
@@ -296,7 +304,7 @@ impl Evictor {
             }
             Tolerance::Forever => self.cancel(&pod.key, Cause::ToleratedForever, rules, out, now),
             Tolerance::For { span, taint } => {
-                let (since, certainty) = self.toleration_start(taint, pod, taint_source, now);
+                let (since, certainty) = self.toleration_start(taint, pod, taint_source, clock, now);
                 let tolerated = Cause::Tolerated { key: taint.key.clone(), span };
                 let created = match self.timers.get(&pod.key) {
                     // A running timer keeps its time (docs/upstream/node-lifecycle.md#12.32).
@@ -322,9 +330,10 @@ impl Evictor {
         taint: &Taint,
         pod: &Pod,
         taint_source: TaintSource,
+        clock: ClusterClock,
         now: Timestamp,
     ) -> (Timestamp, Certainty) {
-        let TimerSource::Shadow { ahead, started } = self.timer_source else {
+        let TimerSource::Shadow { started } = self.timer_source else {
             return (now, Certainty::Observed);
         };
         let Some(added) = taint.time_added else {
@@ -334,7 +343,7 @@ impl Evictor {
             );
         };
         // For a pod created after the taint, or a controller started after both, the time starts there.
-        let theirs = added.max(pod.created) - ahead;
+        let theirs = clock.local(added.max(pod.created));
         let since = started.map_or(theirs, |started| theirs.max(started)).min(now);
         if taint_source == TaintSource::Live && now.since(since) < LIVE_LAG {
             (now, Certainty::Observed)

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{Condition, ConditionStatus, Labels, Lease, Node, READY, ZoneKey},
-    time::{Span, Timestamp},
+    time::{ClusterClock, ClusterTime, Span, Timestamp},
 };
 
 /// The conditions that become Unknown when a node is silent, in the order in which they are rewritten.
@@ -67,10 +67,10 @@ impl NodeAssessment {
 
 impl NodeHealth {
     /// The health of a newly registered node. Without a Ready condition the grace period starts at its creation.
-    pub fn first_seen(node: &Node, now: Timestamp) -> Self {
+    pub fn first_seen(node: &Node, clock: ClusterClock, now: Timestamp) -> Self {
         match node.ready() {
             Some(_) => Self::fresh(node, HeartbeatSource::ControllerStart, now),
-            None => Self::fresh(node, HeartbeatSource::Created, node.created),
+            None => Self::fresh(node, HeartbeatSource::Created, clock.local(node.created).min(now)),
         }
     }
 
@@ -91,28 +91,29 @@ impl NodeHealth {
     }
 
     /// The health as a controller that has watched the node before would have it: probeTimestamp is taken from what the
-    /// kubelet last wrote. `ahead` is the API server's clock minus ours.
-    pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, ahead: Span, now: Timestamp) -> Self {
-        let mut record = Self::fresh(node, HeartbeatSource::Created, node.created.min(now));
+    /// kubelet last wrote.
+    pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) -> Self {
+        let local = |time| clock.local(time).min(now);
+        let mut record = Self::fresh(node, HeartbeatSource::Created, local(node.created));
         record.certainty = Certainty::Estimated;
         let posted =
             node.ready().and_then(|ready| ready.last_heartbeat).map(|at| (at, HeartbeatSource::Status));
         let renewed = lease.and_then(|lease| lease.renewed).map(|at| (at, HeartbeatSource::Lease));
         for (at, source) in posted.into_iter().chain(renewed) {
-            record.record_heartbeat(source, (at - ahead).min(now));
+            record.record_heartbeat(source, local(at));
         }
         record.lease = lease.cloned();
         if let Some(transition) = node.ready().and_then(|ready| ready.last_transition) {
-            record.ready_transition = (transition - ahead).min(now);
+            record.ready_transition = local(transition);
         }
         record
     }
 
     /// Takes the Lease as a heartbeat of the age that it states: after the watches were down.
-    pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, ahead: Span, now: Timestamp) {
+    pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) {
         let Some(lease) = lease else { return };
         if let Some(renewed) = lease.renewed
-            && self.record_heartbeat(HeartbeatSource::Lease, (renewed - ahead).min(now))
+            && self.record_heartbeat(HeartbeatSource::Lease, clock.local(renewed).min(now))
         {
             self.certainty = Certainty::Estimated;
         }
@@ -206,6 +207,7 @@ pub fn update(
     node: &Node,
     lease: Option<&Arc<Lease>>,
     settings: &Settings,
+    clock: ClusterClock,
     now: Timestamp,
 ) -> NodeAssessment {
     // The Lease is compared with the one saved before the status post, which drops the saved one.
@@ -235,7 +237,7 @@ pub fn update(
         // Conditions are written only together with Ready: a node that is Unknown already keeps its other conditions
         // (docs/upstream/node-lifecycle.md#12.4).
         if ready.is_none_or(|ready| ready.status != ConditionStatus::Unknown) {
-            let rewrite = unknown_conditions(node, now);
+            let rewrite = unknown_conditions(node, clock.written(now));
             record.conditions = rewritten(node, &rewrite);
             record.ready_transition = now;
             record.lease = lease.cloned();
@@ -282,7 +284,7 @@ fn is_newer(lease: &Lease, saved: Option<&Lease>) -> bool {
 }
 
 /// Step D.2: the new conditions of a silent node. Those that are Unknown already stay as they are.
-fn unknown_conditions(node: &Node, now: Timestamp) -> Vec<UnknownCondition> {
+fn unknown_conditions(node: &Node, now: ClusterTime) -> Vec<UnknownCondition> {
     let rewrite = |kind: &str| match node.condition(kind) {
         None => Some(UnknownCondition {
             kind: kind.into(),
@@ -331,19 +333,23 @@ mod tests {
         Timestamp::from_secs(secs)
     }
 
+    fn written(secs: i64) -> ClusterTime {
+        ClusterTime::new(at(secs))
+    }
+
     fn node(heartbeat: Option<i64>) -> Node {
         let ready = heartbeat.map(|secs| Condition {
             kind: READY.into(),
             status: ConditionStatus::True,
-            last_heartbeat: Some(at(secs)),
-            last_transition: Some(at(0)),
+            last_heartbeat: Some(written(secs)),
+            last_transition: Some(written(0)),
             ..Condition::default()
         });
-        Node { created: at(0), conditions: ready.into_iter().collect(), ..Node::default() }
+        Node { created: written(0), conditions: ready.into_iter().collect(), ..Node::default() }
     }
 
     fn lease(renewed: i64) -> Arc<Lease> {
-        Arc::new(Lease { renewed: Some(at(renewed)), ..Lease::default() })
+        Arc::new(Lease { renewed: Some(written(renewed)), ..Lease::default() })
     }
 
     /// Grace period 50 s, startup grace period 60 s.
@@ -357,8 +363,9 @@ mod tests {
         lease: Option<&Arc<Lease>>,
         now: i64,
     ) -> NodeAssessment {
-        let record = record.get_or_insert_with(|| NodeHealth::first_seen(node, at(now)));
-        update(record, node, lease, &settings(), at(now))
+        let record =
+            record.get_or_insert_with(|| NodeHealth::first_seen(node, ClusterClock::default(), at(now)));
+        update(record, node, lease, &settings(), ClusterClock::default(), at(now))
     }
 
     #[test]
@@ -405,13 +412,13 @@ mod tests {
         assert_eq!(assessment.observed, ConditionStatus::Unknown, "made up");
         let rewrite = assessment.rewrite.expect("written though observed as Unknown");
         assert!(rewrite.iter().all(|condition| condition.reason == "NodeStatusNeverUpdated"));
-        assert_eq!(rewrite[0].last_heartbeat, Some(at(0)));
+        assert_eq!(rewrite[0].last_heartbeat, Some(written(0)));
     }
 
     #[test]
     fn a_node_that_is_unknown_already_is_not_written_again() {
         let mut unknown = node(Some(0));
-        let rewrite = unknown_conditions(&unknown, at(1));
+        let rewrite = unknown_conditions(&unknown, written(1));
         unknown.conditions = rewritten(&unknown, &rewrite);
         let mut record = None;
         run(&mut record, &unknown, None, 100);
@@ -429,12 +436,14 @@ mod tests {
 
     #[test]
     fn an_estimated_record_is_as_old_as_the_last_thing_the_kubelet_wrote() {
-        let record = NodeHealth::estimated(&node(Some(70)), Some(&lease(95)), Span::from_secs(3), at(100));
+        let clock = ClusterClock::ahead_by(Span::from_secs(3));
+        let record = NodeHealth::estimated(&node(Some(70)), Some(&lease(95)), clock, at(100));
         assert_eq!(
             (record.probe, record.heartbeat_source, record.certainty),
             (at(92), HeartbeatSource::Lease, Certainty::Estimated)
         );
-        let ahead = NodeHealth::estimated(&node(Some(70)), Some(&lease(500)), Span::ZERO, at(100));
+        let clock = ClusterClock::default();
+        let ahead = NodeHealth::estimated(&node(Some(70)), Some(&lease(500)), clock, at(100));
         assert_eq!(ahead.probe, at(100), "a clock that runs ahead does not lend time");
     }
 }

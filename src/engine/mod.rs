@@ -156,7 +156,7 @@ impl Engine {
         engine.register_all(cluster);
         engine.start_collector(cluster, first_pass, Certainty::Observed, now);
         for node in cluster.nodes().iter() {
-            engine.reconcile(node, now);
+            engine.reconcile(cluster, node, now);
         }
         engine.evictor.evaluate_all(cluster, &engine.rules, &mut engine.out, now);
         engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
@@ -165,12 +165,10 @@ impl Engine {
 
     /// Starts as the shadow of a running controller. The engine estimates probeTimestamps from what kubelets wrote,
     /// eviction timers from the taints' timeAdded, and limiters from the last taints of each zone.
-    ///
-    /// `ahead` is the API server's clock minus ours.
-    pub fn attach(settings: Settings, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
-        let started = shadow::leader_started(cluster.leader(), ahead);
-        let timer_source = TimerSource::Shadow { ahead, started };
-        let mut engine = Self::new(settings, now, timer_source, Some(Shadow::new(cluster, ahead)));
+    pub fn attach(settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
+        let started = shadow::leader_started(cluster);
+        let mut engine =
+            Self::new(settings, now, TimerSource::Shadow { started }, Some(Shadow::new(cluster, now)));
         engine.estimate(cluster, now);
         engine.register_all(cluster);
         engine.start_collector(cluster, started.unwrap_or(now), Certainty::Estimated, now);
@@ -358,20 +356,20 @@ impl Engine {
     /// When a node that renews nothing more counts as silent; none until a pass has registered it.
     ///
     /// Kubelets renew at a quarter of the Lease's duration; a renewal may be late by half of that and a second. A node
-    /// without a Lease is silent after half of its grace period. `ahead` is the API server's clock minus ours.
-    pub fn silent_from(&self, cluster: &Cluster, node: &Node, ahead: Span) -> Option<Timestamp> {
+    /// without a Lease is silent after half of its grace period.
+    pub fn silent_from(&self, cluster: &Cluster, node: &Node) -> Option<Timestamp> {
         let lease = cluster.lease(&node.name);
         if let Some((renewed, duration)) = lease.and_then(|lease| Some((lease.renewed?, lease.duration?))) {
             let interval = duration.as_secs_f64() / 4.0;
-            return Some(renewed - ahead + Span::from_secs_f64(interval * 1.5 + 1.0));
+            return Some(cluster.local(renewed) + Span::from_secs_f64(interval * 1.5 + 1.0));
         }
         let view = self.node_view(node)?;
         Some(view.probe + Span::from_secs_f64(view.grace.as_secs_f64() / 2.0))
     }
 
     /// Whether a node is silent ([`Engine::silent_from`]).
-    pub fn is_silent(&self, cluster: &Cluster, node: &Node, ahead: Span, now: Timestamp) -> bool {
-        self.silent_from(cluster, node, ahead).is_some_and(|from| from < now)
+    pub fn is_silent(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
+        self.silent_from(cluster, node).is_some_and(|from| from < now)
     }
 
     /// Why the controller finds the node silent, or will.
@@ -470,7 +468,7 @@ impl Engine {
     /// Assumes that these nodes send heartbeats from now on, noticed by each pass.
     pub fn assume_alive(&mut self, cluster: &Cluster, is_alive: impl Fn(&Node) -> bool) {
         for node in cluster.nodes().iter() {
-            let first_seen = || NodeHealth::first_seen(node, self.next_pass);
+            let first_seen = || NodeHealth::first_seen(node, cluster.clock(), self.next_pass);
             let record = self.records.entry(node.name.clone()).or_insert_with(first_seen);
             record.assumed_alive = is_alive(node);
         }
@@ -530,7 +528,7 @@ impl Engine {
         match (&delta.old, &delta.new) {
             (_, Some(node)) => {
                 self.observe(cluster, delta, now);
-                self.reconcile(node, now);
+                self.reconcile(cluster, node, now);
             }
             (Some(node), None) => {
                 if let Some(record) = self.records.get_mut(&node.name) {
@@ -555,8 +553,8 @@ impl Engine {
     }
 
     /// What upstream's node workers do with an added or changed node (docs/upstream/node-lifecycle.md#9.1).
-    fn reconcile(&mut self, node: &Node, now: Timestamp) {
-        taints::reconcile_no_schedule(node, &mut self.out, now);
+    fn reconcile(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
+        taints::reconcile_no_schedule(node, &mut self.out, cluster.clock(), now);
         taints::reconcile_labels(node, &mut self.out, now);
     }
 
@@ -568,7 +566,7 @@ impl Engine {
             }
         }
         self.observe_lost(cluster, delta, now);
-        self.evictor.on_pod(delta, &self.rules, &mut self.out, now);
+        self.evictor.on_pod(cluster, delta, &self.rules, &mut self.out, now);
         if let Some(collector) = &mut self.collector {
             collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
             collector.on_pod(cluster, delta, &mut self.out);

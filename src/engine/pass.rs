@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ConditionStatus, Lease, Node, NodeName, Pod, TaintEffect, ZoneKey},
-    time::{Span, Timestamp},
+    time::{ClusterClock, Span, Timestamp},
 };
 
 /// How long the tainting loop waits before it retries a node without a Ready condition.
@@ -71,7 +71,7 @@ impl Engine {
             while leases.next_if(|lease| lease.node < node.name).is_some() {}
             if let Some((_, record)) = records.next_if(|(name, _)| **name == node.name) {
                 let lease = leases.next_if(|lease| lease.node == node.name);
-                self.assess(node, record, lease, &mut findings, now);
+                self.assess(node, record, lease, cluster.clock(), &mut findings, now);
             }
         }
         findings
@@ -88,7 +88,7 @@ impl Engine {
         let mut findings = PassFindings::default();
         for name in &unsettled.nodes {
             if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
-                self.assess(node, record, cluster.lease(name), &mut findings, now);
+                self.assess(node, record, cluster.lease(name), cluster.clock(), &mut findings, now);
             }
         }
         for (zone, settled) in &unsettled.settled {
@@ -103,10 +103,11 @@ impl Engine {
         node: &Arc<Node>,
         record: &mut NodeHealth,
         lease: Option<&Arc<Lease>>,
+        clock: ClusterClock,
         findings: &mut PassFindings,
         now: Timestamp,
     ) {
-        let assessment = health::update(record, node, lease, &self.settings, now);
+        let assessment = health::update(record, node, lease, &self.settings, clock, now);
         let zone = record.zone(node);
         if !is_excluded(node, &self.rules) {
             zone::count(&mut findings.census, zone, self.counted_status(node, &assessment));
@@ -231,7 +232,9 @@ impl Engine {
             self.cancel_planned(cluster, node, Cause::Registered, now);
         }
         for node in nodes {
-            self.records.entry(node.name.clone()).or_insert_with(|| NodeHealth::first_seen(node, now));
+            self.records
+                .entry(node.name.clone())
+                .or_insert_with(|| NodeHealth::first_seen(node, cluster.clock(), now));
         }
         if self.registered.len() == nodes.len() {
             return;
@@ -278,7 +281,7 @@ impl Engine {
         match self.rules.profile {
             Profile::Taint => {
                 let deciding = if self.rules.taints_by_current_ready { current } else { found };
-                self.taint_by_ready(node, deciding, &assessment.why, now);
+                self.taint_by_ready(cluster, node, deciding, &assessment.why, now);
             }
             Profile::Legacy => {
                 self.evict_after_timeout(cluster, node, found, cluster.pods_on(&node.name), now);
@@ -348,20 +351,21 @@ impl Engine {
     }
 
     /// Upstream `processTaintBaseEviction`.
-    fn taint_by_ready(&mut self, node: &Node, ready: ConditionStatus, why: &Why, now: Timestamp) {
+    fn taint_by_ready(
+        &mut self,
+        cluster: &Cluster,
+        node: &Node,
+        ready: ConditionStatus,
+        why: &Why,
+        now: Timestamp,
+    ) {
         if ready == ConditionStatus::True {
             return self.mark_reachable(node, Cause::Ready, now);
         }
         let Some((wanted, opposite)) = taints::no_execute_keys(ready) else { return };
         if taints::has_no_execute(node, opposite) {
-            taints::swap_no_execute(
-                node,
-                wanted,
-                opposite,
-                why.clone().then(Cause::Swapped),
-                &mut self.out,
-                now,
-            );
+            let why = why.clone().then(Cause::Swapped);
+            taints::swap_no_execute(node, wanted, opposite, why, &mut self.out, cluster.clock(), now);
             return;
         }
         // A taint that is being removed does not count: at its start the controller removes both NoExecute taints
@@ -463,7 +467,7 @@ impl Engine {
                     status => Cause::Posted { status, reason: ready.reason.clone() },
                 };
                 let why = silent.then(state).then(waiting.clone()).then(Cause::Token { zone: key.clone() });
-                if taints::swap_no_execute(node, wanted, opposite, why, out, now) {
+                if taints::swap_no_execute(node, wanted, opposite, why, out, cluster.clock(), now) {
                     tainting.insert(entry.node.clone(), node.zone());
                     if let Some(shadow) = shadow {
                         shadow.expect_turn(&entry.node, key, now);

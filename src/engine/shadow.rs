@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ConditionStatus, Delta, LeaderLease, Node, NodeName, TaintEffect, ZoneKey},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// How long a leader's Lease is valid after its renewal if it does not say so (kube-controller-manager's
@@ -35,9 +35,9 @@ const GATHERING: Span = Span::from_millis(300);
 /// The state of the controller that the shadow follows.
 #[derive(Clone, Debug)]
 pub struct Shadow {
-    /// The API server's clock minus ours.
-    ahead: Span,
     leader: Option<LeaderLease>,
+    /// When the leader last renewed its Lease; none if it never did.
+    leader_renewed: Option<Timestamp>,
     /// Since when the watches have been live: before that, the Lease may have been renewed unobserved.
     live_since: Timestamp,
     /// Whether the leader's Lease had expired at the last check.
@@ -67,10 +67,10 @@ struct Expected {
 }
 
 impl Shadow {
-    pub fn new(cluster: &Cluster, ahead: Span) -> Self {
+    pub fn new(cluster: &Cluster, now: Timestamp) -> Self {
         Self {
-            ahead,
             leader: cluster.leader().cloned(),
+            leader_renewed: leader_renewed(cluster, now),
             live_since: Timestamp::EPOCH,
             leader_expired: false,
             expected: BTreeMap::new(),
@@ -82,8 +82,7 @@ impl Shadow {
     /// Whether a controller is active. Without a Lease that can be read, one is assumed.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
         let Some(leader) = &self.leader else { return Confidence::Assumed };
-        let Some(renewed) = leader.renewed else { return Confidence::Live };
-        let renewed = renewed - self.ahead;
+        let Some(renewed) = self.leader_renewed else { return Confidence::Live };
         let ends = renewed.max(self.live_since) + leader.duration.unwrap_or(LEASE_DURATION);
         if leader.holder.is_empty() || now > ends {
             Confidence::NoController { since: renewed }
@@ -127,21 +126,25 @@ impl Shadow {
     }
 }
 
-/// When the current leader started, by our clock.
-pub fn leader_started(leader: Option<&LeaderLease>, ahead: Span) -> Option<Timestamp> {
-    leader.filter(|leader| !leader.holder.is_empty()).and_then(|leader| leader.acquired).map(|at| at - ahead)
+/// When the current leader started.
+pub fn leader_started(cluster: &Cluster) -> Option<Timestamp> {
+    let leader = cluster.leader().filter(|leader| !leader.holder.is_empty())?;
+    leader.acquired.map(|at| cluster.local(at))
+}
+
+/// When the leader last renewed its Lease.
+fn leader_renewed(cluster: &Cluster, now: Timestamp) -> Option<Timestamp> {
+    cluster.leader()?.renewed.map(|at| cluster.local(at).min(now))
 }
 
 impl Engine {
     /// Estimates health, zones and limiters as the running controller should have them.
     pub(super) fn estimate(&mut self, cluster: &Cluster, now: Timestamp) {
-        let Some(shadow) = &self.shadow else { return };
-        let ahead = shadow.ahead;
-        let started = leader_started(shadow.leader.as_ref(), ahead);
+        let started = leader_started(cluster);
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
         let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
         for node in cluster.nodes().iter() {
-            let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), ahead, now);
+            let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), cluster.clock(), now);
             if let Some(started) = started.filter(|started| *started > record.probe) {
                 record.restart_grace(started.min(now));
             }
@@ -149,7 +152,7 @@ impl Engine {
             self.registered.insert(node.name.clone());
             census.entry(node.zone()).or_default().count(node.ready().map(|ready| ready.status));
             if let Some(added) = controller_taint_added(node) {
-                tainted.entry(node.zone()).or_default().push((node.name.clone(), added - ahead));
+                tainted.entry(node.zone()).or_default().push((node.name.clone(), cluster.local(added)));
             }
         }
         let threshold = self.settings.unhealthy_zone_threshold.value;
@@ -277,13 +280,12 @@ impl Engine {
     /// The watches are live again. The shadowed controller may have seen heartbeats meanwhile: they count with the time
     /// that they state. If the engine is the controller, it saw nothing either: every node gets a new grace period.
     pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
-        let ahead = self.shadow.as_mut().map(|shadow| {
+        if let Some(shadow) = &mut self.shadow {
             shadow.live_since = now;
-            shadow.ahead
-        });
+        }
         for (name, record) in &mut self.records {
-            match ahead {
-                Some(ahead) => record.catch_up(cluster.lease(name), ahead, now),
+            match &self.shadow {
+                Some(_) => record.catch_up(cluster.lease(name), cluster.clock(), now),
                 None => record.restart_grace(now),
             }
         }
@@ -293,11 +295,12 @@ impl Engine {
     pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let before = std::mem::replace(&mut shadow.leader, lease.cloned());
+        shadow.leader_renewed = leader_renewed(cluster, now);
         let (Some(before), Some(lease)) = (before, lease) else { return };
         if lease.holder.is_empty() || lease.holder == before.holder {
             return;
         }
-        let started = leader_started(Some(lease), shadow.ahead).unwrap_or(now).min(now);
+        let started = leader_started(cluster).unwrap_or(now).min(now);
         let text = format!(
             "new leader {}: the controller starts again, every node gets a new grace period",
             lease.holder
@@ -311,7 +314,6 @@ impl Engine {
         shadow.expected.clear();
         shadow.audit.restart();
         shadow.leader_expired = false;
-        let ahead = shadow.ahead;
         self.records.clear();
         self.zones.clear();
         self.estimate(cluster, now);
@@ -321,7 +323,7 @@ impl Engine {
         }
         self.registered.clear();
         self.nodes_changed = true;
-        self.evictor = Evictor::new(TimerSource::Shadow { ahead, started: Some(started) });
+        self.evictor = Evictor::new(TimerSource::Shadow { started: Some(started) });
         self.legacy = Legacy::default();
         for node in cluster.nodes().iter() {
             self.legacy.register(&node.name);
@@ -358,8 +360,8 @@ fn turned_unknown(old: &Arc<Node>, new: &Arc<Node>) -> bool {
     status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown)
 }
 
-/// When the controller added its NoExecute taint to the node, by the server's clock.
-fn controller_taint_added(node: &Node) -> Option<Timestamp> {
+/// When the controller added its NoExecute taint to the node.
+fn controller_taint_added(node: &Node) -> Option<ClusterTime> {
     let ours = |key| node.taints.iter().find(|taint| taint.is(key, TaintEffect::NoExecute));
     ours(UNREACHABLE).or_else(|| ours(NOT_READY)).and_then(|taint| taint.time_added)
 }

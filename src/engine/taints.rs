@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     cluster::{ConditionStatus, Name, Node, Taint, TaintEffect},
-    time::Timestamp,
+    time::{ClusterClock, ClusterTime, Timestamp},
 };
 
 /// The taint key of a node with Ready=False.
@@ -58,11 +58,12 @@ pub fn swap_no_execute(
     remove: &str,
     why: Why,
     out: &mut Outbox,
+    clock: ClusterClock,
     now: Timestamp,
 ) -> bool {
     let remove =
         node.taints.iter().filter(|taint| taint.is(remove, TaintEffect::NoExecute)).cloned().collect();
-    swap(node, vec![taint(add, TaintEffect::NoExecute, now)], remove, why, out, now)
+    swap(node, vec![taint(add, TaintEffect::NoExecute, clock.written(now))], remove, why, out, now)
 }
 
 /// Removes both NoExecute taints from a reachable node (upstream `markNodeAsReachable`, first half).
@@ -74,7 +75,7 @@ pub fn remove_no_execute(node: &Node, why: Why, out: &mut Outbox, now: Timestamp
 }
 
 /// Makes the NoSchedule taints match the conditions and the cordon (upstream `doNoScheduleTaintingPass`).
-pub fn reconcile_no_schedule(node: &Node, out: &mut Outbox, now: Timestamp) {
+pub fn reconcile_no_schedule(node: &Node, out: &mut Outbox, clock: ClusterClock, now: Timestamp) {
     let mut wanted: Vec<(&str, Name)> = CONDITION_TAINTS
         .iter()
         .filter(|(kind, status, _)| node.condition(kind).is_some_and(|condition| condition.status == *status))
@@ -92,7 +93,8 @@ pub fn reconcile_no_schedule(node: &Node, out: &mut Outbox, now: Timestamp) {
         node.taints.iter().filter(|taint| ours(taint) && !is_wanted(taint)).cloned().collect();
     let is_there = |key: &str| node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoSchedule));
     wanted.retain(|(key, _)| !is_there(key));
-    let add: Vec<Taint> = wanted.iter().map(|(key, _)| taint(key, TaintEffect::NoSchedule, now)).collect();
+    let added = clock.written(now);
+    let add: Vec<Taint> = wanted.iter().map(|(key, _)| taint(key, TaintEffect::NoSchedule, added)).collect();
     if add.is_empty() && remove.is_empty() {
         return;
     }
@@ -130,6 +132,6 @@ fn swap(
     out.propose(Write::SwapTaints { node: name, uid, version: node.version, add, remove }, why, now)
 }
 
-fn taint(key: &str, effect: TaintEffect, now: Timestamp) -> Taint {
-    Taint { key: key.into(), value: Name::default(), effect, time_added: Some(now) }
+fn taint(key: &str, effect: TaintEffect, added: ClusterTime) -> Taint {
+    Taint { key: key.into(), value: Name::default(), effect, time_added: Some(added) }
 }

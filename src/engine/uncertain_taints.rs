@@ -114,7 +114,7 @@ impl Engine {
             let why = why.then(Cause::Token { zone: key.clone() });
             zone.queue.stop_waiting(&name);
             zone.limiter.drain(now);
-            if taints::swap_no_execute(node, wanted, opposite, why, out, now) {
+            if taints::swap_no_execute(node, wanted, opposite, why, out, cluster.clock(), now) {
                 tainting.insert(name.clone(), node.zone());
                 if let Some(shadow) = shadow {
                     shadow.expect_turn(&name, key, now);

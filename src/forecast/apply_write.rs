@@ -8,11 +8,12 @@ use crate::{
         Taint, Termination, Version,
     },
     engine::{Deletion, NODE_LOST, Write, rewritten},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// Applies a write to the cluster and adds what it changed to `applied`. A write to an object that is gone does nothing.
 pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: &mut Vec<Applied>) {
+    let written = cluster.clock().written(now);
     match write {
         Write::MarkUnknown { node, conditions, .. } => {
             change_node(cluster, node, applied, |node| node.conditions = rewritten(node, conditions));
@@ -26,12 +27,12 @@ pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied
             node.labels = Arc::new(all);
         }),
         Write::MarkPodNotReady { pod, .. } => change_pod(cluster, pod, applied, |pod| {
-            pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(now) });
+            pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(written) });
         }),
         Write::MarkPodLost { pod, .. } => {
             change_pod(cluster, pod, applied, |pod| pod.reason = NODE_LOST.into())
         }
-        Write::DeletePod { pod, deletion, .. } => delete_pod(cluster, pod, *deletion, now, applied),
+        Write::DeletePod { pod, deletion, .. } => delete_pod(cluster, pod, *deletion, written, applied),
         Write::RecordEvent(_) => {}
     }
 }
@@ -77,7 +78,7 @@ fn delete_pod(
     cluster: &mut Cluster,
     key: &Key,
     deletion: Deletion,
-    now: Timestamp,
+    now: ClusterTime,
     applied: &mut Vec<Applied>,
 ) {
     let Some(pod) = cluster.pod(key) else { return };

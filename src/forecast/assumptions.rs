@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Run, apply_write::change_node};
 use crate::{
     cluster::{Change, Condition, ConditionStatus, NodeName, ObjectEvent, READY},
-    time::Timestamp,
+    time::{ClusterTime, Timestamp},
 };
 
 /// The assumptions of a forecast: nodes without heartbeats stay so, all others keep renewing, except for these incidents.
@@ -61,9 +61,10 @@ impl Run {
             IncidentKind::Fails => self.engine.set_assumed_alive(node, false, now),
             IncidentKind::Recovers => {
                 self.engine.set_assumed_alive(node, true, now);
+                let written = self.cluster.clock().written(now);
                 change_node(&mut self.cluster, node, &mut self.applied, |node| {
                     node.conditions =
-                        node.conditions.iter().map(|condition| posted(condition, now)).collect();
+                        node.conditions.iter().map(|condition| posted(condition, written)).collect();
                 });
                 self.end_terminating(node);
             }
@@ -90,7 +91,7 @@ impl Run {
 }
 
 /// The condition as a healthy kubelet posts it.
-fn posted(condition: &Condition, now: Timestamp) -> Condition {
+fn posted(condition: &Condition, now: ClusterTime) -> Condition {
     let well = if condition.kind == *READY { ConditionStatus::True } else { ConditionStatus::False };
     if condition.status != ConditionStatus::Unknown {
         return Condition { last_heartbeat: Some(now), ..condition.clone() };

@@ -69,10 +69,8 @@ impl ForecastKind {
 
 impl Forecast {
     /// Runs copies of the engine and the cluster forward from `now` for `horizon`.
-    ///
-    /// `ahead` is how far the clock of the API server and the Leases is ahead of ours.
-    pub fn run(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp, horizon: Span) -> Self {
-        Self::under(&Assumptions::default(), engine, cluster, ahead, now, horizon)
+    pub fn run(engine: &Engine, cluster: &Cluster, now: Timestamp, horizon: Span) -> Self {
+        Self::under(&Assumptions::default(), engine, cluster, now, horizon)
     }
 
     /// The same, under assumptions.
@@ -80,13 +78,12 @@ impl Forecast {
         assumptions: &Assumptions,
         engine: &Engine,
         cluster: &Cluster,
-        ahead: Span,
         now: Timestamp,
         horizon: Span,
     ) -> Self {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
         if engine.confidence(now).allows_predictions() {
-            let mut run = Run::new(engine, cluster, ahead, now);
+            let mut run = Run::new(engine, cluster, now);
             run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
@@ -116,10 +113,10 @@ struct Run {
 }
 
 impl Run {
-    fn new(engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp) -> Self {
+    fn new(engine: &Engine, cluster: &Cluster, now: Timestamp) -> Self {
         let (engine_copy, in_flight) = engine.forecast_copy();
         let mut run = Self { engine: engine_copy, cluster: cluster.clone(), now, applied: Vec::new() };
-        run.engine.assume_alive(cluster, |node| !engine.is_silent(cluster, node, ahead, now));
+        run.engine.assume_alive(cluster, |node| !engine.is_silent(cluster, node, now));
         for write in in_flight {
             run.apply_write(&write);
         }

@@ -10,7 +10,7 @@ use crate::{
         DrainOptions,
         undo::{NodeUndo, UndoStep},
     },
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// Something that happened in an operation.
@@ -308,7 +308,7 @@ fn parse_taint(value: &Value) -> Option<Taint> {
         key: value["key"].as_str()?.into(),
         value: value["value"].as_str()?.into(),
         effect: TaintEffect::parse(value["effect"].as_str()?),
-        time_added: value["timeAdded"].as_str().and_then(Timestamp::parse),
+        time_added: value["timeAdded"].as_str().and_then(ClusterTime::parse),
     })
 }
 

@@ -16,7 +16,7 @@ use super::error::words;
 use crate::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
     engine::{Deletion, EventObject, LeaseCheck, NODE_LOST, Outcome, RecordedEvent, UnknownCondition, Write},
-    time::Timestamp,
+    time::{ClusterTime, Timestamp},
 };
 
 /// The manager in managed fields.
@@ -175,7 +175,7 @@ fn swapped(mut taints: Vec<Value>, add: &[Taint], remove: &[Taint], now: Timesta
     let same =
         |value: &Value, taint: &Taint| value["key"] == *taint.key && value["effect"] == taint.effect.as_str();
     for taint in add {
-        let at = taint.time_added.unwrap_or(now).to_time();
+        let at = taint.time_added.map_or_else(|| now.to_time(), ClusterTime::to_time);
         let mut new = json!({"key": taint.key, "effect": taint.effect.as_str(), "timeAdded": at});
         if !taint.value.is_empty() {
             new["value"] = json!(taint.value);

@@ -39,11 +39,6 @@ impl Feeds {
         self.by_kind.insert(kind, health);
     }
 
-    /// How far the API server's clock is ahead of ours, as far as is known.
-    pub fn ahead(&self) -> Span {
-        self.clock_difference.unwrap_or_default()
-    }
-
     /// Requests made and bytes received by all watches together.
     pub fn traffic(&self) -> (u64, u64) {
         self.by_kind.values().fold((0, 0), |(requests, bytes), health| {

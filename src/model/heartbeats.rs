@@ -67,10 +67,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::time::Timestamp;
+    use crate::time::{ClusterTime, Timestamp};
 
     fn lease(renewed: i64) -> Option<Arc<Lease>> {
-        let renewed = Some(Timestamp::from_secs(renewed));
+        let renewed = Some(ClusterTime::new(Timestamp::from_secs(renewed)));
         Some(Arc::new(Lease { node: "n".into(), renewed, ..Lease::default() }))
     }
 

@@ -24,7 +24,7 @@ use crate::{
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
     forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    time::{Span, Timestamp},
+    time::{ClusterClock, Span, Timestamp},
     why::Explainer,
 };
 
@@ -140,7 +140,7 @@ impl Model {
         match event {
             FeedEvent::Changes(reported) => changes = self.apply(reported, now),
             FeedEvent::Health(kind, health) => self.on_feed_health(kind, health, now),
-            FeedEvent::ClockDifference(difference) => self.feeds.clock_difference = Some(difference),
+            FeedEvent::ClockDifference(difference) => self.on_clock_difference(difference),
             FeedEvent::Trouble(text) => self.on_feed_trouble(&text, now),
         }
         self.start_engine_when_ready(now);
@@ -206,20 +206,14 @@ impl Model {
 
     /// The explainer of nodes and pods; none before the engine has started.
     pub fn explainer(&self, now: Timestamp) -> Option<Explainer<'_>> {
-        let Self { cluster, engine, forecast, feeds, .. } = self;
-        Some(Explainer {
-            engine: engine.as_ref()?,
-            cluster,
-            forecast: forecast.as_ref(),
-            ahead: feeds.ahead(),
-            now,
-        })
+        let Self { cluster, engine, forecast, .. } = self;
+        Some(Explainer { engine: engine.as_ref()?, cluster, forecast: forecast.as_ref(), now })
     }
 
     /// Makes the forecast of the next ten minutes and brings the views up to it.
     pub fn run_forecast(&mut self, now: Timestamp) {
         if let Some(engine) = &self.engine {
-            self.forecast = Some(Forecast::run(engine, &self.cluster, self.feeds.ahead(), now, HORIZON));
+            self.forecast = Some(Forecast::run(engine, &self.cluster, now, HORIZON));
         }
         self.refresh(now);
     }
@@ -246,6 +240,11 @@ impl Model {
         if let Some(engine) = &mut self.engine {
             engine.handle_change(&self.cluster, applied, now);
         }
+    }
+
+    fn on_clock_difference(&mut self, difference: Span) {
+        self.feeds.clock_difference = Some(difference);
+        self.cluster.set_clock(ClusterClock::ahead_by(difference));
     }
 
     fn on_feed_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
@@ -286,7 +285,7 @@ impl Model {
         }
         let settings = self.settings.clone();
         let mut engine = match self.role {
-            ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, feeds.ahead(), now),
+            ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
             ControllerRole::Controller => Engine::start(settings.as_controller(), &self.cluster, now, now),
             ControllerRole::Shadow | ControllerRole::Observer => return,
         };

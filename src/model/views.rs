@@ -129,7 +129,7 @@ impl Model {
             self.views.revision.nodes = self.node_changes;
             return;
         };
-        self.watchlist.update(engine, &self.cluster, self.feeds.ahead(), now);
+        self.watchlist.update(engine, &self.cluster, now);
         let before = std::mem::take(&mut self.views);
         let mut views = Views {
             taken: now,
@@ -195,18 +195,18 @@ impl Model {
     fn add_terminating(&self, rows: &mut BTreeMap<Key, EvictionRow>) {
         for pod in self.cluster.terminating_pods() {
             let node = pod.node.as_ref().and_then(|node| self.cluster.node(node));
-            let Some(row) = node.and_then(|node| terminating(pod, node)) else { continue };
+            let Some(row) = node.and_then(|node| terminating(&self.cluster, pod, node)) else { continue };
             let why = rows.remove(&pod.key).map(|row| row.why).unwrap_or_default();
             rows.insert(pod.key.clone(), EvictionRow { why, ..row });
         }
     }
 }
 
-fn terminating(pod: &Pod, node: &Node) -> Option<EvictionRow> {
+fn terminating(cluster: &Cluster, pod: &Pod, node: &Node) -> Option<EvictionRow> {
     let termination = pod.termination.as_ref()?;
     let kubelet_silent = node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown);
     let state = EvictionState::Terminating {
-        deadline: termination.deadline,
+        deadline: cluster.local(termination.deadline),
         finalizers: pod.finalizers.clone(),
         kubelet_silent,
     };
@@ -291,7 +291,7 @@ impl Model {
     }
 
     fn is_going_silent(&self, engine: &Engine, node: &Node, now: Timestamp) -> bool {
-        node.is_ready() && engine.is_silent(&self.cluster, node, self.feeds.ahead(), now)
+        node.is_ready() && engine.is_silent(&self.cluster, node, now)
     }
 
     /// Whether a predicted time depends on an estimate, or on chance among several waiting nodes.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     cluster::{Applied, Cluster, ConditionStatus, Node, NodeName, TaintEffect},
     engine::Engine,
-    time::{Span, Timestamp},
+    time::{ClusterClock, Timestamp},
 };
 
 /// The nodes that something is happening or may happen to, and how many nodes there are of each readiness.
@@ -20,8 +20,8 @@ pub struct NodeWatchlist {
     /// When each healthy node becomes silent without another heartbeat, by time and name.
     silences: BTreeSet<(Timestamp, NodeName)>,
     silent_at: BTreeMap<NodeName, Timestamp>,
-    /// The clock difference that those times were worked out with; none before the first update.
-    ahead: Option<Span>,
+    /// The clock that those times were worked out with; none before the first update.
+    clock: Option<ClusterClock>,
     pub counts: ReadinessCounts,
 }
 
@@ -56,8 +56,8 @@ impl NodeWatchlist {
     }
 
     /// Looks at the nodes that may have become abnormal or healthy since the last update.
-    pub fn update(&mut self, engine: &Engine, cluster: &Cluster, ahead: Span, now: Timestamp) {
-        if self.ahead.replace(ahead) != Some(ahead) {
+    pub fn update(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
+        if self.clock.replace(cluster.clock()) != Some(cluster.clock()) {
             self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone()));
         }
         let mut looked_at = std::mem::take(&mut self.changed);
@@ -66,7 +66,7 @@ impl NodeWatchlist {
         looked_at.extend(fallen_silent.map(|(_, name)| name.clone()));
         for name in looked_at {
             let node = cluster.node(&name);
-            let silent_from = node.and_then(|node| engine.silent_from(cluster, node, ahead));
+            let silent_from = node.and_then(|node| engine.silent_from(cluster, node));
             let is_silent = silent_from.is_some_and(|from| from < now);
             if node.is_some_and(|node| is_silent || looks_wrong(node)) {
                 self.abnormal.insert(name.clone());
@@ -124,6 +124,7 @@ mod tests {
     use crate::{
         cluster::{Change, Condition, Lease, ObjectEvent, READY, Taint, Version},
         engine::{ServerVersion, Settings},
+        time::{ClusterTime, Span},
     };
 
     /// Twenty nodes with their Leases.
@@ -175,7 +176,7 @@ mod tests {
             self.apply(Change::Lease(ObjectEvent::Applied(Lease {
                 node: name.into(),
                 version: Version(self.version),
-                renewed: Some(at(seconds)),
+                renewed: Some(ClusterTime::new(at(seconds))),
                 duration: Some(Span::from_secs(40)),
             })));
         }
@@ -183,10 +184,9 @@ mod tests {
         /// The abnormal nodes; checks that they are the same as when every node is looked at.
         fn abnormal(&mut self, seconds: i64) -> Vec<String> {
             let now = at(seconds);
-            self.watchlist.update(&self.engine, &self.cluster, Span::ZERO, now);
-            let silent = |node: &Node| {
-                self.engine.silent_from(&self.cluster, node, Span::ZERO).is_some_and(|from| from < now)
-            };
+            self.watchlist.update(&self.engine, &self.cluster, now);
+            let silent =
+                |node: &Node| self.engine.silent_from(&self.cluster, node).is_some_and(|from| from < now);
             let all = self.cluster.nodes().iter().filter(|node| looks_wrong(node) || silent(node));
             let all: BTreeSet<NodeName> = all.map(|node| node.name.clone()).collect();
             assert_eq!(*self.watchlist.abnormal(), all, "at {seconds} s");

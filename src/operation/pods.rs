@@ -204,7 +204,7 @@ impl Operation {
             Some(pod) => match (&pod.termination, &task.stage) {
                 (None, _) => return,
                 (Some(termination), stage) => {
-                    let overdue = now.since(termination.deadline);
+                    let overdue = now.since(cluster.local(termination.deadline));
                     if self.drain.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
                         PodProgressStage::Over(PodEnd::Left(Skip::LongTerminating))
                     } else if matches!(stage, PodProgressStage::Waits | PodProgressStage::Held { .. }) {

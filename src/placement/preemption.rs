@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Key, NodeName, Pod},
-    time::Timestamp,
+    time::ClusterTime,
 };
 
 /// The result of preemption for a pod without a feasible node.
@@ -132,7 +132,7 @@ struct Harm {
 /// When a pod started; one that has not started counts as starting now, after all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Started {
-    At(Timestamp),
+    At(ClusterTime),
     Now,
 }
 

@@ -118,7 +118,7 @@ pub fn numbers(
         }
         (None, None) => (0, 0),
     };
-    let healthy = pods_of(cluster, budget, rules).filter(|pod| is_healthy(budget, pod, now)).count();
+    let healthy = pods_of(cluster, budget, rules).filter(|pod| is_healthy(cluster, budget, pod, now)).count();
     let healthy = i32::try_from(healthy).unwrap_or(i32::MAX);
     Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.with_allowed())
 }
@@ -149,9 +149,9 @@ pub fn synced_status(
 }
 
 /// Whether a pod counts as healthy (upstream `countHealthyPods`).
-pub fn is_healthy(budget: &Budget, pod: &Pod, now: Timestamp) -> bool {
+pub fn is_healthy(cluster: &Cluster, budget: &Budget, pod: &Pod, now: Timestamp) -> bool {
     let granted = budget.status.disrupted_pods.get(&pod.key.name);
-    let is_disrupted = granted.is_some_and(|granted| now.since(*granted) < DISRUPTION_TIMEOUT);
+    let is_disrupted = granted.is_some_and(|granted| now.since(cluster.local(*granted)) < DISRUPTION_TIMEOUT);
     pod.is_ready() && pod.termination.is_none() && !is_disrupted
 }
 

@@ -156,7 +156,10 @@ impl Environment for TypicalEnvironment<'_> {
         if pod.node.as_ref().is_some_and(|node| !has_running_kubelet(self.cluster, node)) {
             return Estimate::NEVER;
         }
-        let overdue = pod.termination.as_ref().map(|termination| self.now.since(termination.deadline));
+        let overdue = pod
+            .termination
+            .as_ref()
+            .map(|termination| self.now.since(self.cluster.local(termination.deadline)));
         if overdue.is_some_and(|overdue| overdue > KUBELET * 4) {
             // Something that cannot be seen here holds it, such as a volume that cannot be unmounted.
             return Estimate::NEVER;

@@ -113,7 +113,7 @@ pub fn screen(
     if options.pod_selector.as_ref().is_some_and(|selector| !selector.matches(&pod.labels)) {
         return Screening::skip(Skip::NotSelected);
     }
-    if is_long_terminating(pod, options, now) {
+    if is_long_terminating(cluster, pod, options, now) {
         return Screening::skip(Skip::LongTerminating);
     }
     let mut refusals = Vec::new();
@@ -150,11 +150,11 @@ pub fn is_removed(screening: &Screening) -> bool {
 }
 
 /// Whether a pod's deletion is overdue by more than the wait allowed.
-fn is_long_terminating(pod: &Pod, options: &DrainOptions, now: Timestamp) -> bool {
+fn is_long_terminating(cluster: &Cluster, pod: &Pod, options: &DrainOptions, now: Timestamp) -> bool {
     let Some((termination, limit)) = pod.termination.as_ref().zip(options.skip_wait_for_delete) else {
         return false;
     };
-    now.since(termination.deadline) > limit
+    now.since(cluster.local(termination.deadline)) > limit
 }
 
 /// The DaemonSet of a running pod.

@@ -227,7 +227,8 @@ impl Environment for PlacingEnvironment<'_> {
         let terminating = if known.termination.is_some() {
             known
         } else {
-            let termination = Termination { deadline: self.typical.now + pod.grace, grace: pod.grace };
+            let deadline = self.typical.cluster.clock().written(self.typical.now + pod.grace);
+            let termination = Termination { deadline, grace: pod.grace };
             Arc::new(Pod { termination: Some(termination), ..(*known).clone() })
         };
         self.snapshot.add(terminating, node);

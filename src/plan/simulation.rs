@@ -220,7 +220,7 @@ impl<'a> Simulation<'a> {
             if budget::protects(budget, pod, rules) {
                 protected_by.push(budget.key.clone());
             }
-            is_disrupted |= !budget::is_healthy(budget, pod, self.now);
+            is_disrupted |= !budget::is_healthy(self.cluster, budget, pod, self.now);
         }
         // Counted once here rather than once in each run.
         self.live_pods.count(self.cluster, pod);
@@ -279,7 +279,7 @@ fn disruptions_expire(
     budget::pods_of(cluster, budget, rules)
         .filter(|pod| pod.is_ready() && pod.termination.is_none())
         .filter_map(|pod| budget.status.disrupted_pods.get(&pod.key.name))
-        .map(|granted| *granted + DISRUPTION_TIMEOUT)
+        .map(|granted| cluster.local(*granted) + DISRUPTION_TIMEOUT)
         .filter(|expires| *expires > now)
         .map(|expires| (expires, budget.key.clone()))
         .collect()
@@ -622,12 +622,13 @@ impl<E: Environment> Run<'_, E> {
         let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
         match &pod.termination {
             Some(termination) => {
-                let left = termination.deadline.since(self.now);
+                let deadline = self.cluster.local(termination.deadline);
+                let left = deadline.since(self.now);
                 let is_given = self.input.grace.is_some() || is_idle;
                 if is_given && requested < left {
                     (requested, self.now + requested)
                 } else {
-                    (left.or_zero(), termination.deadline)
+                    (left.or_zero(), deadline)
                 }
             }
             None => (requested, self.now + requested),

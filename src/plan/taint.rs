@@ -158,7 +158,7 @@ fn pod_of_tainted<E: Environment>(
     context: &PlanContext<'_, E>,
 ) -> PodPlan {
     let PlanContext { cluster, environment, rules, now } = context;
-    let mut plan = PodPlan::new(pod, verdict(pod, before, after, *now));
+    let mut plan = PodPlan::new(pod, verdict(cluster, pod, before, after, *now));
     let Verdict::Deleted { at, .. } = plan.verdict else { return plan };
     let termination = environment.time_to_terminate(pod, pod.grace);
     plan.leaves = Window { soonest: Some(at), likely: Some(at), latest: Some(at) };
@@ -183,13 +183,13 @@ fn pod_of_tainted<E: Environment>(
     plan
 }
 
-fn verdict(pod: &Pod, before: &[Taint], after: &[Taint], now: Timestamp) -> Verdict {
+fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now: Timestamp) -> Verdict {
     if pod.termination.is_some() {
         return Verdict::Terminating;
     }
     // A taint without a time may have been added just now, which is the latest possible.
     let scheduled = match tolerance(&pod.tolerations, before) {
-        Tolerance::For { span, taint } => Some(taint.time_added.unwrap_or(now) + span),
+        Tolerance::For { span, taint } => Some(taint.time_added.map_or(now, |at| cluster.local(at)) + span),
         Tolerance::NotTolerated(_) => Some(now),
         Tolerance::Forever => None,
     };

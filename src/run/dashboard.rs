@@ -409,9 +409,9 @@ impl Loop {
             return;
         }
         let Some(engine) = model.engine.clone() else { return };
-        let (cluster, ahead, now) = (model.cluster.clone(), model.feeds.ahead(), self.clock.now());
+        let (cluster, now) = (model.cluster.clone(), self.clock.now());
         self.forecast_is_old = false;
-        self.forecast.start(move |_| Forecast::run(&engine, &cluster, ahead, now, HORIZON));
+        self.forecast.start(move |_| Forecast::run(&engine, &cluster, now, HORIZON));
     }
 
     /// Starts to work out the open plan where it is behind. A changed request is served at once, a changed cluster at the

@@ -11,7 +11,7 @@ use crate::{
     app::{App, Mode, Pane, Screen},
     engine::Confidence,
     model::Model,
-    time::Timestamp,
+    time::{ClusterTime, Timestamp},
 };
 
 /// The state, the theme and the moment of one frame.
@@ -31,6 +31,11 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
+    /// How long ago something happened that the cluster wrote this time for.
+    pub fn age(&self, of: ClusterTime) -> String {
+        text::age(self.now, self.shown.cluster.local(of))
+    }
+
     pub fn new(app: &'a App, now: Timestamp) -> Self {
         Self {
             app,

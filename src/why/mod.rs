@@ -11,7 +11,7 @@ use crate::{
         UNREACHABLE, Why, ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep},
-    time::{Span, Timestamp},
+    time::Timestamp,
 };
 
 /// One step of an explanation.
@@ -100,8 +100,6 @@ pub struct Explainer<'a> {
     pub cluster: &'a Cluster,
     /// The newest forecast; without one, only what is due already is ahead.
     pub forecast: Option<&'a Forecast>,
-    /// How far the API server's clock is ahead of ours: times that the cluster wrote are told by ours.
-    pub ahead: Span,
     pub now: Timestamp,
 }
 
@@ -118,7 +116,8 @@ impl Explainer<'_> {
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
         let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
         if let Some(termination) = &pod.termination {
-            let over = termination.deadline - self.ahead <= self.now;
+            let deadline = self.cluster.local(termination.deadline);
+            let over = deadline <= self.now;
             let silent = node
                 .is_none_or(|node| node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown));
             let mut text = format!("Terminating, its grace period of {} ends", termination.grace);
@@ -134,8 +133,7 @@ impl Explainer<'_> {
                 text += &format!("; held by {}", names.join(", "));
             }
             let tense = if over { StepTime::Holds } else { StepTime::Ahead };
-            explanation
-                .push(Step::new(tense, Topic::Termination, text).at(termination.deadline - self.ahead));
+            explanation.push(Step::new(tense, Topic::Termination, text).at(deadline));
             return explanation;
         }
         let Some(node) = node else {
@@ -190,7 +188,7 @@ impl Explainer<'_> {
     }
 
     fn is_silent(&self, node: &Node) -> bool {
-        self.engine.is_silent(self.cluster, node, self.ahead, self.now)
+        self.engine.is_silent(self.cluster, node, self.now)
     }
 
     fn explain_life(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
@@ -232,7 +230,7 @@ impl Explainer<'_> {
             ));
             return self.predict_unknown(node, health, explanation);
         };
-        let since = ready.last_transition.map(|at| at - self.ahead);
+        let since = ready.last_transition.map(|at| self.cluster.local(at));
         let text = match ready.status {
             ConditionStatus::True => "Ready".to_owned(),
             ConditionStatus::Unknown => {
@@ -271,7 +269,7 @@ impl Explainer<'_> {
             taint.effect == TaintEffect::NoSchedule && taint.key.starts_with("node.kubernetes.io/")
         };
         for taint in node.taints.iter().filter(ours) {
-            let at = taint.time_added.map(|at| at - self.ahead);
+            let at = taint.time_added.map(|at| self.cluster.local(at));
             let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
             explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoSchedule, text) });
         }
@@ -333,7 +331,7 @@ impl Explainer<'_> {
 
     fn explain_no_execute(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         for taint in node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute) {
-            let at = taint.time_added.map(|at| at - self.ahead);
+            let at = taint.time_added.map(|at| self.cluster.local(at));
             let owner = TaintOwner::of(taint);
             let by = owner.map_or_else(|| "by somebody".to_owned(), |owner| format!("by {}", owner.name));
             let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);

@@ -13,7 +13,7 @@ use kordon::{
     engine::{Deletion, EventObject, LeaseCheck, Outcome, RecordedEvent, UnknownCondition, Write},
     k8s::{access, settings, write::send_write},
     plan::Permission,
-    time::Timestamp,
+    time::{ClusterTime, Timestamp},
 };
 use kube::{
     Api as Objects, ResourceExt,
@@ -269,7 +269,7 @@ fn mark_unknown(node: &Node, version: Version, lease: LeaseCheck) -> Write {
         reason: "NodeStatusUnknown",
         message: "Kubelet stopped posting node status.",
         last_heartbeat: None,
-        last_transition: now(),
+        last_transition: ClusterTime::new(now()),
     };
     Write::MarkUnknown { node: "n1".into(), uid: uid(node), version, conditions: vec![ready], lease }
 }

@@ -9,7 +9,7 @@ use kordon::{
         Deletion, Due, EvictionStatus, NodeStage, NodeView, Origin, Outcome, ServerVersion, Settings, Write,
     },
     forecast::{Forecast, ForecastKind},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 use crate::sim::Sim;
@@ -200,7 +200,7 @@ fn the_forecast_continues_when_a_node_object_is_removed_and_comes_true() {
     let removed = sim.now;
     sim.run(Span::from_secs(1));
     let controller = sim.controller.as_ref().expect("started");
-    let forecast = Forecast::run(controller, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120));
+    let forecast = Forecast::run(controller, &sim.cluster, sim.now, Span::from_secs(120));
     let predicted = forecast.steps.iter().find_map(|step| match &step.kind {
         ForecastKind::Removed { pod, .. } => Some((pod.name.to_string(), step.at)),
         _ => None,
@@ -255,7 +255,7 @@ fn terminating(name: &str, node: Option<&str>, now: Timestamp) -> Pod {
         node: node.map(NodeName::from),
         phase: Phase::Pending,
         grace: Span::from_secs(30),
-        termination: Some(Termination { deadline: now, grace: Span::from_secs(30) }),
+        termination: Some(Termination { deadline: ClusterTime::new(now), grace: Span::from_secs(30) }),
         ..Pod::default()
     }
 }
@@ -303,7 +303,7 @@ fn what_becomes_collectable_after_passes_without_work_waits_for_the_next_pass() 
         work(&mut sim);
         let changed = sim.now;
         let engine = sim.controller.as_ref().expect("started");
-        let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(60));
+        let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(60));
         let predicted = forecast.steps.iter().find(|step| matches!(step.kind, ForecastKind::Removed { .. }));
         sim.run(Span::from_secs(21));
         let collected = |deletion: &Deletion| matches!(deletion, Deletion::Collected { .. });
@@ -326,7 +326,7 @@ fn finished_pods_beyond_the_threshold_and_unscheduled_terminating_ones_are_colle
         key: Key::new("default", name),
         uid: Uid::from(name),
         version: Version(1 << 40),
-        created: Timestamp::from_secs(1_767_000_000 - age),
+        created: ClusterTime::new(Timestamp::from_secs(1_767_000_000 - age)),
         node: Some(NodeName::from("n0")),
         phase,
         ..Pod::default()
@@ -334,7 +334,7 @@ fn finished_pods_beyond_the_threshold_and_unscheduled_terminating_ones_are_colle
     let evicted = Pod { reason: "Evicted".into(), ..pod("evicted", Phase::Failed, 1) };
     let never = Pod {
         node: None,
-        termination: Some(Termination { deadline: sim.now, grace: Span::from_secs(30) }),
+        termination: Some(Termination { deadline: ClusterTime::new(sim.now), grace: Span::from_secs(30) }),
         ..pod("never", Phase::Pending, 1)
     };
     let finished = [("old", 30), ("older", 40), ("new", 10)];

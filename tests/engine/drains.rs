@@ -16,7 +16,7 @@ use kordon::{
         Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, Prospect, Retry,
         budget, eviction,
     },
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -375,20 +375,20 @@ impl PodSpec {
         labels.extend(self.labels.iter().map(|(key, value)| (Name::from(&**key), Name::from(&**value))));
         let status = if self.is_ready() { ConditionStatus::True } else { ConditionStatus::False };
         let termination = self.terminating.map(|grace| Termination {
-            deadline: NOW + Span::from_secs(grace),
+            deadline: ClusterTime::new(NOW + Span::from_secs(grace)),
             grace: Span::from_secs(grace),
         });
         Pod {
             key: Key::new("default", &self.name),
             uid: uid("Pod", &self.name),
             version: Version(1),
-            created: NOW,
+            created: ClusterTime::new(NOW),
             labels: Arc::new(labels),
             owner,
             node: Some(NodeName::from(&*self.node)),
             grace: Span::from_secs(self.grace),
             phase: self.phase.as_deref().map_or(Phase::Running, Phase::parse),
-            ready: Some(PodReady { status, last_transition: Some(NOW) }),
+            ready: Some(PodReady { status, last_transition: Some(ClusterTime::new(NOW)) }),
             termination,
             mirror: self.annotations.contains_key("kubernetes.io/config.mirror"),
             finalizers: self.finalizer.then(|| Name::from("example.com/hold")).into_iter().collect(),

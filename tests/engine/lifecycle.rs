@@ -14,7 +14,7 @@ use kordon::{
     },
     engine::{self, Engine, EventObject, Origin, Outcome, ServerVersion, Settings, Write},
     forecast::apply_write,
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -569,7 +569,7 @@ impl Playback {
             let lease = Lease {
                 node: node.clone(),
                 version: self.next_version(),
-                renewed: Some(self.now),
+                renewed: Some(ClusterTime::new(self.now)),
                 duration: Some(Span::from_secs(4)),
             };
             self.tell(Change::Lease(ObjectEvent::Applied(lease)));
@@ -583,7 +583,9 @@ impl Playback {
     fn post(&mut self, node: &NodeName) {
         let Some(posts) = self.kubelets.get(node).and_then(|kubelet| kubelet.posts.clone()) else { return };
         let now = Timestamp::parse(&self.now.to_time()).expect("it was written so");
-        self.change_node(node, |node| node.conditions = posted(&node.conditions, &posts, now));
+        self.change_node(node, |node| {
+            node.conditions = posted(&node.conditions, &posts, ClusterTime::new(now))
+        });
     }
 
     fn add_node(&mut self, spec: &NodeSpec) {
@@ -604,12 +606,13 @@ impl Playback {
             }
             _ => Some(healthy()),
         };
-        let conditions = posts.as_ref().map(|posts| posted(&[], posts, self.now)).unwrap_or_default();
+        let conditions =
+            posts.as_ref().map(|posts| posted(&[], posts, ClusterTime::new(self.now))).unwrap_or_default();
         let node = Node {
             name: spec.name.as_str().into(),
             uid: Uid::from(spec.name.as_str()),
             version: self.next_version(),
-            created: self.now,
+            created: ClusterTime::new(self.now),
             labels: Arc::new(labels),
             taints: spec.taints.iter().map(taint).collect(),
             conditions,
@@ -629,7 +632,7 @@ impl Playback {
             key: Key::new("default", &spec.name),
             uid: Uid::from(spec.name.as_str()),
             version: self.next_version(),
-            created: self.now,
+            created: ClusterTime::new(self.now),
             owner,
             labels: Arc::new(
                 spec.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect(),
@@ -638,7 +641,10 @@ impl Playback {
             tolerations: self.tolerations(&spec.tolerations),
             grace: Span::from_secs(spec.grace),
             phase: Phase::parse(spec.phase.as_deref().unwrap_or("Running")),
-            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.now) }),
+            ready: Some(PodReady {
+                status: ConditionStatus::True,
+                last_transition: Some(ClusterTime::new(self.now)),
+            }),
             ..Pod::default()
         };
         self.tell(Change::Pod(ObjectEvent::Applied(pod)));
@@ -672,7 +678,7 @@ impl Playback {
         if grace == Span::ZERO {
             return self.tell(Change::Pod(ObjectEvent::Deleted(key)));
         }
-        let deadline = self.now + grace;
+        let deadline = ClusterTime::new(self.now + grace);
         self.change_pod(name, |pod| {
             pod.termination.get_or_insert(Termination { deadline, grace });
         });
@@ -829,7 +835,7 @@ fn healthy() -> BTreeMap<String, ConditionStatus> {
 fn posted(
     before: &[Condition],
     posts: &BTreeMap<String, ConditionStatus>,
-    now: Timestamp,
+    now: ClusterTime,
 ) -> Arc<[Condition]> {
     let of_kind = |kind: &str| before.iter().find(|condition| condition.kind == *kind);
     let post = |(kind, status): (&String, &ConditionStatus)| {

@@ -12,7 +12,7 @@ use kordon::{
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
     forecast::apply_write,
-    time::{Span, Timestamp},
+    time::{ClusterClock, ClusterTime, Span, Timestamp},
 };
 
 /// How often a kubelet renews its lease; the lease says four times as much.
@@ -21,7 +21,10 @@ pub const RENEWAL: Span = Span::from_secs(10);
 /// The world, the controller and its shadow.
 pub struct Sim {
     pub now: Timestamp,
+    /// As the shadow sees it: with the cluster's clock as last measured.
     pub cluster: Cluster,
+    /// The cluster's clock as it is.
+    clock: ClusterClock,
     /// Acts: what it wants done is done at once.
     pub controller: Option<Engine>,
     /// Watches: what it wants done is recorded.
@@ -45,11 +48,34 @@ struct Kubelet {
 }
 
 impl Sim {
+    /// The cluster's clock is ahead of ours by this much from now on. The shadow does not know it before
+    /// [`Sim::measure_clock`].
+    pub fn set_clock(&mut self, ahead: Span) {
+        self.clock = ClusterClock::ahead_by(ahead);
+    }
+
+    pub fn measure_clock(&mut self) {
+        self.cluster.set_clock(self.clock);
+    }
+
+    /// What a component of the cluster writes for now.
+    fn written(&self) -> ClusterTime {
+        self.clock.written(self.now)
+    }
+
+    /// The cluster as the controller sees it, which knows its own clock.
+    fn seen_by_controller(&self) -> Cluster {
+        let mut cluster = self.cluster.clone();
+        cluster.set_clock(self.clock);
+        cluster
+    }
+
     /// An empty cluster at a fixed time.
     pub fn new() -> Self {
         Self {
             now: Timestamp::from_secs(1_767_225_600),
             cluster: Cluster::default(),
+            clock: ClusterClock::default(),
             controller: None,
             shadow: None,
             done: Vec::new(),
@@ -70,15 +96,15 @@ impl Sim {
             kind: self.names.name(READY),
             status: ConditionStatus::True,
             reason: self.names.name("KubeletReady"),
-            last_heartbeat: Some(self.now),
-            last_transition: Some(self.now),
+            last_heartbeat: Some(self.written()),
+            last_transition: Some(self.written()),
             ..Condition::default()
         };
         let node = Node {
             name: NodeName(self.names.name(name)),
             uid: Uid::from(name),
             version: self.next_version(),
-            created: self.now,
+            created: self.written(),
             labels: Arc::new(labels),
             conditions: [ready].into(),
             ..Node::default()
@@ -102,24 +128,25 @@ impl Sim {
             key,
             uid: Uid::from(name),
             version: self.next_version(),
-            created: self.now,
+            created: self.written(),
             node: Some(NodeName(self.names.name(node))),
             tolerations,
             grace: Span::from_secs(30),
             phase: Phase::Running,
-            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.now) }),
+            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(self.written()) }),
             ..Pod::default()
         };
         self.tell(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     pub fn start_controller(&mut self, settings: Settings, first_pass: Span) {
-        self.controller = Some(Engine::start(settings, &self.cluster, self.now + first_pass, self.now));
+        let cluster = self.seen_by_controller();
+        self.controller = Some(Engine::start(settings, &cluster, self.now + first_pass, self.now));
         self.drain();
     }
 
     pub fn attach_shadow(&mut self, settings: Settings) {
-        self.shadow = Some(Engine::attach(settings, &self.cluster, Span::ZERO, self.now));
+        self.shadow = Some(Engine::attach(settings, &self.cluster, self.now));
         self.drain();
     }
 
@@ -142,13 +169,14 @@ impl Sim {
     pub fn post(&mut self, node: &str, readiness: ConditionStatus) {
         let name = NodeName::from(node);
         self.kubelets.get_mut(node).expect("a node of ours").renews = Some(self.now + RENEWAL);
+        let written = self.written();
         let mut changed = (**self.cluster.node(&name).expect("a node of ours")).clone();
         let mut conditions = changed.conditions.to_vec();
         for condition in &mut conditions {
             let posted = if condition.kind == *READY { readiness } else { ConditionStatus::False };
-            condition.last_heartbeat = Some(self.now);
+            condition.last_heartbeat = Some(written);
             if condition.status != posted {
-                (condition.status, condition.last_transition) = (posted, Some(self.now));
+                (condition.status, condition.last_transition) = (posted, Some(written));
             }
         }
         changed.conditions = conditions.into();
@@ -162,8 +190,8 @@ impl Sim {
         let lease = LeaderLease {
             version: self.next_version(),
             holder: holder.into(),
-            acquired: Some(acquired),
-            renewed: Some(self.now),
+            acquired: Some(self.clock.written(acquired)),
+            renewed: Some(self.written()),
             duration: Some(Span::from_secs(15)),
         };
         self.tell(Change::Leader(Some(lease)));
@@ -185,8 +213,12 @@ impl Sim {
                 continue;
             }
             let is_controller = controller == Some(next);
-            let engine = if is_controller { &mut self.controller } else { &mut self.shadow };
-            engine.as_mut().expect("it has a deadline").handle_timeout(&self.cluster, self.now);
+            if is_controller {
+                let cluster = self.seen_by_controller();
+                self.controller.as_mut().expect("it has a deadline").handle_timeout(&cluster, self.now);
+            } else {
+                self.shadow.as_mut().expect("it has a deadline").handle_timeout(&self.cluster, self.now);
+            }
             self.drain();
             let engine = if is_controller { &self.controller } else { &self.shadow };
             let again = engine.as_ref().and_then(Engine::poll_timeout).expect("there is always a next pass");
@@ -209,7 +241,7 @@ impl Sim {
         let lease = Lease {
             node: node.clone(),
             version: self.next_version(),
-            renewed: Some(self.now),
+            renewed: Some(self.written()),
             duration: Some(RENEWAL * 4),
         };
         self.tell(Change::Lease(ObjectEvent::Applied(lease)));
@@ -229,9 +261,10 @@ impl Sim {
     }
 
     fn hand_over(&mut self, applied: &[Applied]) {
+        let seen_by_controller = self.seen_by_controller();
         for applied in applied {
             if let Some(controller) = &mut self.controller {
-                controller.handle_change(&self.cluster, applied, self.now);
+                controller.handle_change(&seen_by_controller, applied, self.now);
             }
             if let Some(shadow) = self.shadow.as_mut().filter(|_| self.shadow_sees) {
                 shadow.handle_change(&self.cluster, applied, self.now);
@@ -242,10 +275,14 @@ impl Sim {
     fn drain(&mut self) {
         while let Some(effect) = self.controller.as_mut().and_then(Engine::poll_effect) {
             let mut applied = Vec::new();
+            let measured = self.cluster.clock();
+            self.cluster.set_clock(self.clock);
             apply_write(&mut self.cluster, &effect.write, self.now, &mut applied);
+            self.cluster.set_clock(measured);
             self.hand_over(&applied);
+            let cluster = self.seen_by_controller();
             let controller = self.controller.as_mut().expect("it has just spoken");
-            controller.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
+            controller.handle_outcome(&cluster, effect.id, Outcome::Done, self.now);
             self.done.push(effect);
         }
         while let Some(effect) = self.shadow.as_mut().and_then(Engine::poll_effect) {

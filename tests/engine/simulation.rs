@@ -159,7 +159,7 @@ fn a_shadow_does_not_predict_taints_that_exist() {
     sim.attach_shadow(settings());
     sim.run(Span::from_secs(20));
     let shadow = sim.shadow.as_ref().expect("attached");
-    let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+    let forecast = Forecast::run(shadow, &sim.cluster, sim.now, HOUR);
     assert!(
         forecast.steps.iter().all(|step| matches!(step.kind, ForecastKind::Deleted { .. })),
         "{:?}",
@@ -209,7 +209,7 @@ fn predict_each_taint(sim: &mut Sim, told: &str) -> usize {
     for _ in 0..1200 {
         sim.run(Span::from_millis(100));
         let shadow = sim.shadow.as_ref().expect("attached");
-        forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(120)));
+        forecasts.push(Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(120)));
     }
     let is_taint = |what: &ForecastKind| matches!(what, ForecastKind::NoExecute { .. });
     let is_swap =
@@ -243,7 +243,7 @@ fn a_disconnected_shadow_marks_no_node_and_says_so() {
     assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none());
     let shadow = sim.shadow.as_mut().expect("attached");
     assert_eq!(shadow.confidence(sim.now), Confidence::Disconnected { since });
-    assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
+    assert_eq!(Forecast::run(shadow, &sim.cluster, sim.now, HOUR).steps, []);
     shadow.handle_watch_health(&sim.cluster, WatchHealth::Live, sim.now);
     sim.shadow_sees = true;
     sim.run(HOUR);
@@ -261,11 +261,11 @@ fn without_a_leader_nothing_is_predicted() {
     sim.run(Span::from_secs(120));
     let shadow = sim.shadow.as_ref().expect("attached");
     assert_eq!(shadow.confidence(sim.now), Confidence::NoController { since: last_renewal });
-    assert_eq!(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR).steps, []);
+    assert_eq!(Forecast::run(shadow, &sim.cluster, sim.now, HOUR).steps, []);
     assert!(sim.notices.iter().any(|notice| notice.text.contains("no evictions")));
     sim.lead("second", sim.now);
     let shadow = sim.shadow.as_ref().expect("attached");
-    let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+    let forecast = Forecast::run(shadow, &sim.cluster, sim.now, HOUR);
     let unknown = forecast.of_node(&"n00".into()).next().expect("predicted");
     assert!(matches!(unknown.kind, ForecastKind::Unknown { .. }));
     let grace = unknown.at.since(sim.now);
@@ -349,7 +349,7 @@ proptest! {
             }
             sim.run(Span::from_secs(1));
             if let Some(shadow) = sim.shadow.as_ref().filter(|_| second % 30 == 0) {
-                forecasts.push(Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600)));
+                forecasts.push(Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(600)));
             }
         }
         // Once all are silent that will be, and have been for longer than a renewal takes, all is predicted.
@@ -428,7 +428,7 @@ proptest! {
         // Twenty seconds later whoever fell silent has missed a renewal.
         (0..TURMOIL + 20).for_each(|second| faults.apply(second, &mut sim));
         let engine = sim.controller.as_ref().expect("started");
-        let forecast = Forecast::run(engine, &sim.cluster, Span::ZERO, sim.now, Span::from_secs(600));
+        let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(600));
         sim.run(Span::from_secs(600));
         let mut predicted: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.kind)).collect();
         // A pod that is Terminating may be deleted once more, for another taint: that goes without saying.
@@ -515,7 +515,7 @@ fn a_forecast_assumes_a_node_silent_after_it_missed_a_renewal() {
     sim.silence("n00");
     let predicted = |sim: &Sim| {
         let shadow = sim.shadow.as_ref().expect("attached");
-        let forecast = Forecast::run(shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+        let forecast = Forecast::run(shadow, &sim.cluster, sim.now, HOUR);
         forecast.of_node(&NodeName::from("n00")).count()
     };
     assert_eq!(predicted(&sim), 0, "it may yet renew");
@@ -548,7 +548,7 @@ proptest! {
         };
         let assumptions = Assumptions { incidents: script.iter().map(incident).collect() };
         let shadow = sim.shadow.as_ref().expect("attached");
-        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, begin, horizon);
+        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, begin, horizon);
 
         sim.done.clear();
         for (at, what, node) in &script {
@@ -601,7 +601,7 @@ fn where_upstream_is_random_about_a_taint_a_forecast_says_may() {
         sim.run(Span::from_secs(30));
         let shadow = sim.shadow.as_ref().expect("attached");
         let assumptions = Assumptions::failing(lost.clone(), sim.now);
-        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, Span::ZERO, sim.now, HOUR);
+        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, sim.now, HOUR);
         let tainted =
             forecast.steps.iter().filter(|step| matches!(step.kind, ForecastKind::NoExecute { .. })).count();
         assert_eq!(tainted, 0, "six of eight at once stop the zone");

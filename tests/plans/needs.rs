@@ -127,9 +127,9 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
             phase: Phase::Running,
             ready: Some(kordon::cluster::PodReady {
                 status: kordon::cluster::ConditionStatus::True,
-                last_transition: Some(NOW),
+                last_transition: Some(kordon::time::ClusterTime::new(NOW)),
             }),
-            created: NOW,
+            created: kordon::time::ClusterTime::new(NOW),
             ..Pod::default()
         };
         match special {

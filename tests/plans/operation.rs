@@ -17,7 +17,7 @@ use kordon::{
         Action, DrainOptions, EvictionRules, Plan, PlanStep, TypicalEnvironment, Undo,
         undo::{NodeUndo, UndoStep},
     },
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 use proptest::prelude::*;
 
@@ -691,7 +691,7 @@ impl Harness {
         }
         self.evicted.push(uid.clone());
         pod.ends = Some(self.now + self.linger);
-        let (node, deadline) = (pod.node.clone(), self.now + Span::from_secs(30));
+        let (node, deadline) = (pod.node.clone(), ClusterTime::new(self.now + Span::from_secs(30)));
         let termination = Some(Termination { deadline, grace: Span::from_secs(30) });
         let pod = Pod { termination, ..running_pod(name, &node, uid.clone()) };
         self.apply(Change::Pod(ObjectEvent::Applied(pod)));

@@ -13,7 +13,7 @@ use kordon::{
         NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent, PlanStep, Prospect, RemovalOptions,
         Retry, Skip, TaintEdits, Verdict, Warning, warning::PodWarning,
     },
-    time::Span,
+    time::{ClusterTime, Span},
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -481,7 +481,8 @@ fn a_dry_run_of_each_pod_says_nothing_of_the_second() {
 fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes() {
     let mut fixture = five(|budget| budget.max_unavailable = percent(25));
     fixture.budget("web", |budget| {
-        budget.status.disrupted_pods = [("web-0".into(), NOW), ("web-1".into(), NOW)].into();
+        budget.status.disrupted_pods =
+            ["web-0", "web-1"].map(|name| (name.into(), ClusterTime::new(NOW))).into();
     });
     fixture.sync();
     assert_eq!(fixture.status("web"), [5, 3, 3, 0]);
@@ -851,7 +852,7 @@ fn a_noexecute_taint_names_every_deleted_pod_with_its_time_and_ignores_budgets()
     let verdicts: Vec<_> = untainted.pods.iter().map(|pod| pod.verdict.word()).collect();
     assert_eq!(verdicts, ["deletionCancelled", "deletionCancelled", "tolerates"]);
     fixture.node("n1", |node| {
-        let added = Some(NOW + Span::from_secs(-20));
+        let added = Some(ClusterTime::new(NOW + Span::from_secs(-20)));
         node.taints = [kordon::cluster::Taint { time_added: added, ..taint("maintenance:NoExecute") }].into();
     });
     fixture.pod("web-1", "n1", |pod| tolerates(pod, "", Some(30)));

@@ -13,7 +13,7 @@ use kordon::{
         Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, RemovalOptions,
         budget,
     },
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// When every plan here is made.
@@ -157,11 +157,14 @@ impl PlanFixture {
             None => Pod {
                 key: Key::new("default", name),
                 uid: uid("Pod", name),
-                created: NOW,
+                created: ClusterTime::new(NOW),
                 node: Some(node.into()),
                 grace: Span::from_secs(30),
                 phase: Phase::Running,
-                ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(NOW) }),
+                ready: Some(PodReady {
+                    status: ConditionStatus::True,
+                    last_transition: Some(ClusterTime::new(NOW)),
+                }),
                 ..Pod::default()
             },
         };
@@ -247,12 +250,13 @@ pub fn own(pod: &mut Pod, kind: WorkloadKind, name: &str) {
 }
 
 pub fn not_ready(pod: &mut Pod) {
-    pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(NOW) });
+    pod.ready =
+        Some(PodReady { status: ConditionStatus::False, last_transition: Some(ClusterTime::new(NOW)) });
 }
 
 /// Its deletion began, and its grace ends so many seconds from now.
 pub fn terminating(pod: &mut Pod, seconds_left: i64) {
-    let deadline = NOW + Span::from_secs(seconds_left);
+    let deadline = ClusterTime::new(NOW + Span::from_secs(seconds_left));
     pod.termination = Some(Termination { deadline, grace: pod.grace });
 }
 

@@ -12,7 +12,7 @@ use kordon::{
     executor::effects::EffectExecutor,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     run::{self, Dashboard, Links, RunError},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
     ui::snapshot,
 };
 use tokio::{
@@ -304,7 +304,7 @@ impl LoopHarness {
         let lease = Lease {
             node: node.into(),
             version: kordon::cluster::Version(1_000_000 + version),
-            renewed: Some(self.clock.now()),
+            renewed: Some(ClusterTime::new(self.clock.now())),
             duration: Some(Span::from_secs(40)),
         };
         self.send(FeedEvent::Changes(vec![Change::Lease(kordon::cluster::ObjectEvent::Applied(lease))]))
@@ -314,8 +314,8 @@ impl LoopHarness {
     async fn renew_leader(&self) {
         let lease = LeaderLease {
             holder: "control-plane-2_5b0f7c1e".into(),
-            acquired: Some(Timestamp::from_secs(1_000_000)),
-            renewed: Some(self.clock.now()),
+            acquired: Some(ClusterTime::new(Timestamp::from_secs(1_000_000))),
+            renewed: Some(ClusterTime::new(self.clock.now())),
             duration: Some(Span::from_secs(15)),
             ..LeaderLease::default()
         };

@@ -27,7 +27,7 @@ use kordon::{
         approval::{Checks, StartRequest, Started},
     },
     plan::{EvictionRules, PlanStep, budget},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// Where every story begins: 2026-01-02 03:00:00 UTC.
@@ -217,13 +217,13 @@ impl DashboardFixture {
             ("node.kubernetes.io/instance-type".into(), "m7i.2xlarge".into()),
         ]);
         let number = self.alive.len();
-        let created = START - Span::from_secs(86_400 * 41 + 3600 * number as i64);
+        let created = ClusterTime::new(START - Span::from_secs(86_400 * 41 + 3600 * number as i64));
         let condition = |kind: &str, status, reason: &str| Condition {
             kind: kind.into(),
             status,
             reason: reason.into(),
             message: "".into(),
-            last_heartbeat: Some(START - Span::from_secs(20)),
+            last_heartbeat: Some(ClusterTime::new(START - Span::from_secs(20))),
             last_transition: Some(created + Span::from_secs(40)),
         };
         let node = Node {
@@ -333,14 +333,19 @@ impl DashboardFixture {
             key: Key::new(namespace, name),
             uid: format!("uid-{key}").as_str().into(),
             version: self.next_version(),
-            created: START - Span::from_secs(86_400 * 3 + 77 * self.version as i64 % 90_000),
+            created: ClusterTime::new(
+                START - Span::from_secs(86_400 * 3 + 77 * self.version as i64 % 90_000),
+            ),
             owner: Some(Owner { kind: OwnerKind::Workload(owner), name: stem.into(), uid: Uid::from(stem) }),
             node: Some(node.into()),
             tolerations: tolerations.into(),
             requests: Resources { cpu_milli, memory_bytes: mebibytes << 20, pods: 1 },
             grace: Span::from_secs(30),
             phase: Phase::Running,
-            ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(START) }),
+            ready: Some(PodReady {
+                status: ConditionStatus::True,
+                last_transition: Some(ClusterTime::new(START)),
+            }),
             ..Pod::default()
         };
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
@@ -374,8 +379,8 @@ impl DashboardFixture {
         let lease = LeaderLease {
             version: self.next_version(),
             holder: "control-plane-2_5b0f7c1e".into(),
-            acquired: Some(START - Span::from_secs(86_400 * 4 + 7300)),
-            renewed: Some(self.now),
+            acquired: Some(ClusterTime::new(START - Span::from_secs(86_400 * 4 + 7300))),
+            renewed: Some(ClusterTime::new(self.now)),
             duration: Some(Span::from_secs(15)),
         };
         self.tell(vec![Change::Leader(Some(lease))]);
@@ -447,7 +452,7 @@ impl DashboardFixture {
     fn foresee(&mut self) {
         self.app.refresh(self.now);
         if let Some(engine) = self.app.model.engine.as_ref().filter(|_| self.app.model.is_abnormal()) {
-            let forecast = Forecast::run(engine, &self.app.model.cluster, Span::ZERO, self.now, HORIZON);
+            let forecast = Forecast::run(engine, &self.app.model.cluster, self.now, HORIZON);
             self.app.model.forecast = Some(forecast);
         }
         self.app.refresh(self.now);
@@ -604,8 +609,10 @@ impl DashboardFixture {
         let (namespace, name) = key.split_once('/').expect("namespace/name");
         let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
         pod.version = self.next_version();
-        pod.termination =
-            Some(Termination { deadline: self.now + Span::from_secs(30), grace: Span::from_secs(30) });
+        pod.termination = Some(Termination {
+            deadline: ClusterTime::new(self.now + Span::from_secs(30)),
+            grace: Span::from_secs(30),
+        });
         pod.finalizers = finalizers.iter().map(|name| Name::from(*name)).collect();
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
@@ -637,7 +644,7 @@ impl DashboardFixture {
         let lease = Lease {
             node: node.clone(),
             version: self.next_version(),
-            renewed: Some(self.now - late),
+            renewed: Some(ClusterTime::new(self.now - late)),
             duration: Some(Span::from_secs(40)),
         };
         self.put(Change::Lease(ObjectEvent::Applied(lease)));
@@ -717,7 +724,7 @@ pub fn tolerates(key: &str, seconds: Option<i64>) -> Toleration {
     }
 }
 
-pub fn taint(key: &str, effect: TaintEffect, time_added: Option<Timestamp>) -> Taint {
+pub fn taint(key: &str, effect: TaintEffect, time_added: Option<ClusterTime>) -> Taint {
     Taint { key: key.into(), value: "".into(), effect, time_added }
 }
 
@@ -725,8 +732,8 @@ pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: 
     let mut conditions = node.conditions.to_vec();
     for condition in conditions.iter_mut().filter(|condition| condition.kind == *kind) {
         condition.status = status;
-        condition.last_transition = Some(now);
-        condition.last_heartbeat = Some(now);
+        condition.last_transition = Some(ClusterTime::new(now));
+        condition.last_heartbeat = Some(ClusterTime::new(now));
     }
     node.conditions = conditions.into();
 }

@@ -21,7 +21,7 @@ use kordon::{
         undo::{NodeUndo, UndoStep},
     },
     run::Surface,
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
     ui::{Theme, snapshot},
 };
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
@@ -675,8 +675,8 @@ fn hostile() -> DashboardFixture {
             status: ConditionStatus::True,
             reason: evil.into(),
             message: evil.into(),
-            last_heartbeat: Some(now),
-            last_transition: Some(now),
+            last_heartbeat: Some(ClusterTime::new(now)),
+            last_transition: Some(ClusterTime::new(now)),
         };
         let mut conditions = node.conditions.to_vec();
         for own in &mut conditions {
@@ -688,7 +688,8 @@ fn hostile() -> DashboardFixture {
         node.conditions = conditions.into();
         node.address = evil.into();
         node.kubelet_version = evil.into();
-        node.taints = [taint(&format!("evil/{evil}"), TaintEffect::NoExecute, Some(now))].into();
+        node.taints =
+            [taint(&format!("evil/{evil}"), TaintEffect::NoExecute, Some(ClusterTime::new(now)))].into();
         let mut labels = (*node.labels).clone();
         labels.insert("topology.kubernetes.io/zone".into(), format!("z{evil}").into());
         labels.insert(format!("node-role.kubernetes.io/{evil}").into(), "".into());

@@ -56,8 +56,6 @@ pub struct FailureJob {
     pub(in crate::app) cluster: Cluster,
     /// None until the engine has started.
     pub(in crate::app) engine: Option<Engine>,
-    /// How far the API server's clock is ahead of ours.
-    pub(in crate::app) ahead: Span,
     pub(in crate::app) version: ServerVersion,
     pub(in crate::app) snapshot: SnapshotLease,
     pub(in crate::app) now: Timestamp,
@@ -106,9 +104,7 @@ impl FailureJob {
         let (cluster, now) = (&self.cluster, self.now);
         let engine = self.engine_to_predict_with()?;
         let (nodes, zones) = self.failing();
-        let under = |assumptions: &Assumptions| {
-            Forecast::under(assumptions, engine, cluster, self.ahead, now, HORIZON)
-        };
+        let under = |assumptions: &Assumptions| Forecast::under(assumptions, engine, cluster, now, HORIZON);
         let assumptions = Assumptions::failing(nodes.clone(), now);
         let mut forecast = under(&assumptions);
         let staying = forecast.staying(cluster, &nodes);

@@ -138,9 +138,8 @@ fn print(
 ) -> Result<(), CliError> {
     let model = &shot.model;
     let Some(engine) = &shot.model.engine else { return shot.done() };
-    let under = |assumptions: &Assumptions| {
-        Forecast::under(assumptions, engine, &model.cluster, model.feeds.ahead(), shot.at, horizon)
-    };
+    let under =
+        |assumptions: &Assumptions| Forecast::under(assumptions, engine, &model.cluster, shot.at, horizon);
     let mut forecast = under(&assumptions);
     if let Some(failing) = &failing {
         forecast.subtract(&under(&Assumptions::default()), failing);

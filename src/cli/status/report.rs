@@ -9,7 +9,7 @@ use crate::{
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{EvictionRow, EvictionState, Leadership, Model, NextEventKind},
     plan::{Headroom, HeadroomLoss, HeadroomLosses},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// One report. Every field is always present; what is not known is null.
@@ -94,8 +94,8 @@ pub struct ConfidenceReport {
 #[serde(rename_all = "camelCase")]
 pub struct LeaderReport {
     pub holder: String,
-    pub acquired: Option<Timestamp>,
-    pub renewed: Option<Timestamp>,
+    pub acquired: Option<ClusterTime>,
+    pub renewed: Option<ClusterTime>,
 }
 
 /// A flag of kube-controller-manager.
@@ -156,7 +156,7 @@ pub struct StatusNodeReport {
     pub grace_seconds: Option<f64>,
     /// What is left of it; negative once it has expired.
     pub grace_left_seconds: Option<f64>,
-    pub lease_renewed: Option<Timestamp>,
+    pub lease_renewed: Option<ClusterTime>,
     pub taints: Vec<TaintReport>,
     pub pods: usize,
     pub terminating_pods: usize,
@@ -173,7 +173,7 @@ pub struct ReadyReport {
     pub status: Option<&'static str>,
     pub reason: Option<String>,
     pub message: Option<String>,
-    pub since: Option<Timestamp>,
+    pub since: Option<ClusterTime>,
 }
 
 /// A taint.
@@ -183,7 +183,7 @@ pub struct TaintReport {
     pub key: String,
     pub value: String,
     pub effect: &'static str,
-    pub time_added: Option<Timestamp>,
+    pub time_added: Option<ClusterTime>,
 }
 
 /// The next event of a node.
@@ -383,7 +383,7 @@ fn taint(taint: &crate::cluster::Taint) -> TaintReport {
     }
 }
 
-fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<Timestamp> {
+fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<ClusterTime> {
     cluster.lease(node)?.renewed
 }
 
@@ -462,6 +462,7 @@ mod tests {
     /// A report in which nothing is null and no list is empty.
     fn full() -> StatusReport {
         let at = Timestamp::from_secs(1_800_000_000);
+        let written = ClusterTime::new(at);
         let text = || "text".to_owned();
         StatusReport {
             schema: "kordon.status/v1",
@@ -477,7 +478,11 @@ mod tests {
             controller: ControllerReport {
                 confidence: ConfidenceReport { state: "disconnected", since: Some(at) },
                 lease: "held",
-                leader: Some(LeaderReport { holder: text(), acquired: Some(at), renewed: Some(at) }),
+                leader: Some(LeaderReport {
+                    holder: text(),
+                    acquired: Some(written),
+                    renewed: Some(written),
+                }),
                 settings: vec![SettingReport {
                     flag: "node-monitor-period",
                     value: text(),
@@ -511,19 +516,19 @@ mod tests {
                     status: Some("Unknown"),
                     reason: Some(text()),
                     message: Some(text()),
-                    since: Some(at),
+                    since: Some(written),
                 },
                 probe_timestamp: Some(at),
                 probe_source: Some("lease"),
                 probe_certainty: Some("observed"),
                 grace_seconds: Some(50.0),
                 grace_left_seconds: Some(-1.5),
-                lease_renewed: Some(at),
+                lease_renewed: Some(written),
                 taints: vec![TaintReport {
                     key: text(),
                     value: text(),
                     effect: "NoExecute",
-                    time_added: Some(at),
+                    time_added: Some(written),
                 }],
                 pods: 2,
                 terminating_pods: 1,

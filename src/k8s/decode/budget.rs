@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name, UnhealthyPolicy},
-    time::Timestamp,
+    time::ClusterTime,
 };
 
 /// Reads budgets.
@@ -64,8 +64,8 @@ fn int_or_percent(wire: &IntOrText<'_>) -> Option<IntOrPercent> {
     }
 }
 
-fn disrupted(pairs: &Pairs<'_>) -> BTreeMap<Name, Timestamp> {
-    let granted = |time: &str| Timestamp::parse(time);
+fn disrupted(pairs: &Pairs<'_>) -> BTreeMap<Name, ClusterTime> {
+    let granted = |time: &str| ClusterTime::parse(time);
     pairs.0.iter().filter_map(|(pod, time)| Some(((**pod).into(), granted(time)?))).collect()
 }
 

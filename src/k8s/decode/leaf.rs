@@ -11,7 +11,7 @@ use serde::{
 
 use crate::{
     cluster::quantity,
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span},
 };
 
 /// A string; empty where absent.
@@ -33,8 +33,8 @@ impl fmt::Display for Text<'_> {
 
 impl Text<'_> {
     /// The text as a point in time, if it is one.
-    pub fn time(&self) -> Option<Timestamp> {
-        if self.is_empty() { None } else { Timestamp::parse(self) }
+    pub fn time(&self) -> Option<ClusterTime> {
+        if self.is_empty() { None } else { ClusterTime::parse(self) }
     }
 }
 

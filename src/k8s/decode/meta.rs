@@ -17,7 +17,7 @@ use crate::{
         WorkloadKind,
         claim::{CORDON, DRAIN},
     },
-    time::Timestamp,
+    time::ClusterTime,
 };
 
 /// `metadata` of an object, a list or a bookmark.
@@ -64,7 +64,7 @@ impl Meta<'_> {
         Version::parse(&self.resource_version)
     }
 
-    pub fn created(&self) -> Timestamp {
+    pub fn created(&self) -> ClusterTime {
         self.creation_timestamp.time().unwrap_or_default()
     }
 

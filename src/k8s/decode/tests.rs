@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cluster::{IntOrPercent, Key, Node, OwnerKind, Phase, Pod, Resources, TaintEffect, WorkloadKind},
-    time::{Span, Timestamp},
+    time::{ClusterTime, Span},
 };
 
 #[test]
@@ -28,7 +28,7 @@ fn a_node_keeps_what_is_read() {
     assert_eq!((&*node.name, &*node.uid, node.version.0), ("n1", "u", 7));
     assert!(node.is_ready() && node.unschedulable && !node.terminating);
     assert_eq!(node.taints[0].to_string(), "k=v:NoExecute");
-    assert_eq!(node.taints[0].time_added, Timestamp::parse("2026-01-01T00:00:05Z"));
+    assert_eq!(node.taints[0].time_added, ClusterTime::parse("2026-01-01T00:00:05Z"));
     assert_eq!(node.allocatable, Resources { cpu_milli: 3920, memory_bytes: 16 << 30, pods: 110 });
     assert_eq!((&*node.address, &*node.kubelet_version, &*node.zone().zone), ("10.0.0.1", "v1.36.3", "a"));
 }

@@ -23,7 +23,7 @@ use crate::{
         decode::{self, Decoder, ListPurpose, StreamLine, WatchEvent},
         feed::{FeedKind, FeedState},
     },
-    time::Timestamp,
+    time::ClusterTime,
 };
 
 /// Objects in one page of a list.
@@ -82,7 +82,7 @@ pub struct Follower<D> {
     /// Lines since names were last tidied.
     lines: usize,
     /// Of the list of nodes: those that are not ready, and since when.
-    not_ready: Vec<(Option<Timestamp>, NodeName)>,
+    not_ready: Vec<(Option<ClusterTime>, NodeName)>,
     woken: watch::Receiver<u64>,
     recovered: watch::Receiver<u64>,
 }
@@ -581,6 +581,6 @@ fn unreadable(what: &str) -> String {
     format!("{what} cannot be read and is left out")
 }
 
-fn since(node: &Node) -> Option<Timestamp> {
+fn since(node: &Node) -> Option<ClusterTime> {
     node.ready().and_then(|ready| ready.last_transition)
 }

@@ -162,12 +162,13 @@ fn who(scene: &Scene) -> Runs {
     let host = leader.holder.split('_').next().unwrap_or_default();
     let mut runs = name.and(host, scene.style(Role::Base));
     if let Some(renewed) = leader.renewed {
+        let renewed = scene.shown.cluster.local(renewed);
         let late = scene.now.since(renewed) > leader.duration.unwrap_or(Span::from_secs(15));
         let role = if late { Role::FeedBroken } else { Role::Dim };
         runs = runs.and(&format!(" renewed {} ago", text::age(scene.now, renewed)), scene.style(role));
     }
     match leader.acquired {
-        Some(acquired) => runs.and(&format!(", leader for {}", text::age(scene.now, acquired)), dim),
+        Some(acquired) => runs.and(&format!(", leader for {}", scene.age(acquired)), dim),
         None => runs,
     }
 }

@@ -137,7 +137,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
             Cell::new(&node.address, dim),
             Cell::new(&node.kubelet_version, dim),
             Cell::new(order::instance_type(node).map_or("", |name| name.as_str()), dim),
-            Cell::new(&text::age(scene.now, node.created), dim),
+            Cell::new(&scene.age(node.created), dim),
             taints(scene, node),
             Cell::new(message.map_or("", |ready| ready.message.as_str()), dim),
         ]);
@@ -181,7 +181,7 @@ fn readiness(scene: &Scene, node: &Node) -> Cell {
 /// The age of the Ready condition's last transition.
 fn since(scene: &Scene, node: &Node) -> Cell {
     let since = node.ready().and_then(|ready| ready.last_transition);
-    since.map_or_else(Cell::default, |since| Cell::new(&text::age(scene.now, since), scene.style(Role::Dim)))
+    since.map_or_else(Cell::default, |since| Cell::new(&scene.age(since), scene.style(Role::Dim)))
 }
 
 /// The age of the last heartbeat, `~` where that is an estimate.
@@ -204,7 +204,7 @@ fn last_heartbeat(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Opti
         return Some((health.probe, health.certainty));
     }
     let renewed = scene.shown.cluster.lease(&node.name)?.renewed?;
-    Some((renewed - scene.shown.feeds.ahead(), Certainty::Estimated))
+    Some((scene.shown.cluster.local(renewed), Certainty::Estimated))
 }
 
 /// Whether what is known of nodes and Leases is old.
@@ -352,7 +352,7 @@ fn taints(scene: &Scene, node: &Node) -> Cell {
         };
         cell = gap(cell, scene).and(&text::brief(&taint.to_string()), scene.style(role));
         if let Some(added) = taint.time_added {
-            cell = cell.and(&format!(" {}", text::age(scene.now, added)), scene.style(Role::Dim));
+            cell = cell.and(&format!(" {}", scene.age(added)), scene.style(Role::Dim));
         }
     }
     cell

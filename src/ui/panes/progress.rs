@@ -293,11 +293,12 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
         PodProgressStage::Leaving { .. } => {
             let pod = scene.app.model.cluster.pod(&row.pod).filter(|pod| pod.uid == row.uid);
             let termination = pod.and_then(|pod| pod.termination.as_ref());
-            parts.push(match termination {
-                Some(end) if end.deadline >= scene.now => {
-                    format!("its grace ends in {}", text::left(end.deadline, scene.now))
+            let deadline = termination.map(|end| scene.app.model.cluster.local(end.deadline));
+            parts.push(match deadline {
+                Some(end) if end >= scene.now => {
+                    format!("its grace ends in {}", text::left(end, scene.now))
                 }
-                Some(end) => format!("stuck {}", text::age(scene.now, end.deadline)),
+                Some(end) => format!("stuck {}", text::age(scene.now, end)),
                 None => "its end is waited for".into(),
             });
             if let Some(pod) = pod.filter(|pod| !pod.finalizers.is_empty()) {

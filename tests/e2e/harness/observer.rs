@@ -149,5 +149,5 @@ async fn observe(
 
 fn forecast(model: &Model, clock: Clock) -> Option<Forecast> {
     let engine = model.engine.as_ref()?;
-    Some(Forecast::run(engine, &model.cluster, model.feeds.ahead(), clock.now(), HORIZON))
+    Some(Forecast::run(engine, &model.cluster, clock.now(), HORIZON))
 }
