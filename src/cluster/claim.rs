@@ -26,7 +26,8 @@ pub struct CordonNote {
     pub at: Timestamp,
     /// When the cordon is meant to end; only shown.
     pub until: Option<Timestamp>,
-    pub operation: OperationId,
+    /// None if it was not noted.
+    pub operation: Option<OperationId>,
 }
 
 /// Who drains a node.
@@ -51,7 +52,7 @@ impl CordonNote {
             why: value["why"].as_str().unwrap_or_default().into(),
             at: value["at"].as_str().and_then(Timestamp::parse)?,
             until: value["until"].as_str().and_then(Timestamp::parse),
-            operation: value["operation"].as_str().unwrap_or_default().into(),
+            operation: value["operation"].as_str().and_then(|id| id.parse().ok()),
         })
     }
 }
@@ -67,7 +68,7 @@ impl DrainClaim {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {
             by: value["by"].as_str()?.into(),
-            operation: value["operation"].as_str()?.into(),
+            operation: value["operation"].as_str()?.parse().ok()?,
             renewed: value["renewed"].as_str().and_then(Timestamp::parse)?,
         })
     }
@@ -86,7 +87,8 @@ mod tests {
     #[test]
     fn claims_and_notes_read_back_and_foreign_texts_are_none() {
         let at = Timestamp::from_secs(1_800_000_000);
-        let claim = DrainClaim { by: "alice@desk".into(), operation: "p1".into(), renewed: at };
+        let claim =
+            DrainClaim { by: "alice@desk".into(), operation: "p1".parse().expect("an id"), renewed: at };
         assert_eq!(DrainClaim::parse(&claim.to_text()), Some(claim.clone()));
         assert!(claim.is_fresh(at + Span::from_secs(89)) && !claim.is_fresh(at + Span::from_secs(90)));
         let note = CordonNote {
@@ -94,7 +96,7 @@ mod tests {
             why: "a \"new\" kernel".into(),
             at,
             until: Some(at + Span::from_secs(60)),
-            operation: "p2".into(),
+            operation: Some("p2".parse().expect("an id")),
         };
         assert_eq!(CordonNote::parse(&note.to_text()), Some(note));
         assert_eq!((DrainClaim::parse("x"), CordonNote::parse("[]")), (None, None));

@@ -135,8 +135,6 @@ name_types! {
     Namespace,
     /// An object's `metadata.uid`.
     Uid,
-    /// Identifies one operation: in the journal, in its lock file, and in annotations of nodes.
-    OperationId,
 }
 
 /// A namespaced object's name in full.

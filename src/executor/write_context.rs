@@ -87,7 +87,8 @@ impl WriteContext {
     fn new_id(&self, word: &str) -> OperationId {
         let now = self.clock.now().utc().format("%Y%m%d-%H%M%S");
         let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
-        OperationId::from(format!("{word}-{now}-{}", random.to_lowercase()).as_str())
+        let id = format!("{word}-{now}-{}", random.to_lowercase());
+        id.parse().expect("a word, digits and letters")
     }
 
     /// The permissions that we do not have.

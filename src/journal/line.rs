@@ -117,7 +117,7 @@ impl JournalLine {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let at = Timestamp::parse(value["at"].as_str()?)?;
-        let operation = value["operation"].as_str()?.into();
+        let operation = value["operation"].as_str()?.parse().ok()?;
         Some(Self { at, operation, kind: LineKind::parse(&value)? })
     }
 }
@@ -169,7 +169,7 @@ impl LineKind {
                 text: text_of(value, "text")?,
             },
             "ended" => Self::Ended { end: text_of(value, "end")?, text: text_of(value, "text")? },
-            "undone" => Self::Undone { by: value["by"].as_str()?.into() },
+            "undone" => Self::Undone { by: value["by"].as_str()?.parse().ok()? },
             _ => return None,
         })
     }
@@ -363,7 +363,7 @@ mod tests {
             undo: Some(undo),
         };
         for kind in [LineKind::Started(Box::new(start)), request] {
-            let operation = "p".into();
+            let operation = "p".parse().expect("an id");
             let line = JournalLine { at: Timestamp::from_secs(1_800_000_000), operation, kind };
             let text = line.to_text();
             assert!(text.ends_with('\n') && text.trim_end().lines().count() == 1);

@@ -158,7 +158,7 @@ impl Journal {
     /// The lock file cannot be created.
     pub fn lock(&self, id: &OperationId) -> Result<Option<OperationLockFile>, JournalError> {
         self.create_folder()?;
-        let path = self.folder.join(format!("{}.{}.lock", self.stem, stem(id)));
+        let path = self.folder.join(format!("{}.{}.lock", self.stem, id));
         OperationLockFile::lock(&path).map_err(|error| JournalError::Io { path, error })
     }
 }
@@ -321,7 +321,11 @@ mod tests {
 
     fn notice(operation: &str, text: String) -> JournalLine {
         let kind = LineKind::Notice { level: Severity::Info, subject: String::new(), text };
-        JournalLine { at: Timestamp::from_secs(1_800_000_000), operation: operation.into(), kind }
+        JournalLine {
+            at: Timestamp::from_secs(1_800_000_000),
+            operation: operation.parse().expect("an id"),
+            kind,
+        }
     }
 
     #[tokio::test]
@@ -360,14 +364,14 @@ mod tests {
         assert!(journal.older(2).exists() && !journal.older(3).exists());
         let ids: Vec<OperationId> =
             journal.lines().expect("read").into_iter().map(|line| line.operation).collect();
-        assert_eq!(ids, (0..20).map(|number| OperationId::from(&*number.to_string())).collect::<Vec<_>>());
+        assert_eq!(ids, (0..20).map(|number| number.to_string().parse().expect("an id")).collect::<Vec<_>>());
     }
 
     #[test]
     fn an_operation_is_locked_by_one_owner_at_a_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "here");
-        let lock = |text: &str| journal.lock(&text.into()).expect("no error");
+        let lock = |text: &str| journal.lock(&text.parse().expect("an id")).expect("no error");
         let first = lock("p1").expect("free");
         assert!(lock("p1").is_none() && lock("p2").is_some());
         drop(first);

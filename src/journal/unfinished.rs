@@ -175,7 +175,7 @@ mod tests {
     use crate::plan::DrainOptions;
 
     fn line(kind: LineKind) -> JournalLine {
-        let operation = "p".into();
+        let operation = "p".parse().expect("an id");
         JournalLine { at: Timestamp::from_secs(1_800_000_000), operation, kind }
     }
 

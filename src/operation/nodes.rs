@@ -346,7 +346,8 @@ impl Operation {
         if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
             return Judgement::Stop(NodeIncomplete::Uncordoned);
         }
-        let ours = seen.cordon_note.as_ref().is_some_and(|note| note.operation == self.options.id);
+        let ours =
+            seen.cordon_note.as_ref().is_some_and(|note| note.operation.as_ref() == Some(&self.options.id));
         self.nodes[place].cordons = !node.unschedulable || ours;
         let mut notes = vec![(DRAIN, Some(self.mark(now).to_text()))];
         let mut undo = None;
@@ -419,7 +420,7 @@ impl Operation {
     /// One step of an undo, unless somebody has changed the node since.
     fn put_back(&mut self, place: usize, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
         // Uncordoned is only what is cordoned by the very plan that is undone.
-        let noted = seen.cordon_note.as_ref().map(|note| &note.operation);
+        let noted = seen.cordon_note.as_ref().and_then(|note| note.operation.as_ref());
         let ours = noted.is_some() && noted == self.options.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
         let undo = NodeUndo {
@@ -565,7 +566,7 @@ impl Operation {
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {
         let OperationOptions { by, why, until, id, .. } = self.options.clone();
-        CordonNote { by, why, at: now, until, operation: id }
+        CordonNote { by, why, at: now, until, operation: Some(id) }
     }
 
     /// The reason of a write, for the journal.

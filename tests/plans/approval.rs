@@ -58,7 +58,7 @@ fn no_is_final_and_answers_that_nobody_asked_for_are_ignored() {
     let mut approval = desk.apply(cordon(&["n1"]));
     approval.handle_answer(Answer::Yes, &desk.situation(), NOW);
     approval.handle_checks(Ok(Checks::default()), &desk.situation(), NOW);
-    approval.handle_started(Err(NotStarted::Over("x".into())), &desk.situation(), NOW);
+    approval.handle_started(Err(NotStarted::Over("x".parse().unwrap())), &desk.situation(), NOW);
     assert_eq!(approval.waits_for(), Some(Wait::Plan), "none of them was asked for");
     desk.serve(&mut approval);
     assert_eq!(desk.answer(&mut approval, Answer::No), Vec::<&str>::new());
@@ -558,7 +558,7 @@ impl Desk {
                     needs.push("start");
                     let prior = approval.undo_proposal().map(|undo| undo.prior.clone());
                     let prior = prior.or_else(|| approval.resumes().cloned());
-                    let started = Started { id: "the-id".into(), by: "alice".into(), prior };
+                    let started = Started { id: "the-id".parse().unwrap(), by: "alice".into(), prior };
                     approval.handle_started(Ok(started), &self.situation(), NOW);
                 }
             }
@@ -632,7 +632,8 @@ impl Desk {
 
     /// Bob's operation claimed the node so long ago.
     fn claim(&mut self, node: &str, operation: &str, ago: Span) {
-        let claim = DrainClaim { by: "bob".into(), operation: operation.into(), renewed: NOW - ago };
+        let claim =
+            DrainClaim { by: "bob".into(), operation: operation.parse().unwrap(), renewed: NOW - ago };
         self.fixture.node(node, |node| node.drain_claim = Some(claim.into()));
     }
 }
@@ -672,7 +673,7 @@ fn prior(nodes: &[&str], drain: Option<DrainOptions>) -> PriorOperation {
         steps: vec![UndoStep::Uncordon],
     };
     PriorOperation {
-        id: "drain-1".into(),
+        id: "drain-1".parse().unwrap(),
         title: "drain n1".into(),
         reason: "new kernel".into(),
         undo: Undo { nodes: nodes.iter().map(undo).collect() },

@@ -295,7 +295,7 @@ fn a_cancel_starts_nothing_more_and_removes_the_claims() {
 
 #[test]
 fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_overridden() {
-    let mark = |renewed| DrainClaim { by: "bob".into(), operation: "other".into(), renewed };
+    let mark = |renewed| DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed };
     let run = |renewed, take_over| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
         harness.nodes.get_mut("n1").expect("there").mark = Some(mark(renewed));
@@ -319,7 +319,8 @@ fn the_fresh_claim_of_a_drain_that_was_killed_does_not_block_its_own_undo() {
         assert!(harness.nodes["n1"].cordoned && harness.nodes["n1"].mark.is_some());
         let (node, uid) = ("n1".into(), ready_node("n1").uid);
         let undo = Undo { nodes: vec![NodeUndo { node, uid, steps: vec![UndoStep::Uncordon] }] };
-        let options = OperationOptions { id: "u1".into(), undoes: Some(undoes.into()), ..orders() };
+        let options =
+            OperationOptions { id: "u1".parse().unwrap(), undoes: Some(undoes.parse().unwrap()), ..orders() };
         let rules = EvictionRules::of(ServerVersion::new(1, 36));
         let mut operation = Operation::undo(&undo, options, rules, &harness.cluster, harness.now);
         harness.run(&mut operation);
@@ -346,7 +347,7 @@ fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
         operation.progress().nodes[0].stage.clone()
     };
     let taken = stop_after(|node| {
-        node.mark = Some(DrainClaim { by: "bob".into(), operation: "other".into(), renewed: NOW });
+        node.mark = Some(DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed: NOW });
     });
     assert!(matches!(taken, NodeProgressStage::Stopped(NodeIncomplete::ClaimedByOther { .. })), "{taken:?}");
     assert_eq!(
@@ -359,10 +360,16 @@ fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
 fn of_two_drains_that_start_together_one_sees_the_other() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
     harness.linger = Span::from_secs(30);
-    let mut first =
-        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "one".into(), ..orders() });
-    let mut second =
-        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { id: "two".into(), ..orders() });
+    let mut first = harness.begin(
+        &["n1"],
+        DrainOptions::default(),
+        OperationOptions { id: "one".parse().unwrap(), ..orders() },
+    );
+    let mut second = harness.begin(
+        &["n1"],
+        DrainOptions::default(),
+        OperationOptions { id: "two".parse().unwrap(), ..orders() },
+    );
     // Both look, then both write: the second write finds the node newer than it was seen.
     harness.carry_out_one(&mut first);
     harness.carry_out_one(&mut second);
@@ -757,7 +764,7 @@ fn word(task: &RequestKind) -> String {
 }
 
 fn orders() -> OperationOptions {
-    OperationOptions { id: "p1".into(), by: "alice".into(), ..OperationOptions::default() }
+    OperationOptions { id: "p1".parse().unwrap(), by: "alice".into(), ..OperationOptions::default() }
 }
 
 fn secs(secs: i64) -> Option<Span> {

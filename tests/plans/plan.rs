@@ -80,7 +80,7 @@ fn a_node_that_somebody_drains_is_a_warning_and_so_is_one_with_an_interrupted_dr
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     let mark = |since: i64| DrainClaim {
         by: "bob@desk".into(),
-        operation: "p".into(),
+        operation: "p".parse().unwrap(),
         renewed: NOW - Span::from_secs(since),
     };
     fixture.node("n1", |node| node.drain_claim = Some(Arc::new(mark(20))));

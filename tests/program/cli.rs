@@ -96,9 +96,11 @@ async fn rejected_credentials_and_missing_rights_are_distinguished() {
 #[tokio::test]
 async fn invalid_arguments_are_refused_with_the_valid_ones() {
     let shell = Shell::new();
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["--no-such-flag"], "--no-such-flag"),
         (&["frobnicate"], "frobnicate"),
+        (&["undo", "a/b"], "kordon journal"),
+        (&["drain", "--resume=", "--enforce"], "kordon journal"),
         (&["status", "-o", "xml"], "json"),
         (&["status", "--timeout", "soon"], "20s"),
         (&["status", "--node-monitor-grace-period", "never"], "node-monitor-grace-period"),

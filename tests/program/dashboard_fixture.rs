@@ -502,7 +502,8 @@ impl DashboardFixture {
 
     fn do_job(&mut self, job: Job) {
         let prior = || self.past.as_ref().map(JournaledOperation::prior);
-        let started = |id: &str, prior| Ok(Started { id: id.into(), by: "sre@laptop".into(), prior });
+        let started =
+            |id: &str, prior| Ok(Started { id: id.parse().unwrap(), by: "sre@laptop".into(), prior });
         let result = match job {
             Job::FindInterrupted => JobResult::Interrupted(Ok(prior().into_iter().collect())),
             Job::FindUndoable { number, .. } => JobResult::Undoable { number, found: Ok(prior()) },

@@ -125,9 +125,10 @@ impl Town {
             client,
             clock,
             journal: writer.clone(),
-            operation: "p".into(),
+            operation: "p".parse().unwrap(),
         });
-        let orders = OperationOptions { id: "p".into(), by: "test".into(), ..OperationOptions::default() };
+        let orders =
+            OperationOptions { id: "p".parse().unwrap(), by: "test".into(), ..OperationOptions::default() };
         let operation = Operation::start(&plan, orders, &self.model.cluster, now);
         let (_, feeds) = mpsc::channel(1);
         let feeds = std::mem::replace(&mut self.feeds, feeds);

@@ -617,7 +617,7 @@ fn cut_off(fixture: &DashboardFixture) -> JournaledOperation {
     let uid = node.uid.clone();
     let line = |kind| JournalLine {
         at: START - Span::from_secs(600),
-        operation: "drain-20260102-025000-zx81c".into(),
+        operation: "drain-20260102-025000-zx81c".parse().unwrap(),
         kind,
     };
     let options = DrainOptions {

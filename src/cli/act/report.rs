@@ -160,7 +160,7 @@ mod tests {
         };
         let full = OperationReport {
             schema: "kordon.report/v1",
-            operation: Some("p".into()),
+            operation: Some("p".parse().expect("an id")),
             began: Timestamp::EPOCH,
             ended: Timestamp::EPOCH,
             end: "done",
