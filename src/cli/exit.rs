@@ -5,6 +5,7 @@ use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
 use clap::error::ErrorKind;
 
 use crate::{
+    cluster::Gaps,
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
     k8s::connect::ConnectError,
@@ -75,6 +76,9 @@ pub enum CliError {
     /// The object, as in "node n-1".
     #[error("{0} not found")]
     NotFound(String),
+    /// As in "pod shop/cart-1 is unknown", and what is missing.
+    #[error("{what}: {gaps}")]
+    Unknown { what: String, gaps: Gaps },
     /// `missing` names what did not arrive.
     #[error("timed out after {waited} waiting for {missing}; allow more time with {flag}")]
     TooSlow { waited: Span, missing: String, flag: &'static str },
@@ -112,6 +116,7 @@ impl CliError {
             Self::Usage(_) => Exit::Usage,
             Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
             Self::TooSlow { .. } => Exit::TooSlow,
+            Self::Unknown { gaps, .. } => unknown(gaps),
             Self::WouldNot { prospect, .. } => match prospect {
                 Prospect::Completes => Exit::Done,
                 Prospect::Stalls => Exit::Stalls,
@@ -143,12 +148,18 @@ impl CliError {
     }
 }
 
+/// The exit code of an answer that is missing because objects are not known.
+fn unknown(gaps: &Gaps) -> Exit {
+    if gaps.needs_permission() { Exit::NotAllowed } else { Exit::TooSlow }
+}
+
 /// The exit code of an operation that was not approved; of several objections, that of the first.
 fn not_approved(refusal: &ApprovalRefusal) -> Exit {
     match refusal {
         ApprovalRefusal::NobodyToAsk | ApprovalRefusal::NotStarted(NotStarted::Over(_)) => Exit::Usage,
         ApprovalRefusal::PlanRefused { .. } => Exit::Refused,
         ApprovalRefusal::Permissions(_) => Exit::NotAllowed,
+        ApprovalRefusal::Unknown(gaps) => unknown(gaps),
         ApprovalRefusal::NotStarted(NotStarted::InProgress(_)) => Exit::Claimed,
         ApprovalRefusal::Objections(objections) => match objections.first() {
             Some(Objection::Blocked { .. }) => Exit::Blocked,

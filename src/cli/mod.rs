@@ -11,6 +11,7 @@ mod demo;
 mod documented;
 mod exit;
 mod forecast;
+mod gaps;
 mod keys;
 mod log;
 mod man;

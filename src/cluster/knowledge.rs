@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Name, NodeName, WorkloadKind};
+use super::{Name, WorkloadKind};
 use crate::time::Timestamp;
 
 /// A kind of object that is watched.
@@ -149,6 +149,11 @@ impl Known {
         }
     }
 
+    /// Whether the reason is the same, apart from the server's words.
+    fn has_reason_of(&self, other: &Self) -> bool {
+        self == other || matches!((self, other), (Self::Forbidden { .. }, Self::Forbidden { .. }))
+    }
+
     /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -178,22 +183,32 @@ impl Gap {
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind;
-        match &self.known {
-            Known::Live => write!(f, "{kind} are live"),
-            Known::Stale { since } => {
-                write!(f, "{kind} are as of {}, their watch is broken", since.to_time())
-            }
-            Known::NotListed => write!(f, "{kind} are not listed yet"),
-            Known::Forbidden { .. } => {
-                write!(f, "{kind} cannot be listed (missing permission: list {})", kind.resource())
-            }
-            Known::Off { flag } => write!(f, "{kind} are not read ({flag})"),
-        }
+        write_gaps(f, &[self])
     }
 }
 
-/// Several gaps in one line.
+/// Writes gaps that have the same reason.
+fn write_gaps(f: &mut fmt::Formatter<'_>, gaps: &[&Gap]) -> fmt::Result {
+    let Some(first) = gaps.first() else { return Ok(()) };
+    let kinds = joined(gaps.iter().map(|gap| gap.kind.to_string()));
+    match &first.known {
+        Known::Live => write!(f, "{kinds} are live"),
+        Known::Stale { since } => write!(f, "{kinds} are as of {}", since.to_time()),
+        Known::NotListed => write!(f, "{kinds} are not listed yet"),
+        Known::Forbidden { .. } => {
+            let permissions = joined(gaps.iter().map(|gap| format!("list {}", gap.kind.resource())));
+            let word = if gaps.len() == 1 { "permission" } else { "permissions" };
+            write!(f, "{kinds} cannot be listed (missing {word}: {permissions})")
+        }
+        Known::Off { flag } => write!(f, "{kinds} are not read ({flag})"),
+    }
+}
+
+fn joined(all: impl Iterator<Item = String>) -> String {
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// Several gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gaps(pub Vec<Gap>);
 
@@ -207,16 +222,27 @@ impl Gaps {
         Self(self.0.into_iter().filter(|gap| !gap.known.is_known()).collect())
     }
 
+    pub fn contains(&self, kind: FeedKind) -> bool {
+        self.0.iter().any(|gap| gap.kind == kind)
+    }
+
     /// Whether a permission would close one of them.
     pub fn needs_permission(&self) -> bool {
         self.0.iter().any(|gap| gap.missing_permission().is_some())
     }
 }
 
+/// Those with the same reason together: `pods, services are not listed yet; budgets are not read (--no-pods)`.
 impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, gap) in self.0.iter().enumerate() {
-            write!(f, "{}{gap}", if place == 0 { "" } else { "; " })?;
+        let mut rest: Vec<&Gap> = self.0.iter().collect();
+        let mut separator = "";
+        while let Some(first) = rest.first().map(|gap| gap.known.clone()) {
+            let (same, others): (Vec<&Gap>, Vec<&Gap>) =
+                rest.into_iter().partition(|gap| gap.known.has_reason_of(&first));
+            f.write_str(separator)?;
+            write_gaps(f, &same)?;
+            (rest, separator) = (others, "; ");
         }
         Ok(())
     }
@@ -227,8 +253,6 @@ impl fmt::Display for Gaps {
 pub(super) struct Knowledge {
     /// Kinds that were reported; the lists show the others.
     kinds: BTreeMap<FeedKind, Known>,
-    /// Nodes whose pods were listed alone, or were to be.
-    pods_of: BTreeMap<NodeName, Known>,
 }
 
 impl Knowledge {
@@ -246,34 +270,15 @@ impl Knowledge {
             (Some(known), _) => known.clone(),
         }
     }
-
-    pub fn set_pods_of(&mut self, node: NodeName, known: Known) -> bool {
-        let before = self.pods_of.insert(node, known.clone());
-        before.as_ref() != Some(&known)
-    }
-
-    /// How well the pods of a node are known where not all pods are.
-    pub fn pods_of(&self, node: &NodeName) -> Option<&Known> {
-        self.pods_of.get(node)
-    }
-
-    /// The nodes whose pods are known although not all pods are.
-    pub fn nodes_with_pods(&self) -> impl Iterator<Item = &NodeName> {
-        self.pods_of.iter().filter(|(_, known)| known.is_known()).map(|(node, _)| node)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Change, Cluster, Key, ObjectEvent, Pod};
+    use crate::cluster::{Change, Cluster, ObjectEvent};
 
     fn apply(cluster: &mut Cluster, changes: impl IntoIterator<Item = Change>) {
         changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
-    }
-
-    fn pod(name: &str, node: &str) -> Pod {
-        Pod { key: Key::new("default", name), node: Some(node.into()), ..Pod::default() }
     }
 
     #[test]
@@ -295,27 +300,20 @@ mod tests {
         assert_eq!(text(Known::Off { flag: "--no-pods" }), "budgets are not read (--no-pods)");
         assert_eq!(text(Known::NotListed), "budgets are not listed yet");
         let since = Timestamp::from_secs(0);
-        let stale = "budgets are as of 1970-01-01T00:00:00Z, their watch is broken";
-        assert_eq!(text(Known::Stale { since }), stale);
+        assert_eq!(text(Known::Stale { since }), "budgets are as of 1970-01-01T00:00:00Z");
     }
 
     #[test]
-    fn the_pods_of_one_node_are_known_although_pods_are_not() {
-        let mut cluster = Cluster::default();
-        let off = Known::Off { flag: "--no-pods" };
-        let listed = vec![pod("a", "n1"), pod("b", "n1")];
-        apply(
-            &mut cluster,
-            [
-                Change::Known(FeedKind::Pods, off.clone()),
-                Change::PodsOf("n1".into(), listed),
-                Change::PodsOf("n1".into(), vec![pod("b", "n1")]),
-            ],
-        );
-        let (n1, n2) = ("n1".into(), "n2".into());
-        assert_eq!((cluster.pods_known(&n1), cluster.pods_known(&n2)), (Known::Live, off.clone()));
-        assert_eq!(cluster.gap_of_pods_on([&n1]), None);
-        assert_eq!(cluster.gap_of_pods_on([&n1, &n2]), Some(Gap { kind: FeedKind::Pods, known: off }));
-        assert_eq!(cluster.pods_on(&n1).count(), 1, "the second list has no pod a");
+    fn gaps_with_the_same_reason_are_told_together() {
+        let gap = |kind, known| Gap { kind, known };
+        let forbidden = |error: &str| Known::Forbidden { error: error.into() };
+        let gaps = Gaps(vec![
+            gap(FeedKind::Pods, forbidden("no pods")),
+            gap(FeedKind::Services, Known::NotListed),
+            gap(FeedKind::Namespaces, forbidden("no namespaces")),
+        ]);
+        let text = "pods, namespaces cannot be listed (missing permissions: list pods, list namespaces); \
+                    services are not listed yet";
+        assert_eq!(gaps.to_string(), text);
     }
 }

@@ -102,10 +102,6 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// All pods of one node, where not all pods are listed.
-    PodsOf(NodeName, Vec<Pod>),
-    /// How well the pods of one node are known from now on, where not all pods are listed.
-    PodsOfKnown(NodeName, Known),
     /// A scope was read completely. Its objects came before, as prefetched ones.
     Read(Box<ScopeRead>),
     /// A scope could not be read.
@@ -318,20 +314,6 @@ impl Cluster {
         self.knowledge.of(kind, self.is_listed(kind))
     }
 
-    /// How well the pods of a node are known: as all pods are, or because its pods were listed alone.
-    pub fn pods_known(&self, node: &NodeName) -> Known {
-        let all = self.known_in(&Scope::PodsOn(node.clone()));
-        match self.knowledge.pods_of(node) {
-            Some(known) if !all.is_known() => known.clone(),
-            Some(_) | None => all,
-        }
-    }
-
-    /// The nodes whose pods are known although not all pods are, by name.
-    pub fn nodes_with_pods(&self) -> impl Iterator<Item = &NodeName> {
-        self.knowledge.nodes_with_pods()
-    }
-
     /// What is missing of a kind; none where its objects are known as they are now.
     pub fn gap(&self, kind: FeedKind) -> Option<Gap> {
         gap(kind, self.known(kind))
@@ -342,10 +324,10 @@ impl Cluster {
         Gaps(kinds.into_iter().filter_map(|kind| self.gap(kind)).collect())
     }
 
-    /// What is missing of the pods of these nodes; of several, the gravest.
-    pub fn gap_of_pods_on<'a>(&self, nodes: impl IntoIterator<Item = &'a NodeName>) -> Option<Gap> {
-        let gaps = nodes.into_iter().filter_map(|node| gap(FeedKind::Pods, self.pods_known(node)));
-        gaps.min_by_key(|gap| gap.known.is_known())
+    /// What is missing of these scopes: one gap for each kind and reason.
+    pub fn gaps_in(&self, scopes: impl IntoIterator<Item = Scope>) -> Gaps {
+        let gap = |scope: Scope| gap(scope.kind(), self.known_in(&scope));
+        Gaps(scopes.into_iter().filter_map(gap).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
     fn is_listed(&self, kind: FeedKind) -> bool {
@@ -416,33 +398,12 @@ impl Cluster {
                     applied.push(Applied::Other);
                 }
             }
-            Change::PodsOf(node, pods) => self.apply_pods_of(node, pods, applied),
-            Change::PodsOfKnown(node, known) => {
-                if self.knowledge.set_pods_of(node, known) {
-                    applied.push(Applied::Other);
-                }
-            }
             Change::Read(read) => self.apply_read(*read, applied),
             Change::Unread(scope, known) => {
                 if self.scopes.insert(*scope, known.clone()) != Some(known) {
                     applied.push(Applied::Other);
                 }
             }
-        }
-    }
-
-    /// Replaces the pods of a node. The list of all pods knows better.
-    fn apply_pods_of(&mut self, node: NodeName, pods: Vec<Pod>, applied: &mut Vec<Applied>) {
-        if self.pods.is_synced() {
-            return;
-        }
-        let listed: BTreeSet<Key> = pods.iter().map(|pod| pod.key.clone()).collect();
-        let gone: Vec<Key> =
-            self.pods_on(&node).map(|pod| pod.key.clone()).filter(|key| !listed.contains(key)).collect();
-        gone.into_iter().for_each(|key| self.apply_pod(ObjectEvent::Deleted(key), applied));
-        pods.into_iter().for_each(|pod| self.apply_pod(ObjectEvent::Prefetched(pod), applied));
-        if self.knowledge.set_pods_of(node, Known::Live) {
-            applied.push(Applied::Other);
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     targets::{PlanError, nodes_named},
     warning,
 };
-use crate::cluster::{Cluster, Node, NodeName, Pod, Taint};
+use crate::cluster::{Cluster, Gaps, Node, NodeName, Pod, Taint};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CordonChange {
@@ -29,6 +29,7 @@ pub(super) fn cordon<E>(
     let nodes = nodes_named(context.cluster, names)?;
     let mut plan = plan(action, &nodes, CordonChange::Cordon, context);
     plan.warnings.splice(0..0, warning::of_closing(context.cluster, &nodes));
+    plan.name_gaps(Gaps::default(), context.cluster);
     Ok(plan)
 }
 
@@ -43,6 +44,7 @@ pub(super) fn uncordon<E: Environment>(
     plan.arrivals = arrivals(context.cluster, &nodes, &mut environment);
     plan.receivers = environment.trace().receivers;
     plan.receivers.retain(|receiver| plan.arrivals.iter().any(|arrival| arrival.node == receiver.node));
+    plan.name_gaps(Gaps::default(), context.cluster);
     Ok(plan)
 }
 

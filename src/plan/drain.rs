@@ -4,11 +4,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    action::{Action, DrainOptions},
+    action::{Action, DrainOptions, RemovalMode},
     context::PlanContext,
     cordon::{self, CordonChange},
     environment::{self, Environment},
     filter::{self, Screening, Skip},
+    gaps,
     landing::Landing,
     node_plan::{NodeDrain, NodePlan},
     plan::Plan,
@@ -16,11 +17,11 @@ use super::{
     prediction::Prediction,
     rules::EvictionRules,
     simulation::{RemovalGroup, SimulationInput},
-    targets::{PlanError, nodes_named},
+    targets::{PlanError, nodes_named, require},
     verdict::Verdict,
     warning::{self, Warning},
 };
-use crate::cluster::{Cluster, Key, Node, NodeName, Pod, Scope, WorkloadKind};
+use crate::cluster::{Cluster, Gap, Key, Node, NodeName, Pod, Scope, WorkloadKind};
 
 pub(super) fn plan<E: Environment>(
     action: &Action,
@@ -30,8 +31,12 @@ pub(super) fn plan<E: Environment>(
 ) -> Result<Plan, PlanError> {
     let cluster = context.cluster;
     let nodes = nodes_named(cluster, names)?;
+    let mut gaps = gaps::of_pods_on(cluster, names);
+    require(&gaps)?;
     let screened: Vec<ScreenedNode> =
         nodes.iter().map(|node| ScreenedNode::new(node.clone(), options, context)).collect();
+    gaps.0.extend(gaps_of_screened(&screened, options.mode(), context));
+    require(&gaps)?;
     let input = SimulationInput {
         groups: screened.iter().map(ScreenedNode::removal).collect(),
         mode: options.mode(),
@@ -51,11 +56,27 @@ pub(super) fn plan<E: Environment>(
     plan.warnings.extend(warning::of_closing(cluster, &nodes));
     plan.warnings.extend(warning::of_claims(&nodes, context.now));
     plan.warnings.extend(capacity_exhausted(&plan.pods));
-    if !cluster.knows(&Scope::Workloads(WorkloadKind::DaemonSet)) {
-        plan.warnings.push(Warning::NotReadable { what: "daemonsets".into() });
-    }
     prediction.complete(&mut plan);
+    plan.name_gaps(gaps, cluster);
     Ok(plan)
+}
+
+/// What is missing of the kinds that decide which pods of the nodes are removed, and whether they can be.
+fn gaps_of_screened<E>(
+    screened: &[ScreenedNode],
+    mode: RemovalMode,
+    context: &PlanContext<'_, E>,
+) -> impl Iterator<Item = Gap> {
+    let PlanContext { cluster, rules, .. } = context;
+    let pods = || screened.iter().flat_map(|node| &node.pods);
+    let of_daemonsets = pods().filter(|(pod, _)| filter::asks_for_daemonset(pod, rules));
+    let daemonsets = of_daemonsets.filter_map(|(pod, _)| {
+        let name = pod.owner.as_ref()?.name.clone();
+        Some(Scope::Workload(WorkloadKind::DaemonSet, Key { namespace: pod.key.namespace.clone(), name }))
+    });
+    let daemonsets = cluster.gaps_in(daemonsets);
+    let removed = pods().filter(|(_, screening)| filter::is_removed(screening)).map(|(pod, _)| pod);
+    daemonsets.0.into_iter().chain(gaps::of_removal(cluster, mode, removed).0)
 }
 
 /// A node with its pods, and what kubectl's filters say of each.

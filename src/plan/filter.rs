@@ -165,13 +165,15 @@ enum DaemonSet {
     Unreadable,
 }
 
+/// Whether the filters look up the DaemonSet of a pod.
+pub(super) fn asks_for_daemonset(pod: &Pod, rules: &EvictionRules) -> bool {
+    !pod.is_finished() && pod.owner.as_ref().is_some_and(|owner| is_daemonset(owner, rules))
+}
+
 fn daemonset(cluster: &Cluster, pod: &Pod, rules: &EvictionRules) -> DaemonSet {
-    let Some(owner) = pod.owner.as_ref().filter(|owner| is_daemonset(owner, rules)) else {
+    let Some(owner) = pod.owner.as_ref().filter(|_| asks_for_daemonset(pod, rules)) else {
         return DaemonSet::None;
     };
-    if pod.is_finished() {
-        return DaemonSet::None;
-    }
     let (kind, namespace) = (WorkloadKind::DaemonSet, &pod.key.namespace);
     match owner::named(cluster, kind, namespace, &owner.name) {
         Some(_) => DaemonSet::Found,

@@ -11,7 +11,7 @@ use super::{
     step::PlanStep,
     targets::{PlanError, nodes_named},
 };
-use crate::cluster::{Name, Node, NodeName};
+use crate::cluster::{Gaps, Name, Node, NodeName};
 
 pub(super) fn plan<E>(
     action: &Action,
@@ -32,6 +32,7 @@ pub(super) fn plan<E>(
         plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
     }
     plan.finish_nodes();
+    plan.name_gaps(Gaps::default(), context.cluster);
     Ok(plan)
 }
 

@@ -35,7 +35,7 @@ pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, nam
 
 /// Whether all pods of an owner are known.
 pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bool {
-    if cluster.pods().is_synced() {
+    if cluster.knows(&Scope::Pods) {
         return true;
     }
     let OwnerLookup::Found(workload) = find(cluster, namespace, owner) else { return false };

@@ -124,9 +124,10 @@ impl Plan {
         let is_deleted = |pod: &&PodPlan| {
             matches!(pod.verdict.as_if_granted(), Verdict::Leaves(_) | Verdict::Deleted { .. })
         };
-        let is_refused = |pod: &&PodPlan| pod.answer.as_ref().is_some_and(|answer| answer.code != 201);
+        let is_refused = |pod: &PodPlan| pod.answer.as_ref().map(|answer| answer.code != 201);
         let pods = self.pods.iter().filter(is_deleted).count();
-        let blocked = self.pods.iter().filter(is_deleted).filter(is_refused).count();
+        let refused: Option<Vec<bool>> = self.pods.iter().filter(is_deleted).map(is_refused).collect();
+        let blocked = refused.map(|refused| refused.into_iter().filter(|refused| *refused).count());
         if pods > 0 {
             self.warnings.push(Warning::BudgetsIgnored { pods, blocked });
         }

@@ -5,7 +5,7 @@ use super::{
     context::PlanContext,
     cordon, drain,
     environment::{Environment, TypicalEnvironment},
-    label,
+    gaps, label,
     placing_environment::PlacingEnvironment,
     plan::Plan,
     removal,
@@ -16,10 +16,11 @@ use super::{
 use crate::{cluster::Cluster, engine::ServerVersion, placement::Snapshot, time::Timestamp};
 
 impl Plan {
-    /// Computes the plan of an action; with a snapshot of the same cluster, with the landings of pods.
+    /// Computes the plan of an action; with a snapshot of the same cluster, with the landings of pods, where all pods and
+    /// nodes are known.
     ///
     /// # Errors
-    /// A named node or pod does not exist.
+    /// A named node or pod does not exist, or the outcome rests on something that is not known.
     pub fn over(
         action: Action,
         cluster: &Cluster,
@@ -27,7 +28,7 @@ impl Plan {
         version: ServerVersion,
         now: Timestamp,
     ) -> Result<Self, PlanError> {
-        match snapshot {
+        match snapshot.filter(|_| gaps::can_place(cluster)) {
             Some(snapshot) => {
                 Self::new(action, cluster, &PlacingEnvironment::new(cluster, snapshot, now), version, now)
             }
@@ -38,7 +39,7 @@ impl Plan {
     /// Computes the plan of an action while others do what `environment` says.
     ///
     /// # Errors
-    /// A named node or pod does not exist.
+    /// A named node or pod does not exist, or the outcome rests on something that is not known.
     pub fn new<E: Environment>(
         action: Action,
         cluster: &Cluster,

@@ -12,6 +12,7 @@ use super::{
     environment::{self, Bound, Environment, Quality},
     eviction::{self, EvictionAnswer, EvictionBlock, EvictionDecision, FreeEviction},
     eviction_order::sort_for_eviction,
+    gaps,
     landing::Landing,
     node_plan::NodeDrain,
     outlook,
@@ -26,7 +27,7 @@ use super::{
     warning::{self, PodWarning, Warning},
 };
 use crate::{
-    cluster::{Key, Pod, Scope},
+    cluster::{Key, Pod},
     time::{Span, Timestamp},
 };
 
@@ -87,7 +88,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.leaves = self.window(pod, |result| result.leaves);
         plan.gone = self.window(pod, |result| result.gone);
         let decision = eviction::decision(cluster, pod, &self.budgets_before, rules);
-        plan.answer = Some(EvictionAnswer::to(&decision, rules));
+        plan.answer = gaps::can_answer_eviction(cluster, pod).then(|| EvictionAnswer::to(&decision, rules));
         plan.times_out = self.timed_out_at(&pod.key);
         let likely = self.likely.pods.get(&pod.key);
         if let Some(replacement) = likely.and_then(|result| result.replacement.as_ref()) {
@@ -137,16 +138,13 @@ impl<'a, E: Environment> Prediction<'a, E> {
             let (recoveries, behind) = (result.recoveries, result.behind.clone());
             return Verdict::LeavesAfter { budget: budget.clone(), recoveries, behind };
         }
-        self.leaves(pod, result)
+        self.leaves(result)
     }
 
     /// The verdict on a pod that leaves at the first attempt.
-    fn leaves(&self, pod: &Pod, result: &PodResult) -> Verdict {
+    fn leaves(&self, result: &PodResult) -> Verdict {
         match &result.first_decision {
             _ if self.input.mode == RemovalMode::Delete => Verdict::Leaves(LeaveReason::Deleted),
-            Some(EvictionDecision::Free(FreeEviction::NoBudget)) if !self.sees_budgets(pod) => {
-                Verdict::Unknown { missing: "PodDisruptionBudgets cannot be read".into() }
-            }
             Some(EvictionDecision::Costs { budget }) => {
                 let numbers = self.budgets_before.get(budget).map(|state| state.numbers).unwrap_or_default();
                 Verdict::Leaves(LeaveReason::BudgetAllows { budget: budget.clone(), numbers })
@@ -156,10 +154,6 @@ impl<'a, E: Environment> Prediction<'a, E> {
                 Verdict::Leaves(LeaveReason::Free(FreeEviction::NoBudget))
             }
         }
-    }
-
-    fn sees_budgets(&self, pod: &Pod) -> bool {
-        self.context.cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()))
     }
 
     fn quality(&self, pod: &Pod, verdict: &Verdict) -> Quality {
@@ -271,10 +265,6 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
         if self.input.mode == RemovalMode::Delete {
             plan.warn_of_ignored_budgets();
-        }
-        let mut removed = self.input.groups.iter().flat_map(|group| &group.pods);
-        if !removed.all(|pod| self.sees_budgets(pod)) {
-            plan.warnings.push(Warning::NotReadable { what: "poddisruptionbudgets".into() });
         }
         plan.warnings.sort();
         plan.warnings.dedup();

@@ -6,10 +6,11 @@ use super::{
     action::{Action, RemovalMode, RemovalOptions},
     context::PlanContext,
     environment::Environment,
+    gaps,
     plan::Plan,
     prediction::Prediction,
     simulation::{RemovalGroup, SimulationInput},
-    targets::{PlanError, pods_named},
+    targets::{PlanError, pods_named, require},
     warning::PodWarning,
 };
 use crate::cluster::Key;
@@ -22,6 +23,9 @@ pub(super) fn plan<E: Environment>(
     context: &PlanContext<'_, E>,
 ) -> Result<Plan, PlanError> {
     let pods = pods_named(context.cluster, keys)?;
+    let mut gaps = gaps::of_pods(context.cluster, &pods);
+    gaps.0.extend(gaps::of_removal(context.cluster, mode, &pods).0);
+    require(&gaps)?;
     let input = SimulationInput {
         groups: vec![RemovalGroup { node: None, pods }],
         mode,
@@ -41,5 +45,6 @@ pub(super) fn plan<E: Environment>(
     }
     plan.steps = prediction.removals(&plan.pods);
     prediction.complete(&mut plan);
+    plan.name_gaps(gaps, context.cluster);
     Ok(plan)
 }

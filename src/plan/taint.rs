@@ -6,7 +6,7 @@ use super::{
     action::Action,
     context::PlanContext,
     environment::{Environment, Quality},
-    eviction,
+    eviction, gaps,
     node_plan::{NodeChange, NodePlan},
     owner,
     plan::Plan,
@@ -15,7 +15,7 @@ use super::{
     rules::EvictionRules,
     step::PlanStep,
     taint_edits::TaintEdits,
-    targets::{PlanError, nodes_named},
+    targets::{PlanError, nodes_named, require},
     timeline::{PlanEvent, PlanMoment},
     verdict::Verdict,
     warning::{self, PodWarning, Warning},
@@ -33,6 +33,10 @@ pub(super) fn plan<E: Environment>(
     context: &PlanContext<'_, E>,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(context.cluster, names)?;
+    let evicting = nodes.iter().filter(|node| changes_evictions(edits, node));
+    let evicting: Vec<NodeName> = evicting.map(|node| node.name.clone()).collect();
+    let gaps = gaps::of_pods_on(context.cluster, &evicting);
+    require(&gaps)?;
     let mut plan = Plan::blank(action, context);
     let mut environment = context.environment.clone();
     for node in &nodes {
@@ -57,6 +61,7 @@ pub(super) fn plan<E: Environment>(
     }
     plan.add_replacements(context.cluster, environment);
     plan.complete_taints(&nodes, edits, &context.rules);
+    plan.name_gaps(gaps, context.cluster);
     Ok(plan)
 }
 
@@ -171,7 +176,8 @@ fn pod_of_tainted<E: Environment>(
     if plan.gone.likely.is_none() {
         plan.warnings.insert(PodWarning::KubeletDown);
     }
-    plan.answer = Some(eviction::answer(cluster, pod, rules, *now));
+    plan.answer =
+        gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
     plan.lost = owner::not_recreated(cluster, pod);
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Display, sync::Arc};
 
-use crate::cluster::{Cluster, Key, Node, NodeName, Pod};
+use crate::cluster::{Cluster, Gaps, Key, Node, NodeName, Pod, Scope};
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +12,9 @@ pub enum PlanError {
     NoSuchNode(Vec<NodeName>),
     #[error("pods {} not found: nothing would be done", quoted(.0))]
     NoSuchPod(Vec<Key>),
+    /// The outcome rests on these.
+    #[error("outcome unknown: {0}")]
+    Unknown(Gaps),
 }
 
 fn quoted<T: Display>(names: &[T]) -> String {
@@ -21,12 +24,30 @@ fn quoted<T: Display>(names: &[T]) -> String {
 
 /// Looks up all nodes by name, each once.
 pub(super) fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<Arc<Node>>, PlanError> {
-    find_all(names, |name| cluster.node(name).cloned()).map_err(PlanError::NoSuchNode)
+    find_all(names, |name| cluster.node(name).cloned()).map_err(|missing| {
+        let scopes = missing.iter().cloned().map(Scope::Node);
+        unless_unknown(cluster, scopes, PlanError::NoSuchNode(missing.clone()))
+    })
 }
 
 /// Looks up all pods by name, each once.
 pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>>, PlanError> {
-    find_all(keys, |key| cluster.pod(key).cloned()).map_err(PlanError::NoSuchPod)
+    find_all(keys, |key| cluster.pod(key).cloned()).map_err(|missing| {
+        let scopes = missing.iter().cloned().map(Scope::Pod);
+        unless_unknown(cluster, scopes, PlanError::NoSuchPod(missing.clone()))
+    })
+}
+
+/// Fails where the outcome rests on something of which nothing is known.
+pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
+    let unknown = gaps.clone().unknown();
+    if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }
+}
+
+/// The error that objects of a kind do not exist, where that is known: one that was not there a while ago may be there now.
+fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error: PlanError) -> PlanError {
+    let gaps = cluster.gaps_in(scopes);
+    if gaps.is_empty() { error } else { PlanError::Unknown(gaps) }
 }
 
 /// All objects, each once, or the names of those that do not exist.

@@ -110,6 +110,11 @@ impl Verdict {
         }
     }
 
+    /// Whether the plan removes the pod, or tries to.
+    pub(super) const fn is_attempted(&self) -> bool {
+        !matches!(self, Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled)
+    }
+
     /// Whether the pod leaves because of the plan.
     pub(super) const fn leaves(&self) -> bool {
         matches!(self, Self::Leaves(_) | Self::LeavesAfter { .. } | Self::Deleted { .. })

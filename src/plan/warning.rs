@@ -4,13 +4,14 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     budget::BudgetNumbers,
+    gaps::PlanGap,
     owner::{self, OwnerLookup, Recreation},
     words::counted,
 };
 use crate::{
     cluster::{
-        Cluster, Key, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind,
-        ZoneKey,
+        Cluster, FeedKind, Key, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint, TaintEffect,
+        WorkloadKind, ZoneKey,
     },
     time::Timestamp,
 };
@@ -91,6 +92,8 @@ impl fmt::Display for PodWarning {
 /// A warning about the plan as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
+    /// A part of the plan rests on something that is not known.
+    Unknown(PlanGap),
     /// No Ready and schedulable node is left in the zone.
     ZoneLosesLastReady {
         zone: ZoneKey,
@@ -109,10 +112,10 @@ pub enum Warning {
         node: NodeName,
         pods: usize,
     },
-    /// Budgets are not checked for these pods, and would block some of them.
+    /// Budgets are not checked for these pods, and would block some of them; none where budgets are not known.
     BudgetsIgnored {
         pods: usize,
-        blocked: usize,
+        blocked: Option<usize>,
     },
     /// The node ends cordoned, with pods on it that cannot leave.
     DrainIncomplete {
@@ -130,10 +133,6 @@ pub enum Warning {
         budget: Key,
         computed: [i32; 4],
         reported: [i32; 4],
-    },
-    /// Objects that decide about pods cannot be read.
-    NotReadable {
-        what: Name,
     },
     /// The taint lets the pods of a node that is not ready be removed by force, and its volumes be detached.
     OutOfService {
@@ -164,6 +163,7 @@ impl Warning {
     /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
+            Self::Unknown(_) => "unknown",
             Self::ZoneLosesLastReady { .. } => "zoneLosesLastReady",
             Self::NoSchedulableNode => "noSchedulableNode",
             Self::ControlPlane { .. } => "controlPlane",
@@ -173,7 +173,6 @@ impl Warning {
             Self::DrainIncomplete { .. } => "partlyDrained",
             Self::CapacityExhausted { .. } => "capacityExhausted",
             Self::StatusDiffers { .. } => "statusDiffers",
-            Self::NotReadable { .. } => "notReadable",
             Self::OutOfService { .. } => "outOfService",
             Self::ControllersTaint { .. } => "controllersTaint",
             Self::Claimed { .. } => "claimedByOther",
@@ -184,6 +183,7 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unknown(gap) => write!(f, "{gap}"),
             Self::ZoneLosesLastReady { zone } => {
                 write!(f, "zone {zone} loses its last Ready, schedulable node")
             }
@@ -198,7 +198,12 @@ impl fmt::Display for Warning {
             }
             Self::BudgetsIgnored { pods, blocked } => {
                 let pods = counted(*pods, "pod", "pods");
-                write!(f, "budgets are ignored: they would block {blocked} of {pods}")
+                match blocked {
+                    Some(blocked) => {
+                        write!(f, "budgets are ignored: they would block {blocked} of {pods}")
+                    }
+                    None => write!(f, "budgets are ignored: how many of {pods} they would block is unknown"),
+                }
             }
             Self::DrainIncomplete { node, pods } => {
                 let pods = counted(*pods, "pod", "pods");
@@ -213,7 +218,6 @@ impl fmt::Display for Warning {
                 "the status of {budget} (expected, desired, healthy, allowed: {reported:?}) does not follow from its \
                  pods ({computed:?}); the lower number of allowed disruptions counts"
             ),
-            Self::NotReadable { what } => write!(f, "{what} cannot be read: what they decide is unknown"),
             Self::OutOfService { node } => write!(
                 f,
                 "out-of-service lets the pods of {node} be removed by force and its volumes be detached once it is not \
@@ -337,7 +341,7 @@ pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
     let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;
     let stays = |node: &&Arc<Node>| is_open(node) && !closing.contains(&node.name);
     let mut warnings = Vec::new();
-    if nodes.iter().any(|node| is_open(&node)) {
+    if cluster.known(FeedKind::Nodes).is_known() && nodes.iter().any(|node| is_open(&node)) {
         if !cluster.nodes().iter().any(|node| stays(&node)) {
             warnings.push(Warning::NoSchedulableNode);
         }

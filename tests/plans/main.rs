@@ -10,3 +10,4 @@ mod placement;
 mod placement_volumes;
 mod plan;
 mod plan_fixture;
+mod unknown;

@@ -524,6 +524,8 @@ impl Harness {
             Change::Pod(ObjectEvent::ListDone),
             Change::Budget(ObjectEvent::ListStarted),
             Change::Budget(ObjectEvent::ListDone),
+            Change::Namespace(ObjectEvent::ListStarted),
+            Change::Namespace(ObjectEvent::ListDone),
         ] {
             harness.apply(change);
         }

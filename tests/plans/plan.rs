@@ -844,7 +844,7 @@ fn a_noexecute_taint_names_every_deleted_pod_with_its_time_and_ignores_budgets()
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Deleted { at: NOW, taint: key() });
     assert_eq!(of(&plan, "web-1").verdict, Verdict::Deleted { at: NOW + Span::from_secs(30), taint: key() });
     assert_eq!(of(&plan, "web-2").verdict, Verdict::Tolerates);
-    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: 2 }));
+    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: Some(2) }));
     let mild = edit(&fixture, &["maintenance:NoSchedule"], false);
     assert!(mild.pods.is_empty(), "no other effect touches a running pod");
     fixture.node("n1", |node| node.taints = [taint("maintenance:NoExecute")].into());
@@ -1050,7 +1050,7 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
     let plan = fixture.plan(Action::Delete { pods, options });
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Deleted));
-    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: 2 }));
+    assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: Some(2) }));
     assert_eq!(
         plan.command.as_deref(),
         Some("kubectl delete pod web-0 web-1 -n default --grace-period=0 --force")

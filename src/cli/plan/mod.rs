@@ -10,18 +10,18 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     forecast,
-    once::{OneShot, OneShotQuery},
+    once::{OneShot, OneShotQuery, Output},
     settings::SettingsArgs,
 };
 use crate::{
-    cluster::WorkloadKind,
+    cluster::{Gaps, WorkloadKind},
     k8s::feed::FeedKind,
     placement::Snapshot,
-    plan::{Plan, PlanError, Prospect},
+    plan::{Action, Plan, PlanError, Prospect},
 };
 use args::PlanSubject;
 pub use args::{DrainArgs, LabelArgs, NodesArgs, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs};
-use report::PlanReport;
+use report::{PlanReport, UnknownPlanReport};
 use validate::ValidationAnswers;
 pub use validate::{word as answer_word, words as step_words};
 
@@ -70,7 +70,11 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     let action = target.action(cluster, &shot.namespace);
     let version = shot.model.settings.version;
     let snapshot = Some(Snapshot::new(cluster, version));
-    let plan = Plan::over(action, cluster, snapshot, version, now).map_err(not_found)?;
+    let plan = match Plan::over(action.clone(), cluster, snapshot, version, now) {
+        Ok(plan) => plan,
+        Err(PlanError::Unknown(gaps)) => return refuse(&action, gaps, print, shot),
+        Err(error) => return Err(not_found(error)),
+    };
     let mut report = PlanReport::new(&plan);
     let answers = if print.validate {
         ValidationAnswers::ask(&plan, &shot.connection).await
@@ -89,11 +93,32 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
 }
 
+/// Prints that the outcome of a plan is not known, for scripts; the error says it to people.
+fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Result<(), CliError> {
+    match print.output {
+        Output::Table => {}
+        Output::Json | Output::Yaml => {
+            print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_| String::new())?;
+        }
+    }
+    // What was not listed in time is better said by what was waited for.
+    if !gaps.needs_permission() {
+        shot.done()?;
+    }
+    Err(unknown_plan(gaps))
+}
+
+/// The error for a plan whose outcome is not known.
+fn unknown_plan(gaps: Gaps) -> CliError {
+    CliError::Unknown { what: "plan refused, its outcome is unknown".into(), gaps }
+}
+
 /// The error for an object that a plan names and the cluster does not have.
 pub fn not_found(error: PlanError) -> CliError {
     match error {
         PlanError::NoSuchNode(names) => CliError::NotFound(format!("node {}", joined(&names))),
         PlanError::NoSuchPod(keys) => CliError::NotFound(format!("pod {}", joined(&keys))),
+        PlanError::Unknown(gaps) => unknown_plan(gaps),
     }
 }
 

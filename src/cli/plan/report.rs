@@ -4,14 +4,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    super::gaps::{GapReport, gap_reports},
     super::placement::{self, PlacementReport, ReceiverReport},
     validate::{self, ValidationAnswer, ValidationAnswers},
 };
 use crate::{
-    cluster::NodeName,
+    cluster::{FeedKind, Gaps, NodeName},
     plan::{
-        Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotRecreated, Plan, PlanEvent, PlanMoment,
-        PlanStep, PodPlan, Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
+        Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotRecreated, Plan, PlanEvent, PlanGap,
+        PlanMoment, PlanPart, PlanStep, PodPlan, Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
     },
     time::Timestamp,
 };
@@ -29,16 +30,21 @@ pub struct PlanReport {
     pub server_version: String,
     /// `completes`, `stalls`, `blocked` or `refused`.
     pub outcome: &'static str,
+    /// Whether the outcome is the same whatever is not known.
+    pub definite: bool,
+    /// The parts of the plan that rest on objects which are not known as they are now.
+    pub unknown: Vec<PlanGapReport>,
     /// The flags that the plan needs to start.
     pub required_flags: Vec<String>,
     pub totals: PlanTotalsReport,
     pub nodes: Vec<PlanNodeReport>,
     pub pods: Vec<PlanPodReport>,
-    /// The nodes that receive pods.
-    pub receivers: Vec<ReceiverReport>,
-    /// Pending pods that the plan lets the scheduler place.
-    pub arrivals: Vec<ArrivalReport>,
-    pub budgets: Vec<BudgetReport>,
+    /// The nodes that receive pods; null where it is unknown where pods land.
+    pub receivers: Option<Vec<ReceiverReport>>,
+    /// Pending pods that the plan lets the scheduler place; null where that is unknown.
+    pub arrivals: Option<Vec<ArrivalReport>>,
+    /// Null where budgets are unknown.
+    pub budgets: Option<Vec<BudgetReport>>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
     pub steps: Vec<PlanStepReport>,
@@ -63,9 +69,10 @@ pub struct PlanTotalsReport {
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
-    pub placed: usize,
-    pub pending: usize,
-    pub preempted: usize,
+    /// This and the next two are null where it is unknown where pods land.
+    pub placed: Option<usize>,
+    pub pending: Option<usize>,
+    pub preempted: Option<usize>,
     pub ends: WindowReport,
 }
 
@@ -226,9 +233,50 @@ pub struct UndoReport {
     pub changes: Vec<String>,
 }
 
+/// A plan whose outcome is not known: there is nothing else in it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnknownPlanReport {
+    schema: &'static str,
+    taken_at: Timestamp,
+    action: &'static str,
+    /// `unknown`.
+    outcome: &'static str,
+    definite: bool,
+    unknown: Vec<PlanGapReport>,
+}
+
+/// A part of a plan, and what it rests on.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanGapReport {
+    /// `outcome`, `everything`, `otherNodes`, `workloads`, `budgets` or `placement`.
+    part: &'static str,
+    pub text: String,
+    kinds: Vec<GapReport>,
+}
+
+impl UnknownPlanReport {
+    pub fn new(action: &Action, gaps: &Gaps, now: Timestamp) -> Self {
+        let (text, kinds) = (gaps.to_string(), gap_reports(gaps));
+        let unknown = vec![PlanGapReport { part: "outcome", text, kinds }];
+        let (schema, outcome) = ("kordon.plan/v1", "unknown");
+        Self { schema, taken_at: now, action: action.word(), outcome, definite: false, unknown }
+    }
+}
+
+impl PlanGapReport {
+    fn new(gap: &PlanGap) -> Self {
+        Self { part: gap.part.word(), text: gap.to_string(), kinds: gap_reports(&gap.gaps) }
+    }
+}
+
 impl PlanReport {
     pub fn new(plan: &Plan) -> Self {
         let made = plan.made;
+        let places = plan.gap_of(PlanPart::Placement).is_none();
+        let budgets = plan.gap_of(PlanPart::Budgets);
+        let sees_budgets = budgets.is_none_or(|gap| !gap.gaps.contains(FeedKind::Budgets));
         Self {
             schema: "kordon.plan/v1",
             taken_at: made,
@@ -236,13 +284,15 @@ impl PlanReport {
             command: plan.command.clone(),
             server_version: format!("v{}", plan.version),
             outcome: plan.prospect().word(),
+            definite: plan.is_definite(),
+            unknown: plan.gaps().map(PlanGapReport::new).collect(),
             required_flags: plan.needs.iter().map(ToString::to_string).collect(),
             totals: totals(plan),
             nodes: plan.nodes.iter().map(|node| self::node(node, made)).collect(),
             pods: plan.pods.iter().map(|pod| self::pod(pod, made)).collect(),
-            receivers: plan.receivers.iter().map(ReceiverReport::new).collect(),
-            arrivals: plan.arrivals.iter().map(ArrivalReport::new).collect(),
-            budgets: plan.budgets.iter().map(budget).collect(),
+            receivers: places.then(|| plan.receivers.iter().map(ReceiverReport::new).collect()),
+            arrivals: places.then(|| plan.arrivals.iter().map(ArrivalReport::new).collect()),
+            budgets: sees_budgets.then(|| plan.budgets.iter().map(budget).collect()),
             warnings: plan
                 .warnings
                 .iter()
@@ -280,6 +330,7 @@ impl PlanReport {
 
 fn totals(plan: &Plan) -> PlanTotalsReport {
     let totals = plan.totals;
+    let places = plan.gap_of(PlanPart::Placement).is_none();
     PlanTotalsReport {
         nodes: totals.nodes,
         changed_nodes: totals.changed,
@@ -294,9 +345,9 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         refused_pods: totals.refused_pods,
         lost: totals.lost,
         data_lost: totals.data_lost,
-        placed: totals.placed,
-        pending: totals.pending,
-        preempted: totals.displaced,
+        placed: Some(totals.placed).filter(|_| places),
+        pending: Some(totals.pending).filter(|_| places),
+        preempted: Some(totals.displaced).filter(|_| places),
         ends: window(totals.ends, plan.made),
     }
 }
@@ -499,6 +550,8 @@ mod tests {
             command: Some(text()),
             server_version: text(),
             outcome: "completes",
+            definite: true,
+            unknown: vec![PlanGapReport { part: "placement", text: text(), kinds: vec![GapReport::full()] }],
             required_flags: vec![text()],
             totals: PlanTotalsReport {
                 nodes: 1,
@@ -514,9 +567,9 @@ mod tests {
                 refused_pods: 0,
                 lost: 0,
                 data_lost: 0,
-                placed: 1,
-                pending: 0,
-                preempted: 0,
+                placed: Some(1),
+                pending: Some(0),
+                preempted: Some(0),
                 ends: window,
             },
             nodes: vec![PlanNodeReport {
@@ -562,9 +615,14 @@ mod tests {
                 ready_again_in_seconds: Some(1.0),
                 quality: "guess",
             }],
-            receivers: vec![ReceiverReport::full()],
-            arrivals: vec![ArrivalReport { namespace: text(), pod: text(), node: "n2".into(), text: text() }],
-            budgets: vec![BudgetReport {
+            receivers: Some(vec![ReceiverReport::full()]),
+            arrivals: Some(vec![ArrivalReport {
+                namespace: text(),
+                pod: text(),
+                node: "n2".into(),
+                text: text(),
+            }]),
+            budgets: Some(vec![BudgetReport {
                 namespace: text(),
                 name: text(),
                 pods: 1,
@@ -573,7 +631,7 @@ mod tests {
                 stale: false,
                 sync_failure: Some(text()),
                 status: Some(numbers),
-            }],
+            }]),
             warnings: vec![WarningReport { r#type: "controlPlane", text: text() }],
             timeline: vec![MomentReport {
                 in_seconds: 0.0,

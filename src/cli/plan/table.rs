@@ -38,9 +38,11 @@ pub fn render(report: &PlanReport) -> String {
         pods,
     );
     placements(&mut out, report);
-    let budgets: Vec<_> = report.budgets.iter().map(budget).collect();
+    let budgets: Vec<_> = report.budgets.iter().flatten().map(budget).collect();
     section(&mut out, ["BUDGET", "NEEDS", "HEALTHY", "EXPECTED", "ALLOWED", "PODS", "AFTER"], budgets);
-    let warnings: Vec<_> = report.warnings.iter().map(|warning| [warning.text.clone()]).collect();
+    // What is unknown stands above.
+    let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
+    let warnings: Vec<_> = warnings.map(|warning| [warning.text.clone()]).collect();
     section(&mut out, ["WARNING"], warnings);
     answers(&mut out, report);
     tail(&mut out, report);
@@ -51,7 +53,18 @@ fn summary(out: &mut String, report: &PlanReport) {
     let totals = &report.totals;
     let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
     let targets = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
-    let _ = writeln!(out, "{} {}: {} {}", report.action, shown(&targets), report.outcome, ends(&totals.ends));
+    let likely = if report.definite { "" } else { "likely " };
+    let _ = writeln!(
+        out,
+        "{} {}: {likely}{} {}",
+        report.action,
+        shown(&targets),
+        report.outcome,
+        ends(&totals.ends)
+    );
+    for gap in &report.unknown {
+        let _ = writeln!(out, "{}", shown(&gap.text));
+    }
     if let Some(command) = &report.command {
         let _ = writeln!(out, "kubectl equivalent: {}", shown(command));
     }
@@ -68,8 +81,8 @@ fn summary(out: &mut String, report: &PlanReport) {
         (PodCount::Refused, totals.refused_pods),
         (PodCount::Lost, totals.lost),
         (PodCount::DataLost, totals.data_lost),
-        (PodCount::Pending, totals.pending),
-        (PodCount::Displaced, totals.preempted),
+        (PodCount::Pending, totals.pending.unwrap_or(0)),
+        (PodCount::Displaced, totals.preempted.unwrap_or(0)),
     ];
     let counted: Vec<String> = counts
         .iter()
@@ -193,8 +206,8 @@ fn placements(out: &mut String, report: &PlanReport) {
     section(out, ["PREEMPTED", "BY THE REPLACEMENT OF"], preempted);
     let arrival =
         |arrival: &ArrivalReport| [format!("{}/{}", arrival.namespace, arrival.pod), arrival.text.clone()];
-    section(out, ["PENDING POD", "LANDS ON"], report.arrivals.iter().map(arrival).collect());
-    let receivers = report.receivers.iter().map(receiver).collect();
+    section(out, ["PENDING POD", "LANDS ON"], report.arrivals.iter().flatten().map(arrival).collect());
+    let receivers = report.receivers.iter().flatten().map(receiver).collect();
     section(out, ["RECEIVING NODE", "PODS", "CPU", "MEMORY"], receivers);
     if !caveats.is_empty() {
         let caveats: Vec<String> = caveats.into_iter().collect();

@@ -1,7 +1,10 @@
 //! Why an operation does not start.
 
 use super::Objection;
-use crate::{cluster::OperationId, plan::Permission};
+use crate::{
+    cluster::{Gaps, OperationId},
+    plan::Permission,
+};
 
 /// Why nothing was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +17,8 @@ pub enum ApprovalRefusal {
     Stale(&'static str),
     /// Objects of this kind were never listed.
     Unlisted(String),
+    /// The outcome rests on objects that are not known.
+    Unknown(Gaps),
     /// The plan cannot be made, in words.
     NoPlan(String),
     /// The plan is refused by a filter: the plan in short, and these pods.
@@ -53,6 +58,7 @@ impl ApprovalRefusal {
             Self::Stale(kind) => {
                 vec![format!("the watch of {kind} is not live: nothing is started on old data")]
             }
+            Self::Unknown(gaps) => vec![format!("outcome unknown: {gaps}")],
             Self::Unlisted(kind) => vec![format!("the {kind} are not listed yet")],
             Self::Locked(text) | Self::NoPlan(text) | Self::NotChecked(text) => vec![text.clone()],
             Self::PlanRefused { summary, pods } => std::iter::once(summary).chain(pods).cloned().collect(),

@@ -1,7 +1,7 @@
 //! What an approval looks at.
 
 use super::ApprovalRefusal;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, FeedKind, Gaps};
 
 /// The newest state, and what forbids writing now.
 #[derive(Clone, Debug)]
@@ -32,11 +32,18 @@ impl Situation<'_> {
             Some(ApprovalRefusal::Stale("nodes"))
         } else if !touches_pods {
             None
+        } else if let Some(unknown) = self.unknown_pods() {
+            Some(ApprovalRefusal::Unknown(unknown))
         } else if !pods_live {
             Some(ApprovalRefusal::Stale("pods"))
         } else {
             // What may not be listed is no obstacle: the plan says what it does not know.
             unlisted.clone().map(ApprovalRefusal::Unlisted)
         }
+    }
+
+    /// What is missing of the pods; none where they are known.
+    fn unknown_pods(&self) -> Option<Gaps> {
+        Some(self.cluster.gaps([FeedKind::Pods]).unknown()).filter(|gaps| !gaps.is_empty())
     }
 }

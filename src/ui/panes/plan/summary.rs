@@ -24,6 +24,9 @@ pub fn prospect(plan: &Plan) -> (String, Role) {
         return ("changes nothing".into(), Role::Dim);
     }
     let words = match prospect {
+        Prospect::Completes if !plan.is_definite() => {
+            format!("likely {} {}", prospect.word(), plan.ends())
+        }
         Prospect::Completes => format!("{} {}", prospect.word(), plan.ends()),
         Prospect::Stalls => format!("{}: {}", prospect.word(), plan.summary()),
         Prospect::Blocked => plan.summary(),

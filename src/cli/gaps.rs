@@ -1,0 +1,46 @@
+//! What an answer rests on and does not know, as reports have it.
+
+use serde::Serialize;
+
+use crate::{
+    cluster::{Gap, Gaps, Known},
+    time::Timestamp,
+};
+
+/// A kind of object that is not known as it is now.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GapReport {
+    kind: String,
+    /// `stale`, `notListed`, `forbidden` or `off`.
+    state: &'static str,
+    /// Since when it is stale.
+    since: Option<Timestamp>,
+    /// As in `list pods`.
+    missing_permission: Option<String>,
+}
+
+pub fn gap_reports(gaps: &Gaps) -> Vec<GapReport> {
+    gaps.0.iter().map(GapReport::new).collect()
+}
+
+impl GapReport {
+    fn new(gap: &Gap) -> Self {
+        let since = match gap.known {
+            Known::Stale { since } => Some(since),
+            Known::Live | Known::NotListed | Known::Forbidden { .. } | Known::Off { .. } => None,
+        };
+        let missing_permission = gap.missing_permission();
+        Self { kind: gap.kind.to_string(), state: gap.known.word(), since, missing_permission }
+    }
+}
+
+#[cfg(test)]
+impl GapReport {
+    /// One in which nothing is null.
+    pub fn full() -> Self {
+        let since = Some(Timestamp::from_secs(1_800_000_000));
+        let missing_permission = Some("list pods".into());
+        Self { kind: "pods".into(), state: "stale", since, missing_permission }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a plan rests on and does not know (docs/plan.md#what-is-not-known).
+
+use std::{fmt, sync::Arc};
+
+use super::{action::RemovalMode, owner};
+use crate::cluster::{
+    Cluster, FeedKind, Gaps, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
+    WorkloadKind,
+};
+
+/// A part of a plan that rests on objects which are not known as they are now.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlanGap {
+    pub part: PlanPart,
+    pub gaps: Gaps,
+}
+
+/// A part of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlanPart {
+    /// All of it: it is of an earlier time.
+    Everything,
+    /// Whether nodes that the plan does not name are left for pods.
+    OtherNodes,
+    /// Which pods a controller recreates, and how many others their workloads have.
+    Workloads,
+    /// The numbers of budgets: those of their status are used; none where budgets themselves are not known.
+    Budgets,
+    /// Where pods land.
+    Placement,
+}
+
+impl PlanPart {
+    /// A stable word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Everything => "everything",
+            Self::OtherNodes => "otherNodes",
+            Self::Workloads => "workloads",
+            Self::Budgets => "budgets",
+            Self::Placement => "placement",
+        }
+    }
+}
+
+impl fmt::Display for PlanGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { part, gaps } = self;
+        f.write_str(match part {
+            PlanPart::Everything => "not up to date",
+            PlanPart::OtherNodes => "which other nodes are schedulable is unknown",
+            PlanPart::Workloads => "which pods are recreated is not known for certain",
+            PlanPart::Budgets if gaps.contains(FeedKind::Budgets) || gaps.contains(FeedKind::Namespaces) => {
+                "which pods evictions would remove is unknown"
+            }
+            PlanPart::Budgets => "budgets have the numbers of their status",
+            PlanPart::Placement => "where pods land is unknown",
+        })?;
+        write!(f, ": {gaps}")
+    }
+}
+
+/// What is missing of the pods of these nodes.
+pub(super) fn of_pods_on(cluster: &Cluster, nodes: &[NodeName]) -> Gaps {
+    cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn))
+}
+
+/// What is missing of these pods, and of their nodes, on whose kubelets it depends when a pod is gone.
+pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
+    let scopes = pods.iter().map(|pod| match &pod.node {
+        Some(node) if !cluster.knows(&Scope::Pod(pod.key.clone())) => Scope::PodsOn(node.clone()),
+        Some(_) | None => Scope::Pod(pod.key.clone()),
+    });
+    let nodes = pods.iter().filter_map(|pod| pod.node.clone()).filter(|node| cluster.node(node).is_none());
+    cluster.gaps_in(scopes.chain(nodes.map(Scope::Node)))
+}
+
+/// What is missing of what decides whether these pods can be removed.
+pub(super) fn of_removal<'a>(
+    cluster: &Cluster,
+    mode: RemovalMode,
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+) -> Gaps {
+    match mode {
+        RemovalMode::Evict => cluster.gaps_in(pods.into_iter().flat_map(|pod| of_eviction(pod))),
+        RemovalMode::Delete => Gaps::default(),
+    }
+}
+
+/// The scopes that decide what the eviction of a pod is answered, apart from the numbers of budgets.
+fn of_eviction(pod: &Pod) -> [Scope; 2] {
+    let namespace = &pod.key.namespace;
+    [Scope::BudgetsIn(namespace.clone()), Scope::Namespace(namespace.clone())]
+}
+
+/// Whether it is known what the eviction of a pod is answered, apart from the numbers of its budget.
+pub(super) fn can_answer_eviction(cluster: &Cluster, pod: &Pod) -> bool {
+    of_eviction(pod).iter().all(|scope| cluster.knows(scope))
+}
+
+/// Whether placements over a cluster mean anything: with pods or nodes missing, too much seems to be free.
+pub(super) fn can_place(cluster: &Cluster) -> bool {
+    [Scope::Nodes, Scope::Pods].iter().all(|scope| cluster.knows(scope))
+}
+
+/// The scopes of a pod's owner, of the Deployment above it, and of their pods.
+pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
+    let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = &pod.owner else { return Vec::new() };
+    let namespace = &pod.key.namespace;
+    let scope =
+        |kind, name: &Name| Scope::Workload(kind, Key { namespace: namespace.clone(), name: name.clone() });
+    let mut scopes = vec![scope(*kind, name)];
+    let Some(workload) = owner::named(cluster, *kind, namespace, name) else { return scopes };
+    if let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = &workload.owner {
+        scopes.push(scope(*kind, name));
+    }
+    if !matches!(kind, WorkloadKind::DaemonSet | WorkloadKind::Job) {
+        scopes.extend(pods_with(namespace, workload.selector.as_ref()));
+    }
+    scopes
+}
+
+/// The scopes that decide what the eviction of a pod is answered, and those that the numbers of its budgets are computed
+/// from.
+pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
+    let mut scopes = of_eviction(pod).to_vec();
+    for budget in cluster.budgets_of(pod) {
+        scopes.extend(pods_with(&pod.key.namespace, budget.selector.as_ref()));
+        let counted = cluster.pods_in(&pod.key.namespace).filter(|pod| budget.covers(pod));
+        scopes.extend(counted.flat_map(|pod| of_owner(cluster, pod)));
+    }
+    scopes
+}
+
+/// The pods of a namespace that a selector selects; all of the namespace where it is not known.
+fn pods_with(namespace: &Namespace, selector: Option<&Selector>) -> Option<Scope> {
+    match selector {
+        Some(selector) if selector.is_invalid() => None,
+        selector => Some(Scope::PodsWith(Some(namespace.clone()), selector.cloned().unwrap_or_default())),
+    }
+}

@@ -1,0 +1,89 @@
+//! Which parts of a plan rest on something that is not known, and whether its outcome does.
+
+use super::{
+    action::{Action, RemovalMode},
+    gaps::{self, PlanGap, PlanPart},
+    plan::{Plan, Prospect},
+    warning::Warning,
+};
+use crate::cluster::{Cluster, FeedKind, Gap, Gaps, Pod, Scope};
+
+impl Plan {
+    /// The parts that rest on something that is not known.
+    pub fn gaps(&self) -> impl Iterator<Item = &PlanGap> {
+        self.warnings.iter().filter_map(|warning| match warning {
+            Warning::Unknown(gap) => Some(gap),
+            _ => None,
+        })
+    }
+
+    /// What is missing of a part; none where it is known.
+    pub fn gap_of(&self, part: PlanPart) -> Option<&PlanGap> {
+        self.gaps().find(|gap| gap.part == part)
+    }
+
+    /// Whether the outcome is the same whatever is not known. Evictions under a budget rest on its numbers, and those on
+    /// what becomes of the pods that leave.
+    pub fn is_definite(&self) -> bool {
+        let rests_on_budgets = match &self.action {
+            Action::Drain { options, .. } => options.mode() == RemovalMode::Evict,
+            Action::Evict { .. } => true,
+            Action::Cordon { .. }
+            | Action::Uncordon { .. }
+            | Action::Taint { .. }
+            | Action::Label { .. }
+            | Action::Delete { .. } => false,
+        };
+        let rests_on_budgets =
+            rests_on_budgets && !self.budgets.is_empty() && self.prospect() != Prospect::Refused;
+        self.gaps().all(|gap| match gap.part {
+            PlanPart::Everything => false,
+            PlanPart::OtherNodes => true,
+            PlanPart::Workloads | PlanPart::Budgets | PlanPart::Placement => !rests_on_budgets,
+        })
+    }
+
+    /// Names what the plan rests on and does not know. `outcome` are the gaps under its outcome: old data.
+    pub(super) fn name_gaps(&mut self, outcome: Gaps, cluster: &Cluster) {
+        let mut everything = outcome;
+        everything.0.extend(cluster.gap(FeedKind::Nodes).filter(|gap| gap.known.is_known()));
+        let is_dated = |gap: &Gap| everything.contains(gap.kind);
+        let undated = |gaps: Gaps| Gaps(gaps.0.into_iter().filter(|gap| !is_dated(gap)).collect());
+        let parts = [
+            (PlanPart::OtherNodes, undated(self.gaps_of_other_nodes(cluster))),
+            (PlanPart::Workloads, undated(self.gaps_of_leaving(cluster, gaps::of_owner))),
+            (PlanPart::Budgets, undated(self.gaps_of_leaving(cluster, gaps::of_budgets))),
+            (PlanPart::Placement, undated(self.gaps_of_placement(cluster))),
+        ];
+        let parts = std::iter::once((PlanPart::Everything, everything.clone())).chain(parts);
+        let unknown = parts.filter(|(_, gaps)| !gaps.is_empty());
+        let unknown = unknown.map(|(part, gaps)| Warning::Unknown(PlanGap { part, gaps }));
+        self.warnings.splice(0..0, unknown.collect::<Vec<_>>());
+    }
+
+    fn gaps_of_other_nodes(&self, cluster: &Cluster) -> Gaps {
+        match self.action {
+            Action::Cordon { .. } | Action::Drain { .. } => cluster.gaps([FeedKind::Nodes]),
+            Action::Uncordon { .. }
+            | Action::Taint { .. }
+            | Action::Label { .. }
+            | Action::Evict { .. }
+            | Action::Delete { .. } => Gaps::default(),
+        }
+    }
+
+    /// What is missing of what is asked about each pod that the plan removes, or tries to.
+    fn gaps_of_leaving(&self, cluster: &Cluster, needs: fn(&Cluster, &Pod) -> Vec<Scope>) -> Gaps {
+        let attempted = self.pods.iter().filter(|pod| pod.verdict.as_if_granted().is_attempted());
+        let pods = attempted.filter_map(|pod| cluster.pod(&pod.pod));
+        cluster.gaps_in(pods.flat_map(|pod| needs(cluster, pod)))
+    }
+
+    fn gaps_of_placement(&self, cluster: &Cluster) -> Gaps {
+        let places = matches!(self.action, Action::Uncordon { .. })
+            || self.pods.iter().any(|pod| pod.landing.is_some());
+        let all = [FeedKind::Nodes, FeedKind::Pods, FeedKind::Namespaces];
+        let kinds = all.into_iter().chain(FeedKind::PLACEMENT);
+        if places { cluster.gaps(kinds) } else { Gaps::default() }
+    }
+}
