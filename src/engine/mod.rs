@@ -485,6 +485,11 @@ impl Engine {
         self.scope.on_general_change();
     }
 
+    /// Whether a forecast assumes that a node sends heartbeats.
+    pub fn is_assumed_alive(&self, node: &NodeName) -> bool {
+        self.records.get(node).is_some_and(|record| record.assumed_alive)
+    }
+
     /// Whether timers and queues run: only while the watches are live and a controller is active.
     fn acts(&self) -> bool {
         self.watch_health == WatchHealth::Live && self.shadow.as_ref().is_none_or(Shadow::has_controller)

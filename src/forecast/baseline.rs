@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Forecast, ForecastKind, ForecastStep};
+use super::{Forecast, ForecastStep};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
@@ -20,7 +20,7 @@ impl Forecast {
     pub fn staying(&self, cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<(Key, NodeName)> {
         let mut staying = Vec::new();
         for node in nodes {
-            let leaving: BTreeSet<&Key> = self.of_node(node).filter_map(deleted).collect();
+            let leaving: BTreeSet<&Key> = self.of_node(node).filter_map(|step| step.kind.pod()).collect();
             let stays = cluster
                 .pods_on(node)
                 .filter(|pod| pod.termination.is_none() && !pod.is_finished() && !leaving.contains(&pod.key));
@@ -39,17 +39,10 @@ pub(super) fn by_node(steps: &[ForecastStep]) -> BTreeMap<NodeName, Vec<usize>> 
     places
 }
 
-fn deleted(step: &ForecastStep) -> Option<&Key> {
-    match &step.kind {
-        ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. } => Some(pod),
-        ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{engine::Why, time::Timestamp};
+    use crate::{engine::Why, forecast::ForecastKind, time::Timestamp};
 
     #[test]
     fn the_baseline_is_subtracted_and_each_node_is_still_found() {

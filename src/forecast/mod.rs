@@ -9,9 +9,9 @@ mod successors;
 pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use rows::{ForecastRow, ForecastTotals, NodeForecast};
-pub use successors::{Successor, SuccessorState};
+pub use successors::{Succession, Successor, SuccessorState};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, NodeName, TaintEffect},
@@ -31,6 +31,8 @@ pub struct Forecast {
     pub uncertain_taints: Vec<UncertainTaints>,
     /// The zones at the end; empty where nothing can be predicted.
     pub zones: Vec<ZoneView>,
+    /// The nodes that are not Ready at the end, renew nothing, or were removed.
+    pub down: BTreeSet<NodeName>,
     /// The indices of each node in `steps`, in order of time.
     by_node: BTreeMap<NodeName, Vec<usize>>,
 }
@@ -65,6 +67,14 @@ impl ForecastKind {
             | Self::Removed { node, .. } => node,
         }
     }
+
+    /// The pod that is deleted or removed.
+    pub const fn pod(&self) -> Option<&Key> {
+        match self {
+            Self::Deleted { pod, .. } | Self::Removed { pod, .. } => Some(pod),
+            Self::Unknown { .. } | Self::NoExecute { .. } => None,
+        }
+    }
 }
 
 impl Forecast {
@@ -86,6 +96,8 @@ impl Forecast {
             let mut run = Run::new(engine, cluster, now);
             run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
+            let nodes = cluster.nodes().iter().map(|node| &node.name);
+            forecast.down = nodes.filter(|node| run.is_down(node)).cloned().collect();
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
         }
         forecast.by_node = baseline::by_node(&forecast.steps);
@@ -144,6 +156,10 @@ impl Run {
             self.now = self.now.max(due);
             self.engine.handle_timeout(&self.cluster, self.now);
         }
+    }
+
+    fn is_down(&self, node: &NodeName) -> bool {
+        self.cluster.node(node).is_none_or(|node| !node.is_ready()) || !self.engine.is_assumed_alive(node)
     }
 
     fn apply_write(&mut self, write: &Write) {

@@ -1,134 +1,201 @@
-//! What replaces the pods that a forecast deletes: where the replacements land, which pods wait, and which are lost.
+//! What replaces the pods that a forecast deletes or that no longer run: where the replacements land, which pods wait, and
+//! which are lost.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
-    cluster::{Cluster, Key, Node, NodeName, Pod, Taint, TaintEffect},
-    plan::{Departure, Environment, Landing, RunTrace, owner, owner::Recreation, replacements},
-    time::Timestamp,
+    cluster::{Cluster, Key, NodeName, Pod},
+    plan::{
+        CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, RunTrace,
+        failover::{self, failover},
+    },
+    time::{Span, Timestamp},
 };
 
-/// What replaces a deleted pod.
+/// What replaces the pods of a forecast.
+#[derive(Clone, Debug)]
+pub struct Succession {
+    /// The pods that are deleted, in order of time; then those of lost nodes that are not.
+    pub successors: Vec<Successor>,
+    /// How many pods stay Pending, as N-1 counts them ([`Failover::pending`]).
+    pub pending: usize,
+    pub trace: RunTrace,
+}
+
+/// What replaces a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Successor {
     pub of: Key,
-    /// The node of the deleted pod.
+    /// The node of the old pod.
     pub from: NodeName,
+    /// When the deletion of the old pod starts; none: not within the forecast.
+    pub evicted: Option<Timestamp>,
     pub state: SuccessorState,
 }
 
-/// What replaces a deleted pod.
+/// What replaces a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SuccessorState {
     Replaced {
-        at: Timestamp,
+        /// When its controller creates it; none: not within the forecast.
+        at: Option<Timestamp>,
+        created: CreationTime,
+        /// Where it lands, whenever it is created.
         landing: Landing,
-        /// None: never.
+        /// None: never, or not within the forecast.
         ready: Option<Timestamp>,
     },
-    /// Its owner waits until the old object is gone, but its kubelet is down.
-    Waits,
     /// No controller recreates it.
     Lost,
 }
 
-impl SuccessorState {
-    /// A stable word for it.
+impl Successor {
+    /// A stable word for what becomes of the pod.
     pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Replaced { landing, .. } => landing.word(),
-            Self::Waits => "waiting",
-            Self::Lost => "lost",
+        match &self.state {
+            SuccessorState::Replaced { landing: landing @ Landing::Pending { .. }, .. }
+            | SuccessorState::Replaced { at: Some(_), landing, .. } => landing.word(),
+            SuccessorState::Replaced { at: None, .. } if self.evicted.is_some() => "waiting",
+            SuccessorState::Replaced { at: None, .. } => "notEvicted",
+            SuccessorState::Lost => "lost",
+        }
+    }
+
+    /// When the replacement is created; none: never, or not within the forecast.
+    pub const fn created(&self) -> Option<Timestamp> {
+        match &self.state {
+            SuccessorState::Replaced { at, .. } => *at,
+            SuccessorState::Lost => None,
+        }
+    }
+
+    /// When it is Ready.
+    pub const fn ready(&self) -> Option<Timestamp> {
+        match &self.state {
+            SuccessorState::Replaced { ready, .. } => *ready,
+            SuccessorState::Lost => None,
         }
     }
 
     /// The node of the replacement, where it is known.
     pub const fn node(&self) -> Option<&NodeName> {
-        match self {
-            Self::Replaced { landing, .. } => landing.node(),
-            Self::Waits | Self::Lost => None,
+        match &self.state {
+            SuccessorState::Replaced { landing, .. } => landing.node(),
+            SuccessorState::Lost => None,
         }
     }
 
-    /// Why that node, or why there is no replacement.
-    pub fn why(&self) -> Option<&str> {
-        match self {
-            Self::Replaced { landing, .. } => landing.why().map(|why| &**why),
-            Self::Waits => Some("waits until the old pod is gone"),
-            Self::Lost => Some("no controller recreates it"),
+    pub const fn is_pending(&self) -> bool {
+        match &self.state {
+            SuccessorState::Replaced { landing, .. } => landing.is_pending(),
+            SuccessorState::Lost => false,
         }
     }
-}
 
-impl Successor {
+    /// What the replacement waits for; none where it is created within the forecast, or never.
+    pub const fn waits_for(&self) -> Option<&'static str> {
+        match &self.state {
+            SuccessorState::Replaced { at: None, created: CreationTime::WhenGone, .. } => {
+                Some("no replacement until the old pod is gone")
+            }
+            SuccessorState::Replaced { at: None, created: CreationTime::AtDeletion, .. } => {
+                Some("not evicted within the forecast")
+            }
+            SuccessorState::Replaced { at: Some(_), .. } | SuccessorState::Lost => None,
+        }
+    }
+
+    /// Why that node, what the replacement waits for, or why there is none.
+    pub fn why(&self) -> String {
+        let SuccessorState::Replaced { landing, .. } = &self.state else {
+            return "no controller recreates it".into();
+        };
+        let place = landing.why().map(|why| &**why);
+        self.waits_for().into_iter().chain(place).collect::<Vec<_>>().join("; ")
+    }
+
     /// How the replacement could be placed, where it stays Pending.
     pub fn help(&self, trace: &RunTrace) -> Vec<String> {
-        let is_pending =
-            matches!(self.state, SuccessorState::Replaced { landing: Landing::Pending { .. }, .. });
-        let placement = trace.placements.get(&self.of).filter(|_| is_pending);
+        let placement = trace.placements.get(&self.of).filter(|_| self.is_pending());
         placement.and_then(|placement| Some(placement.help.as_ref()?.lines())).unwrap_or_default()
     }
 }
 
-/// The taint of a node whose conditions are Unknown.
-const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// When the deletion of a pod starts, and when its object is gone; none is never.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    leaves: Timestamp,
+    gone: Option<Timestamp>,
+}
 
 impl Forecast {
-    /// What replaces each deleted pod, in the order of the forecast's steps. `assumptions` are those of the forecast.
-    ///
-    /// Replacements on nodes that fail later are not followed.
+    /// What replaces the pods that are deleted, and those of nodes that are down at the end. `assumptions` are those of
+    /// the forecast.
     pub fn successors<E: Environment>(
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
         environment: E,
-    ) -> (Vec<Successor>, RunTrace) {
-        let departures = self.departures(assumptions, cluster, &environment);
-        let node_changes = self.node_changes(assumptions, cluster);
-        let (mut replaced, trace) = replacements(cluster, &departures, &node_changes, environment);
-        let successor = |departure: &Departure| {
-            let pod = &departure.pod;
-            let state = match (replaced.remove(&pod.key), owner::recreation(cluster, pod)) {
-                (Some(new), _) => {
-                    SuccessorState::Replaced { at: new.created, landing: new.landing, ready: new.ready }
-                }
-                (None, Recreation::WhenGone) if departure.gone.is_none() => SuccessorState::Waits,
-                (None, Recreation::Never(_)) if !pod.is_finished() => SuccessorState::Lost,
-                (
-                    None,
-                    Recreation::Never(_)
-                    | Recreation::Immediately
-                    | Recreation::WhenGone
-                    | Recreation::OnSameNode,
-                ) => return None,
-            };
-            Some(Successor { of: pod.key.clone(), from: pod.node.clone()?, state })
-        };
-        (departures.iter().filter_map(successor).collect(), trace)
+    ) -> Succession {
+        let mut pods = failover::pods_of(cluster, &self.down);
+        let is_elsewhere = |pod: &Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
+        let deleted: BTreeSet<&Key> = self.steps.iter().filter_map(|step| step.kind.pod()).collect();
+        let deleted = deleted.into_iter().filter_map(|pod| cluster.pod(pod));
+        pods.extend(deleted.filter(|pod| pod.termination.is_none() && is_elsewhere(pod)).cloned());
+        self.succession(&pods, &self.down, assumptions, cluster, environment)
     }
 
+    /// What replaces the pods of nodes that fail, by a forecast of their failure. The pods of others are not counted,
+    /// as in N-1.
+    pub fn successors_of<E: Environment>(
+        &self,
+        failing: &BTreeSet<NodeName>,
+        assumptions: &Assumptions,
+        cluster: &Cluster,
+        environment: E,
+    ) -> Succession {
+        let pods = failover::pods_of(cluster, failing);
+        self.succession(&pods, failing, assumptions, cluster, environment)
+    }
+
+    fn succession<E: Environment>(
+        &self,
+        pods: &[Arc<Pod>],
+        lost: &BTreeSet<NodeName>,
+        assumptions: &Assumptions,
+        cluster: &Cluster,
+        environment: E,
+    ) -> Succession {
+        let departures = self.departures(assumptions, cluster, &environment);
+        let failover = failover(cluster, pods, lost, environment);
+        let pending = failover.pending();
+        let Failover { pods, trace } = failover;
+        let successor = |FailoverPod { pod, outcome }| successor(&pod, outcome, departures.get(&pod.key));
+        let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
+        successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
+        Succession { successors, pending, trace }
+    }
+
+    /// When pods leave and are gone.
     fn departures<E: Environment>(
         &self,
         assumptions: &Assumptions,
         cluster: &Cluster,
         environment: &E,
-    ) -> Vec<Departure> {
-        let mut departures: Vec<Departure> = Vec::new();
-        let mut places: BTreeMap<&Key, usize> = BTreeMap::new();
+    ) -> BTreeMap<Key, Departure> {
+        let mut departures: BTreeMap<Key, Departure> = BTreeMap::new();
         for step in &self.steps {
-            let (pod, removed) = match &step.kind {
-                ForecastKind::Deleted { pod, .. } => (pod, None),
-                ForecastKind::Removed { pod, .. } => (pod, Some(step.at)),
-                ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => continue,
-            };
-            if let Some(place) = places.get(pod) {
-                let gone = &mut departures[*place].gone;
+            let Some(pod) = step.kind.pod() else { continue };
+            let removed = matches!(step.kind, ForecastKind::Removed { .. }).then_some(step.at);
+            if let Some(Departure { gone, .. }) = departures.get_mut(pod) {
                 *gone = [*gone, removed].into_iter().flatten().min();
             } else if let Some(known) = cluster.pod(pod) {
                 let gone = removed.or_else(|| self.gone(known, step.at, assumptions, environment));
-                places.insert(pod, departures.len());
-                departures.push(Departure { pod: known.clone(), leaves: step.at, gone });
+                departures.insert(pod.clone(), Departure { leaves: step.at, gone });
             }
         }
         departures
@@ -154,28 +221,22 @@ impl Forecast {
         });
         recoveries.map(|incident| incident.at).min()
     }
-
-    /// When nodes stop taking pods: they are unreachable, or gone.
-    fn node_changes(&self, assumptions: &Assumptions, cluster: &Cluster) -> Vec<(Timestamp, Arc<Node>)> {
-        let unreachable = self.steps.iter().filter_map(|step| match &step.kind {
-            ForecastKind::Unknown { node } => Some((step.at, Arc::new(unreachable(cluster.node(node)?)))),
-            ForecastKind::NoExecute { .. } | ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => {
-                None
-            }
-        });
-        let removed = assumptions
-            .incidents
-            .iter()
-            .filter(|incident| incident.kind == IncidentKind::Removed)
-            .filter_map(|incident| {
-                let node = cluster.node(&incident.node)?;
-                Some((incident.at, Arc::new(Node { unschedulable: true, ..(**node).clone() })))
-            });
-        unreachable.chain(removed).collect()
-    }
 }
 
-fn unreachable(node: &Node) -> Node {
-    let taint = Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
-    Node { taints: node.taints.iter().cloned().chain([taint]).collect(), ..node.clone() }
+/// What replaces a pod; none where nothing does elsewhere, and none is lost.
+fn successor(pod: &Pod, outcome: FailoverOutcome, departure: Option<&Departure>) -> Option<Successor> {
+    let state = match outcome {
+        FailoverOutcome::Recreated { created, landing, time_to_ready } => {
+            let at = departure.and_then(|departure| match created {
+                CreationTime::AtDeletion => Some(departure.leaves),
+                CreationTime::WhenGone => departure.gone,
+            });
+            let ready = |takes: Span| Some(at? + takes);
+            SuccessorState::Replaced { at, created, landing, ready: time_to_ready.and_then(ready) }
+        }
+        FailoverOutcome::Lost => SuccessorState::Lost,
+        FailoverOutcome::OnSameNode => return None,
+    };
+    let evicted = departure.map(|departure| departure.leaves);
+    Some(Successor { of: pod.key.clone(), from: pod.node.clone()?, evicted, state })
 }

@@ -3,8 +3,8 @@
 
 use super::Model;
 use crate::{
-    cluster::Cluster,
-    engine::ServerVersion,
+    cluster::{Cluster, FeedKind},
+    engine::{ServerVersion, ZoneState, ZoneView},
     placement::Snapshot,
     plan::{Headroom, headroom},
     time::{Span, Timestamp},
@@ -20,6 +20,25 @@ pub struct HeadroomSnapshot {
     revision: u64,
 }
 
+/// What is known of headroom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KnownHeadroom<'a> {
+    Known(&'a Headroom),
+    /// There is no answer yet, or the last one is of a minute ago and something has changed since.
+    Computing,
+    /// Nodes or pods are not seen as they are now, or a zone is down.
+    Withheld,
+}
+
+impl<'a> KnownHeadroom<'a> {
+    pub const fn known(self) -> Option<&'a Headroom> {
+        match self {
+            Self::Known(headroom) => Some(headroom),
+            Self::Computing | Self::Withheld => None,
+        }
+    }
+}
+
 /// Copies of everything that headroom is worked out from.
 #[derive(Debug)]
 pub struct HeadroomJob {
@@ -29,15 +48,24 @@ pub struct HeadroomJob {
     at: Timestamp,
 }
 
-/// From this age on the answer's age is shown, where something that it depends on has changed since.
-const SHOWS_ITS_AGE: Span = Span::from_secs(90);
+/// An answer that is older is withheld where something that it depends on has changed since.
+const HOLDS_FOR: Span = Span::from_secs(60);
 
 impl Model {
-    /// When the answer was worked out; none where it still holds, or is too young for that to matter.
-    pub fn headroom_is_from(&self, now: Timestamp) -> Option<Timestamp> {
-        let headroom = self.headroom.as_ref()?;
-        let stale = self.plan_revision() != Some(headroom.revision);
-        (stale && now.since(headroom.at) > SHOWS_ITS_AGE).then_some(headroom.at)
+    /// What the cluster could lose, if that is known now.
+    pub fn known_headroom(&self, now: Timestamp) -> KnownHeadroom<'_> {
+        let is_missing = |kind| self.cluster.gap(kind).is_some();
+        let is_down = |zone: &ZoneView| zone.state == ZoneState::FullDisruption;
+        if is_missing(FeedKind::Nodes) || is_missing(FeedKind::Pods) || self.views.zones.iter().any(is_down) {
+            return KnownHeadroom::Withheld;
+        }
+        let holds = |known: &&HeadroomSnapshot| {
+            self.plan_revision() == Some(known.revision) || now.since(known.at) <= HOLDS_FOR
+        };
+        match self.headroom.as_ref().filter(holds) {
+            Some(known) => KnownHeadroom::Known(&known.headroom),
+            None => KnownHeadroom::Computing,
+        }
     }
 
     /// The next headroom to work out; none while it is known, or nodes or pods are not.

@@ -12,7 +12,7 @@ pub mod watchlist;
 use std::collections::{BTreeMap, VecDeque};
 
 pub use feeds::Feeds;
-pub use headroom::{HeadroomJob, HeadroomSnapshot};
+pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use heartbeats::Heartbeats;
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, SessionJournal};

@@ -1,20 +1,21 @@
 //! Headroom: whether the cluster can lose any one node, or any one zone, without a pod staying Pending.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt::{self, Display},
     sync::Arc,
 };
 
 use super::{
+    failover::{self, failover},
     owner::{self, Recreation},
-    placing_environment,
+    placing_environment::{self, PlacingEnvironment},
     words::counted,
 };
 use crate::{
     cluster::{Cluster, NodeName, Pod, ZoneKey},
     placement::{SchedulingRequest, Snapshot},
+    time::Timestamp,
 };
 
 /// What a cluster can lose.
@@ -41,7 +42,7 @@ pub struct HeadroomLosses<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Pods whose replacements stay Pending, or displace pods that then stay Pending instead.
+    /// Pods that stay Pending: pods of what is lost, and pods that these displace.
     pub pending: usize,
     /// Pods that are recreated elsewhere.
     pub pods: usize,
@@ -102,10 +103,9 @@ impl Display for Headroom {
     }
 }
 
-/// Loses each Ready node and each zone in turn, and places its pods elsewhere, those of high priority first. The snapshot
-/// is of this cluster. None where `continues`, which is called before each loss, returns false.
-///
-/// Pods of StatefulSets count, although on a node that is only unreachable they wait for the old pods to be gone.
+/// Loses each Ready node and each zone in turn: how many pods stay Pending once all pods of what is lost are deleted
+/// ([`failover`]). The snapshot is of this cluster. None where `continues`, which is called before each loss, returns
+/// false.
 pub fn headroom(
     cluster: &Cluster,
     snapshot: &Snapshot,
@@ -131,47 +131,26 @@ pub fn headroom(
     Some(headroom)
 }
 
-/// Places the pods of some nodes elsewhere.
+/// Places the pods of some nodes elsewhere, unless it is plain that all find a node.
 fn lose<T>(cluster: &Cluster, snapshot: &Snapshot, nodes: &BTreeSet<NodeName>, of: T) -> HeadroomLoss<T> {
+    let pods = failover::pods_of(cluster, nodes);
     let is_recreated = |pod: &&Arc<Pod>| {
-        pod.termination.is_none()
-            && matches!(owner::recreation(cluster, pod), Recreation::Immediately | Recreation::WhenGone)
+        matches!(owner::recreation(cluster, pod), Recreation::Immediately | Recreation::WhenGone)
     };
-    let mut recreated: Vec<Arc<Pod>> =
-        nodes.iter().flat_map(|node| snapshot.pods_on(node)).filter(is_recreated).cloned().collect();
-    if recreated.is_empty() {
-        return HeadroomLoss { of, pending: 0, pods: 0 };
-    }
-    recreated.sort_by_key(|pod| Reverse(pod.priority));
-    let nameless = |pod| SchedulingRequest {
+    let nameless = |pod: &Arc<Pod>| SchedulingRequest {
         name: Default::default(),
         ..placing_environment::replacement(pod, cluster)
     };
-    let requests: Vec<SchedulingRequest> = recreated.iter().map(|pod| nameless(pod)).collect();
+    let requests: Vec<SchedulingRequest> = pods.iter().filter(is_recreated).map(nameless).collect();
+    if requests.is_empty() {
+        return HeadroomLoss { of, pending: 0, pods: 0 };
+    }
     let mut left = snapshot.clone();
     nodes.iter().for_each(|node| left.remove_node(node));
     if left.fits_trivially(&requests) {
-        return HeadroomLoss { of, pending: 0, pods: recreated.len() };
+        return HeadroomLoss { of, pending: 0, pods: requests.len() };
     }
-    // A request that no other pod can make feasible stays infeasible as pods are added.
-    let mut unplaceable: Vec<SchedulingRequest> = Vec::new();
-    let mut pending = 0;
-    for (pod, request) in recreated.iter().zip(requests) {
-        if unplaceable.contains(&request) {
-            pending += 1;
-            continue;
-        }
-        match left.choose(&request) {
-            Some(node) => _ = left.add(pod.clone(), &node),
-            // Another scheduler places it on a node that is not known.
-            None if request.obstacle().is_some() => {}
-            None => {
-                pending += 1;
-                if request.spec.ignores_other_pods() {
-                    unplaceable.push(request);
-                }
-            }
-        }
-    }
-    HeadroomLoss { of, pending, pods: recreated.len() }
+    let environment = PlacingEnvironment::for_outcomes(cluster, left, Timestamp::EPOCH);
+    let failover = failover(cluster, &pods, nodes, environment);
+    HeadroomLoss { of, pending: failover.pending(), pods: failover.recreated() }
 }

@@ -29,6 +29,13 @@ impl Landing {
         }
     }
 
+    pub const fn is_pending(&self) -> bool {
+        match self {
+            Self::Pending { .. } => true,
+            Self::Node { .. } | Self::Unknown => false,
+        }
+    }
+
     /// The node, where it is known.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {

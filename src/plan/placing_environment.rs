@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, OwnerKind, Pod, Termination, WorkloadKind},
     placement::{
-        Displacement, Preemption, ResourceUse, SchedulingOutcome, SchedulingRequest, Snapshot, Unschedulable,
+        Displacement, Placement, Preemption, ResourceUse, SchedulingOutcome, SchedulingRequest, Snapshot, Unschedulable,
     },
     time::{Span, Timestamp},
 };
@@ -39,6 +39,15 @@ pub struct PlacingEnvironment<'a> {
     received: BTreeSet<NodeName>,
     /// Requests without a feasible node since the snapshot last changed: equal requests have none either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
+    detail: TraceDetail,
+}
+
+/// How much of each decision is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TraceDetail {
+    Full,
+    /// Where pods land and which ones they displace, without reasons, help, times and the load of nodes.
+    OutcomesOnly,
 }
 
 /// Whether a pod may displace others.
@@ -60,7 +69,13 @@ impl<'a> PlacingEnvironment<'a> {
             before: BTreeMap::new(),
             received: BTreeSet::new(),
             unplaceable: Vec::new(),
+            detail: TraceDetail::Full,
         }
+    }
+
+    /// The same, which keeps where pods land and not why: for many questions in a row.
+    pub fn for_outcomes(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
+        Self { detail: TraceDetail::OutcomesOnly, ..Self::new(cluster, snapshot, now) }
     }
 
     /// Cordons these nodes in the snapshot.
@@ -99,8 +114,7 @@ impl<'a> PlacingEnvironment<'a> {
         }
         match self.snapshot.place(&request) {
             SchedulingOutcome::Placed(placement) => {
-                let volumes = self.snapshot.volume_topology(&request);
-                let trace = PlacementTrace { volumes, ..PlacementTrace::placed(&placement) };
+                let trace = self.placed(&request, &placement);
                 let node = placement.choice().clone();
                 self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
@@ -118,6 +132,16 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
+    fn placed(&mut self, request: &SchedulingRequest, placement: &Placement) -> PlacementTrace {
+        match self.detail {
+            TraceDetail::OutcomesOnly => PlacementTrace::default(),
+            TraceDetail::Full => {
+                let volumes = self.snapshot.volume_topology(request);
+                PlacementTrace { volumes, ..PlacementTrace::placed(placement) }
+            }
+        }
+    }
+
     fn stay_pending(
         &mut self,
         request: &SchedulingRequest,
@@ -125,10 +149,13 @@ impl<'a> PlacingEnvironment<'a> {
         refused: &Unschedulable,
     ) -> (Landing, Arc<PlacementTrace>) {
         let closed = &self.closed;
-        let trace = Arc::new(PlacementTrace {
-            volumes: self.snapshot.volume_topology(request),
-            help: Some(self.snapshot.help(request, &|node| closed.contains(node))),
-            ..PlacementTrace::unplaced(refused)
+        let trace = Arc::new(match self.detail {
+            TraceDetail::OutcomesOnly => PlacementTrace::default(),
+            TraceDetail::Full => PlacementTrace {
+                volumes: self.snapshot.volume_topology(request),
+                help: Some(self.snapshot.help(request, &|node| closed.contains(node))),
+                ..PlacementTrace::unplaced(refused)
+            },
         });
         // An equal request may be allowed to displace pods that this one is not.
         if !matches!(refused.preemption, Preemption::Displaces(_)) {
@@ -168,8 +195,16 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
-        self.before_change(node);
-        self.received.insert(node.clone());
+        match self.detail {
+            // What no other pod can make feasible stays infeasible as pods are added.
+            TraceDetail::OutcomesOnly => {
+                self.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
+            }
+            TraceDetail::Full => {
+                self.before_change(node);
+                self.received.insert(node.clone());
+            }
+        }
         let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..pod.clone() };
         new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
         self.snapshot.add(Arc::new(new), node);
@@ -178,7 +213,8 @@ impl<'a> PlacingEnvironment<'a> {
     /// Records a node's resource use before its first change.
     fn before_change(&mut self, node: &NodeName) {
         self.unplaceable.clear();
-        if !self.before.contains_key(node)
+        if self.detail == TraceDetail::Full
+            && !self.before.contains_key(node)
             && let Some(before) = self.snapshot.resource_use(node)
         {
             self.before.insert(node.clone(), before);
@@ -210,6 +246,9 @@ impl Environment for PlacingEnvironment<'_> {
 
     /// A pod that displaces others starts when they are gone.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
+        if self.detail == TraceDetail::OutcomesOnly {
+            return Estimate::NEVER;
+        }
         let start = self.typical.time_to_ready(pod, landing);
         let trace = self.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
         let victims = trace.into_iter().flat_map(|trace| &trace.displaces);
@@ -243,6 +282,11 @@ impl Environment for PlacingEnvironment<'_> {
 
     fn on_node_change(&mut self, node: Arc<Node>) {
         self.snapshot.put_node(node);
+        self.unplaceable.clear();
+    }
+
+    fn on_loss(&mut self, nodes: &BTreeSet<NodeName>) {
+        nodes.iter().for_each(|node| self.snapshot.remove_node(node));
         self.unplaceable.clear();
     }
 

@@ -1,7 +1,7 @@
 //! The replacements of pods: when a controller creates them, where they land and when they are Ready.
 //!
-//! [`replacements`] answers this for pods that leave at known times whatever budgets say (taints, failing nodes). A
-//! simulated eviction ([`super::simulation`]) asks for one replacement at a time.
+//! [`replacements`] answers this for pods that leave at known times whatever budgets say (taints). A simulated eviction
+//! ([`super::simulation`]) asks for one replacement at a time; for lost nodes see [`super::failover`].
 
 use std::{
     cmp::Reverse,
@@ -16,7 +16,7 @@ use super::{
     placement_trace::RunTrace,
 };
 use crate::{
-    cluster::{Cluster, Key, Node, NodeName, Pod, Uid},
+    cluster::{Cluster, Key, NodeName, Pod, Uid},
     time::Timestamp,
 };
 
@@ -97,19 +97,17 @@ pub struct Departure {
 
 /// The replacements of pods that leave, by the pod that each replaces, and the traces of their placement.
 ///
-/// Departures, replacements and changes of nodes happen in order of time, so that each replacement sees those before it.
+/// Departures and replacements happen in order of time, so that each replacement sees those before it.
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
-    node_changes: &[(Timestamp, Arc<Node>)],
     mut environment: E,
 ) -> (BTreeMap<Key, Replacement>, RunTrace) {
     let no_node_closed = BTreeSet::new();
     let mut live_pods = LivePods::default();
     let mut replacements = BTreeMap::new();
-    for (now, event) in agenda(cluster, departures, node_changes) {
+    for (now, event) in agenda(cluster, departures) {
         match event {
-            Event::NodeChanged(node) => environment.on_node_change(node.clone()),
             Event::Leaves(pod) => {
                 environment.on_deletion(pod);
                 if pod.termination.is_none() {
@@ -131,7 +129,6 @@ pub fn replacements<E: Environment>(
 /// What happens at one time.
 #[derive(Clone, Copy, Debug)]
 enum Event<'a> {
-    NodeChanged(&'a Arc<Node>),
     /// The pod's deletion starts.
     Leaves(&'a Arc<Pod>),
     Gone(&'a Arc<Pod>),
@@ -143,7 +140,6 @@ impl Event<'_> {
     /// The order of events at the same time: by kind, then pods of high priority first.
     fn order(&self) -> (u8, Reverse<i32>) {
         match self {
-            Self::NodeChanged(_) => (0, Reverse(i32::MAX)),
             Self::Leaves(pod) => (1, Reverse(pod.priority)),
             Self::Gone(pod) => (2, Reverse(pod.priority)),
             Self::Created(pod) => (3, Reverse(pod.priority)),
@@ -152,11 +148,7 @@ impl Event<'_> {
 }
 
 /// All events in order of time; equal ones in the order of the arguments.
-fn agenda<'a>(
-    cluster: &Cluster,
-    departures: &'a [Departure],
-    node_changes: &'a [(Timestamp, Arc<Node>)],
-) -> Vec<(Timestamp, Event<'a>)> {
+fn agenda<'a>(cluster: &Cluster, departures: &'a [Departure]) -> Vec<(Timestamp, Event<'a>)> {
     let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
     for Departure { pod, leaves, gone } in departures {
         let created = match owner::recreation(cluster, pod) {
@@ -168,7 +160,6 @@ fn agenda<'a>(
         events.extend(gone.map(|at| (at, Event::Gone(pod))));
         events.extend(created.map(|at| (at, Event::Created(pod))));
     }
-    events.extend(node_changes.iter().map(|(at, node)| (*at, Event::NodeChanged(node))));
     events.sort_by_key(|(at, event)| (*at, event.order()));
     events
 }

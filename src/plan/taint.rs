@@ -87,7 +87,7 @@ impl Plan {
             Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
         };
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
-        let (replacements, trace) = replacements(cluster, &departures, &[], environment);
+        let (replacements, trace) = replacements(cluster, &departures, environment);
         for plan in &mut self.pods {
             let Some(replacement) = replacements.get(&plan.pod) else { continue };
             let (of, landing) = (plan.pod.clone(), replacement.landing.clone());

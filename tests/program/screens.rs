@@ -43,22 +43,6 @@ fn a_well_cluster_is_calm() {
 }
 
 #[test]
-fn what_the_cluster_can_lose_stands_over_the_zones_with_its_age_where_that_matters() {
-    let mut fixture = DashboardFixture::well();
-    let title = |fixture: &mut DashboardFixture| {
-        let screen = snapshot::plain(&drawn(fixture, (120, 40)));
-        screen.lines().find(|line| line.contains("1 Zones")).expect("the pane of the zones").to_owned()
-    };
-    assert!(title(&mut fixture).contains("· N-1 ok: nodes, zones ─"), "{}", title(&mut fixture));
-    fixture.now += Span::from_secs(120);
-    assert!(!title(&mut fixture).contains("ago"), "nothing has changed: {}", title(&mut fixture));
-    fixture.change_pod("data/postgres-0", |pod| pod.labels = Default::default());
-    assert!(title(&mut fixture).contains("zones (2m00s ago) ─"), "{}", title(&mut fixture));
-    fixture.app.model.headroom = None;
-    assert!(title(&mut fixture).contains("· N-1: computing ─"), "{}", title(&mut fixture));
-}
-
-#[test]
 fn wide_shows_the_lesser_columns() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("w");

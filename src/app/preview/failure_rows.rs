@@ -6,8 +6,8 @@ use super::rows::{Row, Rows};
 use crate::{
     app::filter::Filterable,
     cluster::{Key, NodeName, ZoneKey},
-    forecast::{self, Forecast, ForecastKind, Successor},
-    plan::{Receiver, RunTrace},
+    forecast::{self, Forecast, Succession, Successor},
+    plan::Receiver,
 };
 
 /// What the failure of nodes leads to, beyond what happens without it.
@@ -22,7 +22,7 @@ pub struct FailureImpact {
     pub staying: Vec<(Key, NodeName)>,
     /// What follows the evicted pods, and how that was decided; none where there are too many to work it out with
     /// every change.
-    pub succession: Option<(Vec<Successor>, RunTrace)>,
+    pub succession: Option<Succession>,
 }
 
 /// The impact of a failure with its rows.
@@ -54,18 +54,18 @@ pub enum FailureRow {
 
 impl FailureImpact {
     pub fn successor(&self, place: usize) -> Option<&Successor> {
-        self.succession.as_ref()?.0.get(place)
+        self.succession.as_ref()?.successors.get(place)
     }
 
     /// What would let a successor be placed that stays Pending.
     pub fn help(&self, place: usize) -> Vec<String> {
-        let Some((successors, trace)) = &self.succession else { return Vec::new() };
+        let Some(Succession { successors, trace, .. }) = &self.succession else { return Vec::new() };
         successors.get(place).map(|successor| successor.help(trace)).unwrap_or_default()
     }
 
     /// The nodes that receive pods.
     pub fn receivers(&self) -> &[Receiver] {
-        self.succession.as_ref().map_or(&[], |(_, trace)| &trace.receivers)
+        self.succession.as_ref().map_or(&[], |succession| &succession.trace.receivers)
     }
 
     /// The command line that prints the same.
@@ -106,21 +106,13 @@ impl FailureView {
     }
 }
 
-/// The pod that something happens to.
-pub const fn pod_of(what: &ForecastKind) -> Option<&Key> {
-    match what {
-        ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. } => Some(pod),
-        ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => None,
-    }
-}
-
 fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
     let mut rows = Rows::new();
     rows.section("predicted", (0..impact.forecast.steps.len()).map(FailureRow::Step));
     rows.section("uncertain", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
     rows.section("stay", (0..impact.staying.len()).map(FailureRow::Staying));
     match &impact.succession {
-        Some((successors, trace)) => {
+        Some(Succession { successors, trace, .. }) => {
             rows.section("replacements", (0..successors.len()).map(FailureRow::Successor));
             let helps = successors.iter().enumerate().flat_map(|(place, successor)| {
                 (0..successor.help(trace).len()).map(move |help| FailureRow::Help(place, help))
@@ -150,7 +142,7 @@ impl Filterable for FilterableRow<'_> {
             FailureRow::Step(place) => {
                 let step = &impact.forecast.steps[place];
                 found(step.kind.node());
-                if let Some(pod) = pod_of(&step.kind) {
+                if let Some(pod) = step.kind.pod() {
                     found(&pod.to_string());
                 }
                 found(&step.why.to_string());
@@ -164,8 +156,8 @@ impl Filterable for FilterableRow<'_> {
                 if let Some(successor) = impact.successor(place) {
                     found(&successor.of.to_string());
                     found(&successor.from);
-                    successor.state.node().into_iter().for_each(|node| found(node));
-                    successor.state.why().into_iter().for_each(&mut *found);
+                    successor.node().into_iter().for_each(|node| found(node));
+                    found(&successor.why());
                 }
             }
             FailureRow::Help(place, help) => {

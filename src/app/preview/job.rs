@@ -19,7 +19,7 @@ use crate::{
 /// How far ahead the consequences of a failure are predicted.
 pub const HORIZON: Span = Span::from_secs(1800);
 
-/// Up to so many nodes are looked at, over all evicted pods, to say where the pods of a failure land each time that
+/// Up to so many nodes are looked at, over all pods that no longer run, to say where the pods of a failure land each time that
 /// it is worked out: a tenth of a second's work.
 const MAX_LOOKS: usize = 1_000_000;
 
@@ -111,10 +111,11 @@ impl FailureJob {
         forecast.subtract(&under(&Assumptions::default()), &nodes);
         let mut totals = ForecastTotals::default();
         forecast.steps.iter().for_each(|step| totals.add(&step.kind));
-        let looks = totals.deleted.saturating_mul(cluster.nodes().len());
+        let pods: usize = nodes.iter().map(|node| cluster.pods_on(node).count()).sum();
+        let looks = pods.saturating_mul(cluster.nodes().len());
         let succession = (looks <= MAX_LOOKS).then(|| {
             let environment = PlacingEnvironment::new(cluster, snapshot.clone(), now);
-            forecast.successors(&assumptions, cluster, environment)
+            forecast.successors_of(&nodes, &assumptions, cluster, environment)
         });
         Ok(FailureImpact { nodes, zones, forecast, totals, staying, succession })
     }

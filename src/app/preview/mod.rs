@@ -22,7 +22,7 @@ use crate::{
     plan::Plan,
 };
 
-pub use failure_rows::{FailureImpact, FailureRow, FailureView, pod_of};
+pub use failure_rows::{FailureImpact, FailureRow, FailureView};
 pub use job::{FailureJob, HORIZON, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult, PreviewWork};
 pub use plan_rows::{PlanRow, PlanView, call};
 pub use request::{PlanKind, PlanOption, PlanRequest, Targets};

@@ -9,8 +9,8 @@ use crate::{
     cluster::{Cluster, Key, NodeName},
     engine::{Engine, UncertainTaints, Why, ZoneView},
     forecast::{
-        Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind, Successor,
-        SuccessorState,
+        Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind, Succession,
+        Successor,
     },
     plan::RunTrace,
     time::Timestamp,
@@ -22,8 +22,8 @@ pub struct ForecastSubject<'a> {
     pub cluster: &'a Cluster,
     pub failing: Option<&'a BTreeSet<NodeName>>,
     pub now: Timestamp,
-    /// What replaces the deleted pods, and the nodes that receive the replacements.
-    pub succession: (Vec<Successor>, RunTrace),
+    /// What replaces the pods that are deleted or no longer run, and the nodes that receive the replacements.
+    pub succession: Succession,
 }
 
 /// One report. Every field is always present; what is not known is null.
@@ -45,7 +45,7 @@ pub struct ForecastReport {
     pub uncertain_taints: Vec<UncertainTaintsReport>,
     /// Of a failure, the pods of the failing nodes that are not deleted.
     pub staying: Vec<StayingReport>,
-    /// What replaces the pods that are deleted.
+    /// What replaces the pods that are deleted, and those of lost nodes that are not.
     pub replacements: Vec<ReplacementReport>,
     /// The nodes that receive replacements.
     pub receivers: Vec<ReceiverReport>,
@@ -60,6 +60,7 @@ pub struct ForecastTotalsReport {
     pub placed: usize,
     pub pending: usize,
     pub waiting: usize,
+    pub not_evicted: usize,
     pub lost: usize,
 }
 
@@ -117,13 +118,13 @@ pub struct StayingReport {
 #[serde(rename_all = "camelCase")]
 pub struct ReplacementReport {
     pub namespace: String,
-    /// The pod that is deleted.
+    /// The pod that is replaced.
     pub pod: String,
     pub node: NodeName,
-    /// When its replacement is created; null if there is none.
+    /// When its replacement is created; null: never, or not within the forecast.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
-    /// `node`, `unknown`, `pending`, `waiting` or `lost`.
+    /// `node`, `unknown`, `pending`, `waiting`, `notEvicted` or `lost`.
     pub landing: &'static str,
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,
@@ -135,19 +136,27 @@ impl ForecastReport {
     pub fn new(subject: &ForecastSubject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
         let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
-        let (successors, trace) = &subject.succession;
+        let Succession { successors, pending, trace } = &subject.succession;
         let replacements: Vec<ReplacementReport> =
             successors.iter().map(|successor| replacement(successor, trace, now)).collect();
         let count = |landing: &str| replacements.iter().filter(|pod| pod.landing == landing).count();
-        let (placed, pending, waiting, lost) =
-            (count("node"), count("pending"), count("waiting"), count("lost"));
+        let totals = ForecastTotalsReport {
+            unknown,
+            tainted,
+            deleted,
+            placed: count("node"),
+            pending: *pending,
+            waiting: count("waiting"),
+            not_evicted: count("notEvicted"),
+            lost: count("lost"),
+        };
         Self {
             schema: "kordon.forecast/v1",
             taken_at: now,
             until: forecast.until,
             confidence: confidence::word(subject.engine.confidence(now)),
             assumptions: assumption_lines(assumptions, now),
-            totals: ForecastTotalsReport { unknown, tainted, deleted, placed, pending, waiting, lost },
+            totals,
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
             uncertain_taints: forecast
@@ -222,10 +231,7 @@ fn uncertain_taints(taints: &UncertainTaints, now: Timestamp) -> UncertainTaints
 }
 
 fn replacement(successor: &Successor, trace: &RunTrace, now: Timestamp) -> ReplacementReport {
-    let (at, ready) = match &successor.state {
-        SuccessorState::Replaced { at, ready, .. } => (Some(*at), *ready),
-        SuccessorState::Waits | SuccessorState::Lost => (None, None),
-    };
+    let at = successor.created();
     let seconds = |at: Timestamp| at.since(now).as_secs_f64();
     ReplacementReport {
         namespace: successor.of.namespace.to_string(),
@@ -233,10 +239,10 @@ fn replacement(successor: &Successor, trace: &RunTrace, now: Timestamp) -> Repla
         node: successor.from.clone(),
         at,
         in_seconds: at.map(seconds),
-        landing: successor.state.word(),
-        landing_node: successor.state.node().cloned(),
-        landing_reason: successor.state.why().map(str::to_owned),
-        ready_in_seconds: ready.map(seconds),
+        landing: successor.word(),
+        landing_node: successor.node().cloned(),
+        landing_reason: Some(successor.why()).filter(|why| !why.is_empty()),
+        ready_in_seconds: successor.ready().map(seconds),
         help: successor.help(trace),
     }
 }
@@ -272,6 +278,7 @@ mod tests {
                 placed: 1,
                 pending: 1,
                 waiting: 1,
+                not_evicted: 1,
                 lost: 1,
             },
             zones: vec![ForecastZoneReport {

@@ -28,8 +28,9 @@ pub fn render(report: &ForecastReport) -> String {
     if !report.replacements.is_empty() {
         let _ = writeln!(
             out,
-            "replacements: {} land on nodes, {} stay Pending, {} wait for the deletion of the old pod, {} pods are lost",
-            totals.placed, totals.pending, totals.waiting, totals.lost
+            "replacements: {} land on nodes, {} stay Pending, {} wait for the deletion of the old pod, {} pods are not \
+             evicted, {} pods are lost",
+            totals.placed, totals.pending, totals.waiting, totals.not_evicted, totals.lost
         );
     }
     for assumption in &report.assumptions {
@@ -105,9 +106,10 @@ fn replacement(replacement: &ReplacementReport) -> Vec<[String; 5]> {
     let span = |seconds: Option<f64>| seconds.map_or(none(), |at| Span::from_secs_f64(at).to_string());
     let reason = replacement.landing_reason.as_deref().unwrap_or_default();
     let lands_on = match (&replacement.landing_node, replacement.landing) {
+        (Some(node), "waiting" | "notEvicted") => format!("then {node} ({reason})"),
         (Some(node), _) => format!("{node} ({reason})"),
         (None, "pending") => format!("Pending: {reason}"),
-        (None, "otherScheduler") => "not predicted".into(),
+        (None, "unknown") => "not predicted".into(),
         (None, _) => reason.to_owned(),
     };
     let first = [

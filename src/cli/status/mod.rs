@@ -9,6 +9,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
+    plan,
 };
 use crate::time::Span;
 use report::StatusReport;
@@ -23,7 +24,10 @@ pub struct StatusArgs {
 }
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let mut shot = OneShot::ask(&args.once, connection, args.no_pods).await?;
+    let mut shot = match args.no_pods {
+        true => OneShot::ask(&args.once, connection, true).await?,
+        false => OneShot::ask_for(&args.once, &plan::WANTED, connection).await?,
+    };
     shot.run_forecast();
     if !args.no_pods {
         compute_headroom(&mut shot);

@@ -242,7 +242,7 @@ impl StatusReport {
             zones: views.zones.iter().map(zone).collect(),
             nodes: nodes.map(|node| node_report(model, node, now)).collect(),
             evictions: evictions(model, now),
-            headroom: model.headroom.as_ref().map(|headroom| headroom_report(&headroom.headroom)),
+            headroom: model.known_headroom(now).known().map(headroom_report),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     app::{Pane, ZoneColumn},
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
-    model::ControllerRole,
+    model::{ControllerRole, KnownHeadroom},
     ui::{
         Scene, text,
         theme::Role,
@@ -71,23 +71,20 @@ fn facts(scene: &Scene) -> Runs {
     headroom(scene, runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial)))
 }
 
-/// ` · N-1 ok: nodes, zones`, with its age where it may have changed since.
+/// ` · N-1 ok: nodes, zones`; nothing while it cannot be known.
 fn headroom(scene: &Scene, runs: Runs) -> Runs {
     let faint = scene.style(Role::Faint);
-    let Some(snapshot) = &scene.shown.headroom else {
-        let is_coming = scene.shown.plan_revision().is_some();
-        return if is_coming { runs.and(" · N-1: computing", faint) } else { runs };
+    let headroom = match scene.shown.known_headroom(scene.now) {
+        KnownHeadroom::Known(headroom) => headroom,
+        KnownHeadroom::Computing => return runs.and(" · N-1: computing", faint),
+        KnownHeadroom::Withheld => return runs,
     };
-    let words = snapshot.headroom.to_string();
+    let words = headroom.to_string();
     if words.is_empty() {
         return runs;
     }
-    let role = if snapshot.headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
-    let runs = runs.and(" · ", faint).and(&words, scene.style(role));
-    match scene.shown.headroom_is_from(scene.now) {
-        Some(at) => runs.and(&format!(" ({} ago)", text::age(scene.now, at)), faint),
-        None => runs,
-    }
+    let role = if headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
+    runs.and(" · ", faint).and(&words, scene.style(role))
 }
 
 fn columns(scene: &Scene) -> Vec<Column> {

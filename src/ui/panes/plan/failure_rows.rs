@@ -8,7 +8,7 @@
 
 use super::{after, in_time, landing, pod_name};
 use crate::{
-    app::preview::{FailureImpact, FailureRow, HORIZON, pod_of},
+    app::preview::{FailureImpact, FailureRow, HORIZON},
     forecast::{ForecastKind, ForecastStep},
     time::Timestamp,
     ui::{
@@ -63,7 +63,7 @@ fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
         ForecastKind::Deleted { .. } => ("evicted", Role::EvictionPredicted),
         ForecastKind::Removed { .. } => ("removed", Role::EvictionTerminating),
     };
-    let subject = match pod_of(&step.kind) {
+    let subject = match step.kind.pod() {
         Some(pod) => pod_name(scene, pod),
         None => Cell::new(step.kind.node(), scene.style(Role::Strong)),
     };
@@ -92,8 +92,8 @@ pub fn full_text(impact: &FailureImpact, row: FailureRow) -> Option<String> {
         FailureRow::Step(place) => impact.forecast.steps.get(place).map(|step| step.why.to_string()),
         FailureRow::Successor(place) => {
             let successor = impact.successor(place)?;
-            let why = successor.state.why().unwrap_or_default();
-            Some(match successor.state.node() {
+            let why = successor.why();
+            Some(match successor.node() {
                 Some(node) => format!("{} lands on {node} ({why})", successor.of),
                 None => format!("{}: {why}", successor.of),
             })

@@ -47,24 +47,24 @@ pub fn arrival(scene: &Scene, arrival: &Arrival) -> EventRow {
 /// `in 5m54s  shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`
 pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> EventRow {
     let dim = scene.style(Role::Dim);
-    let why = successor.state.why().unwrap_or_default();
-    let (at, word, role) = match &successor.state {
-        SuccessorState::Replaced { at, landing: Landing::Pending { .. }, .. } => {
-            (Some(*at), "Pending", Role::NodeCondition)
-        }
-        SuccessorState::Replaced { at, .. } => (Some(*at), "lands", Role::NodeReady),
-        SuccessorState::Waits => (None, "waits", Role::CountdownSoon),
-        SuccessorState::Lost => (None, "lost", Role::LevelError),
+    let why = successor.why();
+    let (word, role) = match &successor.state {
+        SuccessorState::Replaced { landing: Landing::Pending { .. }, .. } => ("Pending", Role::NodeCondition),
+        SuccessorState::Replaced { at: Some(_), .. } => ("lands", Role::NodeReady),
+        SuccessorState::Replaced { at: None, .. } => ("waits", Role::CountdownSoon),
+        SuccessorState::Lost => ("lost", Role::LevelError),
     };
-    let text = match (&successor.state, successor.state.node()) {
+    let text = match (&successor.state, successor.node()) {
         (_, Some(node)) => Cell::new("→ ", dim)
             .and(node, scene.style(Role::Base))
-            .and(&format!(" ({})", text::brief(why)), dim),
-        (SuccessorState::Replaced { landing: Landing::Unknown, .. }, None) => Cell::new("somewhere", dim),
-        (_, None) => Cell::new(&text::brief(why), scene.style(Role::Base)),
+            .and(&format!(" ({})", text::brief(&why)), dim),
+        (SuccessorState::Replaced { landing: Landing::Unknown, .. }, None) => {
+            Cell::new(if why.is_empty() { "not predicted" } else { &why }, dim)
+        }
+        (_, None) => Cell::new(&text::brief(&why), scene.style(Role::Base)),
     };
     EventRow {
-        when: in_time(scene, at, made),
+        when: in_time(scene, successor.created(), made),
         subject: pod_name(scene, &successor.of),
         state: Cell::new(word, scene.style(role)),
         text,

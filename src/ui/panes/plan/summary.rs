@@ -64,9 +64,10 @@ const fn role(pods: PodCount) -> Role {
     }
 }
 
-/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · 3 stay`
+/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · 3 stay · 2 Pending`
 pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     let ahead = impact.forecast.until.since(impact.forecast.made);
+    let pending = impact.succession.as_ref().map_or(0, |succession| succession.pending);
     let mut runs = Runs::new(&format!("within {ahead}"), scene.style(Role::Dim));
     for (number, words, role) in [
         (impact.nodes.len(), "silent", Role::NodeUnknown),
@@ -74,6 +75,7 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
         (impact.totals.tainted, "tainted", Role::TaintNoExecute),
         (impact.totals.deleted, "evicted", Role::EvictionPredicted),
         (impact.staying.len(), "stay", Role::Dim),
+        (pending, "Pending", Role::NodeCondition),
     ] {
         runs = count(scene, runs, number, words, role);
     }

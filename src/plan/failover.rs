@@ -1,0 +1,162 @@
+//! What becomes of the pods of nodes that are lost: which of them find a node among the others, and which stay Pending.
+//!
+//! N-1 ([`super::headroom`]), what-ifs and forecasts all ask [`failover`], so that they say the same.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    environment::{Bound, Environment},
+    landing::Landing,
+    owner::{self, Recreation},
+    placement_trace::{Displaced, RunTrace},
+    replacement::LivePods,
+};
+use crate::{
+    cluster::{Cluster, NodeName, Pod},
+    time::Span,
+};
+
+/// What becomes of the pods of lost nodes.
+#[derive(Clone, Debug)]
+pub struct Failover {
+    /// Those that a controller recreates elsewhere in the order in which they were placed, and the others among them.
+    pub pods: Vec<FailoverPod>,
+    pub trace: RunTrace,
+}
+
+/// A pod of a lost node.
+#[derive(Clone, Debug)]
+pub struct FailoverPod {
+    pub pod: Arc<Pod>,
+    pub outcome: FailoverOutcome,
+}
+
+/// What becomes of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FailoverOutcome {
+    /// A controller recreates it, and the scheduler looks for a node among those that are left.
+    Recreated {
+        created: CreationTime,
+        landing: Landing,
+        /// From its creation until it is likely Ready; none is never.
+        time_to_ready: Option<Span>,
+    },
+    /// It runs again once its node does: its DaemonSet keeps it there, or it is a static pod.
+    OnSameNode,
+    /// No controller recreates it.
+    Lost,
+}
+
+/// When a controller creates the replacement of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CreationTime {
+    /// When the deletion of the old pod starts.
+    AtDeletion,
+    /// When the old pod is gone.
+    WhenGone,
+}
+
+impl Failover {
+    /// How many pods stay Pending: pods of the lost nodes, and pods that these displace elsewhere.
+    pub fn pending(&self) -> usize {
+        let pending = self.pods.iter().filter(|pod| pod.landing().is_some_and(Landing::is_pending));
+        pending.count() + self.displaced_pending().count()
+    }
+
+    /// How many pods a controller recreates elsewhere.
+    pub fn recreated(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.landing().is_some()).count()
+    }
+
+    /// The pods that are displaced and find no other node.
+    fn displaced_pending(&self) -> impl Iterator<Item = &Displaced> {
+        let placements = self.trace.placements.values();
+        placements.flat_map(|trace| &trace.displaces).filter(|pod| pod.landing.as_ref().is_some_and(Landing::is_pending))
+    }
+}
+
+impl FailoverPod {
+    /// Where its replacement lands; none where it has none elsewhere.
+    pub const fn landing(&self) -> Option<&Landing> {
+        match &self.outcome {
+            FailoverOutcome::Recreated { landing, .. } => Some(landing),
+            FailoverOutcome::OnSameNode | FailoverOutcome::Lost => None,
+        }
+    }
+}
+
+/// The pods that no longer run when these nodes are lost. Those that are terminating have been replaced, or will be.
+pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
+    let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+    nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
+}
+
+/// What becomes of these pods once all of them are deleted and `lost` nodes take no pods. The environment has the
+/// cluster as it is.
+///
+/// When each is deleted depends on rates, tolerations and chance, and is not asked here: those of high priority are
+/// placed first; of equals, first those whose controllers do not wait for the old pod, then by name.
+pub fn failover<E: Environment>(
+    cluster: &Cluster,
+    pods: &[Arc<Pod>],
+    lost: &BTreeSet<NodeName>,
+    mut environment: E,
+) -> Failover {
+    environment.on_loss(lost);
+    let mut live_pods = LivePods::default();
+    for pod in pods {
+        live_pods.on_deletion(cluster, pod);
+        if pod.node.as_ref().is_some_and(|node| !lost.contains(node)) {
+            environment.on_gone(pod);
+        }
+    }
+    let mut run = FailoverRun { cluster, environment, live_pods };
+    let outcome = |(recreation, pod): (Recreation, &Arc<Pod>)| {
+        Some(FailoverPod { pod: pod.clone(), outcome: run.outcome(pod, recreation)? })
+    };
+    let pods = in_order(cluster, pods).into_iter().filter_map(outcome).collect();
+    Failover { pods, trace: run.environment.trace() }
+}
+
+/// The pods in the order in which they are placed.
+fn in_order<'p>(cluster: &Cluster, pods: &'p [Arc<Pod>]) -> Vec<(Recreation, &'p Arc<Pod>)> {
+    let mut pods: Vec<_> = pods.iter().map(|pod| (owner::recreation(cluster, pod), pod)).collect();
+    pods.sort_by(|(one, pod), (other, next)| {
+        let waits = |recreation: &Recreation| *recreation == Recreation::WhenGone;
+        next.priority.cmp(&pod.priority).then(waits(one).cmp(&waits(other))).then(pod.key.cmp(&next.key))
+    });
+    pods
+}
+
+/// What is asked while pods are placed one after the other.
+struct FailoverRun<'a, E> {
+    cluster: &'a Cluster,
+    environment: E,
+    live_pods: LivePods,
+}
+
+impl<E: Environment> FailoverRun<'_, E> {
+    /// What becomes of a pod; none where it has finished, or where its owner has enough pods without it.
+    fn outcome(&mut self, pod: &Pod, recreation: Recreation) -> Option<FailoverOutcome> {
+        match recreation {
+            Recreation::Immediately => self.recreated(pod, CreationTime::AtDeletion),
+            Recreation::WhenGone => self.recreated(pod, CreationTime::WhenGone),
+            Recreation::OnSameNode => Some(FailoverOutcome::OnSameNode),
+            Recreation::Never(_) => (!pod.is_finished()).then_some(FailoverOutcome::Lost),
+        }
+    }
+
+    fn recreated(&mut self, pod: &Pod, created: CreationTime) -> Option<FailoverOutcome> {
+        if !self.live_pods.recreate(self.cluster, pod) {
+            return None;
+        }
+        let landing = self.environment.land(pod, &BTreeSet::new());
+        let time_to_ready = match landing {
+            Landing::Pending { .. } => None,
+            Landing::Node { .. } | Landing::Unknown => {
+                self.environment.time_to_ready(pod, &landing).at(Bound::Likely)
+            }
+        };
+        Some(FailoverOutcome::Recreated { created, landing, time_to_ready })
+    }
+}

@@ -1,0 +1,202 @@
+//! N-1, what-if and forecast say the same number of pods that stay Pending, over random clusters and failures.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use proptest::prelude::*;
+use ratatui::{Terminal, backend::TestBackend};
+
+use kordon::{
+    app::preview::PreviewOutcome,
+    cluster::{
+        NodeName, Resources, SchedulingSpec, WorkloadKind, ZoneKey,
+        scheduling::{HostPort, Requests},
+    },
+    forecast::{Assumptions, Forecast},
+    k8s::feed::{FeedKind, FeedState},
+    model::KnownHeadroom,
+    placement::Snapshot,
+    plan::{Headroom, HeadroomLosses, PlacingEnvironment},
+    run::Surface,
+    time::{Span, Timestamp},
+    ui::snapshot,
+};
+
+use crate::dashboard_fixture::{DashboardFixture, tolerates};
+
+/// A node of some zone with so many cores.
+#[derive(Clone, Debug)]
+struct RandomNode {
+    zone: usize,
+    cores: i64,
+}
+
+/// A pod, on one of the nodes.
+#[derive(Clone, Debug)]
+struct RandomPod {
+    node: usize,
+    kind: Option<WorkloadKind>,
+    cores: i64,
+    priority: i32,
+    toleration: Option<i64>,
+    apart: bool,
+}
+
+const ZONES: [&str; 3] = ["a", "b", "c"];
+
+fn random_node() -> impl Strategy<Value = RandomNode> {
+    (0..ZONES.len(), 2_i64..8).prop_map(|(zone, cores)| RandomNode { zone, cores })
+}
+
+fn random_pod() -> impl Strategy<Value = RandomPod> {
+    use WorkloadKind::{DaemonSet, Job, ReplicaSet, StatefulSet};
+    let kinds = [Some(ReplicaSet), Some(ReplicaSet), Some(StatefulSet), Some(Job), Some(DaemonSet), None];
+    let kind = prop::sample::select(kinds.to_vec());
+    let toleration = prop::sample::select(vec![None, Some(0), Some(30), Some(300), Some(9_999)]);
+    let priority = prop::sample::select(vec![0, 0, 0, 100]);
+    (0_usize..7, kind, 1_i64..4, priority, toleration, prop::bool::weighted(0.2)).prop_map(
+        |(node, kind, cores, priority, toleration, apart)| RandomPod {
+            node,
+            kind,
+            cores,
+            priority,
+            toleration,
+            apart,
+        },
+    )
+}
+
+/// A cluster of these nodes and pods, as the dashboard knows it after some time.
+fn fixture(nodes: &[RandomNode], pods: &[RandomPod]) -> DashboardFixture {
+    let mut fixture = DashboardFixture::new();
+    for (number, node) in nodes.iter().enumerate() {
+        fixture.add_node(&format!("n{number}"), ZONES[node.zone]);
+        fixture.change_node(&format!("n{number}"), |known| known.allocatable.cpu_milli = node.cores * 1000);
+    }
+    for (number, pod) in pods.iter().enumerate() {
+        let node = format!("n{}", pod.node % nodes.len());
+        let tolerations = match (pod.kind, pod.toleration) {
+            (Some(WorkloadKind::DaemonSet), _) => vec![tolerates("", None)],
+            (_, Some(seconds)) => vec![tolerates("node.kubernetes.io/unreachable", Some(seconds))],
+            (_, None) => Vec::new(),
+        };
+        let key = format!("default/w{}-{number}", number % 3);
+        let kind = pod.kind.unwrap_or(WorkloadKind::ReplicaSet);
+        fixture.add_pod(&key, &node, kind, tolerations, pod.cores * 1000, 128);
+        fixture.change_pod(&key, |known| {
+            if pod.kind.is_none() {
+                known.owner = None;
+            }
+            known.priority = pod.priority;
+            let Resources { cpu_milli, memory_bytes, .. } = known.requests;
+            let requests = Requests { cpu_milli, memory_bytes, ..Requests::default() };
+            let port = HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 };
+            let host_ports = if pod.apart { [port].into() } else { Default::default() };
+            known.scheduling = Arc::new(SchedulingSpec { requests, host_ports, ..SchedulingSpec::default() });
+        });
+    }
+    fixture.lists();
+    fixture.run(60);
+    fixture
+}
+
+/// How many pods stay Pending by the what-if that is open, and the nodes and zones that fail in it.
+fn what_if(fixture: &DashboardFixture) -> (usize, BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
+    let preview = fixture.app.screen.overlays.plan().expect("a what-if is open");
+    let outcome = preview.result.as_ref().map(|result| &result.outcome);
+    let Some(PreviewOutcome::Failure(view)) = outcome else { panic!("{outcome:?}") };
+    let impact = &view.impact;
+    let pending = impact.succession.as_ref().expect("few pods").pending;
+    (pending, impact.nodes.clone(), impact.zones.clone())
+}
+
+/// How many pods stay Pending by `kordon forecast --fail NODE…`.
+fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Span) -> usize {
+    let model = &fixture.app.model;
+    let engine = model.engine.as_ref().expect("it has started");
+    let assumptions = Assumptions::failing(nodes.clone(), fixture.now);
+    let forecast =
+        Forecast::under(&assumptions, engine, &model.cluster, Span::ZERO, fixture.now, horizon);
+    let snapshot = Snapshot::new(&model.cluster, model.settings.version);
+    let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
+    forecast.successors(&assumptions, &model.cluster, environment).pending
+}
+
+fn title(fixture: &DashboardFixture) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(220, 60)).expect("a buffer");
+    terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
+    snapshot::plain(terminal.backend().buffer()).lines().find(|line| line.contains("1 Zones")).unwrap_or_default().into()
+}
+
+/// The losses that these numbers of Pending pods make.
+fn losses<T: Ord + Clone>(pending: &BTreeMap<T, usize>) -> (usize, usize, usize) {
+    let short = pending.values().filter(|pending| **pending > 0).count();
+    (pending.len(), short, pending.values().copied().max().unwrap_or(0))
+}
+
+fn counted<T>(losses: &HeadroomLosses<T>) -> (usize, usize, usize) {
+    (losses.tried, losses.short, losses.worst.as_ref().map_or(0, |worst| worst.pending))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn title_status_what_if_and_forecast_agree(
+        nodes in prop::collection::vec(random_node(), 2..7),
+        pods in prop::collection::vec(random_pod(), 0..24),
+        horizon in prop::sample::select(vec![60_i64, 420, 1800]),
+    ) {
+        let mut fixture = fixture(&nodes, &pods);
+        let KnownHeadroom::Known(headroom) = fixture.app.model.known_headroom(fixture.now) else {
+            panic!("all is live")
+        };
+        let headroom: Headroom = headroom.clone();
+        prop_assert!(title(&fixture).contains(&headroom.to_string()), "{}", title(&fixture));
+
+        let horizon = Span::from_secs(horizon);
+        let (mut of_nodes, mut of_zones) = (BTreeMap::new(), BTreeMap::new());
+        for _ in &nodes {
+            fixture.press("2x");
+            let (pending, failing, _) = what_if(&fixture);
+            prop_assert_eq!(forecast(&fixture, &failing, horizon), pending, "{:?}", failing);
+            of_nodes.insert(failing, pending);
+            fixture.press("<Esc>2j");
+        }
+        prop_assert_eq!(counted(&headroom.nodes), losses(&of_nodes));
+
+        let zones: BTreeSet<usize> = nodes.iter().map(|node| node.zone).collect();
+        for _ in zones.iter().filter(|_| zones.len() > 1) {
+            fixture.press("1x");
+            let (pending, failing, zones) = what_if(&fixture);
+            prop_assert_eq!(forecast(&fixture, &failing, horizon), pending, "{:?}", failing);
+            of_zones.insert(zones, pending);
+            fixture.press("<Esc>1j");
+        }
+        prop_assert_eq!(counted(&headroom.zones), losses(&of_zones));
+    }
+}
+
+#[test]
+fn the_number_is_withheld_while_it_is_not_known() {
+    let mut fixture = DashboardFixture::well();
+    let known = |fixture: &DashboardFixture| fixture.app.model.known_headroom(fixture.now).known().is_some();
+    assert!(known(&fixture) && title(&fixture).contains("N-1 ok"), "{}", title(&fixture));
+
+    let computed: Timestamp = fixture.now;
+    fixture.now = computed + Span::from_secs(600);
+    assert!(known(&fixture), "nothing has changed since");
+    fixture.change_node("pool-a-01", |node| node.unschedulable = true);
+    fixture.now = computed + Span::from_secs(60);
+    assert!(known(&fixture), "of a minute ago");
+    fixture.now = computed + Span::from_secs(61);
+    assert!(!known(&fixture) && title(&fixture).contains("N-1: computing"), "{}", title(&fixture));
+
+    fixture.now = computed;
+    fixture.health(FeedKind::Pods, FeedState::Broken { since: computed, error: "reset".into() });
+    assert!(!known(&fixture) && !title(&fixture).contains("N-1"), "pods are not seen: {}", title(&fixture));
+    fixture.health(FeedKind::Pods, FeedState::Live);
+    assert!(known(&fixture));
+}
