@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    cluster::WorkloadKind,
     executor::effects::EffectExecutor,
     k8s::{
         connect::{self, Connection},
@@ -59,6 +60,26 @@ impl Output {
 
 /// What has to be in before most answers are given.
 const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
+
+/// The kinds of objects that plans, and whoever places pods, need.
+pub const WANTED_FOR_PLANS: [FeedKind; 16] = [
+    FeedKind::Nodes,
+    FeedKind::Leases,
+    FeedKind::Pods,
+    FeedKind::Budgets,
+    FeedKind::Workloads(WorkloadKind::ReplicaSet),
+    FeedKind::Workloads(WorkloadKind::Deployment),
+    FeedKind::Workloads(WorkloadKind::StatefulSet),
+    FeedKind::Workloads(WorkloadKind::ReplicationController),
+    FeedKind::Workloads(WorkloadKind::DaemonSet),
+    FeedKind::Workloads(WorkloadKind::Job),
+    FeedKind::Namespaces,
+    FeedKind::Services,
+    FeedKind::Claims,
+    FeedKind::Volumes,
+    FeedKind::StorageClasses,
+    FeedKind::CsiNodes,
+];
 
 /// What is to be known, and how long that may take.
 #[derive(Debug)]

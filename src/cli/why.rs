@@ -9,9 +9,8 @@ use super::{
     columns::section,
     connection::ConnectionArgs,
     exit::CliError,
-    once::{OnceArgs, OneShot},
+    once::{OnceArgs, OneShot, WANTED_FOR_PLANS},
     placement::{self, PlacementReport},
-    plan,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
@@ -96,7 +95,7 @@ struct StepReport {
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = match &args.subject {
         Subject::Pod { placement: true, .. } => {
-            OneShot::ask_for(&args.once, &plan::WANTED, connection).await?
+            OneShot::ask_for(&args.once, &WANTED_FOR_PLANS, connection).await?
         }
         Subject::Pod { .. } | Subject::Node { .. } => OneShot::ask(&args.once, connection, false).await?,
     };

@@ -5,6 +5,7 @@
 
 mod pass_scope;
 mod audit;
+mod taint_turns;
 mod uncertain_taints;
 mod collector;
 mod disruption;
@@ -38,6 +39,7 @@ pub use health::rewritten;
 pub use legacy::EvictionStatus;
 pub use settings::{ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings};
 pub use taints::{NOT_READY, UNREACHABLE};
+pub use taint_turns::TaintTurn;
 pub use uncertain_taints::UncertainTaints;
 pub use view::{Deadline, Due, NodeStage, NodeView, PendingEviction, ZoneView};
 pub use why::{Cause, Certainty, HeartbeatSource, Why};
@@ -110,6 +112,7 @@ pub struct Engine {
     tainted_mid_pass: BTreeMap<ZoneKey, usize>,
     /// What a forecast cannot predict, not yet polled.
     uncertain: VecDeque<UncertainTaints>,
+    turns: VecDeque<TaintTurn>,
     scope: PassScope,
     watch_health: WatchHealth,
     /// Set if the engine is the shadow of another controller.
@@ -207,6 +210,7 @@ impl Engine {
             order: Vec::new(),
             tainted_mid_pass: BTreeMap::new(),
             uncertain: VecDeque::new(),
+            turns: VecDeque::new(),
             scope: PassScope::All,
             watch_health: WatchHealth::Live,
             shadow,
@@ -458,6 +462,7 @@ impl Engine {
             order: Vec::new(),
             tainted_mid_pass: BTreeMap::new(),
             uncertain: VecDeque::new(),
+            turns: VecDeque::new(),
             scope: PassScope::AllOnce,
             watch_health: self.watch_health,
             shadow: self.shadow.as_ref().map(Shadow::forecast_copy),

@@ -12,6 +12,7 @@ use super::{
     pass_scope::{PassScope, UnsettledNodes},
     queue::Processed,
     settings::{ControllerRules, Profile},
+    taint_turns::{self, TaintTurn},
     taints,
     why::{Cause, Why},
     zone::{self, Census, Zone, ZoneState},
@@ -443,9 +444,14 @@ impl Engine {
     /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        let Self { zones, records, settings, out, shadow, scope, tainting, .. } = self;
+        let Self { zones, records, settings, out, shadow, scope, tainting, turns, .. } = self;
         for (key, zone) in zones.iter_mut() {
             let waiting = queued(key, zone);
+            let has_token = zone.limiter.next_token(now) == Some(now);
+            let mut contenders = match out.sends_all() || !has_token {
+                true => Vec::new(),
+                false => taint_turns::waiting(&zone.queue),
+            };
             let Zone { queue, limiter, .. } = zone;
             queue.process(limiter, now, |entry| {
                 let Some(node) = cluster.node(&entry.node) else { return Processed::Done };
@@ -472,7 +478,12 @@ impl Engine {
                     if let Some(shadow) = shadow {
                         shadow.expect_turn(&entry.node, key, now);
                     }
+                    if !contenders.is_empty() {
+                        let (node, zone) = (entry.node.clone(), key.clone());
+                        turns.push_back(TaintTurn { at: now, zone, node, waiting: contenders.clone() });
+                    }
                 }
+                contenders.retain(|node| *node != entry.node);
                 Processed::Done
             });
         }

@@ -12,8 +12,14 @@ impl Forecast {
         let stays = |step: &ForecastStep| {
             failing.contains(step.kind.node()) || !expected.contains(&(step.at, &step.kind))
         };
+        let before = self.deletions();
         self.steps.retain(stays);
+        self.deleted = self.deleted.without(before - self.deletions());
         self.by_node = by_node(&self.steps);
+    }
+
+    fn deletions(&self) -> usize {
+        self.steps.iter().filter(|step| step.kind.pod().is_some()).count()
     }
 
     /// The running pods of these nodes that are not deleted within the forecast.
@@ -46,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_baseline_is_subtracted_and_each_node_is_still_found() {
-        let step = |secs, kind| ForecastStep { at: Timestamp::from_secs(secs), kind, why: Why::default() };
+        let step = |secs, kind| ForecastStep { at: Timestamp::from_secs(secs), kind, why: Why::default(), chance: None };
         let unknown = |node: &str| ForecastKind::Unknown { node: node.into() };
         let of =
             |steps: Vec<ForecastStep>| Forecast { by_node: by_node(&steps), steps, ..Forecast::default() };

@@ -3,15 +3,19 @@
 mod apply_write;
 mod assumptions;
 mod baseline;
+mod chance;
 mod rows;
 mod successors;
 
 pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
+pub use chance::{Chance, DeletedRange};
 pub use rows::{ForecastRow, ForecastTotals, NodeForecast};
 pub use successors::{Succession, Successor, SuccessorState};
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use chance::Chances;
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, NodeName, TaintEffect},
@@ -33,6 +37,8 @@ pub struct Forecast {
     pub zones: Vec<ZoneView>,
     /// The nodes that are not Ready at the end, renew nothing, or were removed.
     pub down: BTreeSet<NodeName>,
+    /// How many pods are deleted until the end, over all orders in which waiting nodes may be tainted.
+    pub deleted: DeletedRange,
     /// The indices of each node in `steps`, in order of time.
     by_node: BTreeMap<NodeName, Vec<usize>>,
 }
@@ -43,6 +49,9 @@ pub struct ForecastStep {
     pub at: Timestamp,
     pub kind: ForecastKind,
     pub why: Why,
+    /// Where several nodes wait for one token: the chance that this happens at this time. None where nothing is left to
+    /// chance.
+    pub chance: Option<Chance>,
 }
 
 /// What is predicted.
@@ -96,6 +105,10 @@ impl Forecast {
             let mut run = Run::new(engine, cluster, now);
             run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
+            let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_taint_turn()));
+            chances.add_to(&mut forecast.steps);
+            let deleted = forecast.totals(now).deleted;
+            forecast.deleted = chances.deleted(cluster, deleted, forecast.until);
             let nodes = cluster.nodes().iter().map(|node| &node.name);
             forecast.down = nodes.filter(|node| run.is_down(node)).cloned().collect();
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
@@ -195,6 +208,6 @@ impl Run {
             | Write::MarkPodNotReady { .. }
             | Write::RecordEvent(_) => return None,
         };
-        Some(ForecastStep { at: self.now, kind, why: effect.why.clone() })
+        Some(ForecastStep { at: self.now, kind, why: effect.why.clone(), chance: None })
     }
 }

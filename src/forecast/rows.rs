@@ -1,6 +1,6 @@
 //! The rows of a forecast: one for each node, second and kind; and how many events happen when.
 
-use super::{Forecast, ForecastKind, ForecastStep};
+use super::{Chance, Forecast, ForecastKind, ForecastStep};
 use crate::{
     cluster::{Name, NodeName},
     engine::Why,
@@ -15,6 +15,8 @@ pub struct ForecastRow {
     pub event: NodeForecast,
     /// Why the first of its events happens.
     pub why: Why,
+    /// The chance that it happens at this time; none where that is certain.
+    pub chance: Option<Chance>,
 }
 
 /// What is predicted for a node.
@@ -91,6 +93,7 @@ impl Forecast {
                 node: step.kind.node().clone(),
                 event,
                 why: step.why.clone(),
+                chance: step.chance.clone(),
             });
         }
         rows
@@ -129,6 +132,7 @@ mod tests {
             at: Timestamp::EPOCH + Span::from_millis(millis),
             kind,
             why: Why::default(),
+            chance: None,
         };
         Forecast {
             until: Timestamp::EPOCH + Span::from_secs(10),

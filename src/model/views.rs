@@ -68,7 +68,7 @@ pub enum EvictionState {
     /// Its node has the taint: the toleration time runs.
     Scheduled { at: Timestamp, certainty: Certainty },
     /// Its node has no taint yet; the forecast predicts one.
-    Predicted { at: Timestamp },
+    Predicted { at: Timestamp, chance: Option<forecast::Chance> },
     /// The pod tolerates the taint without a limit.
     Never,
     /// Its deletion has started; the grace period ends at the deadline.
@@ -86,6 +86,8 @@ pub struct NextEvent {
     /// Whether the time is an estimate.
     pub estimated: bool,
     pub why: Why,
+    /// The chance that it happens at this time, where several nodes wait for one token.
+    pub chance: Option<forecast::Chance>,
 }
 
 /// What a node's next event can be.
@@ -103,7 +105,7 @@ impl EvictionState {
     /// When the pod is deleted; none where it never is.
     pub fn at(&self) -> Option<Timestamp> {
         match self {
-            Self::Scheduled { at, .. } | Self::Predicted { at } | Self::Cancelled { at } => Some(*at),
+            Self::Scheduled { at, .. } | Self::Predicted { at, .. } | Self::Cancelled { at } => Some(*at),
             Self::Terminating { deadline, .. } => Some(*deadline),
             Self::Never => None,
         }
@@ -177,7 +179,7 @@ impl Model {
                 && step.at > now
                 && self.cluster.pod(pod).is_some()
             {
-                let state = EvictionState::Predicted { at: step.at };
+                let state = EvictionState::Predicted { at: step.at, chance: step.chance.clone() };
                 rows.insert(pod.clone(), EvictionRow { node: node.clone(), state, why: step.why.clone() });
             }
         }
@@ -266,7 +268,7 @@ impl Model {
             };
             let why = engine.why_silent(&node.name).unwrap_or_default();
             let estimated = view.certainty != Certainty::Observed;
-            next.entry(node.name.clone()).or_insert(NextEvent { at, what, estimated, why });
+            next.entry(node.name.clone()).or_insert(NextEvent { at, what, estimated, why, chance: None });
         }
         next
     }
@@ -285,6 +287,7 @@ impl Model {
                 what,
                 estimated: self.is_estimated(node, &step.why),
                 why: step.why.clone(),
+                chance: step.chance.clone(),
             });
         }
         next
@@ -315,6 +318,7 @@ fn add_evictions(views: &Views, next: &mut BTreeMap<NodeName, NextEvent>) {
             what: NextEventKind::Evict(0),
             estimated: false,
             why: Why::default(),
+            chance: None,
         });
         if let NextEventKind::Evict(pods) = &mut event.what {
             *pods += 1;

@@ -70,7 +70,7 @@ fn evictions(scene: &Scene) -> Vec<Runs> {
     let rows = scene.screen.evictions.list.keys().iter().filter_map(|key| {
         let row = scene.shown.views.evictions.get(key)?;
         match row.state {
-            EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at } => Some((key, at)),
+            EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at, .. } => Some((key, at)),
             EvictionState::Never | EvictionState::Terminating { .. } | EvictionState::Cancelled { .. } => {
                 None
             }

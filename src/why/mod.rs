@@ -343,7 +343,8 @@ impl Explainer<'_> {
         let ForecastKind::NoExecute { key, .. } = &step.kind else { return };
         let estimated =
             health.certainty != Certainty::Observed || is_by_chance(&step.why, self.engine, self.now);
-        let text = format!("{key}:NoExecute");
+        let chance = step.chance.as_ref().map(|chance| format!(", {chance}")).unwrap_or_default();
+        let text = format!("{key}:NoExecute{chance}");
         explanation.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
     }
 
@@ -447,7 +448,8 @@ impl Explainer<'_> {
                 explanation.extend(
                     toleration(&step.why).map(|text| Step::new(StepTime::Ahead, Topic::Toleration, text)),
                 );
-                let link = Step::new(StepTime::Ahead, Topic::Eviction, "it is evicted".into());
+                let chance = step.chance.as_ref().map(|chance| format!(" ({chance})")).unwrap_or_default();
+                let link = Step::new(StepTime::Ahead, Topic::Eviction, format!("it is evicted{chance}"));
                 explanation.push(link.at(step.at).estimated(true));
             }
             (None, None) => explanation.push(self.not_evicted(node)),

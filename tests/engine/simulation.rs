@@ -591,6 +591,75 @@ proptest! {
     }
 }
 
+/// Runs a zone in which four nodes fail together and a fifth follows, and in which the controller handles the waiting nodes
+/// in another order with every pass. Returns the forecast of it, and when each step of it happened.
+fn failures_in_random_order(random: &mut fastrand::Rng) -> (Forecast, BTreeSet<(ForecastKind, Timestamp)>) {
+    let mut sim = Sim::new();
+    for number in 0..12 {
+        sim.add_node(&format!("n{number:02}"), "a", Span::from_millis(700 * number));
+        for pod in 0..=number {
+            let bears = if pod % 2 == 0 { 30 } else { 60 };
+            sim.add_pod(&format!("p{number:02}-{pod}"), &format!("n{number:02}"), Some(bears));
+        }
+    }
+    sim.start_controller(settings(), Span::from_millis(300));
+    sim.run(Span::from_secs(60));
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(30));
+    for node in ["n00", "n01", "n02", "n03"] {
+        sim.silence(node);
+    }
+    sim.run(Span::from_secs(25));
+    sim.silence("n04");
+    sim.run(Span::from_secs(17));
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let forecast = Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(75));
+    let mut order: Vec<NodeName> = (0..12).map(|number| NodeName::from(&*format!("n{number:02}"))).collect();
+    for _ in 0..75 {
+        random.shuffle(&mut order);
+        sim.controller.as_mut().expect("started").set_order(order.clone());
+        sim.run(Span::from_secs(1));
+    }
+    let happened = sim.done.iter().filter_map(|effect| Some((what(effect)?, effect.at))).collect();
+    (forecast, happened)
+}
+
+/// Upstream takes any of the nodes that wait for a token. A step of the forecast happens at its time in as many of all
+/// orders as it says; and as many pods are deleted as it says, at least, at most and on average.
+#[test]
+fn the_chance_of_a_step_is_the_share_of_the_orders_in_which_it_happens_then() {
+    const RUNS: usize = 400;
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut forecast = Forecast::default();
+    let mut seen: BTreeMap<(ForecastKind, Timestamp), usize> = BTreeMap::new();
+    let mut deleted: Vec<usize> = Vec::new();
+    for _ in 0..RUNS {
+        let (predicted, happened) = failures_in_random_order(&mut random);
+        let is_deleted = |(kind, _): &&(ForecastKind, Timestamp)| matches!(kind, ForecastKind::Deleted { .. });
+        deleted.push(happened.iter().filter(is_deleted).count());
+        happened.into_iter().for_each(|step| *seen.entry(step).or_default() += 1);
+        forecast = predicted;
+    }
+    let by_chance = forecast.steps.iter().filter(|step| step.chance.is_some()).count();
+    assert!(by_chance > 10, "{:?}", forecast.steps);
+    for step in &forecast.steps {
+        let near = |(kind, at): &&(ForecastKind, Timestamp)| {
+            *kind == step.kind && at.since(step.at).as_secs_f64().abs() < 2.0
+        };
+        let seen: usize = seen.iter().filter(|(key, _)| near(key)).map(|(_, times)| times).sum();
+        let (share, stated) = (seen as f64 / RUNS as f64, step.chance.as_ref().map_or(1.0, |chance| chance.probability));
+        let deviation = (stated * (1.0 - stated) / RUNS as f64).sqrt();
+        assert!((share - stated).abs() <= 4.5 * deviation + 1e-9, "{share} of the orders: {step:?}");
+    }
+    let range = forecast.deleted;
+    assert!(range.least < range.most, "{range:?}");
+    assert!(deleted.iter().all(|deleted| (range.least..=range.most).contains(deleted)), "{range:?} {deleted:?}");
+    let mean = deleted.iter().sum::<usize>() as f64 / RUNS as f64;
+    assert!((mean - range.expected).abs() < 0.5, "{mean} pods on average, {range:?}");
+}
+
 #[test]
 fn where_upstream_is_random_about_a_taint_a_forecast_says_may() {
     let lost: Vec<NodeName> = (0..6).map(|number| NodeName::from(&*format!("n{:02}", 3 * number))).collect();

@@ -57,6 +57,9 @@ pub struct ForecastTotalsReport {
     pub unknown: usize,
     pub tainted: usize,
     pub deleted: usize,
+    pub deleted_least: usize,
+    pub deleted_expected: f64,
+    pub deleted_most: usize,
     pub placed: usize,
     pub pending: usize,
     pub waiting: usize,
@@ -91,6 +94,10 @@ pub struct ForecastStepReport {
     pub taint: Option<String>,
     pub namespace: Option<String>,
     pub pod: Option<String>,
+    /// The probability that it happens at this time, from 0 to 1.
+    pub probability: f64,
+    /// The nodes that wait for the token; empty where nothing is left to chance.
+    pub among: Vec<NodeName>,
     pub why: Why,
 }
 
@@ -144,6 +151,9 @@ impl ForecastReport {
             unknown,
             tainted,
             deleted,
+            deleted_least: forecast.deleted.least,
+            deleted_expected: forecast.deleted.expected,
+            deleted_most: forecast.deleted.most,
             placed: count("node"),
             pending: *pending,
             waiting: count("waiting"),
@@ -215,6 +225,8 @@ fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
         taint,
         namespace: pod.map(|pod| pod.namespace.to_string()),
         pod: pod.map(|pod| pod.name.to_string()),
+        probability: step.chance.as_ref().map_or(1.0, |chance| chance.probability),
+        among: step.chance.as_ref().map(|chance| chance.among.to_vec()).unwrap_or_default(),
         why: step.why.clone(),
     }
 }
@@ -275,6 +287,9 @@ mod tests {
                 unknown: 1,
                 tainted: 1,
                 deleted: 1,
+                deleted_least: 1,
+                deleted_expected: 1.0,
+                deleted_most: 1,
                 placed: 1,
                 pending: 1,
                 waiting: 1,
@@ -299,6 +314,8 @@ mod tests {
                 taint: Some(text()),
                 namespace: Some(text()),
                 pod: Some(text()),
+                probability: 0.5,
+                among: vec!["n".into()],
                 why: Why::default(),
             }],
             uncertain_taints: vec![UncertainTaintsReport {

@@ -10,19 +10,21 @@ use super::{
     },
     report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
 };
-use crate::time::Span;
+use crate::{forecast::DeletedRange, time::Span};
 
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &ForecastReport) -> String {
     let mut out = String::new();
     let totals = &report.totals;
     let ahead = report.until.since(report.taken_at);
+    let (least, expected, most) = (totals.deleted_least, totals.deleted_expected, totals.deleted_most);
+    let deleted = DeletedRange { least, expected, most };
     let _ = writeln!(
         out,
         "within {ahead}: {} Unknown, {} tainted NoExecute, {} pods deleted; confidence: {}",
         totals.unknown,
         totals.tainted,
-        totals.deleted,
+        deleted,
         confidence::text(report.confidence, None)
     );
     if !report.replacements.is_empty() {
@@ -91,6 +93,10 @@ fn step(step: &ForecastStepReport) -> [String; 6] {
         "noExecute" => format!("+{}:NoExecute", step.taint.as_deref().unwrap_or_default()),
         "remove" => "pod removed".into(),
         _ => "pod deleted".into(),
+    };
+    let event = match step.among.len() {
+        0 => event,
+        nodes => format!("{event}, {:.0} %: any of {nodes} nodes", step.probability * 100.0),
     };
     [
         Span::from_secs_f64(step.in_seconds).to_string(),

@@ -10,12 +10,11 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     forecast,
-    once::{OneShot, OneShotQuery, Output},
+    once::{OneShot, OneShotQuery, Output, WANTED_FOR_PLANS},
     settings::SettingsArgs,
 };
 use crate::{
-    cluster::{Gaps, WorkloadKind},
-    k8s::feed::FeedKind,
+    cluster::Gaps,
     placement::Snapshot,
     plan::{Action, Plan, PlanError, Prospect},
 };
@@ -24,26 +23,6 @@ pub use args::{DrainArgs, LabelArgs, NodesArgs, PlanArgs, PlanCommand, PodsArgs,
 use report::{PlanReport, UnknownPlanReport};
 use validate::ValidationAnswers;
 pub use validate::{word as answer_word, words as step_words};
-
-/// The kinds of objects that plans need.
-pub const WANTED: [FeedKind; 16] = [
-    FeedKind::Nodes,
-    FeedKind::Leases,
-    FeedKind::Pods,
-    FeedKind::Budgets,
-    FeedKind::Workloads(WorkloadKind::ReplicaSet),
-    FeedKind::Workloads(WorkloadKind::Deployment),
-    FeedKind::Workloads(WorkloadKind::StatefulSet),
-    FeedKind::Workloads(WorkloadKind::ReplicationController),
-    FeedKind::Workloads(WorkloadKind::DaemonSet),
-    FeedKind::Workloads(WorkloadKind::Job),
-    FeedKind::Namespaces,
-    FeedKind::Services,
-    FeedKind::Claims,
-    FeedKind::Volumes,
-    FeedKind::StorageClasses,
-    FeedKind::CsiNodes,
-];
 
 /// Prints the plan of an operation, or the forecast of a failure.
 pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliError> {
@@ -59,7 +38,7 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     let target = command.target()?;
     let print = command.print();
     let query = OneShotQuery {
-        wanted: &WANTED,
+        wanted: &WANTED_FOR_PLANS,
         no_pods: false,
         timeout: print.list_timeout,
         settings: &SettingsArgs::default(),

@@ -8,8 +8,7 @@ use clap::Args;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
-    once::{OnceArgs, OneShot},
-    plan,
+    once::{OnceArgs, OneShot, WANTED_FOR_PLANS},
 };
 use crate::time::Span;
 use report::StatusReport;
@@ -26,7 +25,7 @@ pub struct StatusArgs {
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = match args.no_pods {
         true => OneShot::ask(&args.once, connection, true).await?,
-        false => OneShot::ask_for(&args.once, &plan::WANTED, connection).await?,
+        false => OneShot::ask_for(&args.once, &WANTED_FOR_PLANS, connection).await?,
     };
     shot.run_forecast();
     if !args.no_pods {

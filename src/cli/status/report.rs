@@ -199,6 +199,8 @@ pub struct NextReport {
     pub in_seconds: Option<f64>,
     /// Whether the time is an estimate.
     pub estimated: bool,
+    /// The probability that it happens at that time, from 0 to 1.
+    pub probability: f64,
     pub why: Why,
 }
 
@@ -216,6 +218,8 @@ pub struct EvictionReport {
     pub in_seconds: Option<f64>,
     /// `observed`, `estimated` or `atLatest`; null unless `scheduled`.
     pub certainty: Option<&'static str>,
+    /// The probability that it is deleted at that time, from 0 to 1; null unless `predicted`.
+    pub probability: Option<f64>,
     /// What keeps a terminating pod after its grace period.
     pub finalizers: Vec<String>,
     pub why: Why,
@@ -359,6 +363,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
             at: due.at,
             in_seconds: due.at.map(|at| seconds(at.since(now))),
             estimated: due.estimated,
+            probability: due.chance.as_ref().map_or(1.0, |chance| chance.probability),
             why: due.why.clone(),
         }),
     }
@@ -405,6 +410,12 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             EvictionState::Cancelled { .. } => return None,
         };
         let at = row.state.at();
+        let probability = match &row.state {
+            EvictionState::Predicted { chance, .. } => {
+                Some(chance.as_ref().map_or(1.0, |chance| chance.probability))
+            }
+            _ => None,
+        };
         Some(EvictionReport {
             namespace: pod.namespace.to_string(),
             pod: pod.name.to_string(),
@@ -413,6 +424,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             at,
             in_seconds: at.map(|at| seconds(at.since(now))),
             certainty,
+            probability,
             finalizers,
             why: row.why.clone(),
         })
@@ -539,6 +551,7 @@ mod tests {
                     at: Some(at),
                     in_seconds: Some(3.0),
                     estimated: true,
+                    probability: 0.5,
                     why: Cause::Ready.into(),
                 }),
             }],
@@ -550,6 +563,7 @@ mod tests {
                 at: Some(at),
                 in_seconds: Some(3.0),
                 certainty: Some("estimated"),
+                probability: Some(0.5),
                 finalizers: vec![text()],
                 why: Cause::Ready.into(),
             }],

@@ -154,7 +154,7 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
             let cell = Cell::new(mark(*certainty), scene.style(Role::Faint));
             cell.join(scene.countdown(*at, false))
         }
-        EvictionState::Predicted { at } => Cell::new("~", scene.style(Role::Faint))
+        EvictionState::Predicted { at, .. } => Cell::new("~", scene.style(Role::Faint))
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionPredicted)),
         EvictionState::Terminating { deadline, .. } if *deadline <= scene.now => {
             let stuck = format!("stuck {}", text::age(scene.now, *deadline));
@@ -187,7 +187,13 @@ pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
 fn reason(scene: &Scene, row: &EvictionRow) -> Cell {
     let dim = scene.style(Role::Dim);
     let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = &row.state else {
-        return Cell::new(&text::brief(&row.why.to_string()), dim);
+        let why = text::brief(&row.why.to_string());
+        return match &row.state {
+            EvictionState::Predicted { chance: Some(chance), .. } => {
+                Cell::new(&format!("{}, any of {} nodes · {why}", chance.percent(), chance.among.len()), dim)
+            }
+            _ => Cell::new(&why, dim),
+        };
     };
     if !finalizers.is_empty() {
         let names: Vec<&str> = finalizers.iter().map(|name| name.as_str()).collect();

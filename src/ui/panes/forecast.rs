@@ -59,7 +59,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// `10m · 2 Unknown · 2 tainted · 41 evicted`
+/// `10m · 2 Unknown · 2 tainted · 41 evicted`, with ` (30 to 44, 40 expected)` where chance decides
 fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> Runs {
     let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
     let Some(forecast) = forecast else { return Runs::default() };
@@ -72,6 +72,9 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
         if count > 0 {
             runs = runs.and(" · ", faint).and(&format!("{} {word}", text::count(count)), scene.style(role));
         }
+    }
+    if forecast.deleted.is_by_chance() {
+        runs = runs.and(&format!(" ({})", forecast.deleted), dim);
     }
     runs
 }
@@ -154,9 +157,13 @@ fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
             (format!("{} pods evicted", text::count(*pods)), Role::EvictionPredicted)
         }
     };
-    vec![
-        scene.countdown(row.at, false),
-        Cell::new(&row.node, scene.style(Role::Base)),
-        Cell::new(&words, scene.style(role)),
-    ]
+    let cell = Cell::new(&words, scene.style(role));
+    let cell = match &row.chance {
+        Some(chance) => cell.and(
+            &format!(" {}, any of {}", chance.percent(), chance.among.len()),
+            scene.style(Role::Dim),
+        ),
+        None => cell,
+    };
+    vec![scene.countdown(row.at, row.chance.is_some()), Cell::new(&row.node, scene.style(Role::Base)), cell]
 }

@@ -269,13 +269,17 @@ fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeView>) -
     }
 }
 
-/// `NoExecute ~1m10s`: what happens to the node next.
+/// `NoExecute ~1m10s`, `NoExecute 33 % ~1m10s`: what happens to the node next.
 fn next(scene: &Scene, node: &Node) -> Cell {
     let Some(due) = scene.shown.views.next.get(&node.name) else {
         return Cell::new("–", scene.style(Role::Faint));
     };
     let (what, role) = due_words(due);
     let cell = Cell::new(&what, scene.style(role)).and(" ", scene.style(Role::Dim));
+    let cell = match &due.chance {
+        Some(chance) => cell.and(&format!("{} ", chance.percent()), scene.style(Role::Dim)),
+        None => cell,
+    };
     match due.at {
         Some(at) => cell.join(scene.countdown(at, due.estimated)),
         None => cell.and("queued", scene.style(Role::Dim)),

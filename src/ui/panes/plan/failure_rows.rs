@@ -71,8 +71,15 @@ fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
         when: in_time(scene, Some(step.at), made),
         subject,
         state: Cell::new(word, scene.style(role)),
-        text: Cell::new(&text::brief(&step.why.to_string()), scene.style(Role::Dim)),
+        text: Cell::new(&text::brief(&step_text(step)), scene.style(Role::Dim)),
     }
+}
+
+/// The chance of a step, and its causes.
+fn step_text(step: &ForecastStep) -> String {
+    let chance = step.chance.as_ref().map(ToString::to_string);
+    let parts: Vec<String> = chance.into_iter().chain([step.why.to_string()]).collect();
+    parts.join(" · ")
 }
 
 fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
@@ -89,7 +96,7 @@ fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
 /// The full text of a selected row; none where the row says everything.
 pub fn full_text(impact: &FailureImpact, row: FailureRow) -> Option<String> {
     match row {
-        FailureRow::Step(place) => impact.forecast.steps.get(place).map(|step| step.why.to_string()),
+        FailureRow::Step(place) => impact.forecast.steps.get(place).map(step_text),
         FailureRow::Successor(place) => {
             let successor = impact.successor(place)?;
             let why = successor.why();
