@@ -52,7 +52,12 @@ mod tests {
 
     #[test]
     fn the_baseline_is_subtracted_and_each_node_is_still_found() {
-        let step = |secs, kind| ForecastStep { at: Timestamp::from_secs(secs), kind, why: Why::default(), chance: None };
+        let step = |secs, kind| ForecastStep {
+            at: Timestamp::from_secs(secs),
+            kind,
+            why: Why::default(),
+            chance: None,
+        };
         let unknown = |node: &str| ForecastKind::Unknown { node: node.into() };
         let of =
             |steps: Vec<ForecastStep>| Forecast { by_node: by_node(&steps), steps, ..Forecast::default() };

@@ -45,7 +45,13 @@ impl fmt::Display for Chance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named: Vec<&str> = self.among.iter().take(NAMED).map(|node| &**node).collect();
         let more = if self.among.len() > NAMED { ", …" } else { "" };
-        write!(f, "{}: any of {} waiting nodes ({}{more})", self.percent(), self.among.len(), named.join(", "))
+        write!(
+            f,
+            "{}: any of {} waiting nodes ({}{more})",
+            self.percent(),
+            self.among.len(),
+            named.join(", ")
+        )
     }
 }
 
@@ -202,8 +208,7 @@ struct PodsOfNodes(BTreeMap<NodeName, Vec<Span>>);
 
 impl PodsOfNodes {
     fn new<'a>(cluster: &Cluster, nodes: impl Iterator<Item = &'a NodeName>) -> Self {
-        let taints =
-            [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
+        let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
         let of_node = |node: &NodeName| {
             let pods = cluster.pods_on(node).filter(|pod| pod.termination.is_none());
             let stays_for = pods.filter_map(|pod| match tolerance(&pod.tolerations, &taints) {
@@ -232,11 +237,13 @@ impl PodsOfNodes {
     fn bounds(&self, tokens: &[&Token], until: Timestamp) -> (usize, usize) {
         let nodes: BTreeSet<&NodeName> = tokens.iter().flat_map(|token| token.gets.keys()).collect();
         let counts = |at: Timestamp| {
-            let mut counts: Vec<usize> = nodes.iter().map(|node| self.deleted(node, until.since(at))).collect();
+            let mut counts: Vec<usize> =
+                nodes.iter().map(|node| self.deleted(node, until.since(at))).collect();
             counts.sort_unstable();
             counts
         };
-        let lead_to_deletions = tokens.iter().filter(|token| counts(token.at).last().is_some_and(|most| *most > 0));
+        let lead_to_deletions =
+            tokens.iter().filter(|token| counts(token.at).last().is_some_and(|most| *most > 0));
         let lead_to_deletions = lead_to_deletions.count();
         let first = tokens.first().map(|token| counts(token.at)).unwrap_or_default();
         let most = first.iter().rev().take(lead_to_deletions).sum();

@@ -71,7 +71,9 @@ impl Failover {
     /// The pods that are displaced and find no other node.
     fn displaced_pending(&self) -> impl Iterator<Item = &Displaced> {
         let placements = self.trace.placements.values();
-        placements.flat_map(|trace| &trace.displaces).filter(|pod| pod.landing.as_ref().is_some_and(Landing::is_pending))
+        placements
+            .flat_map(|trace| &trace.displaces)
+            .filter(|pod| pod.landing.as_ref().is_some_and(Landing::is_pending))
     }
 }
 

@@ -14,7 +14,8 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, OwnerKind, Pod, Termination, WorkloadKind},
     placement::{
-        Displacement, Placement, Preemption, ResourceUse, SchedulingOutcome, SchedulingRequest, Snapshot, Unschedulable,
+        Displacement, Placement, Preemption, ResourceUse, SchedulingOutcome, SchedulingRequest, Snapshot,
+        Unschedulable,
     },
     time::{Span, Timestamp},
 };

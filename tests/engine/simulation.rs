@@ -637,7 +637,8 @@ fn the_chance_of_a_step_is_the_share_of_the_orders_in_which_it_happens_then() {
     let mut deleted: Vec<usize> = Vec::new();
     for _ in 0..RUNS {
         let (predicted, happened) = failures_in_random_order(&mut random);
-        let is_deleted = |(kind, _): &&(ForecastKind, Timestamp)| matches!(kind, ForecastKind::Deleted { .. });
+        let is_deleted =
+            |(kind, _): &&(ForecastKind, Timestamp)| matches!(kind, ForecastKind::Deleted { .. });
         deleted.push(happened.iter().filter(is_deleted).count());
         happened.into_iter().for_each(|step| *seen.entry(step).or_default() += 1);
         forecast = predicted;
@@ -649,13 +650,17 @@ fn the_chance_of_a_step_is_the_share_of_the_orders_in_which_it_happens_then() {
             *kind == step.kind && at.since(step.at).as_secs_f64().abs() < 2.0
         };
         let seen: usize = seen.iter().filter(|(key, _)| near(key)).map(|(_, times)| times).sum();
-        let (share, stated) = (seen as f64 / RUNS as f64, step.chance.as_ref().map_or(1.0, |chance| chance.probability));
+        let (share, stated) =
+            (seen as f64 / RUNS as f64, step.chance.as_ref().map_or(1.0, |chance| chance.probability));
         let deviation = (stated * (1.0 - stated) / RUNS as f64).sqrt();
         assert!((share - stated).abs() <= 4.5 * deviation + 1e-9, "{share} of the orders: {step:?}");
     }
     let range = forecast.deleted;
     assert!(range.least < range.most, "{range:?}");
-    assert!(deleted.iter().all(|deleted| (range.least..=range.most).contains(deleted)), "{range:?} {deleted:?}");
+    assert!(
+        deleted.iter().all(|deleted| (range.least..=range.most).contains(deleted)),
+        "{range:?} {deleted:?}"
+    );
     let mean = deleted.iter().sum::<usize>() as f64 / RUNS as f64;
     assert!((mean - range.expected).abs() < 0.5, "{mean} pods on average, {range:?}");
 }

@@ -117,8 +117,7 @@ fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Spa
     let model = &fixture.app.model;
     let engine = model.engine.as_ref().expect("it has started");
     let assumptions = Assumptions::failing(nodes.clone(), fixture.now);
-    let forecast =
-        Forecast::under(&assumptions, engine, &model.cluster, Span::ZERO, fixture.now, horizon);
+    let forecast = Forecast::under(&assumptions, engine, &model.cluster, fixture.now, horizon);
     let snapshot = Snapshot::new(&model.cluster, model.settings.version);
     let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
     forecast.successors(&assumptions, &model.cluster, environment).pending
@@ -127,7 +126,11 @@ fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Spa
 fn title(fixture: &DashboardFixture) -> String {
     let mut terminal = Terminal::new(TestBackend::new(220, 60)).expect("a buffer");
     terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
-    snapshot::plain(terminal.backend().buffer()).lines().find(|line| line.contains("1 Zones")).unwrap_or_default().into()
+    snapshot::plain(terminal.backend().buffer())
+        .lines()
+        .find(|line| line.contains("1 Zones"))
+        .unwrap_or_default()
+        .into()
 }
 
 /// The losses that these numbers of Pending pods make.

@@ -9,8 +9,8 @@ use crate::{
     cluster::{Cluster, Key, NodeName},
     engine::{Engine, UncertainTaints, Why, ZoneView},
     forecast::{
-        Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind, Succession,
-        Successor,
+        Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
+        Succession, Successor,
     },
     plan::RunTrace,
     time::Timestamp,

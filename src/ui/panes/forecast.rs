@@ -159,10 +159,9 @@ fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
     };
     let cell = Cell::new(&words, scene.style(role));
     let cell = match &row.chance {
-        Some(chance) => cell.and(
-            &format!(" {}, any of {}", chance.percent(), chance.among.len()),
-            scene.style(Role::Dim),
-        ),
+        Some(chance) => {
+            cell.and(&format!(" {}, any of {}", chance.percent(), chance.among.len()), scene.style(Role::Dim))
+        }
         None => cell,
     };
     vec![scene.countdown(row.at, row.chance.is_some()), Cell::new(&row.node, scene.style(Role::Base)), cell]
