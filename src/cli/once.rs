@@ -1,6 +1,6 @@
 //! What is known of a cluster, asked for once: what all commands share that answer and end.
 
-use std::pin::pin;
+use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -13,14 +13,14 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    cluster::WorkloadKind,
+    cluster::{Change, Cluster, Known, Scope, WorkloadKind},
     executor::effects::EffectExecutor,
     k8s::{
         connect::{self, Connection},
         feed::{FeedEvent, FeedKind, FeedState},
     },
     model::{ControllerRole, Model, ModelOptions},
-    run::Session,
+    run::{Session, read::read_needed},
     time::{Span, Timestamp},
 };
 
@@ -81,22 +81,57 @@ pub const WANTED_FOR_PLANS: [FeedKind; 16] = [
     FeedKind::CsiNodes,
 ];
 
-/// What is to be known, and how long that may take.
-#[derive(Debug)]
-pub struct OneShotQuery<'a> {
-    /// What has to be in before the answer is given.
-    pub wanted: &'a [FeedKind],
-    pub no_pods: bool,
-    pub timeout: Span,
-    pub settings: &'a SettingsArgs,
-    /// The flag that gives it more time.
-    pub flag: &'static str,
-}
+/// What the engine needs to start.
+const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
 impl OnceArgs {
-    fn question(&self, no_pods: bool) -> OneShotQuery<'_> {
-        let Self { timeout, ref settings, .. } = *self;
-        OneShotQuery { wanted: &WANTED, no_pods, timeout, settings, flag: "--timeout" }
+    fn patience(&self) -> Patience {
+        Patience::start(self.timeout, "--timeout")
+    }
+}
+
+/// How long a command waits in all: for a credential plugin, the first response, the lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    timeout: Span,
+    /// The flag that gives it more time.
+    flag: &'static str,
+    ends: Timestamp,
+    pub clock: Clock,
+}
+
+impl Patience {
+    /// Starts to wait.
+    pub fn start(timeout: Span, flag: &'static str) -> Self {
+        let clock = Clock::system();
+        Self { timeout, flag, ends: clock.now() + timeout, clock }
+    }
+
+    /// The error for what did not arrive in time.
+    fn late(self, missing: &str) -> CliError {
+        CliError::TooSlow { waited: self.timeout, missing: missing.into(), flag: self.flag }
+    }
+
+    /// The result of some work; none if it takes too long.
+    pub async fn wait<T>(self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.clock.sleep_until(self.ends) => None,
+        }
+    }
+
+    /// The same, with at most this much time from now.
+    pub fn at_most(self, span: Span) -> Self {
+        Self { ends: self.ends.min(self.clock.now() + span), ..self }
+    }
+
+    /// Connects.
+    pub async fn connect(self, connection: ConnectionArgs) -> Result<Connection, CliError> {
+        let options = connection.options();
+        match self.wait(connect::connect(&options)).await {
+            Some(connection) => Ok(connection?),
+            None => Err(self.late("a connection, with credentials and the server's version")),
+        }
     }
 }
 
@@ -115,10 +150,20 @@ pub struct OneShot {
     _ends_with_us: DropGuard,
 }
 
+/// Kinds that are watched.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched<'a> {
+    pub kinds: &'static [FeedKind],
+    /// What has to be in before the answer is given.
+    pub wanted: &'a [FeedKind],
+    pub no_pods: bool,
+}
+
 impl OneShot {
-    /// Connects, waits until the engine has begun and everything that may be listed has been.
+    /// Connects, waits until the engine has begun and nodes, leases and pods have been listed.
     pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, CliError> {
-        Self::answer(&args.question(no_pods), connection).await
+        let kinds = Watched { kinds: &FeedKind::ALL, wanted: &WANTED, no_pods };
+        Self::predicted(args, kinds, args.patience(), connection).await
     }
 
     /// The same, and waits for more kinds.
@@ -127,47 +172,120 @@ impl OneShot {
         wanted: &[FeedKind],
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
-        Self::answer(&OneShotQuery { wanted, ..args.question(false) }, connection).await
+        let kinds = Watched { kinds: &FeedKind::ALL, wanted, no_pods: false };
+        Self::predicted(args, kinds, args.patience(), connection).await
     }
 
-    /// The same for what else a command has to know.
-    pub async fn answer(question: &OneShotQuery<'_>, connection: ConnectionArgs) -> Result<Self, CliError> {
-        let OneShotQuery { wanted, no_pods, timeout, settings, flag } = *question;
-        let clock = Clock::system();
-        let late = |missing: &str| CliError::TooSlow { waited: timeout, missing: missing.into(), flag };
-        // One patience for everything: a credential plugin, the first answer, the lists.
-        let mut patience = pin!(clock.sleep(timeout));
-        let options = connection.options();
-        let connection = tokio::select! {
-            connection = connect::connect(&options) => connection?,
-            () = &mut patience => return Err(late("a connection, with credentials and the server's version")),
-        };
-        let (settings, _) = tokio::select! {
-            settings = settings_of(&connection, settings) => settings,
-            () = &mut patience => return Err(late("the controller's settings")),
-        };
+    /// Waits until the engine has begun, and reads what else is needed: `needs` names it by what is known and the
+    /// namespace that was asked for.
+    pub async fn ask_about(
+        args: &OnceArgs,
+        connection: ConnectionArgs,
+        needs: impl Fn(&Cluster, &str) -> BTreeSet<Scope>,
+    ) -> Result<Self, CliError> {
+        let patience = args.patience();
+        let kinds = Watched { kinds: &ENGINE, wanted: &ENGINE[..2], no_pods: false };
+        let mut shot = Self::predicted(args, kinds, patience, connection).await?;
+        shot.read(patience, needs).await?;
+        Ok(shot)
+    }
+
+    async fn predicted(
+        args: &OnceArgs,
+        kinds: Watched<'_>,
+        patience: Patience,
+        connection: ConnectionArgs,
+    ) -> Result<Self, CliError> {
+        let connection = patience.connect(connection).await?;
+        let settings = patience.wait(settings_of(&connection, &args.settings)).await;
+        let (settings, _) = settings.ok_or_else(|| patience.late("the controller's settings"))?;
         let options =
             ModelOptions { connection: connection_info(&connection), settings, role: ControllerRole::Shadow };
-        let cancel = CancellationToken::new();
-        let _ends_with_us = cancel.clone().drop_guard();
-        let mut session =
-            Session::start(&connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
-        tokio::select! {
-            _ = session.run_until(|model| is_whole(model, wanted) || nodes_forbidden(model).is_some()) => {}
-            () = patience => {}
+        let mut shot = Self::watch(connection, options, kinds, patience).await?;
+        if shot.model.engine.is_none() {
+            shot.in_time()?;
         }
+        Ok(shot)
+    }
+
+    /// Waits until kinds have been listed. No engine runs.
+    pub async fn list(
+        connection: Connection,
+        kinds: Watched<'_>,
+        patience: Patience,
+    ) -> Result<Self, CliError> {
+        let options = observer_of(&connection);
+        Self::watch(connection, options, kinds, patience).await
+    }
+
+    /// Knows nothing yet, and watches nothing: what is needed is [read](Self::read).
+    pub fn unread(connection: Connection, clock: Clock) -> Self {
+        // Nobody sends: there are no watches.
+        let (_, feeds) = mpsc::channel(1);
+        Self {
+            model: Model::new(observer_of(&connection), clock.now()),
+            at: clock.now(),
+            namespace: connection.namespace.clone(),
+            late: None,
+            connection,
+            feeds,
+            clock,
+            _ends_with_us: CancellationToken::new().drop_guard(),
+        }
+    }
+
+    /// Says that the kinds that only placement needs whole are not read, by which flag.
+    pub fn leave_out(&mut self, flag: &'static str) {
+        let kinds = FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]);
+        let changes = kinds.map(|kind| Change::Known(kind, Known::Off { flag })).collect();
+        self.model.apply(changes, self.clock.now());
+    }
+
+    /// Reads the parts of the cluster that `needs` names by what is known and the namespace that was asked for.
+    pub async fn read(
+        &mut self,
+        patience: Patience,
+        needs: impl Fn(&Cluster, &str) -> BTreeSet<Scope>,
+    ) -> Result<(), CliError> {
+        let Self { model, namespace, connection, clock, .. } = self;
+        let all = |cluster: &Cluster| needs(cluster, namespace);
+        let read = patience.wait(read_needed(connection, model, *clock, all)).await;
+        self.at = self.clock.now();
+        let cluster = &self.model.cluster;
+        if read.is_none() {
+            let needed = needs(cluster, &self.namespace);
+            let unread = needed.iter().filter(|scope| cluster.known_in(scope) == Known::NotListed);
+            let unread: Vec<String> = unread.map(ToString::to_string).collect();
+            return Err(patience.late(&unread.join(", ")));
+        }
+        let forbidden = needs(cluster, &self.namespace).into_iter().find_map(|scope| {
+            match (scope.kind(), cluster.known_in(&scope)) {
+                (FeedKind::Nodes, Known::Forbidden { error }) => Some(error),
+                _ => None,
+            }
+        });
+        forbidden.map_or(Ok(()), |error| Err(CliError::NodesForbidden(error.to_string())))
+    }
+
+    async fn watch(
+        connection: Connection,
+        options: ModelOptions,
+        kinds: Watched<'_>,
+        patience: Patience,
+    ) -> Result<Self, CliError> {
+        let Watched { kinds, wanted, no_pods } = kinds;
+        let (cancel, clock) = (CancellationToken::new(), patience.clock);
+        let _ends_with_us = cancel.clone().drop_guard();
+        let executor = EffectExecutor::Recorder;
+        let mut session = Session::watching(kinds, &connection, options, no_pods, executor, clock, cancel);
+        let arrived = |model: &Model| is_whole(model, wanted) || nodes_forbidden(model).is_some();
+        let _ = patience.wait(session.run_until(arrived)).await;
         let Session { model, links, .. } = session;
         if let Some(error) = nodes_forbidden(&model) {
             return Err(CliError::NodesForbidden(error.to_owned()));
         }
-        let late = (!is_whole(&model, wanted)).then(|| late(&missing(&model, wanted)));
-        let at = clock.now();
-        if model.engine.is_none()
-            && let Some(late) = late
-        {
-            return Err(late);
-        }
-        let namespace = connection.namespace.clone();
+        let late = (!is_whole(&model, wanted)).then(|| patience.late(&missing(&model, wanted)));
+        let (at, namespace) = (clock.now(), connection.namespace.clone());
         Ok(Self { model, at, namespace, late, connection, feeds: links.feeds, clock, _ends_with_us })
     }
 
@@ -194,9 +312,15 @@ impl OneShot {
     }
 }
 
-/// Whether the engine has begun and everything that may be listed has been.
+fn observer_of(connection: &Connection) -> ModelOptions {
+    let names = connection_info(connection);
+    ModelOptions { connection: names, ..ModelOptions::observer(connection.version) }
+}
+
+/// Whether the engine has begun, if one runs, and everything that may be listed has been.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
-    model.engine.is_some() && wanted.iter().all(|kind| has_ended(model, *kind))
+    let has_begun = model.engine.is_some() || model.role == ControllerRole::Observer;
+    has_begun && wanted.iter().all(|kind| has_ended(model, *kind))
 }
 
 fn has_ended(model: &Model, kind: FeedKind) -> bool {

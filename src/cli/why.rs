@@ -13,7 +13,7 @@ use super::{
     placement::{self, PlacementReport},
 };
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod},
+    cluster::{Cluster, Key, NodeName, Pod, Scope, WorkloadKind},
     engine::ServerVersion,
     placement::Snapshot,
     plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
@@ -97,7 +97,12 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         Subject::Pod { placement: true, .. } => {
             OneShot::ask_for(&args.once, &WANTED_FOR_PLANS, connection).await?
         }
-        Subject::Pod { .. } | Subject::Node { .. } => OneShot::ask(&args.once, connection, false).await?,
+        Subject::Pod { .. } => OneShot::ask(&args.once, connection, false).await?,
+        Subject::Node { name } => {
+            let pods = Scope::PodsOn(name.as_str().into());
+            let needs = BTreeSet::from([pods, Scope::Workloads(WorkloadKind::DaemonSet)]);
+            OneShot::ask_about(&args.once, connection, |_, _| needs.clone()).await?
+        }
     };
     shot.run_forecast();
     let report = report(&shot, &args.subject)?;

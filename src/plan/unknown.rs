@@ -63,7 +63,7 @@ impl Plan {
 
     fn gaps_of_other_nodes(&self, cluster: &Cluster) -> Gaps {
         match self.action {
-            Action::Cordon { .. } | Action::Drain { .. } => cluster.gaps([FeedKind::Nodes]),
+            Action::Cordon { .. } | Action::Drain { .. } => cluster.gaps_in([Scope::Nodes]),
             Action::Uncordon { .. }
             | Action::Taint { .. }
             | Action::Label { .. }
@@ -82,8 +82,11 @@ impl Plan {
     fn gaps_of_placement(&self, cluster: &Cluster) -> Gaps {
         let places = matches!(self.action, Action::Uncordon { .. })
             || self.pods.iter().any(|pod| pod.landing.is_some());
-        let all = [FeedKind::Nodes, FeedKind::Pods, FeedKind::Namespaces];
-        let kinds = all.into_iter().chain(FeedKind::PLACEMENT);
-        if places { cluster.gaps(kinds) } else { Gaps::default() }
+        if !places {
+            return Gaps::default();
+        }
+        let mut gaps = cluster.gaps_in([Scope::Nodes, Scope::Pods, Scope::Namespaces]);
+        gaps.0.extend(cluster.gaps(FeedKind::PLACEMENT).0);
+        gaps
     }
 }

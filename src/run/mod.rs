@@ -8,6 +8,7 @@ pub mod controller;
 pub mod dashboard;
 pub mod operation;
 mod operations;
+pub mod read;
 pub mod scheduler;
 pub mod session;
 pub mod surface;

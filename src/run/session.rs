@@ -56,7 +56,20 @@ impl Session {
         clock: Clock,
         cancel: CancellationToken,
     ) -> Self {
-        let feeds = watch_kinds(connection, &FeedKind::ALL, no_pods, clock, cancel);
+        Self::watching(&FeedKind::ALL, connection, options, no_pods, executor, clock, cancel)
+    }
+
+    /// The same for some kinds.
+    pub fn watching(
+        kinds: &'static [FeedKind],
+        connection: &Connection,
+        options: ModelOptions,
+        no_pods: bool,
+        executor: EffectExecutor,
+        clock: Clock,
+        cancel: CancellationToken,
+    ) -> Self {
+        let feeds = watch_kinds(connection, kinds, no_pods, clock, cancel);
         let EffectLink { items: effects, outcomes } = executor.start();
         let model = Model::new(options, clock.now());
         Self { model, links: Links { feeds, effects, outcomes }, clock }

@@ -190,6 +190,14 @@ impl Server {
         self.api.log().into_iter().filter(|logged| logged.identity.agent.starts_with("kordon/"))
     }
 
+    /// The paths and queries that the program has read.
+    pub fn reads(&self) -> Vec<String> {
+        let user = |logged: &LoggedRequest| !logged.identity.user.starts_with("system:kordon-");
+        let reads = [Verb::Get, Verb::List, Verb::Watch];
+        let ours = self.ours().filter(user).filter(|logged| reads.contains(&logged.verb));
+        ours.map(|logged| logged.uri).collect()
+    }
+
     /// The writes of the program, except access reviews.
     pub fn written(&self) -> Vec<String> {
         let reads = [Verb::Get, Verb::List, Verb::Watch];

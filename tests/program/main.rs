@@ -10,6 +10,7 @@ mod harness;
 mod n_minus_one;
 mod drain_times;
 mod recording_screen;
+mod requests;
 mod screens;
 mod dashboard_fixture;
 mod terminal;

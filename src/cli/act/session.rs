@@ -12,9 +12,8 @@ use crate::{
     cli::{
         CliError,
         connection::ConnectionArgs,
-        once::{OneShot, OneShotQuery},
+        once::{OneShot, Watched},
         plan::{PrintArgs, table_of},
-        settings::SettingsArgs,
     },
     cluster::Cluster,
     executor::write_context::{OperationLock, WriteContext},
@@ -73,16 +72,10 @@ impl OperationSession {
         let guards = how.guards()?;
         let wanted: Vec<FeedKind> =
             FeedKind::ALL.into_iter().filter(|kind| *kind != FeedKind::Leader).collect();
-        let query = OneShotQuery {
-            wanted: &wanted,
-            no_pods: false,
-            timeout: print.list_timeout,
-            settings: &SettingsArgs::default(),
-            flag: "--list-timeout",
-        };
-        let mut known = OneShot::answer(&query, connection).await?;
+        let patience = print.patience();
+        let kinds = Watched { kinds: &FeedKind::ALL, wanted: &wanted, no_pods: false };
+        let mut known = OneShot::list(patience.connect(connection).await?, kinds, patience).await?;
         known.in_time()?;
-        known.model = known.model.into_observer();
         let context = WriteContext::of(&known.connection, known.clock)?;
         Ok(Self { known, context, guards, lock: None })
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{
     super::{
         exit::CliError,
         forecast::{NodeFailureArgs, ZoneFailureArgs},
-        once::Output,
+        once::{Output, Patience},
         span,
     },
     targets::{NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
@@ -62,10 +62,32 @@ pub struct PrintArgs {
     pub output: Output,
     /// Timeout for reading the cluster's objects
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
-    pub list_timeout: Span,
+    list_timeout: Span,
+    /// Whether to work out where pods land, for which the whole cluster is listed; by default `auto` for a plan, `skip` with
+    /// --enforce
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub placement: Option<PlacementMode>,
     /// Send each write to the server as a dry run (dryRun=All) and print its answer; nothing is written
     #[arg(long)]
     pub validate: bool,
+}
+
+/// Whether a plan says where pods land. That takes lists of the whole cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlacementMode {
+    /// Wait for the lists
+    Wait,
+    /// Leave it out
+    Skip,
+    /// Leave it out in a large cluster, or when the lists take longer than 2 s
+    Auto,
+}
+
+impl PrintArgs {
+    /// Starts to wait for the cluster's objects.
+    pub fn patience(&self) -> Patience {
+        Patience::start(self.list_timeout, "--list-timeout")
+    }
 }
 
 #[derive(Args, Debug)]

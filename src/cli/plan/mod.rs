@@ -2,6 +2,7 @@
 
 mod args;
 mod report;
+mod source;
 mod table;
 mod targets;
 mod validate;
@@ -10,8 +11,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     forecast,
-    once::{OneShot, OneShotQuery, Output, WANTED_FOR_PLANS},
-    settings::SettingsArgs,
+    once::{OneShot, Output},
 };
 use crate::{
     cluster::Gaps,
@@ -19,8 +19,11 @@ use crate::{
     plan::{Action, Plan, PlanError, Prospect},
 };
 use args::PlanSubject;
-pub use args::{DrainArgs, LabelArgs, NodesArgs, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs};
+pub use args::{
+    DrainArgs, LabelArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
+};
 use report::{PlanReport, UnknownPlanReport};
+pub use source::{Landings, PlanSource};
 use validate::ValidationAnswers;
 pub use validate::{word as answer_word, words as step_words};
 
@@ -37,18 +40,12 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliEr
 pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Result<(), CliError> {
     let target = command.target()?;
     let print = command.print();
-    let query = OneShotQuery {
-        wanted: &WANTED_FOR_PLANS,
-        no_pods: false,
-        timeout: print.list_timeout,
-        settings: &SettingsArgs::default(),
-        flag: "--list-timeout",
-    };
-    let shot = OneShot::answer(&query, connection).await?;
+    let PlanSource { shot, landings } =
+        PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let (cluster, now) = (&shot.model.cluster, shot.at);
     let action = target.action(cluster, &shot.namespace);
-    let version = shot.model.settings.version;
-    let snapshot = Some(Snapshot::new(cluster, version));
+    let version = shot.connection.version;
+    let snapshot = (landings == Landings::Known).then(|| Snapshot::new(cluster, version));
     let plan = match Plan::over(action.clone(), cluster, snapshot, version, now) {
         Ok(plan) => plan,
         Err(PlanError::Unknown(gaps)) => return refuse(&action, gaps, print, shot),

@@ -1,11 +1,12 @@
 //! The nodes and pods of an operation, as kubectl's arguments name them.
 
-use std::fmt::Display;
+use std::{collections::BTreeSet, fmt::Display};
 
 use super::super::exit::CliError;
 use crate::{
-    cluster::{Cluster, Key, Namespace, NodeName, Selector},
-    plan::{Action, DrainOptions, LabelEdits, RemovalOptions, TaintEdits},
+    cluster::{Cluster, Key, Namespace, NodeName, Scope, Selector},
+    plan::{Action, DrainOptions, EvictionRules, LabelEdits, RemovalOptions, TaintEdits, needs},
+    time::Timestamp,
 };
 
 /// An operation that was parsed and checked; its selectors are not resolved yet.
@@ -22,18 +23,62 @@ pub enum PlanTarget {
 
 impl PlanTarget {
     /// The action on the objects that the selectors match now.
-    pub fn action(self, cluster: &Cluster, namespace: &str) -> Action {
+    pub fn action(&self, cluster: &Cluster, namespace: &str) -> Action {
         match self {
             Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },
             Self::Uncordon(targets) => Action::Uncordon { nodes: targets.names(cluster) },
-            Self::Taint(targets, edits) => Action::Taint { nodes: targets.names(cluster), edits },
-            Self::Label(targets, edits) => Action::Label { nodes: targets.names(cluster), edits },
-            Self::Drain(targets, options) => Action::Drain { nodes: targets.names(cluster), options },
+            Self::Taint(targets, edits) => {
+                Action::Taint { nodes: targets.names(cluster), edits: edits.clone() }
+            }
+            Self::Label(targets, edits) => {
+                Action::Label { nodes: targets.names(cluster), edits: edits.clone() }
+            }
+            Self::Drain(targets, options) => {
+                Action::Drain { nodes: targets.names(cluster), options: options.clone() }
+            }
             Self::Evict(targets, options) => {
-                Action::Evict { pods: targets.keys(cluster, namespace), options }
+                Action::Evict { pods: targets.keys(cluster, namespace), options: *options }
             }
             Self::Delete(targets, options) => {
-                Action::Delete { pods: targets.keys(cluster, namespace), options }
+                Action::Delete { pods: targets.keys(cluster, namespace), options: *options }
+            }
+        }
+    }
+
+    /// The parts of the cluster that its plan needs, by what is known of them.
+    pub fn needs(
+        &self,
+        cluster: &Cluster,
+        namespace: &str,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> BTreeSet<Scope> {
+        let mut needs = self.selection(namespace);
+        if needs.iter().all(|scope| cluster.knows(scope)) {
+            needs.extend(needs::needs(&self.action(cluster, namespace), cluster, rules, now));
+        }
+        needs
+    }
+
+    /// What its selectors choose from.
+    fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
+        let selection = match self {
+            // Their plans need all nodes.
+            Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),
+            Self::Uncordon(targets) | Self::Taint(targets, _) | Self::Label(targets, _) => {
+                targets.selection()
+            }
+            Self::Evict(targets, _) | Self::Delete(targets, _) => targets.selection(namespace),
+        };
+        selection.into_iter().collect()
+    }
+
+    /// Whether pods leave, or find a node.
+    pub const fn moves_pods(&self) -> bool {
+        match self {
+            Self::Cordon(_) | Self::Label(..) => false,
+            Self::Uncordon(_) | Self::Taint(..) | Self::Drain(..) | Self::Evict(..) | Self::Delete(..) => {
+                true
             }
         }
     }
@@ -64,10 +109,19 @@ impl NodeTargets {
         }
     }
 
-    /// The nodes' names. A selector may match none.
-    pub fn names(self, cluster: &Cluster) -> Vec<NodeName> {
+    /// The nodes that it chooses from; none where they are named.
+    fn selection(&self) -> Option<Scope> {
         match self {
-            Self::Names(names) => names,
+            Self::Names(_) => None,
+            Self::Selected(selector) => Some(Scope::NodesWith(selector.clone())),
+            Self::All => Some(Scope::Nodes),
+        }
+    }
+
+    /// The nodes' names. A selector may match none.
+    pub fn names(&self, cluster: &Cluster) -> Vec<NodeName> {
+        match self {
+            Self::Names(names) => names.clone(),
             Self::Selected(selector) => {
                 let nodes = cluster.nodes().iter().filter(|node| selector.matches(&node.labels));
                 nodes.map(|node| node.name.clone()).collect()
@@ -94,12 +148,23 @@ impl PodTargets {
         }
     }
 
-    pub fn keys(self, cluster: &Cluster, namespace: &str) -> Vec<Key> {
+    /// The pods that it chooses from; none where they are named.
+    fn selection(&self, namespace: &str) -> Option<Scope> {
+        match self {
+            Self::Names(_) => None,
+            Self::Selected { selector, everywhere } => {
+                let namespace = (!everywhere).then(|| Namespace::from(namespace));
+                Some(Scope::PodsWith(namespace, selector.clone()))
+            }
+        }
+    }
+
+    pub fn keys(&self, cluster: &Cluster, namespace: &str) -> Vec<Key> {
         match self {
             Self::Names(names) => names.iter().map(|name| Key::new(namespace, name)).collect(),
             Self::Selected { selector, everywhere } => {
                 let namespace = Namespace::from(namespace);
-                let in_namespace = |key: &Key| everywhere || key.namespace == namespace;
+                let in_namespace = |key: &Key| *everywhere || key.namespace == namespace;
                 let pods = cluster
                     .pods()
                     .iter()

@@ -14,6 +14,7 @@ use crate::{
     cluster::{Change, Key, Scope, ScopeRead, Version, WorkloadKind},
     engine::ServerVersion,
     k8s::{
+        connect::Connection,
         decode::{
             self, Decoder, ListPurpose, budget::BudgetDecoder, namespace::NamespaceDecoder,
             node::NodeDecoder, pod::PodDecoder, workload::WorkloadDecoder,
@@ -28,6 +29,9 @@ const PAGE: &str = "500";
 /// The longest response that is read, in bytes.
 const LONGEST: usize = 256 << 20;
 
+/// How long a response may take to start.
+const RESPONSE: Duration = Duration::from_secs(60);
+
 /// How long a response may pause.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -39,15 +43,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 ///
 /// # Errors
 /// The server forbids it, in its words.
-pub async fn read_scope(
-    client: &Client,
-    version: ServerVersion,
-    scope: &Scope,
-    request_timeout: Duration,
-) -> Result<Vec<Change>, String> {
+pub async fn read_scope(connection: &Connection, scope: &Scope) -> Result<Vec<Change>, String> {
     let mut backoff = Backoff::default();
+    let reader = ScopeReader {
+        client: &connection.client,
+        version: connection.version,
+        scope,
+        request_timeout: connection.request_timeout.unwrap_or(RESPONSE),
+    };
     loop {
-        let reader = ScopeReader { client, version, scope, request_timeout };
         let pause = match reader.read().await {
             Ok(changes) => return Ok(changes),
             Err(WatchError::Forbidden(words) | WatchError::Invalid(words)) => return Err(words),
@@ -59,10 +63,11 @@ pub async fn read_scope(
 }
 
 /// How many pods there are; none if the server does not say.
-pub async fn count_pods(client: &Client, version: ServerVersion, request_timeout: Duration) -> Option<usize> {
-    let query = CollectionQuery::new(FeedKind::Pods, version).with("limit", "1");
-    let body = error::open(client, query.as_str(), request_timeout).await.ok()?.into_body();
-    let bytes = error::collect(body, request_timeout, LONGEST).await.ok()?;
+pub async fn count_pods(connection: &Connection) -> Option<usize> {
+    let query = CollectionQuery::new(FeedKind::Pods, connection.version).with("limit", "1");
+    let limit = connection.request_timeout.unwrap_or(RESPONSE);
+    let body = error::open(&connection.client, query.as_str(), limit).await.ok()?.into_body();
+    let bytes = error::collect(body, limit, LONGEST).await.ok()?;
     let mut changes = Vec::new();
     let end = decode::page(&mut PodDecoder::default(), &bytes, ListPurpose::Prefetch, &mut changes).ok()?;
     Some(end.remaining.unwrap_or_default() + end.count)

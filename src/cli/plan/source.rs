@@ -1,0 +1,90 @@
+//! What the plan of the command line is made from: the parts of the cluster that the action needs, and for the
+//! placement of pods the whole cluster.
+
+use super::{
+    args::{PlacementMode, PrintArgs},
+    targets::PlanTarget,
+};
+use crate::{
+    cli::{
+        connection::ConnectionArgs,
+        exit::CliError,
+        once::{OneShot, WANTED_FOR_PLANS, Watched},
+    },
+    k8s::{feed::FeedKind, watch::count_pods},
+    plan::EvictionRules,
+    time::Span,
+};
+
+/// With more pods than this the lists take longer than anybody waits.
+const MANY_PODS: usize = 20_000;
+
+/// How long `auto` waits for the lists.
+const AUTO_PATIENCE: Span = Span::from_secs(2);
+
+/// A cluster to make a plan over.
+pub struct PlanSource {
+    pub shot: OneShot,
+    pub landings: Landings,
+}
+
+/// Whether landings can be worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landings {
+    Known,
+    /// The action moves no pods.
+    None,
+    /// They are left out: the flag, and why.
+    LeftOut(&'static str),
+}
+
+impl PlanSource {
+    /// Connects, and reads what the plan needs.
+    pub async fn read(
+        target: &PlanTarget,
+        print: &PrintArgs,
+        default: PlacementMode,
+        connection: ConnectionArgs,
+    ) -> Result<Self, CliError> {
+        let patience = print.patience();
+        let connection = patience.connect(connection).await?;
+        let landings = if target.moves_pods() {
+            match print.placement.unwrap_or(default) {
+                PlacementMode::Skip => Landings::LeftOut("--placement=skip"),
+                PlacementMode::Wait => {
+                    let mut shot = OneShot::list(connection, ALL, patience).await?;
+                    shot.in_time()?;
+                    return Ok(Self { shot, landings: Landings::Known });
+                }
+                PlacementMode::Auto => {
+                    let patience = patience.at_most(AUTO_PATIENCE);
+                    match patience.wait(count_pods(&connection)).await.flatten() {
+                        Some(count) if count > MANY_PODS => {
+                            Landings::LeftOut("--placement=auto: more than 20,000 pods")
+                        }
+                        Some(_) | None => {
+                            let mut shot = OneShot::list(connection.clone(), ALL, patience).await?;
+                            if shot.in_time().is_ok() {
+                                return Ok(Self { shot, landings: Landings::Known });
+                            }
+                            Landings::LeftOut("--placement=auto: the lists took longer than 2 s")
+                        }
+                    }
+                }
+            }
+        } else {
+            Landings::None
+        };
+        let rules = EvictionRules::of(connection.version);
+        let mut shot = OneShot::unread(connection, patience.clock);
+        if let Landings::LeftOut(flag) = landings {
+            shot.leave_out(flag);
+        }
+        let now = shot.at;
+        shot.read(patience, |cluster, namespace| target.needs(cluster, namespace, &rules, now)).await?;
+        Ok(Self { shot, landings })
+    }
+}
+
+/// All that plans are made of.
+const ALL: Watched<'static> = Watched { kinds: &FeedKind::ALL, wanted: &WANTED_FOR_PLANS, no_pods: false };

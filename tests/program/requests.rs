@@ -1,0 +1,110 @@
+//! What one-shot commands read: what they need and no more.
+
+use std::time::{Duration, Instant};
+
+use kordon::demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
+use serde_json::Value;
+
+use crate::common::program::{Server, Shell};
+
+/// Exit codes, as `docs/cli.md` has them.
+const DONE: i32 = 0;
+const FAILED: i32 = 1;
+const REFUSED: i32 = 5;
+
+const NODE: &str = "general-1a-02";
+
+/// The standard output of the program, and what it read.
+async fn asked(server: &Server, line: &[&str], code: i32) -> (String, Vec<String>) {
+    let before = server.reads().len();
+    let output = Shell::new().run(&[line, &["--server", &server.url]].concat()).await;
+    assert_eq!(output.code, code, "{line:?}: {}", output.err);
+    (output.out, server.reads().split_off(before))
+}
+
+fn lists_all_pods(reads: &[String]) -> bool {
+    let selects = |uri: &String| uri.contains("fieldSelector") || uri.contains("labelSelector");
+    reads.iter().any(|uri| uri.starts_with("/api/v1/pods") && !selects(uri))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cordons_labels_and_taints_read_nodes_alone() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let node = format!("/api/v1/nodes?fieldSelector=metadata.name%3D{NODE}");
+    let cases: [(&[&str], &str); 5] = [
+        (&["cordon", NODE], "/api/v1/nodes"),
+        (&["label", NODE, "a=b"], &node),
+        (&["taint", NODE, "a=b:NoSchedule", "--placement=skip"], &node),
+        (&["uncordon", NODE, "--placement=skip"], &node),
+        (&["label", "nodes", "-l", "a=b", "c=d"], "/api/v1/nodes?labelSelector=a%3Db"),
+    ];
+    for (line, nodes) in cases {
+        let (_, reads) = asked(&server, line, DONE).await;
+        assert_eq!(reads, ["/version", nodes], "{line:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_without_placement_reads_the_pods_of_its_node_and_what_decides_about_them() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let (table, reads) = asked(&server, &["drain", NODE, "--placement=skip"], REFUSED).await;
+    assert!(!lists_all_pods(&reads), "{reads:#?}");
+    assert!(reads.contains(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}")), "{reads:#?}");
+    let unbounded = ["replicasets", "deployments", "statefulsets", "poddisruptionbudgets", "namespaces"];
+    let whole = reads.iter().find(|uri| {
+        unbounded.iter().any(|kind| uri.ends_with(&format!("/{kind}")) && !uri.contains("/namespaces/"))
+    });
+    assert_eq!(whole, None, "only those of the pods");
+    let unknown = table.lines().find(|line| line.starts_with("where pods land is unknown: pods"));
+    assert!(unknown.is_some_and(|line| line.ends_with("(--placement=skip)")), "{table}");
+    let twice = reads.iter().enumerate().find(|(place, uri)| reads[..*place].contains(uri));
+    assert_eq!(twice, None, "read twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_node_reads_the_pods_of_that_node() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    server.govern().await;
+    let (_, reads) = asked(&server, &["why", "node", NODE], DONE).await;
+    assert!(!lists_all_pods(&reads), "{reads:#?}");
+    assert!(reads.contains(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}")), "{reads:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_does_not_wait_for_placement_and_says_that_it_is_left_out() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let plan = async |more: &[&str]| {
+        let line = [&["plan", "drain", NODE, "-o", "json"], more].concat();
+        let (out, _) = asked(&server, &line, REFUSED).await;
+        serde_json::from_str::<Value>(&out).expect("JSON")
+    };
+    let left_out = |plan: &Value| {
+        let warnings = plan["warnings"].as_array().expect("warnings").clone();
+        let text = |warning: &Value| warning["text"].as_str().unwrap_or_default().to_owned();
+        warnings.iter().map(text).find(|text| text.contains("where pods land is unknown"))
+    };
+    let whole = plan(&[]).await;
+    assert_eq!(left_out(&whole), None);
+    server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "services"));
+    let started = Instant::now();
+    let part = plan(&[]).await;
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    let warning = left_out(&part).expect("it is left out");
+    assert!(warning.contains("--placement=auto: the lists took longer than 2 s"), "{warning}");
+    assert_eq!((&part["totals"]["pending"], &part["totals"]["placed"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_does_not_exist_is_not_found_by_its_name_alone() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    for line in [&["label", "nope", "a=b"][..], &["drain", "nope", "--placement=skip"]] {
+        let output = Shell::new().run(&[line, &["--server", &server.url]].concat()).await;
+        assert_eq!(output.code, FAILED, "{}", output.err);
+        assert!(output.err.contains("node nope not found"), "{}", output.err);
+    }
+}
