@@ -234,10 +234,9 @@ impl OneShot {
         }
     }
 
-    /// Says that the kinds that only placement needs whole are not read, by which flag.
-    pub fn leave_out(&mut self, flag: &'static str) {
-        let kinds = FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]);
-        let changes = kinds.map(|kind| Change::Known(kind, Known::Off { flag })).collect();
+    /// Says which flag has these kinds not read as a whole.
+    pub fn leave_out(&mut self, flag: &'static str, kinds: impl IntoIterator<Item = FeedKind>) {
+        let changes = kinds.into_iter().map(|kind| Change::Known(kind, Known::Off { flag })).collect();
         self.model.apply(changes, self.clock.now());
     }
 

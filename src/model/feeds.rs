@@ -77,10 +77,26 @@ impl Feeds {
         }
     }
 
-    /// How far what the watches report can be acted upon.
+    /// How far what the watches report can be acted upon. Heartbeats, and where pods land, do not
+    /// decide about that.
     pub fn for_approval(&self) -> Watches {
         let live = |kind| self.state(kind) == Some(&FeedState::Live);
-        let kinds = FeedKind::ALL.into_iter().filter(|kind| *kind != FeedKind::Leader);
+        let is_needed = |kind: &FeedKind| match kind {
+            FeedKind::Nodes
+            | FeedKind::Pods
+            | FeedKind::Budgets
+            | FeedKind::Workloads(_)
+            | FeedKind::Namespaces => true,
+            FeedKind::Leases
+            | FeedKind::PriorityClasses
+            | FeedKind::Services
+            | FeedKind::Claims
+            | FeedKind::Volumes
+            | FeedKind::StorageClasses
+            | FeedKind::CsiNodes
+            | FeedKind::Leader => false,
+        };
+        let kinds = FeedKind::ALL.into_iter().filter(is_needed);
         let is_listed = |kind: &FeedKind| {
             !matches!(self.state(*kind), None | Some(FeedState::Connecting | FeedState::Listing { .. }))
         };

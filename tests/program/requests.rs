@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use kordon::demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
 use serde_json::Value;
 
-use crate::common::program::{Server, Shell};
+use crate::common::program::{Server, Shell, is_cordoned};
 
 /// Exit codes, as `docs/cli.md` has them.
 const DONE: i32 = 0;
@@ -107,4 +107,28 @@ async fn a_node_that_does_not_exist_is_not_found_by_its_name_alone() {
         assert_eq!(output.code, FAILED, "{}", output.err);
         assert!(output.err.contains("node nope not found"), "{}", output.err);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cordon_that_is_applied_lists_no_pods_and_a_drain_does_not_wait_for_placement() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let (_, reads) = asked(&server, &["cordon", NODE, "--enforce", "--yes"], DONE).await;
+    assert!(!reads.iter().any(|uri| uri.contains("pods") && !uri.contains("/kube-system/")), "{reads:#?}");
+    assert!(is_cordoned(&server.node(NODE).await));
+    server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "services"));
+    let drain = [
+        "drain",
+        NODE,
+        "--enforce",
+        "--yes",
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        "--force",
+        "--disable-eviction",
+        "--grace-period=0",
+    ];
+    let (report, reads) = asked(&server, &drain, DONE).await;
+    assert!(report.contains("done after"), "{report}");
+    assert!(!reads.iter().any(|uri| uri.contains("/services") || uri.contains("csinodes")), "{reads:#?}");
 }

@@ -27,7 +27,7 @@ use crate::{
     time::Span,
     ui::text,
 };
-use session::OperationSession;
+use session::{OperationSession, Reach};
 
 /// An action and how it is applied.
 #[derive(Args, Debug)]
@@ -134,7 +134,8 @@ pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs)
     if print.validate {
         return Err(CliError::Usage("--validate writes nothing: it cannot be used with --enforce".into()));
     }
-    let session = OperationSession::start(print, &how, connection).await?;
+    let reach = if target.removes_pods() { Reach::Pods } else { Reach::Nodes };
+    let session = OperationSession::start(reach, print, &how, connection).await?;
     session.report_interrupted();
     let action = target.action(session.cluster(), session.namespace());
     let approval = Approval::apply(action, None, session.terms(&how), &session.situation());

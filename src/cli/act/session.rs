@@ -13,9 +13,9 @@ use crate::{
         CliError,
         connection::ConnectionArgs,
         once::{OneShot, Watched},
-        plan::{PrintArgs, table_of},
+        plan::{Landings, PlacementMode, PrintArgs, table_of},
     },
-    cluster::Cluster,
+    cluster::{Cluster, WorkloadKind},
     executor::write_context::{OperationLock, WriteContext},
     k8s::feed::FeedKind,
     operation::{
@@ -53,31 +53,68 @@ pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
     }
 }
 
-/// A connection with all that plans are made of, and the journal of its context.
+/// What an operation changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Nodes,
+    Pods,
+}
+
+/// The kinds that decide whether and how pods can be removed.
+const REMOVAL_KINDS: [FeedKind; 10] = [
+    FeedKind::Nodes,
+    FeedKind::Pods,
+    FeedKind::Budgets,
+    FeedKind::Workloads(WorkloadKind::ReplicaSet),
+    FeedKind::Workloads(WorkloadKind::Deployment),
+    FeedKind::Workloads(WorkloadKind::StatefulSet),
+    FeedKind::Workloads(WorkloadKind::ReplicationController),
+    FeedKind::Workloads(WorkloadKind::DaemonSet),
+    FeedKind::Workloads(WorkloadKind::Job),
+    FeedKind::Namespaces,
+];
+
+/// A connection with all that the plan is made of, and the journal of its context.
 pub struct OperationSession {
     pub known: OneShot,
     pub context: WriteContext,
     guards: Guards,
+    placement: Landings,
     /// The lock of the operation once it has started.
     lock: Option<OperationLock>,
 }
 
 impl OperationSession {
-    /// Connects, and waits until everything that plans are made of has been listed.
+    /// Connects, and waits until everything that the operation depends on has been listed.
     pub async fn start(
+        reach: Reach,
         print: &PrintArgs,
         how: &HowArgs,
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
         let guards = how.guards()?;
-        let wanted: Vec<FeedKind> =
-            FeedKind::ALL.into_iter().filter(|kind| *kind != FeedKind::Leader).collect();
         let patience = print.patience();
-        let kinds = Watched { kinds: &FeedKind::ALL, wanted: &wanted, no_pods: false };
+        let placement = match (reach, print.placement) {
+            (Reach::Pods, Some(PlacementMode::Wait)) => Landings::Known,
+            (Reach::Pods, Some(PlacementMode::Skip | PlacementMode::Auto) | None) => {
+                Landings::LeftOut("--placement=skip")
+            }
+            (Reach::Nodes, _) => Landings::None,
+        };
+        let kinds: &'static [FeedKind] = match placement {
+            Landings::Known => &FeedKind::ALL,
+            Landings::LeftOut(_) => &REMOVAL_KINDS,
+            Landings::None => &[FeedKind::Nodes],
+        };
+        let wanted: Vec<FeedKind> = kinds.iter().copied().filter(|kind| *kind != FeedKind::Leader).collect();
+        let kinds = Watched { kinds, wanted: &wanted, no_pods: false };
         let mut known = OneShot::list(patience.connect(connection).await?, kinds, patience).await?;
         known.in_time()?;
+        if let Landings::LeftOut(flag) = placement {
+            known.leave_out(flag, FeedKind::PLACEMENT);
+        }
         let context = WriteContext::of(&known.connection, known.clock)?;
-        Ok(Self { known, context, guards, lock: None })
+        Ok(Self { known, context, guards, placement, lock: None })
     }
 
     pub fn cluster(&self) -> &Cluster {
@@ -204,7 +241,11 @@ impl ApprovalHost for OperationSession {
         self.known.catch_up();
         let (cluster, version, now) =
             (self.cluster().clone(), self.known.model.settings.version, ApprovalHost::now(self));
-        self.while_watching(make_plan(plan_job(action, cluster, version, now))).await
+        let mut job = plan_job(action, cluster, version, now);
+        if self.placement != Landings::Known {
+            job.snapshot = None;
+        }
+        self.while_watching(make_plan(job)).await
     }
 
     async fn check(&mut self, permissions: Vec<Permission>) -> Result<Checks, String> {

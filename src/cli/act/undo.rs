@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     HowArgs, print_line,
-    session::{self, OperationSession},
+    session::{self, OperationSession, Reach},
 };
 use crate::{
     cli::{
@@ -53,7 +53,7 @@ pub async fn resume(
         return Err(CliError::Usage("resuming a drain writes to the cluster: add --enforce".into()));
     }
     session::require_operator(&how)?;
-    let session = OperationSession::start(print, &how, connection).await?;
+    let session = OperationSession::start(Reach::Pods, print, &how, connection).await?;
     let prior = match id {
         Some(id) => session.context.prior(&id)?,
         None => only(session.context.interrupted()?)?,
@@ -82,7 +82,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
     if how.enforce {
         session::require_operator(&how)?;
     }
-    let session = OperationSession::start(&print, &how, connection).await?;
+    let session = OperationSession::start(Reach::Nodes, &print, &how, connection).await?;
     let prior = session.context.prior(&operation)?;
     if !how.enforce {
         let proposal = UndoProposal::new(prior, session.cluster());

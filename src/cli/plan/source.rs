@@ -78,7 +78,8 @@ impl PlanSource {
         let rules = EvictionRules::of(connection.version);
         let mut shot = OneShot::unread(connection, patience.clock);
         if let Landings::LeftOut(flag) = landings {
-            shot.leave_out(flag);
+            let kinds = FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]);
+            shot.leave_out(flag, kinds);
         }
         let now = shot.at;
         shot.read(patience, |cluster, namespace| target.needs(cluster, namespace, &rules, now)).await?;

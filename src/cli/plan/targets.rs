@@ -73,6 +73,14 @@ impl PlanTarget {
         selection.into_iter().collect()
     }
 
+    /// Whether pods may leave.
+    pub const fn removes_pods(&self) -> bool {
+        match self {
+            Self::Cordon(_) | Self::Uncordon(_) | Self::Label(..) => false,
+            Self::Taint(..) | Self::Drain(..) | Self::Evict(..) | Self::Delete(..) => true,
+        }
+    }
+
     /// Whether pods leave, or find a node.
     pub const fn moves_pods(&self) -> bool {
         match self {

@@ -86,7 +86,8 @@ pub fn spawn(
         // Older servers ignore the parameter, and would never end the list.
         streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
         nodes_known: watch::Sender::new(false),
-        pods_whole: Mutex::new(options.no_pods),
+        // Without a list of all pods, those of single nodes are not read ahead of it.
+        pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
         not_ready,
         recovered: watch::Sender::new(0),
         woken: watch::Sender::new(0),
