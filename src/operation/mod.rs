@@ -16,6 +16,7 @@ pub mod guard;
 mod nodes;
 mod pods;
 pub mod report;
+mod tasks;
 mod risk;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,8 +37,9 @@ use crate::{
     plan::{Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, Undo, Verdict},
     time::{Span, Timestamp},
 };
-use nodes::{NodeGoal, NodeTask};
-use pods::{PodGroup, PodTask};
+use nodes::{NodeGoal, NodeIndex, NodeTask};
+use pods::{GroupIndex, PodGroup, PodIndex, PodTask};
+use tasks::Tasks;
 
 /// A plan that is being carried out.
 #[derive(Clone, Debug)]
@@ -53,9 +55,9 @@ pub struct Operation {
     paused: Option<Timestamp>,
     cancelled: bool,
     out_of_time: bool,
-    nodes: Vec<NodeTask>,
-    groups: Vec<PodGroup>,
-    pods: Vec<PodTask>,
+    nodes: Tasks<NodeTask>,
+    groups: Tasks<PodGroup>,
+    pods: Tasks<PodTask>,
     /// How many pods a version of a budget has woken.
     woken: BTreeMap<Key, (Version, i32)>,
     /// What was asked for and is not answered yet.
@@ -118,11 +120,11 @@ enum Phase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
-    Node(usize),
-    Renewal(usize),
-    Release(usize),
-    Pod(usize),
-    Proof(usize),
+    Node(NodeIndex),
+    Renewal(NodeIndex),
+    Release(NodeIndex),
+    Pod(PodIndex),
+    Proof(GroupIndex),
 }
 
 /// How long the end waits for what is not answered.
@@ -189,9 +191,9 @@ impl Operation {
             paused: None,
             cancelled: false,
             out_of_time: false,
-            nodes: Vec::new(),
-            groups: Vec::new(),
-            pods: Vec::new(),
+            nodes: Tasks::new(),
+            groups: Tasks::new(),
+            pods: Tasks::new(),
             woken: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             requests: 0,
@@ -204,16 +206,15 @@ impl Operation {
     /// Makes tasks of the pods that the plan removes, in its order.
     fn take_pods(&mut self, plan: &Plan) {
         let places = match &plan.action {
-            Action::Drain { .. } => (0..self.nodes.len()).map(Some).collect(),
+            Action::Drain { .. } => self.nodes.indices().map(Some).collect(),
             Action::Evict { .. } | Action::Delete { .. } => vec![None],
             Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
                 Vec::new()
             }
         };
         for node in places {
-            let group = self.groups.len();
-            let name = node.map(|node: usize| self.nodes[node].node.clone());
-            let mut members = Vec::new();
+            let group = self.groups.push(PodGroup::new(node));
+            let name = node.map(|node: NodeIndex| self.nodes[node].node.clone());
             for pod in plan.pods.iter().filter(|pod| name.is_none() || pod.node == name) {
                 let stage = match &pod.verdict {
                     Verdict::Skipped(skip) => PodProgressStage::Over(PodEnd::Left(*skip)),
@@ -226,10 +227,9 @@ impl Operation {
                     }
                     _ => PodProgressStage::Waits,
                 };
-                members.push(self.pods.len());
-                self.pods.push(PodTask::new(pod.pod.clone(), pod.uid.clone(), group, stage));
+                let task = PodTask::new(pod.pod.clone(), pod.uid.clone(), group, stage);
+                self.groups[group].add(self.pods.push(task));
             }
-            self.groups.push(PodGroup::new(node, members));
         }
     }
 
@@ -282,7 +282,7 @@ impl Operation {
         let Some(since) = self.paused.take() else { return };
         let away = now.since(since).or_zero();
         self.deadline = self.deadline.map(|at| at + away);
-        for group in &mut self.groups {
+        for group in self.groups.iter_mut() {
             group.postpone(away);
         }
         self.note(now, Severity::Info, String::new(), "goes on".into());

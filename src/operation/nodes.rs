@@ -2,7 +2,7 @@
 
 use super::{
     NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationOptions, RequestKind, RequestOutcome,
-    Severity, Subject, backoff,
+    Severity, Subject, backoff, tasks::TaskIndex,
 };
 use crate::{
     cluster::{
@@ -77,6 +77,8 @@ enum Judgement {
     Write(RequestKind, Option<NodeUndo>),
 }
 
+pub(super) type NodeIndex = TaskIndex<NodeTask>;
+
 /// Attempts on a node before it is given up.
 const TRIES: u32 = 10;
 
@@ -150,7 +152,7 @@ impl NodeTask {
 impl Operation {
     /// Reads the nodes that are due.
     pub(super) fn advance_nodes(&mut self, now: Timestamp) {
-        for place in 0..self.nodes.len() {
+        for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
             if matches!(node.stage, Stage::Waits { until } if until <= now) {
                 node.stage = Stage::Looks;
@@ -166,7 +168,7 @@ impl Operation {
     pub(super) fn on_node(
         &mut self,
         cluster: &Cluster,
-        place: usize,
+        place: NodeIndex,
         outcome: RequestOutcome,
         now: Timestamp,
     ) {
@@ -220,7 +222,7 @@ impl Operation {
         }
     }
 
-    fn on_written(&mut self, place: usize, now: Timestamp) {
+    fn on_written(&mut self, place: NodeIndex, now: Timestamp) {
         let node = &mut self.nodes[place];
         node.cordoned = node.cordons;
         match node.wanted {
@@ -248,7 +250,7 @@ impl Operation {
         self.note(now, Severity::Info, self.nodes[place].subject(), text.into());
     }
 
-    fn try_node_again(&mut self, place: usize, at_least: Span, why: &str, now: Timestamp) {
+    fn try_node_again(&mut self, place: NodeIndex, at_least: Span, why: &str, now: Timestamp) {
         let node = &mut self.nodes[place];
         if node.tries >= TRIES {
             return self.stop_node(place, NodeIncomplete::Failed(format!("{why}, after {TRIES} tries")), now);
@@ -259,7 +261,7 @@ impl Operation {
         self.note(now, Severity::Warning, subject, text);
     }
 
-    fn stop_node(&mut self, place: usize, stop: NodeIncomplete, now: Timestamp) {
+    fn stop_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
         let node = &mut self.nodes[place];
         let (subject, text) = (node.subject(), stop.to_string());
         node.settle(NodeProgressStage::Stopped(stop));
@@ -268,7 +270,7 @@ impl Operation {
 
     /// Ends all nodes that are incomplete.
     pub(super) fn stop_nodes(&mut self, stop: &NodeIncomplete) {
-        for node in &mut self.nodes {
+        for node in self.nodes.iter_mut() {
             match node.shown {
                 NodeProgressStage::Waits
                 | NodeProgressStage::Drains { .. }
@@ -287,7 +289,7 @@ impl Operation {
         }
     }
 
-    fn judged(&mut self, place: usize, seen: &Node, now: Timestamp) {
+    fn judged(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
         match self.judge(place, seen, now) {
             Judgement::Stop(stop) => self.stop_node(place, stop, now),
             Judgement::Unchanged => {
@@ -304,7 +306,7 @@ impl Operation {
         }
     }
 
-    fn judge(&mut self, place: usize, seen: &Node, now: Timestamp) -> Judgement {
+    fn judge(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Judgement {
         if seen.uid != self.nodes[place].uid {
             return Judgement::Stop(NodeIncomplete::OtherNode);
         }
@@ -326,7 +328,7 @@ impl Operation {
 
     /// Whether somebody else has a fresh claim on the node that we do not take over. An operation that was killed leaves its
     /// claim: that is no obstacle to its own undo.
-    fn is_taken(&mut self, place: usize, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
+    fn is_taken(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
         let OperationOptions { id, undoes, .. } = &self.options;
         let is_ours = |operation: &OperationId| operation == id || Some(operation) == undoes.as_ref();
         let mark = seen.drain_claim.as_ref().filter(|mark| !is_ours(&mark.operation))?;
@@ -341,7 +343,7 @@ impl Operation {
     }
 
     /// Cordons and claims in one write bound to the version that was read: of two concurrent attempts, one gets a conflict.
-    fn claim(&mut self, place: usize, seen: &Node, now: Timestamp) -> Judgement {
+    fn claim(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Judgement {
         let node = seen;
         if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
             return Judgement::Stop(NodeIncomplete::Uncordoned);
@@ -388,7 +390,7 @@ impl Operation {
     /// Computes the list again from the node as it was just read.
     fn taint(
         &mut self,
-        place: usize,
+        place: NodeIndex,
         node: &Node,
         edits: &TaintEdits,
         planned: Option<&[Taint]>,
@@ -418,7 +420,7 @@ impl Operation {
     }
 
     /// One step of an undo, unless somebody has changed the node since.
-    fn put_back(&mut self, place: usize, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
+    fn put_back(&mut self, place: NodeIndex, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
         // Uncordoned is only what is cordoned by the very plan that is undone.
         let noted = seen.cordon_note.as_ref().and_then(|note| note.operation.as_ref());
         let ours = noted.is_some() && noted == self.options.undoes.as_ref();
@@ -458,7 +460,7 @@ impl Operation {
         if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Over) {
             return;
         }
-        for place in 0..self.nodes.len() {
+        for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
             if node.renew_at.is_some_and(|at| at <= now) {
                 node.renew_at = None;
@@ -469,7 +471,7 @@ impl Operation {
         }
     }
 
-    pub(super) fn on_renewal(&mut self, place: usize, outcome: RequestOutcome, now: Timestamp) {
+    pub(super) fn on_renewal(&mut self, place: NodeIndex, outcome: RequestOutcome, now: Timestamp) {
         if !self.nodes[place].marked {
             return;
         }
@@ -489,7 +491,7 @@ impl Operation {
         }
     }
 
-    fn renewed(&mut self, place: usize, seen: &Node, now: Timestamp) {
+    fn renewed(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
         let node = &self.nodes[place];
         if seen.uid != node.uid {
             return self.lose_node(place, NodeIncomplete::OtherNode, now);
@@ -514,13 +516,13 @@ impl Operation {
     }
 
     /// The node is not ours any more: from now on neither it nor its pods are touched.
-    fn lose_node(&mut self, place: usize, stop: NodeIncomplete, now: Timestamp) {
+    fn lose_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
         self.nodes[place].marked = false;
         self.abandon(place, stop, now);
     }
 
-    fn abandon(&mut self, place: usize, stop: NodeIncomplete, now: Timestamp) {
-        if let Some(group) = self.groups.iter().position(|group| group.node == Some(place)) {
+    fn abandon(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
+        if let Some(group) = self.groups.position(|group| group.node == Some(place)) {
             self.stop_pods(Some(group), &super::PodEnd::Cancelled);
             self.groups[group].finish();
         }
@@ -529,7 +531,7 @@ impl Operation {
 
     /// Removes our claims.
     pub(super) fn release(&mut self, now: Timestamp) {
-        for place in 0..self.nodes.len() {
+        for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
             if node.marked && !node.releasing {
                 node.releasing = true;
@@ -543,7 +545,7 @@ impl Operation {
         }
     }
 
-    pub(super) fn on_release(&mut self, place: usize, outcome: &RequestOutcome, now: Timestamp) {
+    pub(super) fn on_release(&mut self, place: NodeIndex, outcome: &RequestOutcome, now: Timestamp) {
         let node = &mut self.nodes[place];
         match outcome {
             RequestOutcome::Done

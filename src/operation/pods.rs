@@ -3,7 +3,7 @@
 
 use super::{
     NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage, RequestKind, RequestOutcome,
-    Severity, Subject, backoff, report::BlockedBy,
+    Severity, Subject, backoff, nodes::NodeIndex, report::BlockedBy, tasks::TaskIndex,
 };
 use crate::{
     cluster::{Budget, Cluster, Key, Uid, Version},
@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct PodTask {
     pub(super) key: Key,
     pub(super) uid: Uid,
-    pub(super) group: usize,
+    pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
     pub(super) tries: u32,
     /// Consecutive errors of the server.
@@ -31,8 +31,8 @@ pub(super) struct PodTask {
 #[derive(Clone, Debug)]
 pub(super) struct PodGroup {
     /// The index of its node; none where pods were named.
-    pub(super) node: Option<usize>,
-    pods: Vec<usize>,
+    pub(super) node: Option<NodeIndex>,
+    pods: Vec<PodIndex>,
     state: State,
     /// When its timeout expires.
     deadline: Option<Timestamp>,
@@ -53,6 +53,9 @@ enum State {
     Over,
 }
 
+pub(super) type PodIndex = TaskIndex<PodTask>;
+pub(super) type GroupIndex = TaskIndex<PodGroup>;
+
 /// Evictions in flight at most, so that their order matters and a cancel takes effect.
 const AT_ONCE: usize = 8;
 
@@ -69,7 +72,7 @@ const STALE: Span = Span::from_secs(10);
 const LOOK_AGAIN: Span = Span::from_secs(1);
 
 impl PodTask {
-    pub(super) fn new(key: Key, uid: Uid, group: usize, stage: PodProgressStage) -> Self {
+    pub(super) fn new(key: Key, uid: Uid, group: GroupIndex, stage: PodProgressStage) -> Self {
         Self { key, uid, group, stage, tries: 0, failures: 0, refused_at: Version(0), late: false }
     }
 
@@ -93,8 +96,12 @@ impl PodTask {
 }
 
 impl PodGroup {
-    pub(super) fn new(node: Option<usize>, pods: Vec<usize>) -> Self {
-        Self { node, pods, state: State::Waits, deadline: None, rounds: 0 }
+    pub(super) fn new(node: Option<NodeIndex>) -> Self {
+        Self { node, pods: Vec::new(), state: State::Waits, deadline: None, rounds: 0 }
+    }
+
+    pub(super) fn add(&mut self, pod: PodIndex) {
+        self.pods.push(pod);
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -128,7 +135,7 @@ impl PodGroup {
 impl Operation {
     pub(super) fn advance_pods(&mut self, cluster: &Cluster, now: Timestamp) {
         self.start_groups(now);
-        for place in 0..self.groups.len() {
+        for place in self.groups.indices() {
             self.advance_group(cluster, place, now);
         }
         // What has just ended lets others begin.
@@ -149,7 +156,7 @@ impl Operation {
             .max(1)
             .saturating_sub(self.groups.iter().filter(|group| at_work(group)).count());
         let mut began = false;
-        for place in 0..self.groups.len() {
+        for place in self.groups.indices() {
             if room == 0 {
                 break;
             }
@@ -164,7 +171,7 @@ impl Operation {
         began
     }
 
-    fn advance_group(&mut self, cluster: &Cluster, place: usize, now: Timestamp) {
+    fn advance_group(&mut self, cluster: &Cluster, place: GroupIndex, now: Timestamp) {
         let group = &self.groups[place];
         if matches!(group.state, State::Waits | State::Over) {
             return;
@@ -192,7 +199,7 @@ impl Operation {
     }
 
     /// Handles what the watch reported of a pod.
-    fn observe(&mut self, cluster: &Cluster, place: usize, now: Timestamp) {
+    fn observe(&mut self, cluster: &Cluster, place: PodIndex, now: Timestamp) {
         let task = &self.pods[place];
         if task.is_over() {
             return;
@@ -224,7 +231,7 @@ impl Operation {
     }
 
     /// Requests the removal of the pods that are due, in their order.
-    fn ask_pods(&mut self, cluster: &Cluster, members: &[usize], now: Timestamp) {
+    fn ask_pods(&mut self, cluster: &Cluster, members: &[PodIndex], now: Timestamp) {
         let mut asked = self.asked();
         for &place in members {
             if asked >= AT_ONCE {
@@ -259,7 +266,7 @@ impl Operation {
 
     /// Whether the budget that refused a pod allows it now. One version of a budget triggers no more retries than it
     /// allows.
-    fn has_recovered(&mut self, cluster: &Cluster, place: usize) -> bool {
+    fn has_recovered(&mut self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let Some(budget) = budget_of(cluster, &task.key) else { return false };
         let (version, allowed) = (budget.version, budget.status.disruptions_allowed);
@@ -276,7 +283,7 @@ impl Operation {
         allows
     }
 
-    fn ask(&mut self, place: usize, now: Timestamp) {
+    fn ask(&mut self, place: PodIndex, now: Timestamp) {
         let task = &mut self.pods[place];
         task.stage = PodProgressStage::Asked;
         task.tries += 1;
@@ -297,7 +304,7 @@ impl Operation {
     pub(super) fn on_pod(
         &mut self,
         cluster: &Cluster,
-        place: usize,
+        place: PodIndex,
         outcome: RequestOutcome,
         now: Timestamp,
     ) {
@@ -312,7 +319,7 @@ impl Operation {
             Retry::Kubectl | Retry::OnRecovery => Span::from_secs(5),
         };
         // So that many that are refused at once do not all come back at once.
-        let spread = Span::from_millis(37 * i64::try_from(place % 32).unwrap_or(0));
+        let spread = Span::from_millis(37 * i64::try_from(place.number() % 32).unwrap_or(0));
         let held = |by, wait: Span| PodProgressStage::Held { by, until: now + wait };
         let stage = match outcome {
             RequestOutcome::Recorded => PodProgressStage::Over(PodEnd::Recorded),
@@ -368,7 +375,7 @@ impl Operation {
         self.tell(place, level, now);
     }
 
-    fn tell(&mut self, place: usize, level: Severity, now: Timestamp) {
+    fn tell(&mut self, place: PodIndex, level: Severity, now: Timestamp) {
         let task = &self.pods[place];
         let mut text = match &task.stage {
             PodProgressStage::Held { by, until } => {
@@ -383,7 +390,7 @@ impl Operation {
     }
 
     /// No pod of the group is left to remove.
-    fn on_group_empty(&mut self, place: usize, now: Timestamp) {
+    fn on_group_empty(&mut self, place: GroupIndex, now: Timestamp) {
         let group = &self.groups[place];
         let bad = group
             .pods
@@ -409,7 +416,7 @@ impl Operation {
     }
 
     /// Lists the pods of the node: new ones may have been bound since the plan was made.
-    fn list(&mut self, place: usize, now: Timestamp) {
+    fn list(&mut self, place: GroupIndex, now: Timestamp) {
         let Some(node) = self.groups[place].node else { return };
         self.groups[place].state = State::Lists;
         self.show(place, NodeProgressStage::Verifying);
@@ -424,7 +431,7 @@ impl Operation {
     pub(super) fn on_proof(
         &mut self,
         cluster: &Cluster,
-        place: usize,
+        place: GroupIndex,
         outcome: RequestOutcome,
         now: Timestamp,
     ) {
@@ -448,10 +455,10 @@ impl Operation {
         }
     }
 
-    fn on_found(&mut self, cluster: &Cluster, place: usize, found: &[(Key, Uid)], now: Timestamp) {
+    fn on_found(&mut self, cluster: &Cluster, place: GroupIndex, found: &[(Key, Uid)], now: Timestamp) {
         let (mut came, mut unseen, mut stay) = (0, false, 0);
         for (key, uid) in found {
-            let known = self.pods.iter().position(|task| task.key == *key && task.uid == *uid);
+            let known = self.pods.position(|task| task.key == *key && task.uid == *uid);
             match known.map(|known| &self.pods[known].stage) {
                 Some(PodProgressStage::Over(PodEnd::Left(_))) => stay += 1,
                 // The watch is ahead of the list, or the list of the watch: the next list tells.
@@ -479,7 +486,14 @@ impl Operation {
     }
 
     /// Decides on a pod that was bound after the plan was made, as the plan would have.
-    fn take_late(&mut self, cluster: &Cluster, group: usize, key: &Key, uid: &Uid, now: Timestamp) -> Late {
+    fn take_late(
+        &mut self,
+        cluster: &Cluster,
+        group: GroupIndex,
+        key: &Key,
+        uid: &Uid,
+        now: Timestamp,
+    ) -> Late {
         let Some(pod) = cluster.pod(key).filter(|pod| pod.uid == *uid) else { return Late::Unknown };
         let screening = filter::screen(cluster, pod, &self.drain, &self.rules, now);
         let stage = match screening.skip {
@@ -493,9 +507,9 @@ impl Operation {
         };
         let late =
             if matches!(stage, PodProgressStage::Over(PodEnd::Left(_))) { Late::Left } else { Late::Taken };
-        let place = self.pods.len();
-        self.pods.push(PodTask { late: true, ..PodTask::new(key.clone(), uid.clone(), group, stage) });
-        self.groups[group].pods.push(place);
+        let place =
+            self.pods.push(PodTask { late: true, ..PodTask::new(key.clone(), uid.clone(), group, stage) });
+        self.groups[group].add(place);
         if late == Late::Taken {
             let text = format!("came to the node after the plan was made: {}", self.pods[place].stage);
             self.note(now, Severity::Warning, self.pods[place].subject(), text);
@@ -503,13 +517,13 @@ impl Operation {
         late
     }
 
-    fn time_out(&mut self, place: usize, now: Timestamp) {
+    fn time_out(&mut self, place: GroupIndex, now: Timestamp) {
         self.take_back();
         self.stop_pods(Some(place), &PodEnd::TimedOut);
         self.end_group(place, NodeProgressStage::Stopped(NodeIncomplete::TimedOut), now);
     }
 
-    fn end_group(&mut self, place: usize, stage: NodeProgressStage, now: Timestamp) {
+    fn end_group(&mut self, place: GroupIndex, stage: NodeProgressStage, now: Timestamp) {
         let level =
             if matches!(stage, NodeProgressStage::Stopped(_)) { Severity::Error } else { Severity::Info };
         let text = stage.to_string();
@@ -519,8 +533,8 @@ impl Operation {
     }
 
     /// Ends the pods of a group, or all pods, that are not finished. Terminating pods terminate anyway.
-    pub(super) fn stop_pods(&mut self, group: Option<usize>, end: &PodEnd) {
-        for pod in &mut self.pods {
+    pub(super) fn stop_pods(&mut self, group: Option<GroupIndex>, end: &PodEnd) {
+        for pod in self.pods.iter_mut() {
             if group.is_some_and(|group| group != pod.group) {
                 continue;
             }
@@ -540,13 +554,13 @@ impl Operation {
         }
     }
 
-    fn show(&mut self, group: usize, stage: NodeProgressStage) {
+    fn show(&mut self, group: GroupIndex, stage: NodeProgressStage) {
         if let Some(node) = self.groups[group].node {
             self.nodes[node].shown = stage;
         }
     }
 
-    fn node_subject(&self, group: usize) -> String {
+    fn node_subject(&self, group: GroupIndex) -> String {
         self.groups[group].node.map_or_else(String::new, |node| format!("node/{}", self.nodes[node].node))
     }
 }
