@@ -68,7 +68,7 @@ fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 4] {
     let mut pods: Vec<usize> = (0..report.pods.len()).collect();
     // What is waited for first; what ended badly before what is well.
     pods.sort_by_key(|place| urgency(&report.pods[*place]));
-    let over = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Over(_));
+    let over = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Ended(_));
     let (over, there): (Vec<usize>, Vec<usize>) = pods.into_iter().partition(over);
     let rows = |places: Vec<usize>| places.into_iter().map(ProgressRow::Pod).collect();
     let said = (0..entry.notices.len()).rev().map(|place| ProgressRow::Notice(entry.dropped + place));
@@ -82,11 +82,11 @@ fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 4] {
 
 fn urgency(row: &PodProgress) -> u8 {
     match &row.stage {
-        PodProgressStage::Held { .. } => 0,
-        PodProgressStage::Leaving { .. } => 1,
-        PodProgressStage::Asked => 2,
-        PodProgressStage::Waits => 3,
-        PodProgressStage::Over(end) => 4 + u8::from(end.is_well()) + u8::from(end.word() == "stays"),
+        PodProgressStage::Blocked { .. } => 0,
+        PodProgressStage::Terminating { .. } => 1,
+        PodProgressStage::Requested => 2,
+        PodProgressStage::Waiting => 3,
+        PodProgressStage::Ended(end) => 4 + u8::from(end.is_success()) + u8::from(end.word() == "stays"),
     }
 }
 

@@ -143,10 +143,10 @@ fn fault(after: i64, node: &str, fault: NodeFault) -> ScriptStep {
 
 /// Worker nodes that are healthy at the start.
 fn workers(machines: &[Machine]) -> Vec<String> {
-    let is_well = |machine: &&Machine| {
+    let is_healthy = |machine: &&Machine| {
         !machine.is_control_plane() && machine.history == super::seed::MachineHistory::Healthy
     };
-    machines.iter().filter(is_well).map(|machine| machine.name.clone()).collect()
+    machines.iter().filter(is_healthy).map(|machine| machine.name.clone()).collect()
 }
 
 /// Runs scripts and background changes.

@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         match outcome {
             "done" => self.found.claimed.extend(object.strip_prefix("node/").map(NodeName::from)),
             // Without an answer it may have been written.
-            "noAnswer" | "unreachable" => {}
+            "noResponse" | "unreachable" => {}
             _ => {
                 let of_this = |known: &NodeUndo| Some(known) == undo;
                 if let Some(place) = self.found.undos.iter().rposition(of_this) {

@@ -41,7 +41,7 @@ const PAGE: u32 = 500;
 pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
     let done = async {
         match task {
-            RequestKind::LookAtNode { node } => read_node(client, node).await,
+            RequestKind::ReadNode { node } => read_node(client, node).await,
             RequestKind::ListPods { node } => list_pods(client, node).await,
             RequestKind::Patch(_) | RequestKind::Write(_) => {
                 let call = task.call().expect("a write is a call");
@@ -51,7 +51,7 @@ pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) 
     };
     match timeout(LONGEST, done).await {
         Ok(Ok(outcome) | Err(outcome)) => outcome,
-        Err(_) => RequestOutcome::NoAnswer,
+        Err(_) => RequestOutcome::NoResponse,
     }
 }
 

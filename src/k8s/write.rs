@@ -60,7 +60,7 @@ pub(super) enum WriteFailure {
     Outdated,
     Refused(Box<kube::Error>),
     /// No response in time: it may have been written.
-    NoAnswer,
+    NoResponse,
 }
 
 impl From<kube::Error> for WriteFailure {
@@ -73,7 +73,7 @@ impl From<WriteFailure> for Outcome {
     fn from(failure: WriteFailure) -> Self {
         match failure {
             WriteFailure::Outdated => Self::Conflict,
-            WriteFailure::NoAnswer => Self::Failed(format!(
+            WriteFailure::NoResponse => Self::Failed(format!(
                 "no response within {} s; the watch will show whether it was written",
                 LONGEST.as_secs()
             )),
@@ -359,7 +359,7 @@ pub(super) async fn send(
     let request = request.map_err(kube::Error::BuildRequest)?;
     match timeout(LONGEST, client.request(request)).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(WriteFailure::NoAnswer),
+        Err(_) => Err(WriteFailure::NoResponse),
     }
 }
 

@@ -41,12 +41,12 @@ use nodes::{NodeGoal, NodeIndex, NodeTask};
 use pods::{GroupIndex, PodGroup, PodIndex, PodTask};
 use tasks::Tasks;
 
-/// A plan that is being carried out.
+/// A plan that is being applied.
 #[derive(Clone, Debug)]
 pub struct Operation {
     options: OperationOptions,
     rules: EvictionRules,
-    /// By which late pods are judged, and how pods are made to go.
+    /// By which late pods are on_node_read, and how pods are made to go.
     drain: DrainOptions,
     mode: RemovalMode,
     started_at: Timestamp,
@@ -58,9 +58,9 @@ pub struct Operation {
     nodes: Tasks<NodeTask>,
     groups: Tasks<PodGroup>,
     pods: Tasks<PodTask>,
-    /// How many pods a version of a budget has woken.
+    /// How many retries a version of a budget has triggered.
     woken: BTreeMap<Key, (Version, i32)>,
-    /// What was asked for and is not answered yet.
+    /// Requests without an outcome yet.
     in_flight: BTreeMap<RequestId, Subject>,
     requests: u64,
     outbox: VecDeque<Request>,
@@ -68,10 +68,10 @@ pub struct Operation {
     ended: Option<(Timestamp, OperationEnd)>,
 }
 
-/// Who has it carried out, and under which conditions.
+/// Who applies the plan, and under which conditions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationOptions {
-    /// Names this undertaking, on the nodes and in the journal.
+    /// In the annotations of nodes and in the journal.
     pub id: OperationId,
     /// Who we are, as others should see it.
     pub by: String,
@@ -79,21 +79,21 @@ pub struct OperationOptions {
     pub why: String,
     /// Until when the cordon is meant to stand.
     pub until: Option<Timestamp>,
-    /// Go on where somebody else is at work.
+    /// Take over nodes that somebody else is draining.
     pub take_over: bool,
     /// How long all of it may take.
     pub total_timeout: Option<Span>,
-    /// The plan that is being undone, where that is what is done.
+    /// The operation that is undone; none where this is no undo.
     pub undoes: Option<OperationId>,
     pub prior: PriorRun,
 }
 
-/// What an undertaking did that was cut off and is resumed.
+/// What an operation did before it was interrupted; it is resumed now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorRun {
     /// Nodes that it is known to have cordoned, or to have found cordoned.
     pub cordoned: BTreeSet<NodeName>,
-    /// The pods that it was to remove; one of the same name with another uid came after them.
+    /// The pods that it was to remove. One of the same name with another uid replaces them.
     pub pods: BTreeMap<Key, Uid>,
 }
 
@@ -111,11 +111,11 @@ pub struct OperationNotice {
 enum Phase {
     Nodes,
     Pods,
-    /// Marks are taken off; what is not answered by then is left.
+    /// Claims are removed; requests without an outcome by then are given up.
     Closing {
         until: Timestamp,
     },
-    Over,
+    Ended,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,14 +124,14 @@ enum Subject {
     Renewal(NodeIndex),
     Release(NodeIndex),
     Pod(PodIndex),
-    Proof(GroupIndex),
+    PodList(GroupIndex),
 }
 
-/// How long the end waits for what is not answered.
+/// How long the end waits for outstanding requests.
 const CLOSING: Span = Span::from_secs(10);
 
 impl Operation {
-    /// Begins to carry a plan out over the cluster that it was made of.
+    /// Starts to apply a plan to the cluster that it was made of.
     pub fn start(plan: &Plan, options: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
         let (drain, mode) = removal(&plan.action);
         let mut operation = Self::blank(options, EvictionRules::of(plan.version), drain, mode, now);
@@ -151,7 +151,7 @@ impl Operation {
             };
             operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
         }
-        operation.take_pods(plan);
+        operation.add_pods(plan);
         operation.advance(cluster, now);
         operation
     }
@@ -166,7 +166,7 @@ impl Operation {
     ) -> Self {
         let mut operation = Self::blank(options, rules, DrainOptions::default(), RemovalMode::Evict, now);
         for node in &undo.nodes {
-            let wanted = NodeGoal::Back(node.clone());
+            let wanted = NodeGoal::Undo(node.clone());
             operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
         }
         operation.advance(cluster, now);
@@ -203,8 +203,8 @@ impl Operation {
         }
     }
 
-    /// Makes tasks of the pods that the plan removes, in its order.
-    fn take_pods(&mut self, plan: &Plan) {
+    /// Adds a task for each pod that the plan removes, in its order.
+    fn add_pods(&mut self, plan: &Plan) {
         let places = match &plan.action {
             Action::Drain { .. } => self.nodes.indices().map(Some).collect(),
             Action::Evict { .. } | Action::Delete { .. } => vec![None],
@@ -217,15 +217,15 @@ impl Operation {
             let name = node.map(|node: NodeIndex| self.nodes[node].node.clone());
             for pod in plan.pods.iter().filter(|pod| name.is_none() || pod.node == name) {
                 let stage = match &pod.verdict {
-                    Verdict::Skipped(skip) => PodProgressStage::Over(PodEnd::Left(*skip)),
+                    Verdict::Skipped(skip) => PodProgressStage::Ended(PodEnd::Stays(*skip)),
                     Verdict::Refused { refusals, .. } => {
                         let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-                        PodProgressStage::Over(PodEnd::Refused(words.join(", ")))
+                        PodProgressStage::Ended(PodEnd::Refused(words.join(", ")))
                     }
                     _ if self.follows_a_removed(&pod.pod, &pod.uid) => {
-                        PodProgressStage::Over(PodEnd::Successor)
+                        PodProgressStage::Ended(PodEnd::Successor)
                     }
-                    _ => PodProgressStage::Waits,
+                    _ => PodProgressStage::Waiting,
                 };
                 let task = PodTask::new(pod.pod.clone(), pod.uid.clone(), group, stage);
                 self.groups[group].add(self.pods.push(task));
@@ -233,18 +233,18 @@ impl Operation {
         }
     }
 
-    /// Whether a pod came after one of the same name that this undertaking removed or was to remove.
+    /// Whether a pod replaces one of the same name that this operation removed or was to remove.
     fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
         let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
         self.options.prior.pods.get(pod).is_some_and(|known| known != uid) || self.pods.iter().any(before)
     }
 
-    /// Takes in that the cluster has changed.
+    /// Reacts to a change of the cluster.
     pub fn handle_change(&mut self, cluster: &Cluster, now: Timestamp) {
         self.advance(cluster, now);
     }
 
-    /// Takes in what came of an request.
+    /// Applies the outcome of a request.
     pub fn handle_outcome(
         &mut self,
         cluster: &Cluster,
@@ -257,7 +257,7 @@ impl Operation {
             Some(Subject::Renewal(node)) => self.on_renewal(node, outcome, now),
             Some(Subject::Release(node)) => self.on_release(node, &outcome, now),
             Some(Subject::Pod(pod)) => self.on_pod(cluster, pod, outcome, now),
-            Some(Subject::Proof(group)) => self.on_proof(cluster, group, outcome, now),
+            Some(Subject::PodList(group)) => self.on_pod_list(cluster, group, outcome, now),
             None => {}
         }
         self.advance(cluster, now);
@@ -268,16 +268,16 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Asks for nothing new until [`Operation::resume`]; marks are renewed all the same, and no time runs out.
+    /// Sends no new requests until [`Operation::resume`]. Claims are still renewed, and time limits are paused.
     pub fn pause(&mut self, now: Timestamp) {
         if self.paused.is_none() && self.ended.is_none() {
             self.paused = Some(now);
-            self.take_back();
-            self.note(now, Severity::Info, String::new(), "paused".into());
+            self.withdraw_requests();
+            self.notify(now, Severity::Info, String::new(), "paused".into());
         }
     }
 
-    /// Goes on after a pause; time limits are later by its length.
+    /// Resumes after a pause; time limits move by its length.
     pub fn resume(&mut self, cluster: &Cluster, now: Timestamp) {
         let Some(since) = self.paused.take() else { return };
         let away = now.since(since).or_zero();
@@ -285,19 +285,19 @@ impl Operation {
         for group in self.groups.iter_mut() {
             group.postpone(away);
         }
-        self.note(now, Severity::Info, String::new(), "goes on".into());
+        self.notify(now, Severity::Info, String::new(), "resumed".into());
         self.advance(cluster, now);
     }
 
-    /// Begins nothing more. What is under way is waited for, for a short while; nodes stay as they are.
+    /// Starts nothing more. Requests in flight are awaited for a short while; nodes stay as they are.
     pub fn cancel(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.cancelled || self.ended.is_some() {
             return;
         }
         self.cancelled = true;
         self.paused = None;
-        self.take_back();
-        self.note(now, Severity::Warning, String::new(), "cancelled: nothing more is begun".into());
+        self.withdraw_requests();
+        self.notify(now, Severity::Warning, String::new(), "cancelled: nothing more is started".into());
         self.stop_pods(None, &PodEnd::Cancelled);
         self.stop_nodes(&NodeIncomplete::Cancelled);
         self.close(now);
@@ -329,14 +329,14 @@ impl Operation {
         if self.paused.is_some() {
             return renewals.min();
         }
-        let nodes = self.nodes.iter().filter_map(NodeTask::looks_at);
+        let nodes = self.nodes.iter().filter_map(NodeTask::reads_at);
         let groups = self.groups.iter().filter_map(PodGroup::wakes_at);
-        // Those whose time has come wait for an answer to others, where as many are asked as may be.
-        let pods = self.pods.iter().filter_map(PodTask::wakes_at).filter(|_| !self.asks_enough());
+        // At the limit of requests in flight, the next outcome starts the next request.
+        let pods = self.pods.iter().filter_map(PodTask::wakes_at).filter(|_| !self.has_enough_requests());
         renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).min()
     }
 
-    /// Whether it is over, and how it ended.
+    /// How it ended; none while it runs.
     pub fn ended(&self) -> Option<OperationEnd> {
         self.ended.map(|(_, end)| end)
     }
@@ -349,7 +349,7 @@ impl Operation {
         &self.options
     }
 
-    /// What came of everything so far.
+    /// The progress of everything so far.
     pub fn progress(&self) -> OperationProgress {
         let node = |task: &NodeTask| NodeProgress {
             node: task.node.clone(),
@@ -373,7 +373,7 @@ impl Operation {
         }
     }
 
-    /// Goes on as far as it can without an answer.
+    /// Continues as far as possible without a further outcome.
     fn advance(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.ended.is_some() {
             return;
@@ -384,37 +384,37 @@ impl Operation {
         }
         if self.phase == Phase::Nodes && self.paused.is_none() {
             self.advance_nodes(now);
-            if self.nodes.iter().all(NodeTask::is_settled) {
-                self.on_nodes_settled(now);
+            if self.nodes.iter().all(NodeTask::is_done) {
+                self.on_nodes_done(now);
             }
         }
         if self.phase == Phase::Pods {
             self.advance_pods(cluster, now);
-            if self.groups.iter().all(PodGroup::is_over) {
+            if self.groups.iter().all(PodGroup::is_done) {
                 self.close(now);
             }
         }
         if let Phase::Closing { until } = self.phase {
             self.release(now);
-            let answered = self.in_flight.is_empty() && self.nodes.iter().all(|node| !node.marked);
+            let answered = self.in_flight.is_empty() && self.nodes.iter().all(|node| !node.claimed);
             if answered || until <= now {
                 self.end(now);
             }
         }
     }
 
-    /// No pod is touched unless every node of a drain could be cordoned and marked.
-    fn on_nodes_settled(&mut self, now: Timestamp) {
+    /// No pod is evicted unless every node of a drain was cordoned and claimed.
+    fn on_nodes_done(&mut self, now: Timestamp) {
         let claims = self.groups.iter().any(|group| group.node.is_some());
         if claims && self.nodes.iter().any(NodeTask::is_stopped) {
-            self.note(
+            self.notify(
                 now,
                 Severity::Error,
                 String::new(),
-                "not every node could be cordoned: no pod is touched".into(),
+                "not every node could be cordoned: no pod is evicted".into(),
             );
             self.stop_pods(None, &PodEnd::Cancelled);
-            self.stop_nodes(&NodeIncomplete::NotBegun);
+            self.stop_nodes(&NodeIncomplete::NotStarted);
             return self.close(now);
         }
         self.phase = Phase::Pods;
@@ -423,40 +423,40 @@ impl Operation {
     fn on_deadline(&mut self, now: Timestamp) {
         self.deadline = None;
         self.out_of_time = true;
-        self.take_back();
-        self.note(now, Severity::Error, String::new(), "the time for all of it is over".into());
+        self.withdraw_requests();
+        self.notify(now, Severity::Error, String::new(), "the total timeout has expired".into());
         self.stop_pods(None, &PodEnd::TimedOut);
         self.stop_nodes(&NodeIncomplete::TimedOut);
         self.close(now);
     }
 
     fn close(&mut self, now: Timestamp) {
-        if !matches!(self.phase, Phase::Closing { .. } | Phase::Over) {
+        if !matches!(self.phase, Phase::Closing { .. } | Phase::Ended) {
             self.phase = Phase::Closing { until: now + CLOSING };
         }
     }
 
     fn end(&mut self, now: Timestamp) {
-        for node in self.nodes.iter().filter(|node| node.marked) {
-            let text = "its mark could not be taken off; it counts no more in a while".to_owned();
+        for node in self.nodes.iter().filter(|node| node.claimed) {
+            let text = "its claim could not be removed; it expires by itself".to_owned();
             let subject = format!("node/{}", node.node);
             self.notices.push_back(OperationNotice { at: now, level: Severity::Warning, subject, text });
         }
-        self.phase = Phase::Over;
-        let end = self.judge_end();
+        self.phase = Phase::Ended;
+        let end = self.result();
         self.ended = Some((now, end));
     }
 
-    fn judge_end(&self) -> OperationEnd {
+    fn result(&self) -> OperationEnd {
         let stops = || {
             self.nodes.iter().filter_map(|node| match &node.shown {
-                NodeProgressStage::Stopped(stop) => Some(stop),
+                NodeProgressStage::Incomplete(stop) => Some(stop),
                 _ => None,
             })
         };
         let ends = || {
             self.pods.iter().filter_map(|pod| match &pod.stage {
-                PodProgressStage::Over(end) => Some(end),
+                PodProgressStage::Ended(end) => Some(end),
                 _ => None,
             })
         };
@@ -475,7 +475,7 @@ impl Operation {
             || ends().any(|end| *end == PodEnd::TimedOut)
         {
             OperationEnd::TimedOut
-        } else if stops().next().is_some() || ends().any(|end| !end.is_well()) {
+        } else if stops().next().is_some() || ends().any(|end| !end.is_success()) {
             OperationEnd::Partly
         } else if recorded {
             OperationEnd::Recorded
@@ -484,21 +484,21 @@ impl Operation {
         }
     }
 
-    /// Takes errands back that nobody has taken yet, but for what keeps and releases marks.
-    fn take_back(&mut self) {
+    /// Withdraws the requests that were not sent yet, except those that renew and remove claims.
+    fn withdraw_requests(&mut self) {
         let waiting = std::mem::take(&mut self.outbox);
         for request in waiting {
             match self.in_flight.get(&request.id) {
                 Some(Subject::Pod(pod)) => {
-                    self.pods[*pod].stage = PodProgressStage::Waits;
+                    self.pods[*pod].stage = PodProgressStage::Waiting;
                     self.in_flight.remove(&request.id);
                 }
                 Some(Subject::Node(node)) => {
                     self.nodes[*node].wait(request.at);
                     self.in_flight.remove(&request.id);
                 }
-                Some(Subject::Proof(group)) => {
-                    self.groups[*group].prove_again(request.at);
+                Some(Subject::PodList(group)) => {
+                    self.groups[*group].list_again(request.at);
                     self.in_flight.remove(&request.id);
                 }
                 Some(Subject::Renewal(_) | Subject::Release(_)) => self.outbox.push_back(request),
@@ -521,12 +521,12 @@ impl Operation {
         self.outbox.push_back(Request { id, at: now, task, why, undo });
     }
 
-    fn note(&mut self, at: Timestamp, level: Severity, subject: String, text: String) {
+    fn notify(&mut self, at: Timestamp, level: Severity, subject: String, text: String) {
         self.notices.push_back(OperationNotice { at, level, subject, text });
     }
 }
 
-/// How an action makes pods go, in a drain's words.
+/// How an action removes pods, as options of a drain.
 fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
     match action {
         Action::Drain { options, .. } => {
@@ -553,7 +553,7 @@ fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
     }
 }
 
-/// How long to wait before the next try after so many.
+/// The wait after so many tries.
 fn backoff(tries: u32) -> Span {
     Span::from_millis(500) * (1_i64 << tries.min(6))
 }

@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct NodeTask {
     pub(super) node: NodeName,
     uid: Uid,
-    wanted: NodeGoal,
+    goal: NodeGoal,
     stage: Stage,
     /// As the report shows it.
     pub(super) shown: NodeProgressStage,
@@ -31,16 +31,16 @@ pub(super) struct NodeTask {
     /// Whether the write in flight cordons it.
     cordons: bool,
     /// Whether it carries our claim.
-    pub(super) marked: bool,
+    pub(super) claimed: bool,
     /// When the claim is renewed next; none while a renewal is in flight.
     renew_at: Option<Timestamp>,
     releasing: bool,
     releases: u32,
-    /// The taints last sent: if a read after a lost answer shows them, they were written.
+    /// The taints last sent: if a read after a request without a response shows them, they were written.
     sent: Option<Vec<Taint>>,
 }
 
-/// What the operation wants of a node.
+/// The desired state of a node.
 #[derive(Clone, Debug)]
 pub(super) enum NodeGoal {
     /// Cordoned and claimed for a drain.
@@ -55,7 +55,7 @@ pub(super) enum NodeGoal {
     Labels {
         edits: LabelEdits,
     },
-    Back(NodeUndo),
+    Undo(NodeUndo),
     /// The plan refuses it.
     Nothing {
         refused: String,
@@ -64,15 +64,15 @@ pub(super) enum NodeGoal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    Waits { until: Timestamp },
-    Looks,
-    Writes,
-    Settled,
+    Waiting { until: Timestamp },
+    Reading,
+    Writing,
+    Done,
 }
 
 /// What to do after a node was read.
-enum Judgement {
-    Stop(NodeIncomplete),
+enum NodeDecision {
+    GiveUp(NodeIncomplete),
     Unchanged,
     Write(RequestKind, Option<NodeUndo>),
 }
@@ -86,27 +86,27 @@ const TRIES: u32 = 10;
 const RELEASES: u32 = 3;
 
 impl NodeTask {
-    pub(super) fn new(node: NodeName, uid: Uid, wanted: NodeGoal, now: Timestamp) -> Self {
-        let (stage, shown) = match &wanted {
+    pub(super) fn new(node: NodeName, uid: Uid, goal: NodeGoal, now: Timestamp) -> Self {
+        let (stage, shown) = match &goal {
             NodeGoal::Nothing { refused } => {
-                (Stage::Settled, NodeProgressStage::Stopped(NodeIncomplete::Failed(refused.clone())))
+                (Stage::Done, NodeProgressStage::Incomplete(NodeIncomplete::Failed(refused.clone())))
             }
             NodeGoal::Claim
             | NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
-            | NodeGoal::Back(_) => (Stage::Waits { until: now }, NodeProgressStage::Waits),
+            | NodeGoal::Undo(_) => (Stage::Waiting { until: now }, NodeProgressStage::Waiting),
         };
         Self {
             node,
             uid,
-            wanted,
+            goal,
             stage,
             shown,
             tries: 0,
             cordoned: false,
             cordons: false,
-            marked: false,
+            claimed: false,
             renew_at: None,
             releasing: false,
             releases: 0,
@@ -114,23 +114,23 @@ impl NodeTask {
         }
     }
 
-    pub(super) fn is_settled(&self) -> bool {
-        self.stage == Stage::Settled
+    pub(super) fn is_done(&self) -> bool {
+        self.stage == Stage::Done
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        matches!(self.shown, NodeProgressStage::Stopped(_))
+        matches!(self.shown, NodeProgressStage::Incomplete(_))
     }
 
     pub(super) fn wait(&mut self, until: Timestamp) {
-        self.stage = Stage::Waits { until };
+        self.stage = Stage::Waiting { until };
     }
 
     /// When it is read next.
-    pub(super) fn looks_at(&self) -> Option<Timestamp> {
+    pub(super) fn reads_at(&self) -> Option<Timestamp> {
         match self.stage {
-            Stage::Waits { until } => Some(until),
-            Stage::Looks | Stage::Writes | Stage::Settled => None,
+            Stage::Waiting { until } => Some(until),
+            Stage::Reading | Stage::Writing | Stage::Done => None,
         }
     }
 
@@ -139,8 +139,8 @@ impl NodeTask {
         self.renew_at
     }
 
-    fn settle(&mut self, shown: NodeProgressStage) {
-        self.stage = Stage::Settled;
+    fn finish(&mut self, shown: NodeProgressStage) {
+        self.stage = Stage::Done;
         self.shown = shown;
     }
 
@@ -154,11 +154,11 @@ impl Operation {
     pub(super) fn advance_nodes(&mut self, now: Timestamp) {
         for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
-            if matches!(node.stage, Stage::Waits { until } if until <= now) {
-                node.stage = Stage::Looks;
+            if matches!(node.stage, Stage::Waiting { until } if until <= now) {
+                node.stage = Stage::Reading;
                 node.tries += 1;
                 let (task, why) =
-                    (RequestKind::LookAtNode { node: node.node.clone() }, self.because("before writing"));
+                    (RequestKind::ReadNode { node: node.node.clone() }, self.because("before writing"));
                 self.send(Subject::Node(place), task, why, None, now);
             }
         }
@@ -173,51 +173,46 @@ impl Operation {
         now: Timestamp,
     ) {
         let node = &mut self.nodes[place];
-        if node.stage == Stage::Settled {
-            // Stopped meanwhile; what was written stays known.
-            if outcome == RequestOutcome::Done && matches!(node.wanted, NodeGoal::Claim) {
-                node.marked = true;
+        if node.stage == Stage::Done {
+            // Given up meanwhile; what was written stays known.
+            if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
+                node.claimed = true;
                 node.cordoned = node.cordons;
             }
             return;
         }
-        let looked = node.stage == Stage::Looks;
+        let is_read = node.stage == Stage::Reading;
         match outcome {
-            RequestOutcome::Node(seen) => self.judged(place, &seen, now),
-            // In a dry-run the node is taken as the watch last told of it.
-            RequestOutcome::Recorded if looked => match cluster.node(&node.node) {
+            RequestOutcome::Node(seen) => self.on_node_read(place, &seen, now),
+            // In a dry-run the node is as the watch last reported it.
+            RequestOutcome::Recorded if is_read => match cluster.node(&node.node) {
                 Some(known) => {
                     let known = known.clone();
-                    self.judged(place, &known, now);
+                    self.on_node_read(place, &known, now);
                 }
                 None => self.stop_node(place, NodeIncomplete::Gone, now),
             },
-            RequestOutcome::Recorded => node.settle(NodeProgressStage::Recorded),
+            RequestOutcome::Recorded => node.finish(NodeProgressStage::Recorded),
             RequestOutcome::Done => self.on_written(place, now),
             RequestOutcome::Gone => self.stop_node(place, NodeIncomplete::Gone, now),
             RequestOutcome::OtherObject => self.stop_node(place, NodeIncomplete::OtherNode, now),
             RequestOutcome::Forbidden(text) => self.stop_node(place, NodeIncomplete::Forbidden(text), now),
             RequestOutcome::Refused(text) => self.stop_node(place, NodeIncomplete::Failed(text), now),
             RequestOutcome::Conflict => {
-                self.try_node_again(place, Span::from_millis(200), "has changed", now)
+                self.try_node_again(place, Span::from_millis(200), "has changed since it was read", now)
             }
             RequestOutcome::Overloaded { retry_after } => {
-                self.try_node_again(
-                    place,
-                    retry_after.unwrap_or_default(),
-                    "the server has too much to do",
-                    now,
-                );
+                self.try_node_again(place, retry_after.unwrap_or_default(), "the server is overloaded", now);
             }
             RequestOutcome::Failed(text) | RequestOutcome::Unreachable(text) => {
                 self.try_node_again(place, Span::ZERO, &text, now);
             }
-            RequestOutcome::NoAnswer => self.try_node_again(place, Span::ZERO, "no answer", now),
+            RequestOutcome::NoResponse => self.try_node_again(place, Span::ZERO, "no response", now),
             RequestOutcome::Pods(_)
             | RequestOutcome::BudgetExhausted(_)
             | RequestOutcome::BudgetStale { .. }
             | RequestOutcome::NamespaceTerminating => {
-                self.stop_node(place, NodeIncomplete::Failed("the answer makes no sense".into()), now);
+                self.stop_node(place, NodeIncomplete::Failed("unexpected response".into()), now);
             }
         }
     }
@@ -225,29 +220,29 @@ impl Operation {
     fn on_written(&mut self, place: NodeIndex, now: Timestamp) {
         let node = &mut self.nodes[place];
         node.cordoned = node.cordons;
-        match node.wanted {
+        match node.goal {
             // There may be more to undo.
-            NodeGoal::Back(_) => node.wait(now),
+            NodeGoal::Undo(_) => node.wait(now),
             NodeGoal::Claim => {
-                node.marked = true;
+                node.claimed = true;
                 node.renew_at = Some(now + RENEW_EVERY);
-                node.settle(NodeProgressStage::Written);
+                node.finish(NodeProgressStage::Written);
             }
             NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
-            | NodeGoal::Nothing { .. } => node.settle(NodeProgressStage::Written),
+            | NodeGoal::Nothing { .. } => node.finish(NodeProgressStage::Written),
         }
-        let text = match self.nodes[place].wanted {
-            NodeGoal::Claim if self.nodes[place].cordoned => "cordoned and marked as being drained",
-            NodeGoal::Claim => "marked as being drained; it was cordoned before",
+        let text = match self.nodes[place].goal {
+            NodeGoal::Claim if self.nodes[place].cordoned => "cordoned and claimed for this drain",
+            NodeGoal::Claim => "claimed for this drain; it was cordoned before",
             NodeGoal::Cordon { on: true } => "cordoned",
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
             NodeGoal::Labels { .. } => "labels set",
-            NodeGoal::Back(_) | NodeGoal::Nothing { .. } => "undone",
+            NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
         };
-        self.note(now, Severity::Info, self.nodes[place].subject(), text.into());
+        self.notify(now, Severity::Info, self.nodes[place].subject(), text.into());
     }
 
     fn try_node_again(&mut self, place: NodeIndex, at_least: Span, why: &str, now: Timestamp) {
@@ -257,63 +252,63 @@ impl Operation {
         }
         let wait = backoff(node.tries.saturating_sub(1)).max(at_least);
         node.wait(now + wait);
-        let (subject, text) = (node.subject(), format!("{why}; tries again in {wait}"));
-        self.note(now, Severity::Warning, subject, text);
+        let (subject, text) = (node.subject(), format!("{why}; next try in {wait}"));
+        self.notify(now, Severity::Warning, subject, text);
     }
 
     fn stop_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
         let node = &mut self.nodes[place];
         let (subject, text) = (node.subject(), stop.to_string());
-        node.settle(NodeProgressStage::Stopped(stop));
-        self.note(now, Severity::Error, subject, text);
+        node.finish(NodeProgressStage::Incomplete(stop));
+        self.notify(now, Severity::Error, subject, text);
     }
 
-    /// Ends all nodes that are incomplete.
+    /// Gives up all nodes that are not done.
     pub(super) fn stop_nodes(&mut self, stop: &NodeIncomplete) {
         for node in self.nodes.iter_mut() {
             match node.shown {
-                NodeProgressStage::Waits
-                | NodeProgressStage::Drains { .. }
+                NodeProgressStage::Waiting
+                | NodeProgressStage::Draining { .. }
                 | NodeProgressStage::Verifying => {
-                    node.settle(NodeProgressStage::Stopped(stop.clone()));
+                    node.finish(NodeProgressStage::Incomplete(stop.clone()));
                 }
-                NodeProgressStage::Written if matches!(node.wanted, NodeGoal::Claim) => {
-                    node.settle(NodeProgressStage::Stopped(stop.clone()));
+                NodeProgressStage::Written if matches!(node.goal, NodeGoal::Claim) => {
+                    node.finish(NodeProgressStage::Incomplete(stop.clone()));
                 }
                 NodeProgressStage::Written
                 | NodeProgressStage::Unchanged
                 | NodeProgressStage::Drained { .. }
                 | NodeProgressStage::Recorded
-                | NodeProgressStage::Stopped(_) => {}
+                | NodeProgressStage::Incomplete(_) => {}
             }
         }
     }
 
-    fn judged(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
-        match self.judge(place, seen, now) {
-            Judgement::Stop(stop) => self.stop_node(place, stop, now),
-            Judgement::Unchanged => {
+    fn on_node_read(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
+        match self.decide(place, seen, now) {
+            NodeDecision::GiveUp(stop) => self.stop_node(place, stop, now),
+            NodeDecision::Unchanged => {
                 let node = &mut self.nodes[place];
-                let again = matches!(node.wanted, NodeGoal::Back(_)) && node.tries > 1;
-                node.settle(if again { NodeProgressStage::Written } else { NodeProgressStage::Unchanged });
+                let again = matches!(node.goal, NodeGoal::Undo(_)) && node.tries > 1;
+                node.finish(if again { NodeProgressStage::Written } else { NodeProgressStage::Unchanged });
             }
-            Judgement::Write(task, undo) => {
+            NodeDecision::Write(task, undo) => {
                 let node = &mut self.nodes[place];
-                node.stage = Stage::Writes;
+                node.stage = Stage::Writing;
                 let why = self.because("");
                 self.send(Subject::Node(place), task, why, undo, now);
             }
         }
     }
 
-    fn judge(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Judgement {
+    fn decide(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> NodeDecision {
         if seen.uid != self.nodes[place].uid {
-            return Judgement::Stop(NodeIncomplete::OtherNode);
+            return NodeDecision::GiveUp(NodeIncomplete::OtherNode);
         }
-        if let Some(stop) = self.is_taken(place, seen, now) {
-            return Judgement::Stop(stop);
+        if let Some(stop) = self.claimed_by_other(place, seen, now) {
+            return NodeDecision::GiveUp(stop);
         }
-        match self.nodes[place].wanted.clone() {
+        match self.nodes[place].goal.clone() {
             NodeGoal::Claim => self.claim(place, seen, now),
             NodeGoal::Cordon { on } => {
                 self.nodes[place].cordons = on;
@@ -321,37 +316,42 @@ impl Operation {
             }
             NodeGoal::Taints { edits, planned } => self.taint(place, seen, &edits, planned.as_deref(), now),
             NodeGoal::Labels { edits } => label(seen, &edits),
-            NodeGoal::Back(undo) => self.put_back(place, &undo, seen, now),
-            NodeGoal::Nothing { refused } => Judgement::Stop(NodeIncomplete::Failed(refused)),
+            NodeGoal::Undo(undo) => self.undo_step(place, &undo, seen, now),
+            NodeGoal::Nothing { refused } => NodeDecision::GiveUp(NodeIncomplete::Failed(refused)),
         }
     }
 
     /// Whether somebody else has a fresh claim on the node that we do not take over. An operation that was killed leaves its
     /// claim: that is no obstacle to its own undo.
-    fn is_taken(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
+    fn claimed_by_other(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
         let OperationOptions { id, undoes, .. } = &self.options;
         let is_ours = |operation: &OperationId| operation == id || Some(operation) == undoes.as_ref();
-        let mark = seen.drain_claim.as_ref().filter(|mark| !is_ours(&mark.operation))?;
-        let DrainClaim { by, operation, .. } = (**mark).clone();
-        if mark.is_fresh(now) && !self.options.take_over {
+        let claim = seen.drain_claim.as_ref().filter(|claim| !is_ours(&claim.operation))?;
+        let DrainClaim { by, operation, .. } = (**claim).clone();
+        if claim.is_fresh(now) && !self.options.take_over {
             return Some(NodeIncomplete::ClaimedByOther { by, operation });
         }
-        let how = if mark.is_fresh(now) { "is taken over as ordered" } else { "is old, and does not count" };
+        let how = if claim.is_fresh(now) { "is taken over" } else { "has expired" };
         let subject = self.nodes[place].subject();
-        self.note(now, Severity::Warning, subject, format!("the mark of {by} (operation {operation}) {how}"));
+        self.notify(
+            now,
+            Severity::Warning,
+            subject,
+            format!("the claim of {by} (operation {operation}) {how}"),
+        );
         None
     }
 
     /// Cordons and claims in one write bound to the version that was read: of two concurrent attempts, one gets a conflict.
-    fn claim(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Judgement {
+    fn claim(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> NodeDecision {
         let node = seen;
         if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
-            return Judgement::Stop(NodeIncomplete::Uncordoned);
+            return NodeDecision::GiveUp(NodeIncomplete::Uncordoned);
         }
         let ours =
             seen.cordon_note.as_ref().is_some_and(|note| note.operation.as_ref() == Some(&self.options.id));
         self.nodes[place].cordons = !node.unschedulable || ours;
-        let mut notes = vec![(DRAIN, Some(self.mark(now).to_text()))];
+        let mut notes = vec![(DRAIN, Some(self.new_claim(now).to_text()))];
         let mut undo = None;
         if !node.unschedulable {
             notes.push((CORDON, Some(self.cordon_note(now).to_text())));
@@ -364,14 +364,14 @@ impl Operation {
             unschedulable: (!node.unschedulable).then_some(true),
             notes,
         };
-        Judgement::Write(RequestKind::Patch(patch), undo)
+        NodeDecision::Write(RequestKind::Patch(patch), undo)
     }
 
     /// Bound to the uid alone: heartbeats change the version all the time, and nothing else of the node matters.
-    fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> Judgement {
+    fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> NodeDecision {
         let node = seen;
         if node.unschedulable == on {
-            return Judgement::Unchanged;
+            return NodeDecision::Unchanged;
         }
         let change = if on { NodeChange::Cordon } else { NodeChange::Uncordon };
         let patch = NodePatch {
@@ -381,7 +381,7 @@ impl Operation {
             unschedulable: Some(on),
             notes: vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))],
         };
-        Judgement::Write(
+        NodeDecision::Write(
             RequestKind::Patch(patch),
             NodeUndo::of(node.name.clone(), node.uid.clone(), &change),
         )
@@ -395,33 +395,33 @@ impl Operation {
         edits: &TaintEdits,
         planned: Option<&[Taint]>,
         now: Timestamp,
-    ) -> Judgement {
+    ) -> NodeDecision {
         if self.nodes[place].sent.as_deref() == Some(&node.taints[..]) {
-            // The answer was lost, the write was not.
-            return Judgement::Unchanged;
+            // The response was lost, the write was not.
+            return NodeDecision::Unchanged;
         }
         let after = match edits.over(node) {
             Ok(after) => after,
-            Err(text) => return Judgement::Stop(NodeIncomplete::Failed(text)),
+            Err(text) => return NodeDecision::GiveUp(NodeIncomplete::Failed(text)),
         };
         if after[..] == node.taints[..] {
-            return Judgement::Unchanged;
+            return NodeDecision::Unchanged;
         }
         if planned.is_some_and(|planned| planned != after) {
             let (subject, taints) = (self.nodes[place].subject(), shown(&after));
             let text = format!("its taints have changed since the plan was made; they will be: {taints}");
-            self.note(now, Severity::Warning, subject, text);
+            self.notify(now, Severity::Warning, subject, text);
         }
         let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
         let change = NodeChange::Taints { before: node.taints.to_vec(), after: after.clone() };
         self.nodes[place].sent = Some(after.clone());
         let step = PlanStep::SetTaints { node: name.clone(), uid: uid.clone(), version, taints: after };
-        Judgement::Write(RequestKind::Write(step), NodeUndo::of(name, uid, &change))
+        NodeDecision::Write(RequestKind::Write(step), NodeUndo::of(name, uid, &change))
     }
 
     /// One step of an undo, unless somebody has changed the node since.
-    fn put_back(&mut self, place: NodeIndex, undo: &NodeUndo, seen: &Node, now: Timestamp) -> Judgement {
-        // Uncordoned is only what is cordoned by the very plan that is undone.
+    fn undo_step(&mut self, place: NodeIndex, undo: &NodeUndo, seen: &Node, now: Timestamp) -> NodeDecision {
+        // Only what the undone operation itself cordoned is uncordoned.
         let noted = seen.cordon_note.as_ref().and_then(|note| note.operation.as_ref());
         let ours = noted.is_some() && noted == self.options.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
@@ -434,11 +434,11 @@ impl Operation {
         if self.nodes[place].tries == 1 {
             for kept in kept {
                 let (subject, text) = (self.nodes[place].subject(), format!("left as it is: {kept}"));
-                self.note(now, Severity::Warning, subject, text);
+                self.notify(now, Severity::Warning, subject, text);
             }
         }
         match steps.into_iter().next() {
-            None => Judgement::Unchanged,
+            None => NodeDecision::Unchanged,
             Some(PlanStep::Cordon { node, uid, on }) => {
                 let mut notes = vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))];
                 let claimed_by = seen.drain_claim.as_ref().map(|claim| &claim.operation);
@@ -449,34 +449,34 @@ impl Operation {
                 // A claim goes only while it is the one that was read.
                 let version = is_left.then_some(seen.version);
                 let patch = NodePatch { node, uid, version, unschedulable: Some(on), notes };
-                Judgement::Write(RequestKind::Patch(patch), None)
+                NodeDecision::Write(RequestKind::Patch(patch), None)
             }
-            Some(step) => Judgement::Write(RequestKind::Write(step), None),
+            Some(step) => NodeDecision::Write(RequestKind::Write(step), None),
         }
     }
 
     /// Renews the claims that are due. Each node is read first: somebody may have taken it over.
     pub(super) fn renew(&mut self, now: Timestamp) {
-        if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Over) {
+        if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Ended) {
             return;
         }
         for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
             if node.renew_at.is_some_and(|at| at <= now) {
                 node.renew_at = None;
-                let task = RequestKind::LookAtNode { node: node.node.clone() };
-                let why = self.because("to renew its mark");
+                let task = RequestKind::ReadNode { node: node.node.clone() };
+                let why = self.because("to renew the claim");
                 self.send(Subject::Renewal(place), task, why, None, now);
             }
         }
     }
 
     pub(super) fn on_renewal(&mut self, place: NodeIndex, outcome: RequestOutcome, now: Timestamp) {
-        if !self.nodes[place].marked {
+        if !self.nodes[place].claimed {
             return;
         }
         match outcome {
-            RequestOutcome::Node(seen) => self.renewed(place, &seen, now),
+            RequestOutcome::Node(seen) => self.on_claim_read(place, &seen, now),
             RequestOutcome::Done => self.nodes[place].renew_at = Some(now + RENEW_EVERY),
             RequestOutcome::Conflict => self.nodes[place].renew_at = Some(now + Span::from_millis(200)),
             RequestOutcome::Gone | RequestOutcome::OtherObject => {
@@ -485,19 +485,19 @@ impl Operation {
             other => {
                 self.nodes[place].renew_at = Some(now + Span::from_secs(5));
                 let (subject, text) =
-                    (self.nodes[place].subject(), format!("its mark could not be renewed: {other}"));
-                self.note(now, Severity::Warning, subject, text);
+                    (self.nodes[place].subject(), format!("its claim could not be renewed: {other}"));
+                self.notify(now, Severity::Warning, subject, text);
             }
         }
     }
 
-    fn renewed(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
+    fn on_claim_read(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
         let node = &self.nodes[place];
         if seen.uid != node.uid {
             return self.lose_node(place, NodeIncomplete::OtherNode, now);
         }
-        if let Some(mark) = seen.drain_claim.as_ref().filter(|mark| mark.operation != self.options.id) {
-            let DrainClaim { by, operation, .. } = (**mark).clone();
+        if let Some(claim) = seen.drain_claim.as_ref().filter(|claim| claim.operation != self.options.id) {
+            let DrainClaim { by, operation, .. } = (**claim).clone();
             return self.lose_node(place, NodeIncomplete::ClaimedByOther { by, operation }, now);
         }
         if !seen.unschedulable && !node.is_stopped() {
@@ -509,15 +509,15 @@ impl Operation {
             uid: node.uid.clone(),
             version: Some(seen.version),
             unschedulable: None,
-            notes: vec![(DRAIN, Some(self.mark(now).to_text()))],
+            notes: vec![(DRAIN, Some(self.new_claim(now).to_text()))],
         };
-        let why = self.because("to renew its mark");
+        let why = self.because("to renew the claim");
         self.send(Subject::Renewal(place), RequestKind::Patch(patch), why, None, now);
     }
 
     /// The node is not ours any more: from now on neither it nor its pods are touched.
     fn lose_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
-        self.nodes[place].marked = false;
+        self.nodes[place].claimed = false;
         self.abandon(place, stop, now);
     }
 
@@ -533,13 +533,13 @@ impl Operation {
     pub(super) fn release(&mut self, now: Timestamp) {
         for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
-            if node.marked && !node.releasing {
+            if node.claimed && !node.releasing {
                 node.releasing = true;
                 node.releases += 1;
                 let (name, uid) = (node.node.clone(), node.uid.clone());
                 let notes = vec![(DRAIN, None)];
                 let patch = NodePatch { node: name, uid, version: None, unschedulable: None, notes };
-                let why = self.because("it is over");
+                let why = self.because("the operation has ended");
                 self.send(Subject::Release(place), RequestKind::Patch(patch), why, None, now);
             }
         }
@@ -551,17 +551,17 @@ impl Operation {
             RequestOutcome::Done
             | RequestOutcome::Recorded
             | RequestOutcome::Gone
-            | RequestOutcome::OtherObject => node.marked = false,
+            | RequestOutcome::OtherObject => node.claimed = false,
             _ if node.releases < RELEASES => node.releasing = false,
             other => {
-                node.marked = false;
-                let (subject, text) = (node.subject(), format!("its mark could not be taken off: {other}"));
-                self.note(now, Severity::Warning, subject, text);
+                node.claimed = false;
+                let (subject, text) = (node.subject(), format!("its claim could not be removed: {other}"));
+                self.notify(now, Severity::Warning, subject, text);
             }
         }
     }
 
-    fn mark(&self, now: Timestamp) -> DrainClaim {
+    fn new_claim(&self, now: Timestamp) -> DrainClaim {
         let (by, operation) = (self.options.by.clone(), self.options.id.clone());
         DrainClaim { by, operation, renewed: now }
     }
@@ -584,17 +584,17 @@ impl Operation {
     }
 }
 
-fn label(node: &Node, edits: &LabelEdits) -> Judgement {
+fn label(node: &Node, edits: &LabelEdits) -> NodeDecision {
     let after = match edits.over(node) {
         Ok(after) => after,
-        Err(text) => return Judgement::Stop(NodeIncomplete::Failed(text)),
+        Err(text) => return NodeDecision::GiveUp(NodeIncomplete::Failed(text)),
     };
     if after == *node.labels {
-        return Judgement::Unchanged;
+        return NodeDecision::Unchanged;
     }
     let change = NodeChange::Labels { before: node.labels.clone(), after: after.clone().into() };
     let undo = NodeUndo::of(node.name.clone(), node.uid.clone(), &change);
-    Judgement::Write(RequestKind::Write(label::step(node, &after)), undo)
+    NodeDecision::Write(RequestKind::Write(label::step(node, &after)), undo)
 }
 
 fn shown(taints: &[Taint]) -> String {

@@ -19,11 +19,11 @@ pub(super) struct PodTask {
     pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
     pub(super) tries: u32,
-    /// Consecutive errors of the server.
+    /// Consecutive server errors.
     failures: u32,
     /// The version of its budget at the last refusal: a later version that allows disruptions triggers a retry.
     refused_at: Version,
-    /// Whether it came to the node after the plan was made.
+    /// Whether it bound to the node after the plan was made.
     pub(super) late: bool,
 }
 
@@ -42,15 +42,15 @@ pub(super) struct PodGroup {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Waits,
-    Runs,
-    /// A list is in flight that shows whether anything is left.
-    Lists,
+    Waiting,
+    Running,
+    /// A list is in flight that shows whether any pod is left.
+    Listing,
     /// The list is repeated at that time.
-    ListsAgain {
+    ListAgain {
         at: Timestamp,
     },
-    Over,
+    Done,
 }
 
 pub(super) type PodIndex = TaskIndex<PodTask>;
@@ -59,10 +59,10 @@ pub(super) type GroupIndex = TaskIndex<PodGroup>;
 /// Evictions in flight at most, so that their order matters and a cancel takes effect.
 const AT_ONCE: usize = 8;
 
-/// Consecutive errors of the server after which a pod is given up.
+/// Consecutive server errors after which a pod is given up.
 const FAILURES: u32 = 10;
 
-/// How often a node may have late pods before it is given up.
+/// How often late pods may be found on a node before it is given up.
 const ROUNDS: u32 = 5;
 
 /// The wait for a stale budget where the server names none.
@@ -78,16 +78,16 @@ impl PodTask {
 
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         match self.stage {
-            PodProgressStage::Held { until, .. } => Some(until),
-            PodProgressStage::Waits
-            | PodProgressStage::Asked
-            | PodProgressStage::Leaving { .. }
-            | PodProgressStage::Over(_) => None,
+            PodProgressStage::Blocked { until, .. } => Some(until),
+            PodProgressStage::Waiting
+            | PodProgressStage::Requested
+            | PodProgressStage::Terminating { .. }
+            | PodProgressStage::Ended(_) => None,
         }
     }
 
-    fn is_over(&self) -> bool {
-        matches!(self.stage, PodProgressStage::Over(_))
+    fn is_done(&self) -> bool {
+        matches!(self.stage, PodProgressStage::Ended(_))
     }
 
     fn subject(&self) -> String {
@@ -97,19 +97,19 @@ impl PodTask {
 
 impl PodGroup {
     pub(super) fn new(node: Option<NodeIndex>) -> Self {
-        Self { node, pods: Vec::new(), state: State::Waits, deadline: None, rounds: 0 }
+        Self { node, pods: Vec::new(), state: State::Waiting, deadline: None, rounds: 0 }
     }
 
     pub(super) fn add(&mut self, pod: PodIndex) {
         self.pods.push(pod);
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.state == State::Over
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Done
     }
 
     pub(super) fn finish(&mut self) {
-        self.state = State::Over;
+        self.state = State::Done;
         self.deadline = None;
     }
 
@@ -117,16 +117,16 @@ impl PodGroup {
         self.deadline = self.deadline.map(|at| at + span);
     }
 
-    pub(super) fn prove_again(&mut self, at: Timestamp) {
-        if self.state != State::Over {
-            self.state = State::ListsAgain { at };
+    pub(super) fn list_again(&mut self, at: Timestamp) {
+        if self.state != State::Done {
+            self.state = State::ListAgain { at };
         }
     }
 
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         let again = match self.state {
-            State::ListsAgain { at } => Some(at),
-            State::Waits | State::Runs | State::Lists | State::Over => None,
+            State::ListAgain { at } => Some(at),
+            State::Waiting | State::Running | State::Listing | State::Done => None,
         };
         again.into_iter().chain(self.deadline).min()
     }
@@ -138,7 +138,7 @@ impl Operation {
         for place in self.groups.indices() {
             self.advance_group(cluster, place, now);
         }
-        // What has just ended lets others begin.
+        // A group that has just ended makes room for others.
         if self.start_groups(now) {
             self.advance_pods(cluster, now);
         }
@@ -149,31 +149,31 @@ impl Operation {
         if self.paused.is_some() {
             return false;
         }
-        let at_work = |group: &PodGroup| !matches!(group.state, State::Waits | State::Over);
+        let is_active = |group: &PodGroup| !matches!(group.state, State::Waiting | State::Done);
         let mut room = self
             .drain
             .parallel
             .max(1)
-            .saturating_sub(self.groups.iter().filter(|group| at_work(group)).count());
-        let mut began = false;
+            .saturating_sub(self.groups.iter().filter(|group| is_active(group)).count());
+        let mut started = false;
         for place in self.groups.indices() {
             if room == 0 {
                 break;
             }
-            if self.groups[place].state == State::Waits {
+            if self.groups[place].state == State::Waiting {
                 room -= 1;
-                began = true;
-                self.groups[place].state = State::Runs;
+                started = true;
+                self.groups[place].state = State::Running;
                 self.groups[place].deadline = self.drain.timeout.map(|span| now + span);
-                self.show(place, NodeProgressStage::Drains { since: now });
+                self.set_node_stage(place, NodeProgressStage::Draining { since: now });
             }
         }
-        began
+        started
     }
 
     fn advance_group(&mut self, cluster: &Cluster, place: GroupIndex, now: Timestamp) {
         let group = &self.groups[place];
-        if matches!(group.state, State::Waits | State::Over) {
+        if matches!(group.state, State::Waiting | State::Done) {
             return;
         }
         let members = group.pods.clone();
@@ -187,81 +187,81 @@ impl Operation {
             return self.time_out(place, now);
         }
         match self.groups[place].state {
-            State::Runs => {
-                self.ask_pods(cluster, &members, now);
-                if members.iter().all(|pod| self.pods[*pod].is_over()) {
+            State::Running => {
+                self.request_removals(cluster, &members, now);
+                if members.iter().all(|pod| self.pods[*pod].is_done()) {
                     self.on_group_empty(place, now);
                 }
             }
-            State::ListsAgain { at } if at <= now => self.list(place, now),
-            State::ListsAgain { .. } | State::Lists | State::Waits | State::Over => {}
+            State::ListAgain { at } if at <= now => self.list(place, now),
+            State::ListAgain { .. } | State::Listing | State::Waiting | State::Done => {}
         }
     }
 
     /// Handles what the watch reported of a pod.
     fn observe(&mut self, cluster: &Cluster, place: PodIndex, now: Timestamp) {
         let task = &self.pods[place];
-        if task.is_over() {
+        if task.is_done() {
             return;
         }
         let stage = match cluster.pod(&task.key) {
             None if !cluster.pods().is_synced() => return,
-            None => PodProgressStage::Over(PodEnd::Gone),
-            Some(pod) if pod.uid != task.uid => PodProgressStage::Over(PodEnd::Replaced),
+            None => PodProgressStage::Ended(PodEnd::Gone),
+            Some(pod) if pod.uid != task.uid => PodProgressStage::Ended(PodEnd::Replaced),
             Some(pod) => match (&pod.termination, &task.stage) {
                 (None, _) => return,
                 (Some(termination), stage) => {
                     let overdue = now.since(cluster.local(termination.deadline));
                     if self.drain.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
-                        PodProgressStage::Over(PodEnd::Left(Skip::LongTerminating))
-                    } else if matches!(stage, PodProgressStage::Waits | PodProgressStage::Held { .. }) {
-                        // Somebody else has begun its deletion, or we did and never heard of it.
-                        PodProgressStage::Leaving { since: now }
+                        PodProgressStage::Ended(PodEnd::Stays(Skip::LongTerminating))
+                    } else if matches!(stage, PodProgressStage::Waiting | PodProgressStage::Blocked { .. }) {
+                        // Somebody else deleted it, or we did and the response was lost.
+                        PodProgressStage::Terminating { since: now }
                     } else {
                         return;
                     }
                 }
             },
         };
-        let ended = matches!(stage, PodProgressStage::Over(_));
+        let ended = matches!(stage, PodProgressStage::Ended(_));
         self.pods[place].stage = stage;
         if ended {
-            self.tell(place, Severity::Info, now);
+            self.report(place, Severity::Info, now);
         }
     }
 
     /// Requests the removal of the pods that are due, in their order.
-    fn ask_pods(&mut self, cluster: &Cluster, members: &[PodIndex], now: Timestamp) {
-        let mut asked = self.asked();
+    fn request_removals(&mut self, cluster: &Cluster, members: &[PodIndex], now: Timestamp) {
+        let mut requested = self.requested();
         for &place in members {
-            if asked >= AT_ONCE {
+            if requested >= AT_ONCE {
                 return;
             }
             let due = match &self.pods[place].stage {
-                PodProgressStage::Waits => true,
-                PodProgressStage::Held { until, .. } if *until <= now => true,
-                PodProgressStage::Held { by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_), .. } => {
-                    self.has_recovered(cluster, place)
-                }
-                PodProgressStage::Held { .. }
-                | PodProgressStage::Asked
-                | PodProgressStage::Leaving { .. }
-                | PodProgressStage::Over(_) => false,
+                PodProgressStage::Waiting => true,
+                PodProgressStage::Blocked { until, .. } if *until <= now => true,
+                PodProgressStage::Blocked {
+                    by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_), ..
+                } => self.has_recovered(cluster, place),
+                PodProgressStage::Blocked { .. }
+                | PodProgressStage::Requested
+                | PodProgressStage::Terminating { .. }
+                | PodProgressStage::Ended(_) => false,
             };
             if due {
-                asked += 1;
-                self.ask(place, now);
+                requested += 1;
+                self.request_removal(place, now);
             }
         }
     }
 
-    /// Pods whose request is in flight.
-    fn asked(&self) -> usize {
-        self.pods.iter().filter(|pod| pod.stage == PodProgressStage::Asked).count()
+    /// How many pods have a request in flight.
+    fn requested(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.stage == PodProgressStage::Requested).count()
     }
 
-    pub(super) fn asks_enough(&self) -> bool {
-        self.asked() >= AT_ONCE
+    pub(super) fn has_enough_requests(&self) -> bool {
+        self.requested() >= AT_ONCE
     }
 
     /// Whether the budget that refused a pod allows it now. One version of a budget triggers no more retries than it
@@ -283,9 +283,9 @@ impl Operation {
         allows
     }
 
-    fn ask(&mut self, place: PodIndex, now: Timestamp) {
+    fn request_removal(&mut self, place: PodIndex, now: Timestamp) {
         let task = &mut self.pods[place];
-        task.stage = PodProgressStage::Asked;
+        task.stage = PodProgressStage::Requested;
         task.tries += 1;
         let (pod, uid, grace) = (task.key.clone(), task.uid.clone(), self.drain.grace);
         let step = match self.mode {
@@ -309,8 +309,8 @@ impl Operation {
         now: Timestamp,
     ) {
         let task = &mut self.pods[place];
-        if task.stage != PodProgressStage::Asked {
-            // It was given up, or seen to go, before the answer came.
+        if task.stage != PodProgressStage::Requested {
+            // It was given up, or seen terminating, before the response came.
             return;
         }
         let tries = task.tries;
@@ -318,91 +318,96 @@ impl Operation {
             Retry::Every(span) => span,
             Retry::Kubectl | Retry::OnRecovery => Span::from_secs(5),
         };
-        // So that many that are refused at once do not all come back at once.
+        // Spreads the retries of requests that were refused at the same time.
         let spread = Span::from_millis(37 * i64::try_from(place.number() % 32).unwrap_or(0));
-        let held = |by, wait: Span| PodProgressStage::Held { by, until: now + wait };
+        let blocked = |by, wait: Span| PodProgressStage::Blocked { by, until: now + wait };
         let stage = match outcome {
-            RequestOutcome::Recorded => PodProgressStage::Over(PodEnd::Recorded),
-            RequestOutcome::Done => PodProgressStage::Leaving { since: now },
-            RequestOutcome::Gone => PodProgressStage::Over(PodEnd::Gone),
-            RequestOutcome::OtherObject => PodProgressStage::Over(PodEnd::Replaced),
-            RequestOutcome::BudgetExhausted(text) => held(BlockedBy::Budget(text), retry),
+            RequestOutcome::Recorded => PodProgressStage::Ended(PodEnd::Recorded),
+            RequestOutcome::Done => PodProgressStage::Terminating { since: now },
+            RequestOutcome::Gone => PodProgressStage::Ended(PodEnd::Gone),
+            RequestOutcome::OtherObject => PodProgressStage::Ended(PodEnd::Replaced),
+            RequestOutcome::BudgetExhausted(text) => blocked(BlockedBy::Budget(text), retry),
             RequestOutcome::BudgetStale { retry_after, text } => {
-                held(BlockedBy::StaleBudget(text), retry_after.unwrap_or(STALE))
+                blocked(BlockedBy::StaleBudget(text), retry_after.unwrap_or(STALE))
             }
             RequestOutcome::Overloaded { retry_after } => {
-                held(BlockedBy::Overload, retry_after.unwrap_or_default().max(backoff(tries)) + spread)
+                blocked(BlockedBy::Overload, retry_after.unwrap_or_default().max(backoff(tries)) + spread)
             }
-            RequestOutcome::NamespaceTerminating => held(BlockedBy::NamespaceTerminating, Span::from_secs(5)),
-            RequestOutcome::Forbidden(text) => PodProgressStage::Over(PodEnd::Forbidden(text)),
-            RequestOutcome::Refused(text) => PodProgressStage::Over(PodEnd::Failed(text)),
+            RequestOutcome::NamespaceTerminating => {
+                blocked(BlockedBy::NamespaceTerminating, Span::from_secs(5))
+            }
+            RequestOutcome::Forbidden(text) => PodProgressStage::Ended(PodEnd::Forbidden(text)),
+            RequestOutcome::Refused(text) => PodProgressStage::Ended(PodEnd::Failed(text)),
             RequestOutcome::Failed(text) if task.failures + 1 >= FAILURES => {
-                PodProgressStage::Over(PodEnd::Failed(text))
+                PodProgressStage::Ended(PodEnd::Failed(text))
             }
-            RequestOutcome::Failed(text) => held(BlockedBy::Trouble(text), backoff(task.failures) + spread),
-            RequestOutcome::Unreachable(text) => held(BlockedBy::Trouble(text), backoff(tries) + spread),
+            RequestOutcome::Failed(text) => {
+                blocked(BlockedBy::Trouble(text), backoff(task.failures) + spread)
+            }
+            RequestOutcome::Unreachable(text) => blocked(BlockedBy::Trouble(text), backoff(tries) + spread),
             RequestOutcome::Conflict => {
-                held(BlockedBy::Trouble("it has changed meanwhile".into()), Span::from_secs(1))
+                blocked(BlockedBy::Trouble("it has changed since it was read".into()), Span::from_secs(1))
             }
-            RequestOutcome::NoAnswer => held(BlockedBy::Trouble("no answer".into()), Span::from_secs(1)),
+            RequestOutcome::NoResponse => {
+                blocked(BlockedBy::Trouble("no response".into()), Span::from_secs(1))
+            }
             RequestOutcome::Node(_) | RequestOutcome::Pods(_) => {
-                PodProgressStage::Over(PodEnd::Failed("the answer makes no sense".into()))
+                PodProgressStage::Ended(PodEnd::Failed("unexpected response".into()))
             }
         };
-        let is_stopped = self.cancelled || self.groups[task.group].is_over();
+        let is_stopped = self.cancelled || self.groups[task.group].is_done();
         let stage = match stage {
-            // It will not be asked again.
-            PodProgressStage::Held { .. } if is_stopped => PodProgressStage::Over(PodEnd::Cancelled),
+            // It is not retried.
+            PodProgressStage::Blocked { .. } if is_stopped => PodProgressStage::Ended(PodEnd::Cancelled),
             stage => stage,
         };
-        let failed = matches!(stage, PodProgressStage::Held { by: BlockedBy::Trouble(_), .. });
+        let failed = matches!(stage, PodProgressStage::Blocked { by: BlockedBy::Trouble(_), .. });
         task.failures = if failed { task.failures + 1 } else { 0 };
         if matches!(
             stage,
-            PodProgressStage::Held { by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_), .. }
+            PodProgressStage::Blocked { by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_), .. }
         ) {
             task.refused_at = budget_of(cluster, &task.key).map_or(Version(0), |budget| budget.version);
         }
         let level = match &stage {
-            PodProgressStage::Over(end) if !end.is_well() => Severity::Error,
-            PodProgressStage::Held { .. } => Severity::Warning,
-            PodProgressStage::Waits
-            | PodProgressStage::Asked
-            | PodProgressStage::Leaving { .. }
-            | PodProgressStage::Over(_) => Severity::Info,
+            PodProgressStage::Ended(end) if !end.is_success() => Severity::Error,
+            PodProgressStage::Blocked { .. } => Severity::Warning,
+            PodProgressStage::Waiting
+            | PodProgressStage::Requested
+            | PodProgressStage::Terminating { .. }
+            | PodProgressStage::Ended(_) => Severity::Info,
         };
         task.stage = stage;
-        self.tell(place, level, now);
+        self.report(place, level, now);
     }
 
-    fn tell(&mut self, place: PodIndex, level: Severity, now: Timestamp) {
+    fn report(&mut self, place: PodIndex, level: Severity, now: Timestamp) {
         let task = &self.pods[place];
         let mut text = match &task.stage {
-            PodProgressStage::Held { by, until } => {
-                format!("{by}; try {} failed, the next is in {}", task.tries, until.since(now))
+            PodProgressStage::Blocked { by, until } => {
+                format!("{by}; try {} failed, next try in {}", task.tries, until.since(now))
             }
             stage => stage.to_string(),
         };
-        if task.late && matches!(task.stage, PodProgressStage::Leaving { .. }) {
-            text.push_str(" (came after the plan was made)");
+        if task.late && matches!(task.stage, PodProgressStage::Terminating { .. }) {
+            text.push_str(" (bound after the plan was made)");
         }
-        self.note(now, level, self.pods[place].subject(), text);
+        self.notify(now, level, self.pods[place].subject(), text);
     }
 
     /// No pod of the group is left to remove.
     fn on_group_empty(&mut self, place: GroupIndex, now: Timestamp) {
         let group = &self.groups[place];
-        let bad = group
-            .pods
-            .iter()
-            .filter(|pod| matches!(&self.pods[**pod].stage, PodProgressStage::Over(end) if !end.is_well()));
+        let bad = group.pods.iter().filter(
+            |pod| matches!(&self.pods[**pod].stage, PodProgressStage::Ended(end) if !end.is_success()),
+        );
         let bad = bad.count();
         let recorded =
-            group.pods.iter().any(|pod| self.pods[*pod].stage == PodProgressStage::Over(PodEnd::Recorded));
+            group.pods.iter().any(|pod| self.pods[*pod].stage == PodProgressStage::Ended(PodEnd::Recorded));
         if bad > 0 && group.node.is_some() {
             return self.end_group(
                 place,
-                NodeProgressStage::Stopped(NodeIncomplete::PodsLeft { pods: bad }),
+                NodeProgressStage::Incomplete(NodeIncomplete::PodsLeft { pods: bad }),
                 now,
             );
         }
@@ -418,75 +423,79 @@ impl Operation {
     /// Lists the pods of the node: new ones may have been bound since the plan was made.
     fn list(&mut self, place: GroupIndex, now: Timestamp) {
         let Some(node) = self.groups[place].node else { return };
-        self.groups[place].state = State::Lists;
-        self.show(place, NodeProgressStage::Verifying);
+        self.groups[place].state = State::Listing;
+        self.set_node_stage(place, NodeProgressStage::Verifying);
         let (task, why) = (
             RequestKind::ListPods { node: self.nodes[node].node.clone() },
-            self.because("to see that nothing is left"),
+            self.because("to verify that no pod is left"),
         );
-        self.send(Subject::Proof(place), task, why, None, now);
+        self.send(Subject::PodList(place), task, why, None, now);
     }
 
     /// Handles the list of the pods on the node.
-    pub(super) fn on_proof(
+    pub(super) fn on_pod_list(
         &mut self,
         cluster: &Cluster,
         place: GroupIndex,
         outcome: RequestOutcome,
         now: Timestamp,
     ) {
-        if self.groups[place].state != State::Lists {
+        if self.groups[place].state != State::Listing {
             return;
         }
         match outcome {
             RequestOutcome::Pods(found) => self.on_found(cluster, place, &found, now),
             RequestOutcome::Recorded => self.end_group(place, NodeProgressStage::Recorded, now),
             RequestOutcome::Forbidden(text) => {
-                self.end_group(place, NodeProgressStage::Stopped(NodeIncomplete::Forbidden(text)), now);
+                self.end_group(place, NodeProgressStage::Incomplete(NodeIncomplete::Forbidden(text)), now);
             }
             RequestOutcome::Refused(text) => {
-                self.end_group(place, NodeProgressStage::Stopped(NodeIncomplete::Failed(text)), now)
+                self.end_group(place, NodeProgressStage::Incomplete(NodeIncomplete::Failed(text)), now)
             }
             other => {
-                let text = format!("its pods could not be listed: {other}; tries again");
-                self.note(now, Severity::Warning, self.node_subject(place), text);
-                self.groups[place].state = State::ListsAgain { at: now + Span::from_secs(2) };
+                let text = format!("its pods could not be listed: {other}; retrying");
+                self.notify(now, Severity::Warning, self.node_subject(place), text);
+                self.groups[place].state = State::ListAgain { at: now + Span::from_secs(2) };
             }
         }
     }
 
     fn on_found(&mut self, cluster: &Cluster, place: GroupIndex, found: &[(Key, Uid)], now: Timestamp) {
-        let (mut came, mut unseen, mut stay) = (0, false, 0);
+        let (mut added, mut unseen, mut stay) = (0, false, 0);
         for (key, uid) in found {
             let known = self.pods.position(|task| task.key == *key && task.uid == *uid);
             match known.map(|known| &self.pods[known].stage) {
-                Some(PodProgressStage::Over(PodEnd::Left(_))) => stay += 1,
-                // The watch is ahead of the list, or the list of the watch: the next list tells.
+                Some(PodProgressStage::Ended(PodEnd::Stays(_))) => stay += 1,
+                // List and watch differ: one is older than the other. The next list decides.
                 Some(_) => unseen = true,
-                None => match self.take_late(cluster, place, key, uid, now) {
-                    Late::Taken => came += 1,
-                    Late::Left => stay += 1,
+                None => match self.add_late_pod(cluster, place, key, uid, now) {
+                    Late::ToRemove => added += 1,
+                    Late::Stays => stay += 1,
                     Late::Unknown => unseen = true,
                 },
             }
         }
-        if came > 0 {
+        if added > 0 {
             let group = &mut self.groups[place];
             group.rounds += 1;
             if group.rounds > ROUNDS {
-                return self.end_group(place, NodeProgressStage::Stopped(NodeIncomplete::KeepsFilling), now);
+                return self.end_group(
+                    place,
+                    NodeProgressStage::Incomplete(NodeIncomplete::KeepsFilling),
+                    now,
+                );
             }
-            group.state = State::Runs;
-            self.show(place, NodeProgressStage::Drains { since: now });
+            group.state = State::Running;
+            self.set_node_stage(place, NodeProgressStage::Draining { since: now });
         } else if unseen {
-            self.groups[place].state = State::ListsAgain { at: now + LOOK_AGAIN };
+            self.groups[place].state = State::ListAgain { at: now + LOOK_AGAIN };
         } else {
             self.end_group(place, NodeProgressStage::Drained { stay }, now);
         }
     }
 
     /// Decides on a pod that was bound after the plan was made, as the plan would have.
-    fn take_late(
+    fn add_late_pod(
         &mut self,
         cluster: &Cluster,
         group: GroupIndex,
@@ -497,38 +506,41 @@ impl Operation {
         let Some(pod) = cluster.pod(key).filter(|pod| pod.uid == *uid) else { return Late::Unknown };
         let screening = filter::screen(cluster, pod, &self.drain, &self.rules, now);
         let stage = match screening.skip {
-            Some(skip) => PodProgressStage::Over(PodEnd::Left(skip)),
+            Some(skip) => PodProgressStage::Ended(PodEnd::Stays(skip)),
             None if !screening.refusals.is_empty() => {
                 let words: Vec<String> = screening.refusals.iter().map(ToString::to_string).collect();
-                PodProgressStage::Over(PodEnd::Refused(words.join(", ")))
+                PodProgressStage::Ended(PodEnd::Refused(words.join(", ")))
             }
-            None if self.follows_a_removed(key, uid) => PodProgressStage::Over(PodEnd::Successor),
-            None => PodProgressStage::Waits,
+            None if self.follows_a_removed(key, uid) => PodProgressStage::Ended(PodEnd::Successor),
+            None => PodProgressStage::Waiting,
         };
-        let late =
-            if matches!(stage, PodProgressStage::Over(PodEnd::Left(_))) { Late::Left } else { Late::Taken };
+        let late = if matches!(stage, PodProgressStage::Ended(PodEnd::Stays(_))) {
+            Late::Stays
+        } else {
+            Late::ToRemove
+        };
         let place =
             self.pods.push(PodTask { late: true, ..PodTask::new(key.clone(), uid.clone(), group, stage) });
         self.groups[group].add(place);
-        if late == Late::Taken {
-            let text = format!("came to the node after the plan was made: {}", self.pods[place].stage);
-            self.note(now, Severity::Warning, self.pods[place].subject(), text);
+        if late == Late::ToRemove {
+            let text = format!("bound to the node after the plan was made: {}", self.pods[place].stage);
+            self.notify(now, Severity::Warning, self.pods[place].subject(), text);
         }
         late
     }
 
     fn time_out(&mut self, place: GroupIndex, now: Timestamp) {
-        self.take_back();
+        self.withdraw_requests();
         self.stop_pods(Some(place), &PodEnd::TimedOut);
-        self.end_group(place, NodeProgressStage::Stopped(NodeIncomplete::TimedOut), now);
+        self.end_group(place, NodeProgressStage::Incomplete(NodeIncomplete::TimedOut), now);
     }
 
     fn end_group(&mut self, place: GroupIndex, stage: NodeProgressStage, now: Timestamp) {
         let level =
-            if matches!(stage, NodeProgressStage::Stopped(_)) { Severity::Error } else { Severity::Info };
+            if matches!(stage, NodeProgressStage::Incomplete(_)) { Severity::Error } else { Severity::Info };
         let text = stage.to_string();
-        self.note(now, level, self.node_subject(place), text);
-        self.show(place, stage);
+        self.notify(now, level, self.node_subject(place), text);
+        self.set_node_stage(place, stage);
         self.groups[place].finish();
     }
 
@@ -539,22 +551,24 @@ impl Operation {
                 continue;
             }
             match pod.stage {
-                PodProgressStage::Waits | PodProgressStage::Held { .. } => {
-                    pod.stage = PodProgressStage::Over(end.clone())
+                PodProgressStage::Waiting | PodProgressStage::Blocked { .. } => {
+                    pod.stage = PodProgressStage::Ended(end.clone())
                 }
-                // Whoever waits no longer says so; a cancelled plan only stops asking.
-                PodProgressStage::Leaving { .. } if *end == PodEnd::TimedOut => {
-                    pod.stage = PodProgressStage::Over(end.clone());
+                // A timeout gives them up; a cancelled operation only stops sending requests.
+                PodProgressStage::Terminating { .. } if *end == PodEnd::TimedOut => {
+                    pod.stage = PodProgressStage::Ended(end.clone());
                 }
-                PodProgressStage::Asked if *end == PodEnd::TimedOut => {
-                    pod.stage = PodProgressStage::Over(end.clone())
+                PodProgressStage::Requested if *end == PodEnd::TimedOut => {
+                    pod.stage = PodProgressStage::Ended(end.clone())
                 }
-                PodProgressStage::Asked | PodProgressStage::Leaving { .. } | PodProgressStage::Over(_) => {}
+                PodProgressStage::Requested
+                | PodProgressStage::Terminating { .. }
+                | PodProgressStage::Ended(_) => {}
             }
         }
     }
 
-    fn show(&mut self, group: GroupIndex, stage: NodeProgressStage) {
+    fn set_node_stage(&mut self, group: GroupIndex, stage: NodeProgressStage) {
         if let Some(node) = self.groups[group].node {
             self.nodes[node].shown = stage;
         }
@@ -568,8 +582,8 @@ impl Operation {
 /// What to do with a late pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
-    Taken,
-    Left,
+    ToRemove,
+    Stays,
     /// The watch has not reported it yet.
     Unknown,
 }

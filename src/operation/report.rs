@@ -8,21 +8,20 @@ use crate::{
     time::Timestamp,
 };
 
-/// How a plan ended.
+/// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperationEnd {
-    /// Everything was done, and seen to be.
+    /// Everything was done, and the cluster shows it.
     Done,
-    /// A dry-run: everything was taken down, nothing written.
+    /// A dry-run: everything was recorded, nothing written.
     Recorded,
     /// Some of it could not be done.
     Partly,
     TimedOut,
-    /// Something may not be done.
+    /// A permission is missing.
     Forbidden,
-    /// Somebody else is at work on a node.
+    /// Somebody else is draining a node.
     ClaimedByOther,
-    /// It was cancelled.
     Cancelled,
 }
 
@@ -40,7 +39,7 @@ impl OperationEnd {
     }
 }
 
-/// What came of everything so far.
+/// The progress of everything so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationProgress {
     pub id: OperationId,
@@ -68,7 +67,7 @@ impl OperationProgress {
             (nodes("drained"), "node", "drained"),
             (nodes("written"), "node", "written to"),
             (nodes("unchanged"), "node", "unchanged"),
-            (nodes("stopped"), "node", "incomplete"),
+            (nodes("incomplete"), "node", "incomplete"),
             (gone, "pod", "gone"),
             (stay, "pod", if stay == 1 { "stays" } else { "stay" }),
             (left, "pod", "not gone"),
@@ -79,7 +78,7 @@ impl OperationProgress {
             .filter(|(count, ..)| *count > 0)
             .map(|(count, what, fate)| format!("{count} {what}{} {fate}", plural(count)))
             .collect();
-        if parts.is_empty() { "nothing was to be done".into() } else { parts.join(", ") }
+        if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") }
     }
 }
 
@@ -88,37 +87,37 @@ impl OperationProgress {
 pub struct NodeProgress {
     pub node: NodeName,
     pub stage: NodeProgressStage,
-    /// Whether this plan cordoned it.
+    /// Whether this operation cordoned it.
     pub cordoned: bool,
 }
 
 /// How far a node is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeProgressStage {
-    Waits,
-    /// Written to, and nothing more to be done yet.
+    Waiting,
+    /// Written to. A node to be drained waits for its turn.
     Written,
-    /// It was in the wanted state already.
+    /// It was in the desired state already.
     Unchanged,
-    Drains {
+    Draining {
         since: Timestamp,
     },
-    /// A last look whether anything is left on it.
+    /// Its pods are listed once more, to see that none is left.
     Verifying,
-    /// Nothing is left on it that should go; so many pods stay.
+    /// No pod is left on it that should leave; so many pods stay.
     Drained {
         stay: usize,
     },
     Recorded,
-    Stopped(NodeIncomplete),
+    Incomplete(NodeIncomplete),
 }
 
 /// Why a node is incomplete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeIncomplete {
-    /// The node is not there.
+    /// The node does not exist.
     Gone,
-    /// A node of that name is there, but another one.
+    /// Another node has its name now.
     OtherNode,
     /// Somebody else drains it.
     ClaimedByOther {
@@ -128,9 +127,9 @@ pub enum NodeIncomplete {
     /// Somebody uncordoned it since.
     Uncordoned,
     Forbidden(String),
-    /// The request makes no sense on it, or cannot be made.
+    /// The server refused the request, or it failed too often.
     Failed(String),
-    /// Pods are on it that were not let go, could not go, or did not go.
+    /// Pods are left on it that were refused or blocked, or that did not terminate.
     PodsLeft {
         pods: usize,
     },
@@ -138,8 +137,8 @@ pub enum NodeIncomplete {
     KeepsFilling,
     TimedOut,
     Cancelled,
-    /// Another node could not be cordoned, and so no pod was touched.
-    NotBegun,
+    /// Another node could not be cordoned, so no pod was evicted.
+    NotStarted,
 }
 
 /// A pod and how far it is.
@@ -157,18 +156,18 @@ pub struct PodProgress {
 /// How far a pod is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodProgressStage {
-    Waits,
-    Asked,
-    /// Refused for now.
-    Held {
+    Waiting,
+    /// Its eviction or deletion was requested, and there is no response yet.
+    Requested,
+    /// Its eviction was refused, and is retried at that time.
+    Blocked {
         by: BlockedBy,
         until: Timestamp,
     },
-    /// Its deletion has begun.
-    Leaving {
+    Terminating {
         since: Timestamp,
     },
-    Over(PodEnd),
+    Ended(PodEnd),
 }
 
 /// What blocks a pod for now.
@@ -182,17 +181,18 @@ pub enum BlockedBy {
     Trouble(String),
 }
 
-/// What became of a pod.
+/// How a pod ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodEnd {
     Gone,
     /// Another pod has its name now, and is left alone.
     Replaced,
     Recorded,
-    Left(Skip),
-    /// It may not be touched without another option.
+    /// It was skipped.
+    Stays(Skip),
+    /// It may not be removed without another option.
     Refused(String),
-    /// It follows a pod of the same name that this plan removed, and is left alone.
+    /// It replaces a pod of the same name that this operation removed, and is left alone.
     Successor,
     Forbidden(String),
     Failed(String),
@@ -201,10 +201,10 @@ pub enum PodEnd {
 }
 
 impl PodEnd {
-    /// Whether nothing is left to be wished for.
-    pub const fn is_well(&self) -> bool {
+    /// Whether it needs no further attention.
+    pub const fn is_success(&self) -> bool {
         match self {
-            Self::Gone | Self::Replaced | Self::Recorded | Self::Left(_) => true,
+            Self::Gone | Self::Replaced | Self::Recorded | Self::Stays(_) => true,
             Self::Refused(_)
             | Self::Successor
             | Self::Forbidden(_)
@@ -214,13 +214,13 @@ impl PodEnd {
         }
     }
 
-    /// A word for it, the same for ever.
+    /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Gone => "gone",
             Self::Replaced => "replaced",
             Self::Recorded => "recorded",
-            Self::Left(_) => "stays",
+            Self::Stays(_) => "stays",
             Self::Refused(_) => "refused",
             Self::Successor => "successor",
             Self::Forbidden(_) => "forbidden",
@@ -234,11 +234,11 @@ impl PodEnd {
 impl PodProgressStage {
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::Waits => "waits",
-            Self::Asked => "asked",
-            Self::Held { .. } => "held",
-            Self::Leaving { .. } => "leaving",
-            Self::Over(end) => end.word(),
+            Self::Waiting => "waiting",
+            Self::Requested => "requested",
+            Self::Blocked { .. } => "blocked",
+            Self::Terminating { .. } => "terminating",
+            Self::Ended(end) => end.word(),
         }
     }
 }
@@ -246,14 +246,14 @@ impl PodProgressStage {
 impl NodeProgressStage {
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::Waits => "waits",
+            Self::Waiting => "waiting",
             Self::Written => "written",
             Self::Unchanged => "unchanged",
-            Self::Drains { .. } => "drains",
+            Self::Draining { .. } => "draining",
             Self::Verifying => "verifying",
             Self::Drained { .. } => "drained",
             Self::Recorded => "recorded",
-            Self::Stopped(_) => "stopped",
+            Self::Incomplete(_) => "incomplete",
         }
     }
 }
@@ -261,11 +261,11 @@ impl NodeProgressStage {
 impl fmt::Display for PodProgressStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Waits => f.write_str("waits for its turn"),
-            Self::Asked => f.write_str("asked to leave"),
-            Self::Held { by, .. } => write!(f, "held: {by}"),
-            Self::Leaving { .. } => f.write_str("terminating"),
-            Self::Over(end) => write!(f, "{end}"),
+            Self::Waiting => f.write_str("waiting"),
+            Self::Requested => f.write_str("requested, no response yet"),
+            Self::Blocked { by, .. } => write!(f, "blocked: {by}"),
+            Self::Terminating { .. } => f.write_str("terminating"),
+            Self::Ended(end) => write!(f, "{end}"),
         }
     }
 }
@@ -274,8 +274,8 @@ impl fmt::Display for BlockedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Budget(text) | Self::StaleBudget(text) | Self::Trouble(text) => f.write_str(text),
-            Self::Overload => f.write_str("the server has too much to do"),
-            Self::NamespaceTerminating => f.write_str("its namespace is being deleted and takes it along"),
+            Self::Overload => f.write_str("the server is overloaded"),
+            Self::NamespaceTerminating => f.write_str("its namespace is being deleted, and the pod with it"),
         }
     }
 }
@@ -285,13 +285,13 @@ impl fmt::Display for PodEnd {
         match self {
             Self::Gone => f.write_str("gone"),
             Self::Replaced => f.write_str("gone; another pod has its name"),
-            Self::Recorded => f.write_str("would go"),
-            Self::Left(skip) => write!(f, "stays: {skip}"),
+            Self::Recorded => f.write_str("recorded, not written"),
+            Self::Stays(skip) => write!(f, "stays: {skip}"),
             Self::Refused(text) => write!(f, "refused: {text}"),
-            Self::Successor => f.write_str("came after a pod of the same name that was removed: left alone"),
+            Self::Successor => f.write_str("replaces a pod of the same name that was removed: left alone"),
             Self::Forbidden(text) => write!(f, "not allowed: {text}"),
             Self::Failed(text) => write!(f, "failed: {text}"),
-            Self::TimedOut => f.write_str("out of time"),
+            Self::TimedOut => f.write_str("timed out"),
             Self::Cancelled => f.write_str("cancelled"),
         }
     }
@@ -300,16 +300,16 @@ impl fmt::Display for PodEnd {
 impl fmt::Display for NodeProgressStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Waits => f.write_str("waits"),
+            Self::Waiting => f.write_str("waiting"),
             Self::Written => f.write_str("written"),
             Self::Unchanged => f.write_str("unchanged"),
-            Self::Drains { .. } => f.write_str("drains"),
+            Self::Draining { .. } => f.write_str("draining"),
             Self::Verifying => f.write_str("verifying"),
             Self::Drained { stay: 0 } => f.write_str("drained"),
             Self::Drained { stay: 1 } => f.write_str("drained; 1 pod stays on it"),
             Self::Drained { stay } => write!(f, "drained; {stay} pods stay on it"),
             Self::Recorded => f.write_str("recorded, not written"),
-            Self::Stopped(stop) => write!(f, "{stop}"),
+            Self::Incomplete(why) => write!(f, "{why}"),
         }
     }
 }
@@ -328,9 +328,9 @@ impl fmt::Display for NodeIncomplete {
             Self::PodsLeft { pods: 1 } => f.write_str("not drained: 1 pod is left"),
             Self::PodsLeft { pods } => write!(f, "not drained: {pods} pods are left"),
             Self::KeepsFilling => f.write_str("not drained: pods keep coming"),
-            Self::TimedOut => f.write_str("not drained: out of time"),
+            Self::TimedOut => f.write_str("not drained: timed out"),
             Self::Cancelled => f.write_str("cancelled"),
-            Self::NotBegun => f.write_str("not begun: not every node could be cordoned"),
+            Self::NotStarted => f.write_str("not started: not every node could be cordoned"),
         }
     }
 }

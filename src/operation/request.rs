@@ -10,7 +10,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Names an request among those of one operation.
+/// Identifies a request among those of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
@@ -22,7 +22,7 @@ pub struct Request {
     pub task: RequestKind,
     /// In words fit for the screen and the journal.
     pub why: String,
-    /// What would put it back; none where nothing has to be.
+    /// What would undo it; none where there is nothing to undo.
     pub undo: Option<NodeUndo>,
 }
 
@@ -30,7 +30,7 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestKind {
     /// Reads a node from the server, not from the last watch event.
-    LookAtNode {
+    ReadNode {
         node: NodeName,
     },
     /// Lists the pods bound to a node as the server has them now.
@@ -47,19 +47,19 @@ pub enum RequestKind {
 pub struct NodePatch {
     pub node: NodeName,
     pub uid: Uid,
-    /// The state it was decided on; none where any will do.
+    /// The `resourceVersion` that the write depends on; none if it depends on none.
     pub version: Option<Version>,
     /// `spec.unschedulable`; none leaves it alone.
     pub unschedulable: Option<bool>,
-    /// Annotations; without a value they are taken off.
+    /// Annotations to set; without a value they are removed.
     pub notes: Vec<(&'static str, Option<String>)>,
 }
 
 impl RequestKind {
-    /// The call that carries it out; none for what only reads.
+    /// The API call of a write; none for a read.
     pub fn call(&self) -> Option<Call> {
         match self {
-            Self::LookAtNode { .. } | Self::ListPods { .. } => None,
+            Self::ReadNode { .. } | Self::ListPods { .. } => None,
             Self::Patch(patch) => Some(patch.call()),
             Self::Write(step) => Some(step.call()),
         }
@@ -68,7 +68,7 @@ impl RequestKind {
     /// The object, in kubectl's notation.
     pub fn object(&self) -> String {
         match self {
-            Self::LookAtNode { node } | Self::ListPods { node } | Self::Patch(NodePatch { node, .. }) => {
+            Self::ReadNode { node } | Self::ListPods { node } | Self::Patch(NodePatch { node, .. }) => {
                 format!("node/{node}")
             }
             Self::Write(
@@ -85,11 +85,11 @@ impl fmt::Display for RequestKind {
     /// What is done to the object, as in "evict".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::LookAtNode { .. } => "look",
+            Self::ReadNode { .. } => "read",
             Self::ListPods { .. } => "list pods",
             Self::Patch(NodePatch { unschedulable: Some(true), .. }) => "cordon",
             Self::Patch(NodePatch { unschedulable: Some(false), .. }) => "uncordon",
-            Self::Patch(NodePatch { unschedulable: None, .. }) => "mark",
+            Self::Patch(NodePatch { unschedulable: None, .. }) => "claim",
             Self::Write(PlanStep::Cordon { on: true, .. }) => "cordon",
             Self::Write(PlanStep::Cordon { on: false, .. }) => "uncordon",
             Self::Write(PlanStep::SetTaints { .. }) => "set taints",
@@ -127,46 +127,46 @@ impl NodePatch {
     }
 }
 
-/// What came of an request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestOutcome {
-    /// Taken down in a dry-run; nothing went up.
+    /// A dry-run: nothing was sent.
     Recorded,
     Done,
     Node(Box<Node>),
     Pods(Vec<(Key, Uid)>),
-    /// The object is not there.
+    /// The object does not exist.
     Gone,
-    /// An object of that name is there, but another one.
+    /// Another object has its name now.
     OtherObject,
-    /// The object is newer than what was decided on.
+    /// The object has changed since it was read.
     Conflict,
-    /// The budget is used up; in the server's words, with its numbers.
+    /// The budget allows no disruption now; in the server's words, with its numbers.
     BudgetExhausted(String),
     /// The disruption controller has not seen the budget's latest spec.
     BudgetStale {
         retry_after: Option<Span>,
         text: String,
     },
-    /// The server has too much to do.
+    /// 429 without a budget: the server is overloaded.
     Overloaded {
         retry_after: Option<Span>,
     },
-    /// The pod's namespace is being deleted and takes it along.
+    /// The pod's namespace is being deleted, and the pod with it.
     NamespaceTerminating,
     Forbidden(String),
-    /// An answer that no waiting mends.
+    /// An error that stays however often the request is retried.
     Refused(String),
     /// An error of the server, or of a webhook behind it.
     Failed(String),
     /// The server could not be reached.
     Unreachable(String),
-    /// No answer in time: it may have been done all the same.
-    NoAnswer,
+    /// No response in time: it may have taken effect.
+    NoResponse,
 }
 
 impl RequestOutcome {
-    /// A word for it, the same for ever.
+    /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Recorded => "recorded",
@@ -184,7 +184,7 @@ impl RequestOutcome {
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
             Self::Unreachable(_) => "unreachable",
-            Self::NoAnswer => "noAnswer",
+            Self::NoResponse => "noResponse",
         }
     }
 }
@@ -195,18 +195,18 @@ impl fmt::Display for RequestOutcome {
             Self::Recorded => f.write_str("recorded, not written"),
             Self::Done => f.write_str("done"),
             Self::Node(_) | Self::Pods(_) => f.write_str("read"),
-            Self::Gone => f.write_str("it is gone"),
+            Self::Gone => f.write_str("it does not exist any more"),
             Self::OtherObject => f.write_str("another object has its name now"),
-            Self::Conflict => f.write_str("it has changed meanwhile"),
+            Self::Conflict => f.write_str("it has changed since it was read"),
             Self::BudgetExhausted(text)
             | Self::BudgetStale { text, .. }
             | Self::Forbidden(text)
             | Self::Refused(text)
             | Self::Failed(text)
             | Self::Unreachable(text) => f.write_str(text),
-            Self::Overloaded { .. } => f.write_str("the server has too much to do"),
+            Self::Overloaded { .. } => f.write_str("the server is overloaded"),
             Self::NamespaceTerminating => f.write_str("its namespace is being deleted"),
-            Self::NoAnswer => f.write_str("no answer; it may have been done all the same"),
+            Self::NoResponse => f.write_str("no response; it may have taken effect"),
         }
     }
 }

@@ -29,10 +29,10 @@ fn a_node_is_read_and_cordoned_before_any_pod_is_evicted() {
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done), "{:?}", operation.progress());
-    assert_eq!(harness.words(), ["look n1", "cordon n1", "evict a", "evict b", "list n1", "mark n1"]);
+    assert_eq!(harness.words(), ["read n1", "cordon n1", "evict a", "evict b", "list n1", "claim n1"]);
     assert!(
-        harness.nodes["n1"].cordoned && harness.nodes["n1"].mark.is_none(),
-        "cordoned, and the mark is off"
+        harness.nodes["n1"].cordoned && harness.nodes["n1"].claim.is_none(),
+        "cordoned, and the claim is off"
     );
 }
 
@@ -45,7 +45,7 @@ fn a_refused_cordon_stops_the_drain_before_any_pod_is_touched() {
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Forbidden));
     assert!(harness.words().iter().all(|word| !word.starts_with("evict")), "{:?}", harness.words());
-    assert!(harness.nodes["n1"].mark.is_none(), "the mark of the node that was cordoned is taken off");
+    assert!(harness.nodes["n1"].claim.is_none(), "the claim of the node that was cordoned is taken off");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn retry_after_is_obeyed_by_cause() {
         (RequestOutcome::BudgetStale { retry_after: None, text: "still being processed".into() }, 10),
         (RequestOutcome::Overloaded { retry_after: Some(Span::from_secs(7)) }, 7),
         (RequestOutcome::NamespaceTerminating, 5),
-        (RequestOutcome::NoAnswer, 1),
+        (RequestOutcome::NoResponse, 1),
     ];
     for (outcome, wait) in cases {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
@@ -126,7 +126,7 @@ fn a_pod_that_fails_for_good_leaves_its_node_undrained_and_the_others_go() {
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Partly));
     let report = operation.progress();
-    assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::PodsLeft { pods: 1 }));
+    assert_eq!(report.nodes[0].stage, NodeProgressStage::Incomplete(NodeIncomplete::PodsLeft { pods: 1 }));
     assert!(harness.pods["b"].gone && !harness.pods["a"].gone);
 }
 
@@ -141,7 +141,7 @@ fn the_replacement_of_a_pod_is_never_evicted() {
     operation.handle_change(&harness.cluster, harness.now);
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
-    assert_eq!(operation.progress().pods[0].stage, PodProgressStage::Over(PodEnd::Replaced));
+    assert_eq!(operation.progress().pods[0].stage, PodProgressStage::Ended(PodEnd::Replaced));
     assert_eq!(harness.times("evict a"), [0]);
 }
 
@@ -156,7 +156,7 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
     assert_eq!(
         harness.words(),
-        ["look n1", "cordon n1", "evict a", "list n1", "evict late", "list n1", "mark n1"]
+        ["read n1", "cordon n1", "evict a", "list n1", "evict late", "list n1", "claim n1"]
     );
     assert!(operation.progress().pods.iter().any(|pod| pod.late));
 }
@@ -190,7 +190,7 @@ fn the_timeout_of_a_node_holds_even_if_nothing_answers() {
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::TimedOut));
     let report = operation.progress();
-    assert_eq!(report.nodes[0].stage, NodeProgressStage::Stopped(NodeIncomplete::TimedOut));
+    assert_eq!(report.nodes[0].stage, NodeProgressStage::Incomplete(NodeIncomplete::TimedOut));
     assert_eq!(
         report.nodes[1].stage,
         NodeProgressStage::Drained { stay: 0 },
@@ -203,15 +203,15 @@ fn the_timeout_of_a_node_holds_even_if_nothing_answers() {
 fn the_time_for_all_of_it_ends_all_of_it() {
     let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
     harness.hang = Some("evict a");
-    let orders = OperationOptions { total_timeout: secs(9), ..orders() };
-    let mut operation = harness.begin(&["n1", "n2"], DrainOptions::default(), orders);
+    let orders = OperationOptions { total_timeout: secs(9), ..by_alice() };
+    let mut operation = harness.start(&["n1", "n2"], DrainOptions::default(), orders);
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::TimedOut));
     assert!(harness.times("evict b").is_empty());
 }
 
 #[test]
-fn as_many_nodes_at_a_time_as_asked_for_and_all_are_cordoned_first() {
+fn no_more_nodes_at_a_time_than_parallel_allows_and_all_are_cordoned_first() {
     let pods = [("n1", "a"), ("n2", "b"), ("n3", "c")];
     let mut harness = Harness::new(&["n1", "n2", "n3"], &pods);
     harness.linger = Span::from_secs(4);
@@ -239,7 +239,7 @@ fn a_pause_asks_for_nothing_and_its_length_counts_towards_no_limit() {
     operation.pause(harness.now);
     harness.advance(&mut operation, Span::from_secs(100));
     assert_eq!(harness.times("evict a"), [0]);
-    assert!(harness.words().iter().filter(|word| **word == "mark n1").count() >= 4, "marks are renewed");
+    assert!(harness.words().iter().filter(|word| **word == "claim n1").count() >= 4, "claims are renewed");
     operation.resume(&harness.cluster, harness.now);
     harness.run(&mut operation);
     assert_eq!((operation.ended(), harness.times("evict a")), (Some(OperationEnd::Done), vec![0, 100]));
@@ -258,7 +258,7 @@ fn a_due_pod_sets_no_timer_while_the_limit_of_requests_is_reached() {
     harness.hang = Some("evict");
     harness.advance(&mut operation, Span::from_secs(5));
     operation.handle_timeout(&harness.cluster, harness.now);
-    let due = operation.poll_timeout().expect("the mark is to be renewed");
+    let due = operation.poll_timeout().expect("the claim is to be renewed");
     assert!(due > harness.now, "due at {due}, and it is {}: whoever waits for that never waits", harness.now);
 }
 
@@ -283,24 +283,24 @@ fn a_cancel_starts_nothing_more_and_removes_the_claims() {
     harness.linger = Span::from_secs(60);
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     for _ in 0..4 {
-        harness.carry_out_one(&mut operation);
+        harness.serve_one(&mut operation);
     }
     let before = harness.words().iter().filter(|word| word.starts_with("evict")).count();
     operation.cancel(&harness.cluster, harness.now);
     harness.run(&mut operation);
     let after = harness.words().iter().filter(|word| word.starts_with("evict")).count();
     assert_eq!((operation.ended(), after), (Some(OperationEnd::Cancelled), before));
-    assert!(harness.nodes["n1"].mark.is_none() && harness.nodes["n1"].cordoned);
+    assert!(harness.nodes["n1"].claim.is_none() && harness.nodes["n1"].cordoned);
 }
 
 #[test]
 fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_overridden() {
-    let mark = |renewed| DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed };
+    let claim = |renewed| DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed };
     let run = |renewed, take_over| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
-        harness.nodes.get_mut("n1").expect("there").mark = Some(mark(renewed));
-        let orders = OperationOptions { take_over, ..orders() };
-        let mut operation = harness.begin(&["n1"], DrainOptions::default(), orders);
+        harness.nodes.get_mut("n1").expect("there").claim = Some(claim(renewed));
+        let orders = OperationOptions { take_over, ..by_alice() };
+        let mut operation = harness.start(&["n1"], DrainOptions::default(), orders);
         harness.run(&mut operation);
         (operation.ended(), harness.nodes["n1"].cordoned)
     };
@@ -316,15 +316,18 @@ fn the_fresh_claim_of_a_drain_that_was_killed_does_not_block_its_own_undo() {
         let mut killed = harness.drain(&["n1"], DrainOptions::default());
         harness.hang = Some("evict a");
         harness.step(&mut killed);
-        assert!(harness.nodes["n1"].cordoned && harness.nodes["n1"].mark.is_some());
+        assert!(harness.nodes["n1"].cordoned && harness.nodes["n1"].claim.is_some());
         let (node, uid) = ("n1".into(), ready_node("n1").uid);
         let undo = Undo { nodes: vec![NodeUndo { node, uid, steps: vec![UndoStep::Uncordon] }] };
-        let options =
-            OperationOptions { id: "u1".parse().unwrap(), undoes: Some(undoes.parse().unwrap()), ..orders() };
+        let options = OperationOptions {
+            id: "u1".parse().unwrap(),
+            undoes: Some(undoes.parse().unwrap()),
+            ..by_alice()
+        };
         let rules = EvictionRules::of(ServerVersion::new(1, 36));
         let mut operation = Operation::undo(&undo, options, rules, &harness.cluster, harness.now);
         harness.run(&mut operation);
-        (operation.ended(), harness.nodes["n1"].cordoned, harness.nodes["n1"].mark.is_some())
+        (operation.ended(), harness.nodes["n1"].cordoned, harness.nodes["n1"].claim.is_some())
     };
     assert_eq!(
         undo("p1"),
@@ -347,12 +350,15 @@ fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
         operation.progress().nodes[0].stage.clone()
     };
     let taken = stop_after(|node| {
-        node.mark = Some(DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed: NOW });
+        node.claim = Some(DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed: NOW });
     });
-    assert!(matches!(taken, NodeProgressStage::Stopped(NodeIncomplete::ClaimedByOther { .. })), "{taken:?}");
+    assert!(
+        matches!(taken, NodeProgressStage::Incomplete(NodeIncomplete::ClaimedByOther { .. })),
+        "{taken:?}"
+    );
     assert_eq!(
         stop_after(|node| node.cordoned = false),
-        NodeProgressStage::Stopped(NodeIncomplete::Uncordoned)
+        NodeProgressStage::Incomplete(NodeIncomplete::Uncordoned)
     );
 }
 
@@ -360,21 +366,21 @@ fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
 fn of_two_drains_that_start_together_one_sees_the_other() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
     harness.linger = Span::from_secs(30);
-    let mut first = harness.begin(
+    let mut first = harness.start(
         &["n1"],
         DrainOptions::default(),
-        OperationOptions { id: "one".parse().unwrap(), ..orders() },
+        OperationOptions { id: "one".parse().unwrap(), ..by_alice() },
     );
-    let mut second = harness.begin(
+    let mut second = harness.start(
         &["n1"],
         DrainOptions::default(),
-        OperationOptions { id: "two".parse().unwrap(), ..orders() },
+        OperationOptions { id: "two".parse().unwrap(), ..by_alice() },
     );
     // Both look, then both write: the second write finds the node newer than it was seen.
-    harness.carry_out_one(&mut first);
-    harness.carry_out_one(&mut second);
-    harness.carry_out_one(&mut first);
-    harness.carry_out_one(&mut second);
+    harness.serve_one(&mut first);
+    harness.serve_one(&mut second);
+    harness.serve_one(&mut first);
+    harness.serve_one(&mut second);
     harness.run(&mut second);
     assert_eq!(second.ended(), Some(OperationEnd::ClaimedByOther));
     harness.run(&mut first);
@@ -385,12 +391,12 @@ fn of_two_drains_that_start_together_one_sees_the_other() {
 fn a_dry_run_records_everything_and_ends() {
     let harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
-    let mut asked = Vec::new();
-    while let Some(errand) = operation.poll_request() {
-        asked.push(word(&errand.task));
-        operation.handle_outcome(&harness.cluster, errand.id, RequestOutcome::Recorded, NOW);
+    let mut requests = Vec::new();
+    while let Some(request) = operation.poll_request() {
+        requests.push(word(&request.task));
+        operation.handle_outcome(&harness.cluster, request.id, RequestOutcome::Recorded, NOW);
     }
-    assert_eq!(asked, ["look n1", "cordon n1", "evict a", "evict b"]);
+    assert_eq!(requests, ["read n1", "cordon n1", "evict a", "evict b"]);
     assert_eq!(operation.ended(), Some(OperationEnd::Recorded));
 }
 
@@ -401,14 +407,14 @@ fn a_finished_operation_that_is_resumed_does_nothing_twice() {
     harness.linger = Span::from_secs(10);
     let mut operation = harness.drain(&["n1"], DrainOptions::default());
     for _ in 0..3 {
-        harness.carry_out_one(&mut operation);
+        harness.serve_one(&mut operation);
     }
     // The process dies here: one pod was evicted, one was not.
     drop(operation);
     let pods = harness.pods.iter().map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
     let past = kordon::operation::PriorRun { cordoned: [NodeName::from("n1")].into(), pods };
     let mut operation =
-        harness.begin(&["n1"], DrainOptions::default(), OperationOptions { prior: past, ..orders() });
+        harness.start(&["n1"], DrainOptions::default(), OperationOptions { prior: past, ..by_alice() });
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
     assert_eq!((harness.times("evict a").len(), harness.times("evict b").len()), (1, 1));
@@ -418,7 +424,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     /// Whatever goes wrong on the way: it ends; no pod is evicted twice, none before all nodes are cordoned; what is
-    /// called drained is empty; marks are taken off where the server let us.
+    /// called drained is empty; claims are taken off where the server let us.
     #[test]
     fn under_random_answers_the_guarantees_hold(
         pods in proptest::collection::vec((0..3_usize, 0..2_u8), 0..24),
@@ -438,7 +444,7 @@ proptest! {
         let mut operation = harness.drain(&nodes, options);
         if let Some(after) = cancel_after {
             for _ in 0..after {
-                harness.carry_out_one(&mut operation);
+                harness.serve_one(&mut operation);
             }
             operation.cancel(&harness.cluster, harness.now);
         }
@@ -464,13 +470,13 @@ struct Harness {
     cluster: Cluster,
     nodes: BTreeMap<String, FakeNode>,
     pods: BTreeMap<String, FakePod>,
-    asked: Vec<(Timestamp, String)>,
+    requests: Vec<(Timestamp, String)>,
     answers: Vec<(String, RequestOutcome)>,
     evicted: Vec<Uid>,
     evicted_uncordoned: bool,
     /// How long a pod takes to end.
     linger: Span,
-    /// What is asked and never answered: all that begins so.
+    /// Requests that start with this word never get a response.
     hang: Option<&'static str>,
     /// A pod that comes to a node when the last of its pods goes.
     late: Option<(&'static str, &'static str)>,
@@ -484,7 +490,7 @@ struct Harness {
 struct FakeNode {
     version: u64,
     cordoned: bool,
-    mark: Option<DrainClaim>,
+    claim: Option<DrainClaim>,
     note: Option<CordonNote>,
 }
 
@@ -503,7 +509,7 @@ impl Harness {
             cluster: Cluster::default(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
-            asked: Vec::new(),
+            requests: Vec::new(),
             answers: Vec::new(),
             evicted: Vec::new(),
             evicted_uncordoned: false,
@@ -541,10 +547,10 @@ impl Harness {
     }
 
     fn drain(&self, nodes: &[&str], options: DrainOptions) -> Operation {
-        self.begin(nodes, options, orders())
+        self.start(nodes, options, by_alice())
     }
 
-    fn begin(&self, nodes: &[&str], options: DrainOptions, orders: OperationOptions) -> Operation {
+    fn start(&self, nodes: &[&str], options: DrainOptions, orders: OperationOptions) -> Operation {
         let plan = self.plan(nodes, options);
         Operation::start(&plan, orders, &self.cluster, self.now)
     }
@@ -608,26 +614,26 @@ impl Harness {
         }
     }
 
-    /// Carries out all that is asked for at this instant.
+    /// Serves all requests of this instant.
     fn step(&mut self, operation: &mut Operation) {
-        while self.carry_out_one(operation) {}
+        while self.serve_one(operation) {}
     }
 
-    fn carry_out_one(&mut self, operation: &mut Operation) -> bool {
+    fn serve_one(&mut self, operation: &mut Operation) -> bool {
         while operation.poll_notice().is_some() {}
-        let Some(errand) = operation.poll_request() else { return false };
-        let word = word(&errand.task);
-        self.asked.push((self.now, word.clone()));
+        let Some(request) = operation.poll_request() else { return false };
+        let word = word(&request.task);
+        self.requests.push((self.now, word.clone()));
         if self.hang.is_some_and(|hang| word.starts_with(hang)) {
             return true;
         }
-        let outcome = self.outcome(&word, &errand);
+        let outcome = self.outcome(&word, &request);
         self.end_pods();
-        operation.handle_outcome(&self.cluster, errand.id, outcome, self.now);
+        operation.handle_outcome(&self.cluster, request.id, outcome, self.now);
         true
     }
 
-    fn outcome(&mut self, word: &str, errand: &Request) -> RequestOutcome {
+    fn outcome(&mut self, word: &str, request: &Request) -> RequestOutcome {
         if let Some(place) = self.answers.iter().position(|(asked, _)| asked == word) {
             return self.answers.remove(place).1;
         }
@@ -636,25 +642,25 @@ impl Harness {
             Some(2) => return RequestOutcome::Overloaded { retry_after: Some(Span::from_secs(1)) },
             Some(3) => return RequestOutcome::Unreachable("connection refused".into()),
             Some(4) => return RequestOutcome::Conflict,
-            // Done, but nobody hears of it.
+            // Done, but the response is lost.
             Some(5) => {
-                self.serve(&errand.task);
-                return RequestOutcome::NoAnswer;
+                self.serve(&request.task);
+                return RequestOutcome::NoResponse;
             }
-            Some(6) => return RequestOutcome::NoAnswer,
+            Some(6) => return RequestOutcome::NoResponse,
             _ => {}
         }
-        self.serve(&errand.task)
+        self.serve(&request.task)
     }
 
     fn serve(&mut self, task: &RequestKind) -> RequestOutcome {
         match task {
-            RequestKind::LookAtNode { node } => {
+            RequestKind::ReadNode { node } => {
                 let fake = &self.nodes[&**node];
                 let seen = Node {
                     version: Version(fake.version),
                     unschedulable: fake.cordoned,
-                    drain_claim: fake.mark.clone().map(Into::into),
+                    drain_claim: fake.claim.clone().map(Into::into),
                     cordon_note: fake.note.clone().map(Into::into),
                     ..ready_node(node)
                 };
@@ -684,7 +690,7 @@ impl Harness {
         node.cordoned = patch.unschedulable.unwrap_or(node.cordoned);
         for (key, text) in &patch.notes {
             if *key == claim::DRAIN {
-                node.mark = text.as_deref().and_then(DrainClaim::parse);
+                node.claim = text.as_deref().and_then(DrainClaim::parse);
             } else {
                 node.note = text.as_deref().and_then(CordonNote::parse);
             }
@@ -743,19 +749,23 @@ impl Harness {
     }
 
     fn words(&self) -> Vec<&str> {
-        self.asked.iter().map(|(_, word)| word.as_str()).collect()
+        self.requests.iter().map(|(_, word)| word.as_str()).collect()
     }
 
-    /// When this was asked for, in seconds from the beginning.
+    /// When these requests were made, in seconds from the start.
     fn times(&self, word: &str) -> Vec<i64> {
-        self.asked.iter().filter(|(_, asked)| asked == word).map(|(at, _)| at.since(NOW).as_secs()).collect()
+        self.requests
+            .iter()
+            .filter(|(_, asked)| asked == word)
+            .map(|(at, _)| at.since(NOW).as_secs())
+            .collect()
     }
 }
 
-/// What is asked, in two words.
+/// A request in two words.
 fn word(task: &RequestKind) -> String {
     match task {
-        RequestKind::LookAtNode { node } => format!("look {node}"),
+        RequestKind::ReadNode { node } => format!("read {node}"),
         RequestKind::ListPods { node } => format!("list {node}"),
         RequestKind::Patch(patch) => format!("{task} {}", patch.node),
         RequestKind::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => {
@@ -765,7 +775,7 @@ fn word(task: &RequestKind) -> String {
     }
 }
 
-fn orders() -> OperationOptions {
+fn by_alice() -> OperationOptions {
     OperationOptions { id: "p1".parse().unwrap(), by: "alice".into(), ..OperationOptions::default() }
 }
 

@@ -529,7 +529,7 @@ impl DashboardFixture {
 
     fn answer(&mut self, task: &RequestKind) -> operation::RequestOutcome {
         match task {
-            RequestKind::LookAtNode { node } => match self.world.node(node) {
+            RequestKind::ReadNode { node } => match self.world.node(node) {
                 Some(node) => operation::RequestOutcome::Node(Box::new((**node).clone())),
                 None => operation::RequestOutcome::Gone,
             },

@@ -110,7 +110,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
         // The server did not judge the write.
         RequestOutcome::Overloaded { .. }
         | RequestOutcome::Unreachable(_)
-        | RequestOutcome::NoAnswer
+        | RequestOutcome::NoResponse
         | RequestOutcome::Recorded
         | RequestOutcome::Node(_)
         | RequestOutcome::Pods(_) => None,

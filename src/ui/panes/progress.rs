@@ -31,11 +31,11 @@ const STATE: u16 = 11;
 
 /// ```text
 /// ─ 2 Progress  drain n-3 · for 1m12s ─────────────────────────── p pause  C cancel ─
-/// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 held · 1 terminating   done in ~35s by the plan
+/// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 blocked · 1 terminating   done in ~35s by the plan
 /// nodes
-///     1m12s  n-3               drains      12 of 30 pods gone
+///     1m12s  n-3               draining    12 of 30 pods gone
 /// in progress
-///     in 3s  shop/web-7d4b9    held        shop/web needs 3 and has 3; 4 tries
+///     in 3s  shop/web-7d4b9    blocked     shop/web needs 3 and has 3; 4 tries
 /// ```
 /// Draws the entry that is shown; tells how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -150,7 +150,7 @@ fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
     let (gone, stay, left) = report.pods_by_fate();
     let all = gone + left;
     if all == 0 && stay == 0 {
-        let written = report.nodes.iter().filter(|row| row.stage != NodeProgressStage::Waits).count();
+        let written = report.nodes.iter().filter(|row| row.stage != NodeProgressStage::Waiting).count();
         let words = format!("{written} of {} nodes", report.nodes.len());
         return Runs::new(&words, scene.style(Role::Base));
     }
@@ -163,16 +163,16 @@ fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
         );
     let count = |of: fn(&PodProgressStage) -> bool| report.pods.iter().filter(|row| of(&row.stage)).count();
     for (count, words, role) in [
-        (count(|stage| matches!(stage, PodProgressStage::Held { .. })), "blocked", Role::CountdownSoon),
+        (count(|stage| matches!(stage, PodProgressStage::Blocked { .. })), "blocked", Role::CountdownSoon),
         (
-            count(|stage| matches!(stage, PodProgressStage::Leaving { .. })),
+            count(|stage| matches!(stage, PodProgressStage::Terminating { .. })),
             "terminating",
             Role::EvictionTerminating,
         ),
-        (count(|stage| matches!(stage, PodProgressStage::Asked)), "asked", Role::Base),
-        (count(|stage| matches!(stage, PodProgressStage::Waits)), "waiting", Role::Dim),
+        (count(|stage| matches!(stage, PodProgressStage::Requested)), "requested", Role::Base),
+        (count(|stage| matches!(stage, PodProgressStage::Waiting)), "waiting", Role::Dim),
         (
-            count(|stage| matches!(stage, PodProgressStage::Over(end) if !end.is_well())),
+            count(|stage| matches!(stage, PodProgressStage::Ended(end) if !end.is_success())),
             "failed",
             Role::LevelError,
         ),
@@ -214,29 +214,29 @@ fn cells(scene: &Scene, entry: &OperationEntry, row: ProgressRow) -> Vec<Cell> {
 
 fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> {
     let (since, word, role) = match &row.stage {
-        NodeProgressStage::Waits => (None, "waits", Role::Dim),
+        NodeProgressStage::Waiting => (None, "waiting", Role::Dim),
         NodeProgressStage::Written => (None, "written", Role::NodeCordoned),
         NodeProgressStage::Unchanged => (None, "unchanged", Role::Dim),
-        NodeProgressStage::Drains { since } => (Some(*since), "drains", Role::CountdownSoon),
+        NodeProgressStage::Draining { since } => (Some(*since), "draining", Role::CountdownSoon),
         NodeProgressStage::Verifying => (None, "verifying", Role::CountdownSoon),
         NodeProgressStage::Drained { .. } => (None, "drained", Role::NodeReady),
         NodeProgressStage::Recorded => (None, "recorded", Role::Dim),
-        NodeProgressStage::Stopped(_) => (None, "stopped", Role::LevelError),
+        NodeProgressStage::Incomplete(_) => (None, "incomplete", Role::LevelError),
     };
     let since = since.map_or(String::new(), |since| text::age(scene.now, since));
     let mut parts = Vec::new();
     match &row.stage {
-        NodeProgressStage::Stopped(stop) => parts.push(stop.to_string()),
-        NodeProgressStage::Verifying => parts.push("a last list shows whether anything is left".into()),
+        NodeProgressStage::Incomplete(stop) => parts.push(stop.to_string()),
+        NodeProgressStage::Verifying => parts.push("listing its pods once more".into()),
         NodeProgressStage::Drained { stay: 1 } => parts.push("1 pod stays".into()),
         NodeProgressStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
         _ => {}
     }
     let of_node = || entry.progress.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node));
-    let goes = |pod: &&PodProgress| !matches!(&pod.stage, PodProgressStage::Over(PodEnd::Left(_)));
+    let goes = |pod: &&PodProgress| !matches!(&pod.stage, PodProgressStage::Ended(PodEnd::Stays(_)));
     let (gone, all) = (
         of_node()
-            .filter(|pod| matches!(&pod.stage, PodProgressStage::Over(PodEnd::Gone | PodEnd::Replaced)))
+            .filter(|pod| matches!(&pod.stage, PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced)))
             .count(),
         of_node().filter(goes).count(),
     );
@@ -244,7 +244,7 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
         parts.push(format!("{gone} of {all} pods gone"));
     }
     if row.cordoned {
-        parts.push("cordoned by this".into());
+        parts.push("cordoned by this operation".into());
     }
     EventRow {
         when: when(&since, scene.style(Role::CountdownFar)),
@@ -257,19 +257,19 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
 
 fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
     let (at, role) = match &row.stage {
-        PodProgressStage::Held { until, .. } => {
+        PodProgressStage::Blocked { until, .. } => {
             (format!("in {}", text::left(*until, scene.now)), Role::CountdownSoon)
         }
-        PodProgressStage::Leaving { since } => (text::age(scene.now, *since), Role::EvictionTerminating),
-        PodProgressStage::Waits | PodProgressStage::Asked => (String::new(), Role::Dim),
-        PodProgressStage::Over(_) => ("–".into(), Role::Faint),
+        PodProgressStage::Terminating { since } => (text::age(scene.now, *since), Role::EvictionTerminating),
+        PodProgressStage::Waiting | PodProgressStage::Requested => (String::new(), Role::Dim),
+        PodProgressStage::Ended(_) => ("–".into(), Role::Faint),
     };
     let (word, role_of_word) = match &row.stage {
-        PodProgressStage::Waits => ("waiting", Role::Dim),
-        PodProgressStage::Asked => ("asked", Role::Base),
-        PodProgressStage::Held { .. } => ("blocked", Role::CountdownSoon),
-        PodProgressStage::Leaving { .. } => ("terminating", Role::EvictionTerminating),
-        PodProgressStage::Over(end) => (over(end), over_role(end)),
+        PodProgressStage::Waiting => ("waiting", Role::Dim),
+        PodProgressStage::Requested => ("requested", Role::Base),
+        PodProgressStage::Blocked { .. } => ("blocked", Role::CountdownSoon),
+        PodProgressStage::Terminating { .. } => ("terminating", Role::EvictionTerminating),
+        PodProgressStage::Ended(end) => (end_word(end), pod_end_role(end)),
     };
     let name = Cell::new(&row.pod.namespace, scene.style(Role::Dim))
         .and("/", scene.style(Role::Faint))
@@ -283,52 +283,52 @@ fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
     .cells()
 }
 
-/// What is waited for, or what came of it.
+/// What the pod waits for, or how it ended.
 fn why(scene: &Scene, row: &PodProgress) -> String {
     let mut parts = Vec::new();
     match &row.stage {
-        PodProgressStage::Waits => parts.push("its turn comes".to_owned()),
-        PodProgressStage::Asked => parts.push("the server has not answered yet".into()),
-        PodProgressStage::Held { by, .. } => parts.push(by.to_string()),
-        PodProgressStage::Leaving { .. } => {
+        PodProgressStage::Waiting => {}
+        PodProgressStage::Requested => parts.push("no response yet".into()),
+        PodProgressStage::Blocked { by, .. } => parts.push(by.to_string()),
+        PodProgressStage::Terminating { .. } => {
             let pod = scene.app.model.cluster.pod(&row.pod).filter(|pod| pod.uid == row.uid);
             let termination = pod.and_then(|pod| pod.termination.as_ref());
             let deadline = termination.map(|end| scene.app.model.cluster.local(end.deadline));
             parts.push(match deadline {
                 Some(end) if end >= scene.now => {
-                    format!("its grace ends in {}", text::left(end, scene.now))
+                    format!("grace period ends in {}", text::left(end, scene.now))
                 }
                 Some(end) => format!("stuck {}", text::age(scene.now, end)),
-                None => "its end is waited for".into(),
+                None => "grace period unknown".into(),
             });
             if let Some(pod) = pod.filter(|pod| !pod.finalizers.is_empty()) {
                 parts.push(format!("blocked by {}", pod.finalizers.join(", ")));
             }
         }
         // The word says it already.
-        PodProgressStage::Over(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
-        PodProgressStage::Over(PodEnd::Left(skip)) => parts.push(skip.to_string()),
-        PodProgressStage::Over(PodEnd::Replaced) => parts.push("another pod has its name".into()),
-        PodProgressStage::Over(PodEnd::Refused(text) | PodEnd::Forbidden(text) | PodEnd::Failed(text)) => {
+        PodProgressStage::Ended(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
+        PodProgressStage::Ended(PodEnd::Stays(skip)) => parts.push(skip.to_string()),
+        PodProgressStage::Ended(PodEnd::Replaced) => parts.push("another pod has its name".into()),
+        PodProgressStage::Ended(PodEnd::Refused(text) | PodEnd::Forbidden(text) | PodEnd::Failed(text)) => {
             parts.push(text.clone());
         }
-        PodProgressStage::Over(end @ (PodEnd::Recorded | PodEnd::Successor)) => parts.push(end.to_string()),
+        PodProgressStage::Ended(end @ (PodEnd::Recorded | PodEnd::Successor)) => parts.push(end.to_string()),
     }
     if row.tries > 1 {
         parts.push(format!("{} tries", row.tries));
     }
     if row.late {
-        parts.push("came after the plan was made".into());
+        parts.push("bound after the plan was made".into());
     }
     parts.join(" · ")
 }
 
-const fn over(end: &PodEnd) -> &'static str {
+const fn end_word(end: &PodEnd) -> &'static str {
     match end {
         PodEnd::Gone => "gone",
         PodEnd::Replaced => "replaced",
         PodEnd::Recorded => "recorded",
-        PodEnd::Left(_) => "stays",
+        PodEnd::Stays(_) => "stays",
         PodEnd::Refused(_) => "refused",
         PodEnd::Successor => "left alone",
         PodEnd::Forbidden(_) => "not allowed",
@@ -338,10 +338,10 @@ const fn over(end: &PodEnd) -> &'static str {
     }
 }
 
-const fn over_role(end: &PodEnd) -> Role {
+const fn pod_end_role(end: &PodEnd) -> Role {
     match end {
         PodEnd::Gone | PodEnd::Replaced => Role::NodeReady,
-        PodEnd::Recorded | PodEnd::Left(_) => Role::Dim,
+        PodEnd::Recorded | PodEnd::Stays(_) => Role::Dim,
         PodEnd::Successor | PodEnd::Cancelled => Role::LevelWarning,
         PodEnd::Refused(_) | PodEnd::Forbidden(_) | PodEnd::Failed(_) | PodEnd::TimedOut => Role::LevelError,
     }
@@ -370,7 +370,7 @@ fn whole(entry: &OperationEntry, row: ProgressRow) -> Option<String> {
         ProgressRow::Pod(place) => {
             let row = report.pods.get(place)?;
             let node = row.node.as_ref().map_or(String::new(), |node| format!(" on {node}"));
-            Some(format!("{}{node}: {} · asked {} times", row.pod, row.stage, row.tries))
+            Some(format!("{}{node}: {} · {} requests", row.pod, row.stage, row.tries))
         }
         ProgressRow::Notice(number) => {
             entry.notice(number).map(|notice| format!("{} {}", notice.subject, notice.text))
