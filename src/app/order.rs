@@ -312,7 +312,7 @@ impl Filterable for ForecastRow {
             "node" => Some(self.node.to_string()),
             "what" => Some(
                 match self.event {
-                    NodeForecast::Unknown => "unknown",
+                    NodeForecast::Unknown(_) => "unknown",
                     NodeForecast::NoExecute(_) => "taint noexecute",
                     NodeForecast::Deletions(_) => "evicted",
                 }

@@ -85,6 +85,11 @@ impl AccessModes {
         modes
     }
 
+    /// Whether a volume can be used by one node at a time.
+    pub const fn is_single_node(self) -> bool {
+        (self.read_write_once || self.read_write_once_pod) && !self.read_only_many && !self.read_write_many
+    }
+
     /// Whether all of the others are among these.
     pub const fn cover(self, others: Self) -> bool {
         (self.read_write_once || !others.read_write_once)

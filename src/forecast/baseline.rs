@@ -56,6 +56,7 @@ mod tests {
             at: Timestamp::from_secs(secs),
             kind,
             why: Why::default(),
+            not_ready: 0,
             chance: None,
         };
         let unknown = |node: &str| ForecastKind::Unknown { node: node.into() };

@@ -49,9 +49,19 @@ pub struct ForecastStep {
     pub at: Timestamp,
     pub kind: ForecastKind,
     pub why: Why,
+    /// How many pods are marked not ready with it: they leave the endpoints of their Services then.
+    pub not_ready: usize,
     /// Where several nodes wait for one token: the chance that this happens at this time. None where nothing is left to
     /// chance.
     pub chance: Option<Chance>,
+}
+
+/// `12 pods leave endpoints`
+pub fn leave_endpoints(pods: usize) -> String {
+    match pods {
+        1 => "1 pod leaves endpoints".into(),
+        pods => format!("{pods} pods leave endpoints"),
+    }
 }
 
 /// What is predicted.
@@ -208,6 +218,17 @@ impl Run {
             | Write::MarkPodNotReady { .. }
             | Write::RecordEvent(_) => return None,
         };
-        Some(ForecastStep { at: self.now, kind, why: effect.why.clone(), chance: None })
+        let not_ready = match &kind {
+            ForecastKind::Unknown { node } => self.marked_not_ready(node),
+            ForecastKind::NoExecute { .. } | ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => 0,
+        };
+        Some(ForecastStep { at: self.now, kind, why: effect.why.clone(), not_ready, chance: None })
+    }
+
+    /// How many pods the controller marks not ready when it marks their node Unknown (upstream `MarkPodsNotReady`): those of
+    /// a node that was Ready.
+    fn marked_not_ready(&self, node: &NodeName) -> usize {
+        let was_ready = self.cluster.node(node).is_some_and(|node| node.is_ready());
+        self.cluster.pods_on(node).filter(|pod| was_ready && pod.is_ready()).count()
     }
 }

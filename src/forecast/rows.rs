@@ -22,7 +22,8 @@ pub struct ForecastRow {
 /// What is predicted for a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeForecast {
-    Unknown,
+    /// It becomes Unknown, and this many of its pods leave the endpoints of their Services.
+    Unknown(usize),
     /// The NoExecute taint with this key.
     NoExecute(Name),
     /// This many of its pods are deleted, or their objects removed by the garbage collector.
@@ -73,7 +74,7 @@ impl Forecast {
                 second = rows.len();
             }
             let event = match &step.kind {
-                ForecastKind::Unknown { .. } => NodeForecast::Unknown,
+                ForecastKind::Unknown { .. } => NodeForecast::Unknown(step.not_ready),
                 ForecastKind::NoExecute { key, .. } => NodeForecast::NoExecute(key.clone()),
                 ForecastKind::Deleted { node, .. } | ForecastKind::Removed { node, .. } => {
                     let same = |row: &&mut ForecastRow| {
@@ -132,6 +133,7 @@ mod tests {
             at: Timestamp::EPOCH + Span::from_millis(millis),
             kind,
             why: Why::default(),
+            not_ready: 0,
             chance: None,
         };
         Forecast {

@@ -8,9 +8,9 @@ use std::{
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod},
+    cluster::{Cluster, Key, Name, NodeName, Pod},
     plan::{
-        CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, RunTrace,
+        CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, RunTrace, eviction_note,
         failover::{self, failover},
     },
     time::{Span, Timestamp},
@@ -48,6 +48,9 @@ pub enum SuccessorState {
         landing: Landing,
         /// None: never, or not within the forecast.
         ready: Option<Timestamp>,
+        /// A claim of the old pod whose volume only one node may use at a time: the replacement does not start before it is
+        /// detached.
+        volume: Option<Name>,
     },
     /// No controller recreates it.
     Lost,
@@ -111,11 +114,16 @@ impl Successor {
 
     /// Why that node, what the replacement waits for, or why there is none.
     pub fn why(&self) -> String {
-        let SuccessorState::Replaced { landing, .. } = &self.state else {
+        let SuccessorState::Replaced { landing, volume, .. } = &self.state else {
             return "no controller recreates it".into();
         };
-        let place = landing.why().map(|why| &**why);
-        self.waits_for().into_iter().chain(place).collect::<Vec<_>>().join("; ")
+        let volume = volume.as_ref().map(|claim| match self.ready() {
+            Some(_) => format!("starts when volume {claim} is detached from {}", self.from),
+            None => format!("does not start while volume {claim} is attached to {}", self.from),
+        });
+        let place = landing.why().map(ToString::to_string);
+        let parts = self.waits_for().map(str::to_owned).into_iter().chain(volume).chain(place);
+        parts.collect::<Vec<_>>().join("; ")
     }
 
     /// How the replacement could be placed, where it stays Pending.
@@ -125,12 +133,22 @@ impl Successor {
     }
 }
 
-/// When the deletion of a pod starts, and when its object is gone; none is never.
+/// When a pod leaves; none is never.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
+    /// When its deletion starts.
     leaves: Timestamp,
+    /// When its object is gone.
     gone: Option<Timestamp>,
+    /// When its volumes are detached from its node.
+    detached: Option<Timestamp>,
 }
+
+/// How long after a pod is gone its volumes are detached by force from a node that is not Ready
+/// (docs/upstream/neighbours.md#4).
+const FORCED_DETACH: Span = Span::from_secs(360);
+/// The taint of a node from which volumes are detached at once.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 impl Forecast {
     /// What replaces the pods that are deleted, and those of nodes that are down at the end. `assumptions` are those of
@@ -174,7 +192,10 @@ impl Forecast {
         let failover = failover(cluster, pods, lost, environment);
         let pending = failover.pending();
         let Failover { pods, trace } = failover;
-        let successor = |FailoverPod { pod, outcome }| successor(&pod, outcome, departures.get(&pod.key));
+        let successor = |FailoverPod { pod, outcome }| {
+            let volume = eviction_note::attached_once(cluster, &pod);
+            successor(&pod, outcome, volume, departures.get(&pod.key))
+        };
         let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
         successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
         Succession { successors, pending, trace }
@@ -191,11 +212,18 @@ impl Forecast {
         for step in &self.steps {
             let Some(pod) = step.kind.pod() else { continue };
             let removed = matches!(step.kind, ForecastKind::Removed { .. }).then_some(step.at);
-            if let Some(Departure { gone, .. }) = departures.get_mut(pod) {
+            let by_force = removed
+                .map(|at| if is_out_of_service(cluster, &step.kind) { at } else { at + FORCED_DETACH });
+            if let Some(Departure { gone, detached, .. }) = departures.get_mut(pod) {
                 *gone = [*gone, removed].into_iter().flatten().min();
+                *detached = [*detached, by_force].into_iter().flatten().min();
             } else if let Some(known) = cluster.pod(pod) {
-                let gone = removed.or_else(|| self.gone(known, step.at, assumptions, environment));
-                departures.insert(pod.clone(), Departure { leaves: step.at, gone });
+                let ended = || self.gone(known, step.at, assumptions, environment);
+                let (gone, detached) = match removed {
+                    Some(_) => (removed, by_force),
+                    None => (ended(), ended()),
+                };
+                departures.insert(pod.clone(), Departure { leaves: step.at, gone, detached });
             }
         }
         departures
@@ -223,16 +251,30 @@ impl Forecast {
     }
 }
 
+/// Whether the node of a step has the taint that has its volumes detached at once.
+fn is_out_of_service(cluster: &Cluster, step: &ForecastKind) -> bool {
+    cluster.node(step.node()).is_some_and(|node| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE))
+}
+
 /// What replaces a pod; none where nothing does elsewhere, and none is lost.
-fn successor(pod: &Pod, outcome: FailoverOutcome, departure: Option<&Departure>) -> Option<Successor> {
+fn successor(
+    pod: &Pod,
+    outcome: FailoverOutcome,
+    volume: Option<Name>,
+    departure: Option<&Departure>,
+) -> Option<Successor> {
     let state = match outcome {
         FailoverOutcome::Recreated { created, landing, time_to_ready } => {
             let at = departure.and_then(|departure| match created {
                 CreationTime::AtDeletion => Some(departure.leaves),
                 CreationTime::WhenGone => departure.gone,
             });
-            let ready = |takes: Span| Some(at? + takes);
-            SuccessorState::Replaced { at, created, landing, ready: time_to_ready.and_then(ready) }
+            let starts = match &volume {
+                Some(_) => at.and_then(|at| Some(at.max(departure?.detached?))),
+                None => at,
+            };
+            let ready = time_to_ready.and_then(|takes| Some(starts? + takes));
+            SuccessorState::Replaced { at, created, landing, ready, volume }
         }
         FailoverOutcome::Lost => SuccessorState::Lost,
         FailoverOutcome::OnSameNode => return None,

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    environment::Quality, eviction::EvictionAnswer, landing::Landing, owner::NotRecreated,
-    placement_trace::PlacementTrace, verdict::Verdict, warning::PodWarning,
+    environment::Quality, eviction::EvictionAnswer, eviction_note::EvictionNote, landing::Landing,
+    owner::NotRecreated, placement_trace::PlacementTrace, verdict::Verdict, warning::PodWarning,
 };
 use crate::{
     cluster::{Key, Name, NodeName, OwnerKind, Pod, Uid},
@@ -38,6 +38,8 @@ pub struct PodPlan {
     pub ready_again: Option<Timestamp>,
     /// How reliable the times are.
     pub quality: Quality,
+    /// Of a pod that a taint deletes: what to know of that.
+    pub eviction_notes: Vec<EvictionNote>,
 }
 
 /// When something happens; none is never.
@@ -67,6 +69,7 @@ impl PodPlan {
             placement: None,
             ready_again: None,
             quality: Quality::Certain,
+            eviction_notes: Vec::new(),
         }
     }
 
@@ -106,6 +109,7 @@ impl PodPlan {
             Some(Landing::Node { .. } | Landing::Unknown) | None => None,
         };
         let warnings = self.warnings.iter().map(ToString::to_string);
-        times_out.into_iter().chain(lost).chain(warnings).chain(pending).collect()
+        let eviction = self.eviction_notes.iter().map(ToString::to_string);
+        times_out.into_iter().chain(lost).chain(warnings).chain(pending).chain(eviction).collect()
     }
 }

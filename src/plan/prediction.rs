@@ -93,7 +93,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         let likely = self.likely.pods.get(&pod.key);
         if let Some(replacement) = likely.and_then(|result| result.replacement.as_ref()) {
             plan.landing = Some(replacement.landing.clone());
-            plan.ready_again = replacement.ready;
+            plan.ready_again = replacement.ready_after(cluster, pod, plan.gone.likely);
         }
         plan.placement = self.likely.trace.placements.get(&pod.key).cloned();
         if let (Recreation::OnSameNode, Some(node), Some(_)) =

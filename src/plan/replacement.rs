@@ -11,6 +11,7 @@ use std::{
 
 use super::{
     environment::{Bound, Environment},
+    eviction_note::attached_once,
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
@@ -44,6 +45,22 @@ impl Replacement {
             Landing::Node { .. } | Landing::Unknown => environment.time_to_ready(pod, &landing).at(bound),
         };
         Self { landing, created: now, ready: time_to_ready.map(|span| now + span) }
+    }
+}
+
+impl Replacement {
+    /// When it is likely Ready, after the old pod of it is gone: if that has a volume that only one node may use at a
+    /// time, the replacement starts only when the kubelet has ended the old pod.
+    pub(super) fn ready_after(
+        &self,
+        cluster: &Cluster,
+        old: &Pod,
+        gone: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        match attached_once(cluster, old) {
+            None => self.ready,
+            Some(_) => Some(self.ready? + gone?.since(self.created).or_zero()),
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use super::{
     action::Action,
     context::PlanContext,
     environment::{Environment, Quality},
-    eviction, gaps,
+    eviction,
+    eviction_note::EvictionNote,
+    gaps,
     node_plan::{NodeChange, NodePlan},
     owner,
     plan::Plan,
@@ -92,11 +94,12 @@ impl Plan {
             let Some(replacement) = replacements.get(&plan.pod) else { continue };
             let (of, landing) = (plan.pod.clone(), replacement.landing.clone());
             plan.landing = Some(landing.clone());
-            plan.ready_again = replacement.ready;
+            let old = cluster.pod(&plan.pod);
+            plan.ready_again = old.and_then(|old| replacement.ready_after(cluster, old, plan.gone.likely));
             plan.placement = trace.placements.get(&plan.pod).cloned();
             let event = PlanEvent::Replaced { of: of.clone(), landing };
             self.timeline.push(PlanMoment { at: replacement.created, event });
-            let ready = replacement.ready.map(|at| PlanMoment { at, event: PlanEvent::Ready { of } });
+            let ready = plan.ready_again.map(|at| PlanMoment { at, event: PlanEvent::Ready { of } });
             self.timeline.extend(ready);
         }
         self.receivers = trace.receivers;
@@ -179,6 +182,7 @@ fn pod_of_tainted<E: Environment>(
     plan.answer =
         gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
     plan.lost = owner::not_recreated(cluster, pod);
+    plan.eviction_notes = EvictionNote::of(cluster, pod);
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
     // The taint keeps it off this node, even if it tolerates cordons.

@@ -10,7 +10,8 @@ use crate::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, HeartbeatSource, NodeStage, NodeView,
         UNREACHABLE, Why, ZoneState, ZoneView,
     },
-    forecast::{Forecast, ForecastKind, ForecastStep},
+    forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
+    plan::EvictionNote,
     time::Timestamp,
 };
 
@@ -50,6 +51,8 @@ pub enum Topic {
     Grace,
     /// The Ready condition.
     Ready,
+    /// When pods leave the endpoints of their Services.
+    Endpoints,
     NoSchedule,
     /// The zone's queue and its rate.
     Queue,
@@ -82,6 +85,7 @@ impl Topic {
             Self::Sign => "heartbeat",
             Self::Grace => "gracePeriod",
             Self::Ready => "ready",
+            Self::Endpoints => "endpoints",
             Self::NoSchedule => "noSchedule",
             Self::Queue => "queue",
             Self::NoExecute => "noExecute",
@@ -144,8 +148,22 @@ impl Explainer<'_> {
             explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
             return explanation;
         };
+        self.explain_endpoints(pod, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
+        if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == StepTime::Ahead) {
+            let notes = EvictionNote::of(self.cluster, pod);
+            let note = |note: &EvictionNote| Step::new(StepTime::Holds, Topic::Eviction, note.to_string());
+            explanation.extend(notes.iter().map(note));
+        }
         explanation
+    }
+
+    /// Since when a pod is not ready, and so in no endpoints of its Services.
+    fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
+        let at = ready.last_transition.map(|at| self.cluster.local(at));
+        let text = "not ready: it has left the endpoints of its Services".to_owned();
+        explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::Endpoints, text) });
     }
 
     fn until_tainted(&self, node: &Node) -> Vec<Step> {
@@ -260,6 +278,11 @@ impl Explainer<'_> {
         let text = "the first monitor pass after that sets its conditions to Unknown";
         let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
         explanation.push(link.at(at).estimated(health.certainty != Certainty::Observed));
+        let not_ready = foreseen.map_or(0, |step| step.not_ready);
+        if not_ready > 0 {
+            let text = format!("marks its Ready pods not ready: {}", leave_endpoints(not_ready));
+            explanation.push(Step::new(StepTime::Ahead, Topic::Endpoints, text).at(at));
+        }
         let text = format!("taint {UNREACHABLE}:NoSchedule (immediate, not rate limited)");
         explanation.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
     }

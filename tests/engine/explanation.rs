@@ -67,8 +67,15 @@ fn predicted_steps_happen_in_their_order_and_at_their_time() {
     sim.fail("n00");
     sim.run(Span::from_secs(25));
     let told = of_node(&sim, "n00");
-    let order =
-        [Topic::Grace, Topic::Ready, Topic::NoSchedule, Topic::Queue, Topic::NoExecute, Topic::Eviction];
+    let order = [
+        Topic::Grace,
+        Topic::Ready,
+        Topic::Endpoints,
+        Topic::NoSchedule,
+        Topic::Queue,
+        Topic::NoExecute,
+        Topic::Eviction,
+    ];
     let ahead: Vec<Topic> =
         told.iter().filter(|link| link.tense == StepTime::Ahead).map(|link| link.topic).collect();
     assert_eq!(ahead, order, "{told:?}");

@@ -1,14 +1,21 @@
 //! The engine as a controller and as a shadow, on simulated clusters: the controller does what the shadow predicts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kordon::{
-    cluster::{ConditionStatus, NodeName, TaintEffect},
+    cluster::{
+        AccessModes, Change, Claim, ConditionStatus, Key, NodeName, ObjectEvent, Owner, OwnerKind,
+        SchedulingSpec, TaintEffect, Version, VolumeProperties, WorkloadKind, scheduling::PodVolume,
+    },
     engine::{
         Cause, Certainty, Confidence, Deletion, Due, Effect, Engine, NodeStage, Origin, ServerVersion,
         Settings, WatchHealth, Write, ZoneState,
     },
     forecast::{self, Assumptions, Forecast, ForecastKind, Incident, IncidentKind},
+    plan::TypicalEnvironment,
     time::{Span, Timestamp},
 };
 use proptest::prelude::*;
@@ -273,6 +280,81 @@ fn without_a_leader_nothing_is_predicted() {
         grace >= Span::from_secs(50) && grace <= Span::from_secs(56),
         "a whole grace period anew: {grace}"
     );
+}
+
+#[test]
+fn pods_leave_their_endpoints_when_a_forecast_says_so() {
+    let mut sim = peaceful(12, &settings());
+    sim.add_pod("more", "n00", Some(300));
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(30));
+    ["n00", "n03"].iter().for_each(|node| sim.silence(node));
+    sim.run(Span::from_secs(20));
+    let forecast =
+        Forecast::run(sim.shadow.as_ref().expect("attached"), &sim.cluster, sim.now, Span::from_secs(300));
+    let leave = |node: &str| forecast.of_node(&node.into()).map(|step| step.not_ready).next();
+    assert_eq!((leave("n00"), leave("n03")), (Some(2), Some(1)));
+    sim.run(Span::from_secs(300));
+    for step in forecast.steps.iter().filter(|step| matches!(step.kind, ForecastKind::Unknown { .. })) {
+        let marked = sim.done.iter().filter(|effect| {
+            matches!(&effect.write, Write::MarkPodNotReady { node, .. } if node == step.kind.node())
+                && abs(effect.at.since(step.at)) < TOLERANCE
+        });
+        assert_eq!(marked.count(), step.not_ready, "{step:?}");
+    }
+}
+
+/// A pod of a Deployment that uses this claim, whose volume one node may use at a time.
+fn with_volume(sim: &mut Sim, pod: &str) {
+    let key = sim.cluster.pods().iter().find(|known| known.key.name == *pod).expect("added").key.clone();
+    let claim = Key { namespace: key.namespace.clone(), name: "data".into() };
+    let modes = AccessModes { read_write_once: true, ..AccessModes::default() };
+    let requested = VolumeProperties { modes, ..VolumeProperties::default() };
+    sim.tell(Change::Claim(ObjectEvent::Applied(Claim { key: claim, requested, ..Claim::default() })));
+    let mut pod = (**sim.cluster.pod(&key).expect("added")).clone();
+    let kind = OwnerKind::Workload(WorkloadKind::ReplicaSet);
+    pod.owner = Some(Owner { kind, name: "web".into(), uid: "web".into() });
+    let volumes = [PodVolume::Claim("data".into())].into();
+    pod.scheduling = Arc::new(SchedulingSpec { volumes, ..SchedulingSpec::default() });
+    pod.version = Version(pod.version.0 + 1_000_000);
+    sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+}
+
+#[test]
+fn a_pod_with_a_read_write_once_volume_starts_only_once_that_is_detached() {
+    let mut sim = peaceful(12, &settings());
+    with_volume(&mut sim, "p00");
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(30));
+    let now = sim.now;
+    let successor = |incidents: &[(i64, IncidentKind)]| {
+        let incident = |(after, kind): &(i64, IncidentKind)| Incident {
+            at: now + Span::from_secs(*after),
+            node: "n00".into(),
+            kind: *kind,
+        };
+        let assumptions = Assumptions { incidents: incidents.iter().map(incident).collect() };
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let forecast = Forecast::under(&assumptions, shadow, &sim.cluster, now, HOUR);
+        let environment = TypicalEnvironment { cluster: &sim.cluster, now };
+        let succession = forecast.successors(&assumptions, &sim.cluster, environment);
+        let found = succession.successors.into_iter().find(|successor| &*successor.of.name == "p00");
+        let found = found.expect("it is evicted");
+        let since = |at: Option<Timestamp>| at.map(|at| at.since(now).as_secs());
+        let removed = forecast.steps.iter().find(|step| matches!(step.kind, ForecastKind::Removed { .. }));
+        (since(found.evicted), since(found.ready()), since(removed.map(|step| step.at)), found.why())
+    };
+
+    let (evicted, ready, _, why) = successor(&[(0, IncidentKind::Fails)]);
+    assert!(evicted.is_some_and(|at| (350..380).contains(&at)), "{evicted:?}");
+    assert_eq!(ready, None, "its kubelet never ends the old pod: {why}");
+    assert!(why.contains("volume data is attached to n00"), "{why}");
+
+    let (_, ready, ..) = successor(&[(0, IncidentKind::Fails), (1000, IncidentKind::Recovers)]);
+    assert_eq!(ready, Some(1000), "detached when the node is back");
+
+    let (_, ready, removed, _) = successor(&[(0, IncidentKind::Fails), (1000, IncidentKind::Removed)]);
+    assert_eq!(ready, removed.map(|removed| removed + 360), "detached by force 6m after the pod is gone");
 }
 
 #[test]

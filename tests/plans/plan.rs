@@ -829,6 +829,19 @@ fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_r
 }
 
 /// Scenario 64: A NoExecute taint deletes pods by their tolerations: at once, after the given time, or never.
+#[test]
+fn a_pod_that_a_taint_deletes_says_which_budget_is_ignored_and_what_its_replacement_waits_for() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 1, &["n1"]).budget("web", |budget| budget.min_available = least(1)).sync();
+    fixture.owner(WorkloadKind::StatefulSet, "db", 1);
+    fixture.pod("db-0", "n1", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
+    let plan = edit(&fixture, &["maintenance:NoExecute"], false);
+    let notes = |pod: &str| of(&plan, pod).notes().join("; ");
+    assert!(notes("web-0").contains("budget default/web ignored by taint eviction"), "{}", notes("web-0"));
+    assert!(notes("db-0").contains("no replacement until the old pod is gone"), "{}", notes("db-0"));
+    assert!(!notes("db-0").contains("budget") && !notes("web-0").contains("old pod"));
+}
+
 /// Budgets do not count.
 #[test]
 fn a_noexecute_taint_names_every_deleted_pod_with_its_time_and_ignores_budgets() {

@@ -12,7 +12,7 @@ use crate::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
         Succession, Successor,
     },
-    plan::RunTrace,
+    plan::{EvictionNote, RunTrace},
     time::Timestamp,
 };
 
@@ -94,6 +94,8 @@ pub struct ForecastStepReport {
     pub taint: Option<String>,
     pub namespace: Option<String>,
     pub pod: Option<String>,
+    /// How many pods leave the endpoints of their Services with it.
+    pub pods_not_ready: usize,
     /// The probability that it happens at this time, from 0 to 1.
     pub probability: f64,
     /// The nodes that wait for the token; empty where nothing is left to chance.
@@ -136,6 +138,8 @@ pub struct ReplacementReport {
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,
     pub ready_in_seconds: Option<f64>,
+    /// What to know of its eviction by a taint.
+    pub notes: Vec<String>,
     pub help: Vec<String>,
 }
 
@@ -145,7 +149,7 @@ impl ForecastReport {
         let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
         let Succession { successors, pending, trace } = &subject.succession;
         let replacements: Vec<ReplacementReport> =
-            successors.iter().map(|successor| replacement(successor, trace, now)).collect();
+            successors.iter().map(|successor| replacement(successor, subject.cluster, trace, now)).collect();
         let count = |landing: &str| replacements.iter().filter(|pod| pod.landing == landing).count();
         let totals = ForecastTotalsReport {
             unknown,
@@ -225,6 +229,7 @@ fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
         taint,
         namespace: pod.map(|pod| pod.namespace.to_string()),
         pod: pod.map(|pod| pod.name.to_string()),
+        pods_not_ready: step.not_ready,
         probability: step.chance.as_ref().map_or(1.0, |chance| chance.probability),
         among: step.chance.as_ref().map(|chance| chance.among.to_vec()).unwrap_or_default(),
         why: step.why.clone(),
@@ -242,7 +247,12 @@ fn uncertain_taints(taints: &UncertainTaints, now: Timestamp) -> UncertainTaints
     }
 }
 
-fn replacement(successor: &Successor, trace: &RunTrace, now: Timestamp) -> ReplacementReport {
+fn replacement(
+    successor: &Successor,
+    cluster: &Cluster,
+    trace: &RunTrace,
+    now: Timestamp,
+) -> ReplacementReport {
     let at = successor.created();
     let seconds = |at: Timestamp| at.since(now).as_secs_f64();
     ReplacementReport {
@@ -255,6 +265,10 @@ fn replacement(successor: &Successor, trace: &RunTrace, now: Timestamp) -> Repla
         landing_node: successor.node().cloned(),
         landing_reason: Some(successor.why()).filter(|why| !why.is_empty()),
         ready_in_seconds: successor.ready().map(seconds),
+        notes: cluster
+            .pod(&successor.of)
+            .map(|pod| EvictionNote::of(cluster, pod).iter().map(ToString::to_string).collect())
+            .unwrap_or_default(),
         help: successor.help(trace),
     }
 }
@@ -314,6 +328,7 @@ mod tests {
                 taint: Some(text()),
                 namespace: Some(text()),
                 pod: Some(text()),
+                pods_not_ready: 1,
                 probability: 0.5,
                 among: vec!["n".into()],
                 why: Why::default(),
@@ -337,6 +352,7 @@ mod tests {
                 landing_node: Some("m".into()),
                 landing_reason: Some(text()),
                 ready_in_seconds: Some(2.0),
+                notes: vec![text()],
                 help: vec![text()],
             }],
             receivers: vec![ReceiverReport::full()],

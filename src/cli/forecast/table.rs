@@ -10,7 +10,10 @@ use super::{
     },
     report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
 };
-use crate::{forecast::DeletedRange, time::Span};
+use crate::{
+    forecast::{DeletedRange, leave_endpoints},
+    time::Span,
+};
 
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &ForecastReport) -> String {
@@ -89,6 +92,7 @@ fn step(step: &ForecastStepReport) -> [String; 6] {
         _ => none(),
     };
     let event = match step.r#type {
+        "unknown" if step.pods_not_ready > 0 => format!("Unknown, {}", leave_endpoints(step.pods_not_ready)),
         "unknown" => "Unknown".to_owned(),
         "noExecute" => format!("+{}:NoExecute", step.taint.as_deref().unwrap_or_default()),
         "remove" => "pod removed".into(),
@@ -125,8 +129,8 @@ fn replacement(replacement: &ReplacementReport) -> Vec<[String; 5]> {
         lands_on,
         span(replacement.ready_in_seconds),
     ];
-    let help = replacement.help.iter().map(|help| {
-        [String::new(), String::new(), String::new(), format!("to place it: {help}"), String::new()]
-    });
-    std::iter::once(first).chain(help).collect()
+    let help = replacement.help.iter().map(|help| format!("to place it: {help}"));
+    let below = replacement.notes.iter().cloned().chain(help);
+    let below = below.map(|text| [String::new(), String::new(), String::new(), text, String::new()]);
+    std::iter::once(first).chain(below).collect()
 }

@@ -419,7 +419,10 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         owner_name: pod.owner.as_ref().map(|(_, name)| name.to_string()),
         verdict: pod.verdict.word(),
         verdict_with_flags: pod.verdict.as_if_granted().word(),
-        text: pod.verdict.to_string(),
+        text: std::iter::once(pod.verdict.to_string())
+            .chain(pod.eviction_notes.iter().map(ToString::to_string))
+            .collect::<Vec<_>>()
+            .join("; "),
         required_flags: strings(&required_flags),
         budget: pod.verdict.budget().map(ToString::to_string),
         lost_reason: pod.lost.map(|lost| match lost {

@@ -9,6 +9,7 @@ use crate::{
     engine::{Certainty, Confidence},
     k8s::feed::{FeedKind, FeedState},
     model::{EvictionRow, EvictionState},
+    plan::EvictionNote,
     ui::{
         Scene, text,
         theme::Role,
@@ -32,8 +33,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         draw_none(scene, inner, buf);
         return TableWidget::page(inner);
     }
-    let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
-    let inner = draw_cause(scene, Pane::Evictions, selected.map(|row| row.why.to_string()), inner, buf);
+    let selected = list.selected().and_then(|key| Some((key, scene.shown.views.evictions.get(key)?)));
+    let why = selected.map(|(key, row)| reasons(scene, key, row));
+    let inner = draw_cause(scene, Pane::Evictions, why, inner, buf);
     let page = TableWidget::page(inner);
     let table = TableWidget {
         columns: columns(scene),
@@ -123,7 +125,7 @@ fn cells(scene: &Scene, key: &Key, row: &EvictionRow) -> Vec<Cell> {
             .and(&key.name, named),
         Cell::new(&row.node, scene.style(Role::Dim)),
         Cell::new(word, scene.style(role)),
-        reason(scene, row),
+        reason(scene, key, row),
     ]
 }
 
@@ -183,11 +185,26 @@ pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
     }
 }
 
+/// Why a pod is evicted or not, and what to know of that.
+fn reasons(scene: &Scene, key: &Key, row: &EvictionRow) -> String {
+    let cluster = &scene.shown.cluster;
+    let notes = match &row.state {
+        EvictionState::Scheduled { .. }
+        | EvictionState::Predicted { .. }
+        | EvictionState::Terminating { .. } => {
+            cluster.pod(key).and_then(|pod| EvictionNote::line(cluster, pod))
+        }
+        EvictionState::Never | EvictionState::Cancelled { .. } => None,
+    };
+    let why = Some(row.why.to_string()).filter(|why| !why.is_empty());
+    notes.into_iter().chain(why).collect::<Vec<_>>().join(" · ")
+}
+
 /// Why a pod is evicted or not; of a terminating pod, what it waits for.
-fn reason(scene: &Scene, row: &EvictionRow) -> Cell {
+fn reason(scene: &Scene, key: &Key, row: &EvictionRow) -> Cell {
     let dim = scene.style(Role::Dim);
     let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = &row.state else {
-        let why = text::brief(&row.why.to_string());
+        let why = text::brief(&reasons(scene, key, row));
         return match &row.state {
             EvictionState::Predicted { chance: Some(chance), .. } => {
                 Cell::new(&format!("{}, any of {} nodes · {why}", chance.percent(), chance.among.len()), dim)

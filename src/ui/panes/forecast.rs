@@ -6,7 +6,7 @@ use super::{draw_cause, open, plain, say};
 use crate::{
     app::Pane,
     engine::Confidence,
-    forecast::{Forecast, ForecastRow, ForecastTotals, NodeForecast},
+    forecast::{Forecast, ForecastRow, ForecastTotals, NodeForecast, leave_endpoints},
     ui::{
         Scene, text,
         theme::Role,
@@ -150,7 +150,8 @@ fn draw_ticks(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) 
 
 fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
     let (words, role) = match &row.event {
-        NodeForecast::Unknown => ("Unknown".to_owned(), Role::NodeUnknown),
+        NodeForecast::Unknown(0) => ("Unknown".to_owned(), Role::NodeUnknown),
+        NodeForecast::Unknown(pods) => (format!("Unknown, {}", leave_endpoints(*pods)), Role::NodeUnknown),
         NodeForecast::NoExecute(key) => (format!("{}:NoExecute", text::brief(key)), Role::TaintNoExecute),
         NodeForecast::Deletions(1) => ("1 pod evicted".into(), Role::EvictionPredicted),
         NodeForecast::Deletions(pods) => {

@@ -9,7 +9,7 @@
 use super::{after, in_time, landing, pod_name};
 use crate::{
     app::preview::{FailureImpact, FailureRow, HORIZON},
-    forecast::{ForecastKind, ForecastStep},
+    forecast::{ForecastKind, ForecastStep, leave_endpoints},
     time::Timestamp,
     ui::{
         Scene,
@@ -75,10 +75,11 @@ fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
     }
 }
 
-/// The chance of a step, and its causes.
+/// What else happens with a step, its chance, and its causes.
 fn step_text(step: &ForecastStep) -> String {
+    let endpoints = (step.not_ready > 0).then(|| leave_endpoints(step.not_ready));
     let chance = step.chance.as_ref().map(ToString::to_string);
-    let parts: Vec<String> = chance.into_iter().chain([step.why.to_string()]).collect();
+    let parts: Vec<String> = endpoints.into_iter().chain(chance).chain([step.why.to_string()]).collect();
     parts.join(" · ")
 }
 
