@@ -197,7 +197,7 @@ impl DashboardFixture {
             ..Budget::default()
         };
         let rules = EvictionRules::of(ServerVersion::new(1, 36));
-        budget.status = budget::synced_status(&self.world, &budget, &rules, self.now);
+        budget.status = budget::synced_status(&self.app.model.cluster, &budget, &rules, self.now);
         self.put(Change::Budget(ObjectEvent::Applied(budget)));
     }
 
