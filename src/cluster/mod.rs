@@ -311,7 +311,9 @@ impl Cluster {
 
     /// How well the objects of a kind are known.
     pub fn known(&self, kind: FeedKind) -> Known {
-        self.knowledge.of(kind, self.is_listed(kind))
+        let watched = self.knowledge.of(kind, self.is_listed(kind));
+        let read = || Scope::all_of(kind).and_then(|scope| self.scopes.get(&scope)).cloned();
+        if watched.is_known() { watched } else { read().unwrap_or(watched) }
     }
 
     /// What is missing of a kind; none where its objects are known as they are now.
@@ -364,8 +366,7 @@ impl Cluster {
         if all.is_known() {
             return all;
         }
-        let read = self.scopes.get(scope).or_else(|| self.scopes.get(&scope.whole()));
-        read.cloned().unwrap_or(all)
+        self.scopes.get(scope).cloned().unwrap_or(all)
     }
 
     /// Applies a change, and appends what it did to `applied`.

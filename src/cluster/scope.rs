@@ -123,6 +123,25 @@ impl ScopeRead {
 }
 
 impl Scope {
+    /// All objects of a kind; none of a kind that no command reads by itself.
+    pub(super) const fn all_of(kind: FeedKind) -> Option<Self> {
+        match kind {
+            FeedKind::Nodes => Some(Self::Nodes),
+            FeedKind::Pods => Some(Self::Pods),
+            FeedKind::Budgets => Some(Self::Budgets),
+            FeedKind::Namespaces => Some(Self::Namespaces),
+            FeedKind::Workloads(kind) => Some(Self::Workloads(kind)),
+            FeedKind::Leases
+            | FeedKind::PriorityClasses
+            | FeedKind::Services
+            | FeedKind::Claims
+            | FeedKind::Volumes
+            | FeedKind::StorageClasses
+            | FeedKind::CsiNodes
+            | FeedKind::Leader => None,
+        }
+    }
+
     /// The kind of its objects.
     pub const fn kind(&self) -> FeedKind {
         match self {
