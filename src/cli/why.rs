@@ -124,7 +124,7 @@ fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
         Subject::Pod { name, placement } => {
             let namespace = shot.namespace.clone();
             let pod = cluster.pod(&Key::new(&namespace, name));
-            let pod = pod.ok_or_else(|| CliError::NotFound(format!("pod {namespace}/{name}")))?;
+            let pod = pod.ok_or_else(|| not_there(cluster, Key::new(&namespace, name)))?;
             let version = shot.model.settings.version;
             let placement = placement.then(|| placed(cluster, pod, version, shot.at));
             ("pod", Some(namespace), name, explainer.pod(pod), placement)
@@ -140,6 +140,16 @@ fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
         steps: steps.into_iter().map(|step| StepReport::new(step, shot.at)).collect(),
         placement,
     })
+}
+
+/// The error for a pod that is not there, as far as that is known.
+fn not_there(cluster: &Cluster, pod: Key) -> CliError {
+    let gaps = cluster.gaps_in([Scope::Pod(pod.clone())]);
+    if gaps.is_empty() {
+        CliError::NotFound(format!("pod {pod}"))
+    } else {
+        CliError::Unknown { what: format!("pod {pod} is unknown"), gaps }
+    }
 }
 
 /// Where the scheduler would place this pod if it were not bound already.

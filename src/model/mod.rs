@@ -20,7 +20,7 @@ pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind
 pub use watchlist::{NodeWatchlist, ReadinessCounts};
 
 use crate::{
-    cluster::{Applied, Change, Cluster},
+    cluster::{Applied, Change, Cluster, Gaps},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
     forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -223,10 +223,19 @@ impl Model {
         self.plan_changes
     }
 
-    /// The same, as a name for where pods can be now; none until nodes and pods have been listed.
+    /// The same, as a name for where pods can be now; none while nodes or pods are not known.
     pub fn plan_revision(&self) -> Option<u64> {
-        let listed = self.cluster.nodes().is_synced() && self.cluster.pods().is_synced();
-        listed.then_some(self.plan_changes)
+        self.headroom_gaps().is_empty().then_some(self.plan_changes)
+    }
+
+    /// What is missing of what the headroom rests on, as far as nothing is known of it.
+    pub fn headroom_gaps(&self) -> Gaps {
+        self.cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown()
+    }
+
+    /// What is missing of what evictions rest on, as far as nothing is known of it.
+    pub fn eviction_gaps(&self) -> Gaps {
+        self.cluster.gaps([FeedKind::Pods]).unknown()
     }
 
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {

@@ -3,7 +3,7 @@
 
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Taint, TaintEffect, TaintOwner,
+        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Scope, Taint, TaintEffect, TaintOwner,
         WorkloadKind,
     },
     engine::{
@@ -398,6 +398,11 @@ impl Explainer<'_> {
 
     /// What becomes of the node's pods, summed up.
     fn explain_evictions(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let gaps = self.cluster.gaps_in([Scope::PodsOn(node.name.clone())]).unknown();
+        if !gaps.is_empty() {
+            let text = format!("its evictions are unknown: {gaps}");
+            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+        }
         let pending = self.engine.evictions_on(self.cluster, node);
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
         let mut stay = 0;

@@ -13,6 +13,7 @@ const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const NO_CONNECTION: i32 = 3;
 const TOO_SLOW: i32 = 4;
+const NOT_ALLOWED: i32 = 9;
 const REFUSED: i32 = 5;
 const BLOCKED: i32 = 6;
 
@@ -244,6 +245,69 @@ async fn status_works_without_the_right_to_list_pods_and_says_so() {
     assert_eq!(pods["state"], "forbidden");
     assert!(pods["error"].as_str().is_some_and(|error| !error.is_empty()), "{pods}");
     assert_eq!(json["nodes"].as_array().map(Vec::len), Some(24));
+}
+
+/// A user who may read nodes and Leases, but not pods.
+async fn without_pods() -> Server {
+    let server = Server::start(ApiOptions::default()).await;
+    server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    server
+}
+
+const NODE: &str = "general-1a-02";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_outcome_rests_on_pods_is_refused_without_the_right_to_list_them() {
+    let (shell, server) = (Shell::new(), without_pods().await);
+    let _world = server.inhabit();
+    let plan = |line: &str| {
+        let line = format!("{line} --server {}", server.url);
+        let shell = &shell;
+        async move { shell.run(&line.split(' ').collect::<Vec<_>>()).await }
+    };
+    let pods_needed = [
+        format!("plan drain {NODE} --ignore-daemonsets"),
+        format!("drain {NODE} --enforce --yes"),
+        format!("plan taint {NODE} a=b:NoExecute"),
+        "plan delete pod cart-0".to_owned(),
+        "plan evict pod -l app=cart".to_owned(),
+    ];
+    for line in pods_needed {
+        let output = plan(&line).await;
+        assert_eq!((output.code, &*output.out), (NOT_ALLOWED, ""), "{line}: {}", output.err);
+        let text = "pods cannot be listed (missing permission: list pods)";
+        assert!(output.err.contains(text), "{line}: {}", output.err);
+    }
+    let output = plan(&format!("plan drain {NODE} -o json")).await;
+    let json: Value = serde_json::from_str(&output.out).expect("JSON");
+    let pods = json!({"kind": "pods", "state": "forbidden", "since": null, "missingPermission": "list pods"});
+    assert_eq!((&json["outcome"], &json["unknown"][0]["kinds"][0]), (&json!("unknown"), &pods));
+    for line in [format!("plan cordon {NODE}"), format!("plan taint {NODE} a=b:NoSchedule")] {
+        let output = plan(&line).await;
+        assert_eq!(output.code, DONE, "{line} rests on nodes alone: {}", output.err);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_about_pods_says_that_it_may_not_look() {
+    let (shell, server) = (Shell::new(), without_pods().await);
+    let _world = server.inhabit();
+    let of_server = ["--server", &*server.url];
+    let pod = shell.run(&[&["why", "pod", "cart-0"][..], &of_server].concat()).await;
+    let text = "pod default/cart-0 is unknown: pods cannot be listed (missing permission: list pods)";
+    assert!(pod.code == NOT_ALLOWED && pod.err.contains(text), "{}: {}", pod.code, pod.err);
+    let node = shell.run(&[&["why", "node", NODE][..], &of_server].concat()).await.done();
+    assert!(node.contains("its evictions are unknown: pods cannot be listed"), "{node}");
+    let status = shell.run(&[&["status", "-o", "json"][..], &of_server].concat()).await.done();
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!((&status["evictions"], &status["headroom"]), (&Value::Null, &Value::Null));
+    assert_eq!((&status["nodes"][0]["pods"], &status["unknown"][0]["kind"]), (&Value::Null, &json!("pods")));
+    let status = shell.run(&[&["status"][..], &of_server].concat()).await.done();
+    assert!(status.contains("not known: pods cannot be listed (missing permission: list pods)"), "{status}");
+    let failure = shell.run(&[&["plan", "node-failure", NODE, "-o", "json"][..], &of_server].concat()).await;
+    let json: Value = serde_json::from_str(&failure.out).expect("JSON");
+    assert_eq!((failure.code, &json["totals"]["deleted"]), (NOT_ALLOWED, &Value::Null), "{}", failure.err);
+    assert_eq!((&json["totals"]["tainted"], &json["staying"]), (&json!(1), &Value::Null));
 }
 
 #[tokio::test(flavor = "multi_thread")]

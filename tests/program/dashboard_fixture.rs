@@ -155,6 +155,7 @@ impl DashboardFixture {
         fixture.list(Change::StorageClass);
         fixture.list(Change::CsiNode);
         fixture.list(Change::Budget);
+        fixture.put(Change::Pod(ObjectEvent::ListDone));
         let pods: Vec<Arc<Pod>> = fixture.world.pods().iter().cloned().collect();
         for pod in &pods {
             if let Some(Owner { kind: OwnerKind::Workload(kind), name, uid }) = &pod.owner {

@@ -388,6 +388,20 @@ fn a_kind_that_may_not_be_listed_is_named_and_the_rest_works() {
     fixture.app.on_watch_event(gone, fixture.now);
     fixture.run(1);
     expect(&mut fixture, "forbidden", (120, 40));
+    fixture.press("r");
+    expect(&mut fixture, "forbidden-drain", (120, 40));
+    fixture.press("<Esc>x");
+    expect(&mut fixture, "forbidden-failure", (120, 40));
+}
+
+#[test]
+fn what_may_not_be_listed_is_named_in_one_line() {
+    let mut fixture = DashboardFixture::well();
+    for kind in [FeedKind::Pods, FeedKind::Services, FeedKind::Claims, FeedKind::CsiNodes] {
+        fixture.health(kind, FeedState::Forbidden { error: "no".into() });
+    }
+    fixture.run(1);
+    expect(&mut fixture, "forbidden-several", (120, 40));
 }
 
 #[test]

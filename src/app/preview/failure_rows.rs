@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::rows::{Row, Rows};
 use crate::{
     app::filter::Filterable,
-    cluster::{Key, NodeName, ZoneKey},
+    cluster::{Gaps, Key, NodeName, ZoneKey},
     forecast::{self, Forecast, Succession, Successor},
     plan::Receiver,
 };
@@ -20,6 +20,10 @@ pub struct FailureImpact {
     pub totals: forecast::ForecastTotals,
     /// Running pods of the nodes that are not evicted.
     pub staying: Vec<(Key, NodeName)>,
+    /// What is missing of the pods of the nodes: what becomes of them is unknown.
+    pub pods_unknown: Gaps,
+    /// What is missing of all pods: where replacements land is unknown.
+    pub placement_unknown: Gaps,
     /// What follows the evicted pods, and how that was decided; none where there are too many to work it out with
     /// every change.
     pub succession: Option<Succession>,
@@ -35,6 +39,10 @@ pub struct FailureView {
 /// A row of the impact: an index into one of its lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureRow {
+    /// What becomes of the pods of the nodes is unknown.
+    PodsUnknown,
+    /// Where replacements land is unknown.
+    PlacementUnknown,
     /// A step of the forecast.
     Step(usize),
     /// An uncertain taint of the forecast.
@@ -68,6 +76,19 @@ impl FailureImpact {
         self.succession.as_ref().map_or(&[], |succession| &succession.trace.receivers)
     }
 
+    /// What is unknown, and why, in words.
+    pub fn unknown(&self, row: FailureRow) -> Option<String> {
+        match row {
+            FailureRow::PodsUnknown => {
+                Some(format!("which pods are evicted is unknown: {}", self.pods_unknown))
+            }
+            FailureRow::PlacementUnknown => {
+                Some(format!("where replacements land is unknown: {}", self.placement_unknown))
+            }
+            _ => None,
+        }
+    }
+
     /// The command line that prints the same.
     pub fn kordon(&self) -> String {
         // To the controller, nodes without a zone are one zone, but it has no name.
@@ -92,7 +113,9 @@ impl FailureView {
             FailureRow::Successor(place) | FailureRow::Help(place, _) => {
                 self.impact.successor(place).map(|successor| &successor.of)
             }
-            FailureRow::Step(_)
+            FailureRow::PodsUnknown
+            | FailureRow::PlacementUnknown
+            | FailureRow::Step(_)
             | FailureRow::Chance(_)
             | FailureRow::TooMany
             | FailureRow::Receiver(_)
@@ -108,6 +131,9 @@ impl FailureView {
 
 fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
     let mut rows = Rows::new();
+    let (pods, placement) = (!impact.pods_unknown.is_empty(), !impact.placement_unknown.is_empty());
+    let unknown = [(pods, FailureRow::PodsUnknown), (placement && !pods, FailureRow::PlacementUnknown)];
+    rows.section("unknown", unknown.into_iter().filter(|(is_unknown, _)| *is_unknown).map(|(_, row)| row));
     rows.section("predicted", (0..impact.forecast.steps.len()).map(FailureRow::Step));
     rows.section("uncertain", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
     rows.section("stay", (0..impact.staying.len()).map(FailureRow::Staying));
@@ -120,6 +146,7 @@ fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
             rows.section("how to place Pending pods", helps);
             rows.section("nodes that receive pods", (0..trace.receivers.len()).map(FailureRow::Receiver));
         }
+        None if pods || placement => {}
         None => rows.section("replacements", [FailureRow::TooMany]),
     }
     rows.section("commands", [FailureRow::Kordon]);
@@ -168,6 +195,9 @@ impl Filterable for FilterableRow<'_> {
                 impact.receivers().get(place).into_iter().for_each(|receiver| found(&receiver.node));
             }
             FailureRow::Kordon => found(&impact.kordon()),
+            FailureRow::PodsUnknown | FailureRow::PlacementUnknown => {
+                impact.unknown(self.row).iter().for_each(|text| found(text));
+            }
             FailureRow::Chance(_) | FailureRow::TooMany => {}
         }
     }

@@ -8,7 +8,7 @@ use super::{
     request::{PlanRequest, Targets},
 };
 use crate::{
-    cluster::{Cluster, NodeName, ZoneKey},
+    cluster::{Cluster, NodeName, Scope, ZoneKey},
     engine::{Confidence, Engine, ServerVersion},
     forecast::{Assumptions, Forecast, ForecastTotals},
     placement::{Snapshot, SnapshotLease},
@@ -113,11 +113,23 @@ impl FailureJob {
         forecast.steps.iter().for_each(|step| totals.add(&step.kind));
         let pods: usize = nodes.iter().map(|node| cluster.pods_on(node).count()).sum();
         let looks = pods.saturating_mul(cluster.nodes().len());
-        let succession = (looks <= MAX_LOOKS).then(|| {
+        let pods_unknown = cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn)).unknown();
+        let placement_unknown = cluster.gaps_in([Scope::Pods]).unknown();
+        let can_place = looks <= MAX_LOOKS && placement_unknown.is_empty();
+        let succession = can_place.then(|| {
             let environment = PlacingEnvironment::new(cluster, snapshot.clone(), now);
             forecast.successors_of(&nodes, &assumptions, cluster, environment)
         });
-        Ok(FailureImpact { nodes, zones, forecast, totals, staying, succession })
+        Ok(FailureImpact {
+            nodes,
+            zones,
+            forecast,
+            totals,
+            staying,
+            pods_unknown,
+            placement_unknown,
+            succession,
+        })
     }
 
     fn engine_to_predict_with(&self) -> Result<&Engine, String> {

@@ -14,7 +14,7 @@ use super::{
     span,
 };
 use crate::{
-    cluster::{Cluster, NodeName, ZoneKey},
+    cluster::{Cluster, Gaps, NodeName, ZoneKey},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
     placement::Snapshot,
     plan::PlacingEnvironment,
@@ -158,7 +158,14 @@ fn print(
         succession,
     };
     once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
-    shot.done()
+    // What becomes of the pods is what a failure is asked about; a forecast also tells of nodes.
+    let gaps = if failing.is_some() { subject.gaps() } else { Gaps::default() };
+    shot.done()?;
+    if gaps.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::Unknown { what: "what becomes of the pods is unknown".into(), gaps })
+    }
 }
 
 fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {

@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::super::{confidence, placement::ReceiverReport};
+use super::super::{
+    confidence,
+    gaps::{GapReport, gap_reports},
+    placement::ReceiverReport,
+};
 use crate::{
-    cluster::{Cluster, Key, NodeName},
+    cluster::{Cluster, FeedKind, Gaps, Key, NodeName, Scope},
     engine::{Engine, UncertainTaints, Why, ZoneView},
     forecast::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
@@ -26,6 +30,15 @@ pub struct ForecastSubject<'a> {
     pub succession: Succession,
 }
 
+impl ForecastSubject<'_> {
+    /// What is missing of the pods that the prediction is about: of a failure, those of the nodes.
+    pub fn gaps(&self) -> Gaps {
+        let of_nodes = |nodes: &BTreeSet<NodeName>| nodes.iter().cloned().map(Scope::PodsOn).collect();
+        let scopes: Vec<Scope> = self.failing.map_or_else(|| vec![Scope::Pods], of_nodes);
+        self.cluster.gaps_in(scopes).unknown()
+    }
+}
+
 /// One report. Every field is always present; what is not known is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,6 +50,11 @@ pub struct ForecastReport {
     /// `live`, `assumed`, `disconnected` or `noController`: predictions exist in the first two only.
     pub confidence: &'static str,
     pub assumptions: Vec<String>,
+    /// What evictions rest on and what is not known: with it, all that is told of pods is null.
+    pub unknown: Vec<GapReport>,
+    /// The same, for the table.
+    #[serde(skip)]
+    pub gaps: Gaps,
     pub totals: ForecastTotalsReport,
     pub zones: Vec<ForecastZoneReport>,
     /// In order of time. Of a failure, only what would not have happened anyway.
@@ -44,11 +62,11 @@ pub struct ForecastReport {
     /// Taints that upstream's own timing leaves open; `steps` has none of them.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
     /// Of a failure, the pods of the failing nodes that are not deleted.
-    pub staying: Vec<StayingReport>,
+    pub staying: Option<Vec<StayingReport>>,
     /// What replaces the pods that are deleted, and those of lost nodes that are not.
-    pub replacements: Vec<ReplacementReport>,
+    pub replacements: Option<Vec<ReplacementReport>>,
     /// The nodes that receive replacements.
-    pub receivers: Vec<ReceiverReport>,
+    pub receivers: Option<Vec<ReceiverReport>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -56,15 +74,15 @@ pub struct ForecastReport {
 pub struct ForecastTotalsReport {
     pub unknown: usize,
     pub tainted: usize,
-    pub deleted: usize,
-    pub deleted_least: usize,
-    pub deleted_expected: f64,
-    pub deleted_most: usize,
-    pub placed: usize,
-    pub pending: usize,
-    pub waiting: usize,
-    pub not_evicted: usize,
-    pub lost: usize,
+    pub deleted: Option<usize>,
+    pub deleted_least: Option<usize>,
+    pub deleted_expected: Option<f64>,
+    pub deleted_most: Option<usize>,
+    pub placed: Option<usize>,
+    pub pending: Option<usize>,
+    pub waiting: Option<usize>,
+    pub not_evicted: Option<usize>,
+    pub lost: Option<usize>,
 }
 
 /// A zone now and at the end of the forecast.
@@ -150,16 +168,22 @@ impl ForecastReport {
         let Succession { successors, pending, trace } = &subject.succession;
         let replacements: Vec<ReplacementReport> =
             successors.iter().map(|successor| replacement(successor, subject.cluster, trace, now)).collect();
-        let count = |landing: &str| replacements.iter().filter(|pod| pod.landing == landing).count();
+        let knows_pods = subject.gaps().is_empty();
+        // Where pods land depends on all pods.
+        let gaps = subject.cluster.gaps([FeedKind::Pods]).unknown();
+        let places = gaps.is_empty();
+        let count = |landing: &str| {
+            places.then(|| replacements.iter().filter(|pod| pod.landing == landing).count())
+        };
         let totals = ForecastTotalsReport {
             unknown,
             tainted,
-            deleted,
-            deleted_least: forecast.deleted.least,
-            deleted_expected: forecast.deleted.expected,
-            deleted_most: forecast.deleted.most,
+            deleted: knows_pods.then_some(deleted),
+            deleted_least: knows_pods.then_some(forecast.deleted.least),
+            deleted_expected: knows_pods.then_some(forecast.deleted.expected),
+            deleted_most: knows_pods.then_some(forecast.deleted.most),
             placed: count("node"),
-            pending: *pending,
+            pending: places.then_some(*pending),
             waiting: count("waiting"),
             not_evicted: count("notEvicted"),
             lost: count("lost"),
@@ -170,6 +194,8 @@ impl ForecastReport {
             until: forecast.until,
             confidence: confidence::word(subject.engine.confidence(now)),
             assumptions: assumption_lines(assumptions, now),
+            unknown: gap_reports(&gaps),
+            gaps,
             totals,
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
@@ -178,9 +204,9 @@ impl ForecastReport {
                 .iter()
                 .map(|taints| uncertain_taints(taints, now))
                 .collect(),
-            staying: staying(subject, forecast),
-            receivers: trace.receivers.iter().map(ReceiverReport::new).collect(),
-            replacements,
+            staying: knows_pods.then(|| staying(subject, forecast)),
+            receivers: places.then(|| trace.receivers.iter().map(ReceiverReport::new).collect()),
+            replacements: Some(replacements).filter(|_| places),
         }
     }
 }
@@ -297,18 +323,20 @@ mod tests {
             until: at,
             confidence: "live",
             assumptions: vec![text()],
+            unknown: vec![GapReport::full()],
+            gaps: Gaps::default(),
             totals: ForecastTotalsReport {
                 unknown: 1,
                 tainted: 1,
-                deleted: 1,
-                deleted_least: 1,
-                deleted_expected: 1.0,
-                deleted_most: 1,
-                placed: 1,
-                pending: 1,
-                waiting: 1,
-                not_evicted: 1,
-                lost: 1,
+                deleted: Some(1),
+                deleted_least: Some(1),
+                deleted_expected: Some(1.0),
+                deleted_most: Some(1),
+                placed: Some(1),
+                pending: Some(1),
+                waiting: Some(1),
+                not_evicted: Some(1),
+                lost: Some(1),
             },
             zones: vec![ForecastZoneReport {
                 region: text(),
@@ -341,8 +369,8 @@ mod tests {
                 max_nodes: 1,
                 candidates: vec!["n".into()],
             }],
-            staying: vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }],
-            replacements: vec![ReplacementReport {
+            staying: Some(vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }]),
+            replacements: Some(vec![ReplacementReport {
                 namespace: text(),
                 pod: text(),
                 node: "n".into(),
@@ -354,8 +382,8 @@ mod tests {
                 ready_in_seconds: Some(2.0),
                 notes: vec![text()],
                 help: vec![text()],
-            }],
-            receivers: vec![ReceiverReport::full()],
+            }]),
+            receivers: Some(vec![ReceiverReport::full()]),
         };
         documented::check(&report, include_str!("../../../docs/forecast.md"));
     }

@@ -20,22 +20,31 @@ pub fn render(report: &ForecastReport) -> String {
     let mut out = String::new();
     let totals = &report.totals;
     let ahead = report.until.since(report.taken_at);
-    let (least, expected, most) = (totals.deleted_least, totals.deleted_expected, totals.deleted_most);
-    let deleted = DeletedRange { least, expected, most };
+    let deleted = match (totals.deleted_least, totals.deleted_expected, totals.deleted_most) {
+        (Some(least), Some(expected), Some(most)) => {
+            format!("{} pods deleted", DeletedRange { least, expected, most })
+        }
+        _ => "evictions unknown".into(),
+    };
     let _ = writeln!(
         out,
-        "within {ahead}: {} Unknown, {} tainted NoExecute, {} pods deleted; confidence: {}",
+        "within {ahead}: {} Unknown, {} tainted NoExecute, {}; confidence: {}",
         totals.unknown,
         totals.tainted,
         deleted,
         confidence::text(report.confidence, None)
     );
-    if !report.replacements.is_empty() {
+    if !report.gaps.is_empty() {
+        let _ = writeln!(out, "not known: {}", report.gaps);
+    }
+    let counts = [totals.placed, totals.pending, totals.waiting, totals.not_evicted, totals.lost];
+    if let (Some([_, ..]), [Some(placed), Some(pending), Some(waiting), Some(not_evicted), Some(lost)]) =
+        (report.replacements.as_deref(), counts)
+    {
         let _ = writeln!(
             out,
-            "replacements: {} land on nodes, {} stay Pending, {} wait for the deletion of the old pod, {} pods are not \
-             evicted, {} pods are lost",
-            totals.placed, totals.pending, totals.waiting, totals.not_evicted, totals.lost
+            "replacements: {placed} land on nodes, {pending} stay Pending, {waiting} wait for the deletion of the old \
+             pod, {not_evicted} pods are not evicted, {lost} pods are lost",
         );
     }
     for assumption in &report.assumptions {
@@ -59,17 +68,17 @@ pub fn render(report: &ForecastReport) -> String {
         );
     }
     let staying =
-        report.staying.iter().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
+        report.staying.iter().flatten().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
     section(&mut out, ["POD THAT STAYS", "NODE"], staying.collect());
     section(
         &mut out,
         ["POD", "NODE", "REPLACED IN", "LANDS ON", "READY IN"],
-        report.replacements.iter().flat_map(replacement).collect(),
+        report.replacements.iter().flatten().flat_map(replacement).collect(),
     );
     section(
         &mut out,
         ["RECEIVING NODE", "PODS", "CPU", "MEMORY"],
-        report.receivers.iter().map(receiver).collect(),
+        report.receivers.iter().flatten().map(receiver).collect(),
     );
     out
 }

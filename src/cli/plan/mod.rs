@@ -44,6 +44,10 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let (cluster, now) = (&shot.model.cluster, shot.at);
     let action = target.action(cluster, &shot.namespace);
+    let unselected = cluster.gaps_in(target.selection(&shot.namespace)).unknown();
+    if !unselected.is_empty() {
+        return refuse(&action, unselected, print, shot);
+    }
     let version = shot.connection.version;
     let snapshot = (landings == Landings::Known).then(|| Snapshot::new(cluster, version));
     let plan = match Plan::over(action.clone(), cluster, snapshot, version, now) {

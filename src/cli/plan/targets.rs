@@ -61,7 +61,7 @@ impl PlanTarget {
     }
 
     /// What its selectors choose from.
-    fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
+    pub fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
         let selection = match self {
             // Their plans need all nodes.
             Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),

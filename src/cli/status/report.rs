@@ -2,9 +2,12 @@
 
 use serde::Serialize;
 
-use super::super::confidence;
+use super::super::{
+    confidence,
+    gaps::{GapReport, gap_reports},
+};
 use crate::{
-    cluster::{Cluster, Key, Node, NodeName, ZoneKey},
+    cluster::{Cluster, Gaps, Key, Node, NodeName, Scope, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, NodeStage, NodeView, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{EvictionRow, EvictionState, Leadership, Model, NextEventKind},
@@ -26,9 +29,15 @@ pub struct StatusReport {
     pub watches: Vec<WatchReport>,
     pub zones: Vec<StatusZoneReport>,
     pub nodes: Vec<StatusNodeReport>,
-    pub evictions: Vec<EvictionReport>,
-    /// Null without pods, and if computing it takes too long.
+    /// Null where pods are unknown.
+    pub evictions: Option<Vec<EvictionReport>>,
+    /// Null where nodes or pods are unknown, and if computing it takes too long.
     pub headroom: Option<HeadroomReport>,
+    /// The kinds of objects that are not known as they are now.
+    pub unknown: Vec<GapReport>,
+    /// The same, for the table.
+    #[serde(skip)]
+    pub gaps: Gaps,
 }
 
 /// Whether the replacements of all pods find a node if any one node or any one zone is lost.
@@ -158,8 +167,9 @@ pub struct StatusNodeReport {
     pub grace_left_seconds: Option<f64>,
     pub lease_renewed: Option<ClusterTime>,
     pub taints: Vec<TaintReport>,
-    pub pods: usize,
-    pub terminating_pods: usize,
+    /// Null, as is the next one, where its pods are unknown.
+    pub pods: Option<usize>,
+    pub terminating_pods: Option<usize>,
     /// `none`, `queued`, `requested`, `tainted` or `evicted`.
     pub eviction_status: Option<&'static str>,
     pub next: Option<NextReport>,
@@ -230,6 +240,8 @@ impl StatusReport {
     pub fn new(model: &Model, now: Timestamp) -> Self {
         let views = &model.views;
         let nodes = model.cluster.nodes().iter();
+        let knows_pods = model.eviction_gaps().is_empty();
+        let gaps = model.cluster.gaps(model.feeds.iter().map(|(kind, _)| kind));
         Self {
             schema: "kordon.status/v1",
             taken_at: now,
@@ -245,8 +257,10 @@ impl StatusReport {
             watches: model.feeds.iter().map(|(kind, health)| watch(kind, health)).collect(),
             zones: views.zones.iter().map(zone).collect(),
             nodes: nodes.map(|node| node_report(model, node, now)).collect(),
-            evictions: evictions(model, now),
+            evictions: Some(evictions(model, now)).filter(|rows| !rows.is_empty() || knows_pods),
             headroom: model.known_headroom(now).known().map(headroom_report),
+            unknown: gap_reports(&gaps),
+            gaps,
         }
     }
 }
@@ -333,6 +347,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
     let health = model.health(node);
     let ZoneKey { region, zone } = node.zone();
     let load = cluster.load(&node.name);
+    let knows_pods = cluster.knows(&Scope::PodsOn(node.name.clone()));
     StatusNodeReport {
         name: node.name.clone(),
         region: region.to_string(),
@@ -347,8 +362,8 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
         lease_renewed: lease_renewed(cluster, &node.name),
         taints: node.taints.iter().map(taint).collect(),
-        pods: load.pods,
-        terminating_pods: load.terminating,
+        pods: knows_pods.then_some(load.pods),
+        terminating_pods: knows_pods.then_some(load.terminating),
         eviction_status: health.as_ref().map(stage),
         next: views.next.get(&node.name).map(|due| NextReport {
             r#type: match due.what {
@@ -542,8 +557,8 @@ mod tests {
                     effect: "NoExecute",
                     time_added: Some(written),
                 }],
-                pods: 2,
-                terminating_pods: 1,
+                pods: Some(2),
+                terminating_pods: Some(1),
                 eviction_status: Some("tainted"),
                 next: Some(NextReport {
                     r#type: "evict",
@@ -555,7 +570,9 @@ mod tests {
                     why: Cause::Ready.into(),
                 }),
             }],
-            evictions: vec![EvictionReport {
+            unknown: vec![GapReport::full()],
+            gaps: Gaps::default(),
+            evictions: Some(vec![EvictionReport {
                 namespace: text(),
                 pod: text(),
                 node: "n1".into(),
@@ -566,7 +583,7 @@ mod tests {
                 probability: Some(0.5),
                 finalizers: vec![text()],
                 why: Cause::Ready.into(),
-            }],
+            }]),
             headroom: Some(HeadroomReport {
                 text: text(),
                 nodes: LossesReport {

@@ -7,7 +7,7 @@ use super::{
         columns::{none, section, shown, zone_name},
         confidence,
     },
-    report::{ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport},
+    report::{ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport},
 };
 use crate::time::{Span, Timestamp};
 
@@ -35,7 +35,7 @@ pub fn render(report: &StatusReport) -> String {
         ],
         nodes,
     );
-    let evictions = report.evictions.iter().map(eviction).collect();
+    let evictions = report.evictions.iter().flatten().map(eviction).collect();
     section(&mut out, ["POD", "NODE", "STATE", "IN", "WHY"], evictions);
     out
 }
@@ -67,7 +67,14 @@ fn head(out: &mut String, report: &StatusReport) {
     for setting in &report.controller.settings {
         let _ = writeln!(out, "  --{}={} ({})", setting.flag, setting.value, setting.origin);
     }
-    for watch in report.watches.iter().filter(|watch| watch.error.is_some()) {
+    if !report.gaps.is_empty() {
+        let _ = writeln!(out, "not known: {}", report.gaps);
+    }
+    if report.evictions.is_none() {
+        out.push_str("evictions, pods of nodes and headroom: unknown\n");
+    }
+    let has_failed = |watch: &&WatchReport| watch.error.is_some() && watch.state != "forbidden";
+    for watch in report.watches.iter().filter(has_failed) {
         let error = watch.error.as_deref().unwrap_or_default();
         let _ = writeln!(out, "watch of {}: {}: {}", watch.kind, watch.state, shown(error));
     }
@@ -102,7 +109,7 @@ fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 11] {
         ready,
         node.probe_timestamp.map_or(none(), |probe| format!("{} ago", now.since(probe))),
         node.grace_left_seconds.map_or(none(), |left| overdue(left, span)),
-        node.pods.to_string(),
+        node.pods.map_or(none(), |pods| pods.to_string()),
         node.eviction_status.map_or(none(), Into::into),
         next.map_or(none(), |next| match next.pods {
             Some(1) => format!("{} 1 pod", next.r#type),

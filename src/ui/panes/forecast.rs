@@ -73,7 +73,9 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
             runs = runs.and(" · ", faint).and(&format!("{} {word}", text::count(count)), scene.style(role));
         }
     }
-    if forecast.deleted.is_by_chance() {
+    if !scene.shown.eviction_gaps().is_empty() {
+        runs = runs.and(" · evictions unknown", faint);
+    } else if forecast.deleted.is_by_chance() {
         runs = runs.and(&format!(" ({})", forecast.deleted), dim);
     }
     runs
@@ -82,6 +84,9 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
 /// Why there is nothing to draw.
 fn nothing(scene: &Scene) -> (&'static str, &'static str, Role) {
     match scene.shown.views.confidence {
+        Some(Confidence::Live | Confidence::Assumed) if !scene.shown.eviction_gaps().is_empty() => {
+            ("○", "all nodes healthy; evictions unknown", Role::Dim)
+        }
         Some(Confidence::Live | Confidence::Assumed) => {
             ("○", "nothing expected: all nodes healthy, no evictions", Role::Dim)
         }

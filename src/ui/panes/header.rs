@@ -195,10 +195,18 @@ fn watches(scene: &Scene) -> Segments {
     let dim = scene.style(Role::Dim);
     let mut line = Segments::default().left(0, Runs::new("watches", scene.style(Role::Heading)));
     let is_main = |kind| matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods);
-    for (kind, health) in scene.shown.feeds.iter().filter(|(kind, _)| is_main(*kind)) {
+    let is_forbidden = |health: &FeedHealth| matches!(health.state, FeedState::Forbidden { .. });
+    let allowed = || scene.shown.feeds.iter().filter(|(_, health)| !is_forbidden(health));
+    for (kind, health) in allowed().filter(|(kind, _)| is_main(*kind)) {
         line = line.left(1, watch(scene, kind, health));
     }
-    let others = || scene.shown.feeds.iter().filter(|(kind, _)| !is_main(*kind));
+    let forbidden = scene.shown.feeds.iter().filter(|(_, health)| is_forbidden(health));
+    let forbidden: Vec<String> = forbidden.map(|(kind, _)| kind.to_string()).collect();
+    if !forbidden.is_empty() {
+        let words = format!(" no permission to list {}", forbidden.join(", "));
+        line = line.left(1, Runs::new("✗", scene.style(Role::FeedBroken)).and(&words, dim));
+    }
+    let others = || allowed().filter(|(kind, _)| !is_main(*kind));
     let live = others().filter(|(_, health)| health.state == FeedState::Live).count();
     let unwell: Vec<_> =
         others().filter(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off)).collect();

@@ -5,9 +5,9 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, zone_name};
 use crate::{
     app::{NodeColumn, Pane, order},
-    cluster::{ConditionStatus, Node, Taint, TaintEffect},
+    cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
     engine::{Certainty, Confidence, NodeStage, NodeView},
-    k8s::feed::{FeedKind, FeedState},
+    k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, ReadinessCounts},
     time::Timestamp,
     ui::{
@@ -123,9 +123,9 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         renewals(scene, node, health),
         next(scene, node),
         Cell::new(&zone_name(&node.zone()), dim),
-        pods(scene, load.pods, load.terminating),
-        share(scene, load.requested.cpu_milli, node.allocatable.cpu_milli),
-        share(scene, load.requested.memory_bytes, node.allocatable.memory_bytes),
+        pods(scene, node, load),
+        share(scene, node, load.requested.cpu_milli, node.allocatable.cpu_milli),
+        share(scene, node, load.requested.memory_bytes, node.allocatable.memory_bytes),
         stage(scene, health),
         conditions(scene, node),
     ];
@@ -296,28 +296,29 @@ pub fn due_words(due: &NextEvent) -> (String, Role) {
     }
 }
 
-/// Whether at least some of the pods are known.
-fn knows_pods(scene: &Scene) -> bool {
-    let pods = scene.shown.cluster.pods();
-    pods.is_synced() && !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Forbidden { .. }))
-        || !pods.is_empty()
+/// Whether the pods of a node are known. Those of the others count as far as they have come.
+fn knows_pods(scene: &Scene, node: &Node) -> bool {
+    scene.shown.cluster.knows(&Scope::PodsOn(node.name.clone()))
 }
 
-fn pods(scene: &Scene, pods: usize, terminating: usize) -> Cell {
-    if !knows_pods(scene) {
+fn pods(scene: &Scene, node: &Node, load: NodeLoad) -> Cell {
+    let is_known = knows_pods(scene, node);
+    if !is_known && load.pods == 0 {
         return Cell::new("–", scene.style(Role::Faint));
     }
-    let cell = if terminating > 0 {
-        Cell::new(&format!("-{terminating} "), scene.style(Role::EvictionTerminating))
-    } else {
-        Cell::default()
+    let terminating = match load.terminating {
+        0 => Cell::default(),
+        terminating => Cell::new(&format!("-{terminating} "), scene.style(Role::EvictionTerminating)),
     };
-    cell.and(&pods.to_string(), scene.style(if pods == 0 { Role::Faint } else { Role::Base }))
+    let cell = terminating
+        .and(&load.pods.to_string(), scene.style(if load.pods == 0 { Role::Faint } else { Role::Base }));
+    if is_known { cell } else { cell.and("+", scene.style(Role::Faint)) }
 }
 
 /// Requests as a share of what is allocatable: `62%`.
-fn share(scene: &Scene, used: i64, of: i64) -> Cell {
-    let Some(percent) = used.saturating_mul(100).checked_div(of).filter(|_| knows_pods(scene)) else {
+fn share(scene: &Scene, node: &Node, used: i64, of: i64) -> Cell {
+    let percent = used.saturating_mul(100).checked_div(of).filter(|_| knows_pods(scene, node));
+    let Some(percent) = percent else {
         return Cell::new("–", scene.style(Role::Faint));
     };
     let role = if percent >= 90 { Role::GaugeHigh } else { Role::Base };

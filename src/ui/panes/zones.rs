@@ -4,6 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, open, plain, say, zone_name};
 use crate::{
+    cluster::Known,
     app::{Pane, ZoneColumn},
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
@@ -77,6 +78,7 @@ fn headroom(scene: &Scene, runs: Runs) -> Runs {
     let headroom = match scene.shown.known_headroom(scene.now) {
         KnownHeadroom::Known(headroom) => headroom,
         KnownHeadroom::Computing => return runs.and(" · N-1: computing", faint),
+        KnownHeadroom::Withheld if is_closed(scene) => return runs.and(" · N-1 unknown", faint),
         KnownHeadroom::Withheld => return runs,
     };
     let words = headroom.to_string();
@@ -85,6 +87,12 @@ fn headroom(scene: &Scene, runs: Runs) -> Runs {
     }
     let role = if headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
     runs.and(" · ", faint).and(&words, scene.style(role))
+}
+
+/// Whether nodes or pods are not to come: they may not be listed, or are not read.
+fn is_closed(scene: &Scene) -> bool {
+    let gaps = scene.shown.headroom_gaps();
+    gaps.0.iter().any(|gap| gap.known != Known::NotListed)
 }
 
 fn columns(scene: &Scene) -> Vec<Column> {

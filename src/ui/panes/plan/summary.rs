@@ -79,7 +79,10 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     ] {
         runs = count(scene, runs, number, words, role);
     }
-    runs
+    if impact.pods_unknown.is_empty() {
+        return runs;
+    }
+    runs.and(" · ", scene.style(Role::Faint)).and("evictions unknown", scene.style(Role::LevelError))
 }
 
 /// Appends a number of something, unless there is none.
