@@ -172,9 +172,8 @@ impl ForecastReport {
         // Where pods land depends on all pods.
         let gaps = subject.cluster.gaps([FeedKind::Pods]).unknown();
         let places = gaps.is_empty();
-        let count = |landing: &str| {
-            places.then(|| replacements.iter().filter(|pod| pod.landing == landing).count())
-        };
+        let count =
+            |landing: &str| places.then(|| replacements.iter().filter(|pod| pod.landing == landing).count());
         let totals = ForecastTotalsReport {
             unknown,
             tainted,

@@ -67,8 +67,11 @@ pub fn render(report: &ForecastReport) -> String {
             shown(&zone)
         );
     }
-    let staying =
-        report.staying.iter().flatten().map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
+    let staying = report
+        .staying
+        .iter()
+        .flatten()
+        .map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
     section(&mut out, ["POD THAT STAYS", "NODE"], staying.collect());
     section(
         &mut out,

@@ -7,7 +7,9 @@ use super::{
         columns::{none, section, shown, zone_name},
         confidence,
     },
-    report::{ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport},
+    report::{
+        ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport,
+    },
 };
 use crate::time::{Span, Timestamp};
 

@@ -551,7 +551,8 @@ impl<D: Decoder> Follower<D> {
 
     async fn forbidden(&mut self, error: String) -> Result<(), Closed> {
         // The same words for every kind, so that the journal says it once; the server's are with the state.
-        self.report_error("may not be listed", "continuing without it, and trying again every minute").await?;
+        self.report_error("may not be listed", "continuing without it, and trying again every minute")
+            .await?;
         self.report.state(FeedState::Forbidden { error }).await?;
         if self.kind == FeedKind::Nodes {
             self.shared.nodes_known.send_replace(true);

@@ -4,8 +4,8 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, open, plain, say, zone_name};
 use crate::{
-    cluster::Known,
     app::{Pane, ZoneColumn},
+    cluster::Known,
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
     model::{ControllerRole, KnownHeadroom},
