@@ -51,7 +51,7 @@ fn main() {
     println!("a copy of it: {copy:?}");
 
     place_pods(&cluster, &snapshot);
-    displace(&cluster, &snapshot);
+    preempt(&cluster, &snapshot);
     drain(&cluster, &snapshot);
     lose_nodes();
 }
@@ -82,7 +82,7 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
 }
 
 /// Looks for room where there is none.
-fn displace(cluster: &Cluster, snapshot: &Snapshot) {
+fn preempt(cluster: &Cluster, snapshot: &Snapshot) {
     let mut large = newcomer(0, Kind::Plain);
     large.priority = 1000;
     let requests = Requests { cpu_milli: 15_000, ..large.scheduling.requests.clone() };
@@ -94,10 +94,10 @@ fn displace(cluster: &Cluster, snapshot: &Snapshot) {
             let SchedulingOutcome::Unschedulable(outcome) = snapshot.place(&request) else {
                 panic!("there is no room")
             };
-            assert!(matches!(outcome.preemption, Preemption::Displaces(_)), "lower priorities can go");
+            assert!(matches!(outcome.preemption, Preemption::Possible(_)), "lower priorities can go");
         },
     );
-    println!("no room on {NODES} nodes, and whom to displace: {preempting:?}");
+    println!("no room on {NODES} nodes, and which pods to preempt: {preempting:?}");
 }
 
 /// Previews the drain of one node with all that its pods' replacements do.

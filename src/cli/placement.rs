@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     cluster::NodeName,
     placement::{Caveat, ResourceUse, Scored, Scorer, Share},
-    plan::{Displaced, Landing, PlacementTrace, Receiver, placement_trace::share},
+    plan::{Landing, PlacementTrace, PreemptedPod, Receiver, placement_trace::share},
 };
 
 /// How the landing of a pod was decided.
@@ -104,7 +104,7 @@ impl PlacementReport {
                 .iter()
                 .map(|(reason, nodes)| ReasonReport { reason: reason.to_string(), nodes: *nodes })
                 .collect(),
-            preempts: trace.displaces.iter().map(preempted).collect(),
+            preempts: trace.preempts.iter().map(preempted).collect(),
             help: trace.help.as_ref().map(|help| help.lines()).unwrap_or_default(),
             volumes: trace.volumes.iter().map(ToString::to_string).collect(),
             caveats: trace.caveats.iter().map(|caveat| caveat.word()).collect(),
@@ -133,7 +133,7 @@ fn scored(scored: &Scored) -> ScoredReport {
     }
 }
 
-fn preempted(pod: &Displaced) -> PreemptedReport {
+fn preempted(pod: &PreemptedPod) -> PreemptedReport {
     PreemptedReport {
         namespace: pod.pod.namespace.to_string(),
         pod: pod.pod.name.to_string(),

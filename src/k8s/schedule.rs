@@ -40,7 +40,7 @@ pub async fn refuse(
 }
 
 /// Records the reason on a pod and deletes it with its own grace period, to make room for another.
-pub async fn displace(client: &Client, victim: &Key, uid: &Uid, now: Timestamp) -> Outcome {
+pub async fn preempt(client: &Client, victim: &Key, uid: &Uid, now: Timestamp) -> Outcome {
     let target = disruption_target("PreemptionByScheduler", "makes room for a pod of higher priority", now);
     let marked =
         patch_status(client, victim, preconditions(uid, None), json!({"conditions": [target]})).await;

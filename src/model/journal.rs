@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::ControllerRole;
 use crate::{
     engine::{Effect, Notice, Outcome, RecordedEvent, Severity, Why, Write},
     time::{Span, Timestamp},
@@ -37,7 +38,7 @@ pub struct JournalEntry {
     pub others: usize,
     pub text: String,
     pub why: Why,
-    /// How often the same was said of the same object.
+    /// How often the same happened to the same object.
     pub times: usize,
 }
 
@@ -100,7 +101,7 @@ impl SessionJournal {
     }
 
     /// The outcome of an effect. Events are left out: they only repeat in words what another effect does.
-    pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, now: Timestamp) {
+    pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let summary = match (&effect.write, outcome) {
             (Write::RecordEvent(_), Outcome::Recorded | Outcome::Done) => return,
             (Write::RecordEvent(RecordedEvent { reason, .. }), _) => format!("event {reason}"),
@@ -108,9 +109,13 @@ impl SessionJournal {
         };
         let (level, text) = match outcome {
             Outcome::Done => (Severity::Info, summary),
+            // The cluster's own controller is expected to write it about now.
+            Outcome::Recorded if role == ControllerRole::Shadow => {
+                (Severity::Info, format!("expected: {summary}"))
+            }
             Outcome::Recorded => (Severity::Info, format!("would {summary}")),
-            Outcome::Conflict => (Severity::Info, format!("{summary}: conflict, the object is newer")),
-            Outcome::Gone => (Severity::Info, format!("{summary}: the object is gone")),
+            Outcome::Conflict => (Severity::Info, format!("{summary}: conflict, the object has changed")),
+            Outcome::Gone => (Severity::Info, format!("{summary}: the object does not exist any more")),
             Outcome::Failed(error) => (Severity::Error, format!("{summary}: failed: {error}")),
         };
         self.add(JournalEntry::new(now, level, &effect.write.object(), &text, effect.why.clone()));

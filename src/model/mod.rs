@@ -166,7 +166,7 @@ impl Model {
     /// Applies the outcome of an effect that was taken.
     pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
         if let Some(effect) = self.in_flight.remove(&id) {
-            self.journal.outcome(&effect, &outcome, now);
+            self.journal.outcome(&effect, &outcome, self.role, now);
         }
         if let Some(engine) = &mut self.engine {
             engine.handle_outcome(&self.cluster, id, outcome, now);

@@ -1,4 +1,4 @@
-//! Where the default scheduler would place a pod, which pods it would displace, or why the pod stays Pending.
+//! Where the default scheduler would place a pod, which pods it would preempt, or why the pod stays Pending.
 //!
 //! Filters decide which nodes are feasible, scores which of them is best; both follow the default profile of
 //! kube-scheduler, release by release ([`SchedulerRules`]). A [`Snapshot`] holds the cluster in a form that answers in a
@@ -32,7 +32,7 @@ pub mod volume_topology;
 pub use help::{Constraint, Help, Lift, RequiredNode, Shortage};
 pub use node_resources::{ResourceUse, Share};
 pub use outcome::{Placement, SchedulingOutcome, Scored, Scorer, Unschedulable};
-pub use preemption::{Displacement, Hindrance, Preemption};
+pub use preemption::{Hindrance, Preemption, PreemptionCandidate};
 pub use reason::{NodeRefusal, Reason, Remedy};
 pub use rules::{Balance, SchedulerRules};
 pub use scheduling_request::{Caveat, Obstacle, SchedulingRequest};

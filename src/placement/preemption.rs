@@ -1,4 +1,4 @@
-//! Which pods a pod would displace (DefaultPreemption).
+//! Which pods a pod would preempt (DefaultPreemption).
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
@@ -23,7 +23,7 @@ pub enum Preemption {
     /// No node can be made feasible; how many give each reason.
     Impossible { hindrances: BTreeMap<Hindrance, usize> },
     /// These pods are deleted; the pod is nominated for their node, and placed when they are gone.
-    Displaces(Displacement),
+    Possible(PreemptionCandidate),
 }
 
 /// Why preemption cannot make a node feasible.
@@ -47,9 +47,9 @@ impl fmt::Display for Hindrance {
     }
 }
 
-/// The pods that would be displaced, and their node.
+/// The pods that would be preempted, and their node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Displacement {
+pub struct PreemptionCandidate {
     pub node: NodeName,
     /// The pods to be deleted, most important first.
     pub victims: Vec<Arc<Pod>>,
@@ -90,7 +90,7 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     let Some((harm, best)) = equals.next() else { return Preemption::Impossible { hindrances } };
     let as_good = equals.take_while(|(other, _)| *other == harm).map(|(_, candidate)| candidate);
     let keys = |victims: &[Arc<Pod>]| victims.iter().map(|pod| pod.key.clone()).collect();
-    Preemption::Displaces(Displacement {
+    Preemption::Possible(PreemptionCandidate {
         ties: as_good.map(|other| (name(other.node), keys(&other.victims))).collect(),
         node: name(best.node),
         violations: best.violations,

@@ -19,7 +19,7 @@ pub struct SchedulingRequest {
     pub spec: Arc<SchedulingSpec>,
     /// `spec.nodeName`: the only node allowed.
     pub pinned_to: Option<NodeName>,
-    /// `status.nominatedNodeName`: where pods were displaced for it.
+    /// `status.nominatedNodeName`: where pods were preempted for it.
     pub nominated: Option<NodeName>,
     /// The pods that it is spread among where it has no spread constraints: those that its owner and its services select.
     pub siblings: Option<Selector>,

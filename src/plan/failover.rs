@@ -8,7 +8,7 @@ use super::{
     environment::{Bound, Environment},
     landing::Landing,
     owner::{self, Recreation},
-    placement_trace::{Displaced, RunTrace},
+    placement_trace::{PreemptedPod, RunTrace},
     replacement::LivePods,
 };
 use crate::{
@@ -57,10 +57,10 @@ pub enum CreationTime {
 }
 
 impl Failover {
-    /// How many pods stay Pending: pods of the lost nodes, and pods that these displace elsewhere.
+    /// How many pods stay Pending: pods of the lost nodes, and pods that these preempt elsewhere.
     pub fn pending(&self) -> usize {
         let pending = self.pods.iter().filter(|pod| pod.landing().is_some_and(Landing::is_pending));
-        pending.count() + self.displaced_pending().count()
+        pending.count() + self.preempted_pending().count()
     }
 
     /// How many pods a controller recreates elsewhere.
@@ -68,11 +68,11 @@ impl Failover {
         self.pods.iter().filter(|pod| pod.landing().is_some()).count()
     }
 
-    /// The pods that are displaced and find no other node.
-    fn displaced_pending(&self) -> impl Iterator<Item = &Displaced> {
+    /// The pods that are preempted and find no other node.
+    fn preempted_pending(&self) -> impl Iterator<Item = &PreemptedPod> {
         let placements = self.trace.placements.values();
         placements
-            .flat_map(|trace| &trace.displaces)
+            .flat_map(|trace| &trace.preempts)
             .filter(|pod| pod.landing.as_ref().is_some_and(Landing::is_pending))
     }
 }

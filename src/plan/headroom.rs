@@ -42,7 +42,7 @@ pub struct HeadroomLosses<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Pods that stay Pending: pods of what is lost, and pods that these displace.
+    /// Pods that stay Pending: pods of what is lost, and pods that these preempt.
     pub pending: usize,
     /// Pods that are recreated elsewhere.
     pub pods: usize,

@@ -68,7 +68,7 @@ pub use landing::Landing;
 pub use node_plan::{NodeChange, NodeDrain, NodePlan};
 pub use owner::NotRecreated;
 pub use permission::Permission;
-pub use placement_trace::{Displaced, PlacementTrace, Receiver, RunTrace};
+pub use placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace};
 pub use placing_environment::PlacingEnvironment;
 pub use plan::{Arrival, BudgetPlan, Plan, Prospect};
 pub use pod_plan::{PodPlan, Window};

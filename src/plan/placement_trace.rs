@@ -26,8 +26,8 @@ pub struct PlacementTrace {
     pub close_call: bool,
     /// Where no node is feasible: how many nodes give each reason.
     pub reasons: BTreeMap<Reason, usize>,
-    /// The pods that it displaces, and where their own replacements land.
-    pub displaces: Vec<Displaced>,
+    /// The pods that it preempts, and where their own replacements land.
+    pub preempts: Vec<PreemptedPod>,
     /// Where it stays Pending: how it could be placed.
     pub help: Option<Help>,
     /// Where its volumes can be reached.
@@ -38,9 +38,9 @@ pub struct PlacementTrace {
     pub obstacle: Option<Obstacle>,
 }
 
-/// A pod that is displaced.
+/// A pod that is preempted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Displaced {
+pub struct PreemptedPod {
     pub pod: Key,
     pub node: NodeName,
     /// Where its own replacement lands; none where no controller recreates it.
@@ -125,12 +125,12 @@ impl PlacementTrace {
         if let Some(obstacle) = &self.obstacle {
             return obstacle.to_string();
         }
-        if let Some(first) = self.displaces.first() {
-            let others = match self.displaces.len() {
+        if let Some(first) = self.preempts.first() {
+            let others = match self.preempts.len() {
                 1 => String::new(),
                 victims => format!(" and {} more", victims - 1),
             };
-            return format!("displaces {}{others}", first.pod);
+            return format!("preempts {}{others}", first.pod);
         }
         match (self.feasible, self.best, self.margin) {
             (0, ..) => reasons(&self.reasons),
@@ -153,9 +153,9 @@ pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     if words.is_empty() { "no node exists".into() } else { words.join(", ") }
 }
 
-impl fmt::Display for Displaced {
+impl fmt::Display for PreemptedPod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is displaced from {}", self.pod, self.node)?;
+        write!(f, "{} is preempted on {}", self.pod, self.node)?;
         match &self.landing {
             Some(landing) => write!(f, "; its replacement: {}", landing.text()),
             None => f.write_str("; no controller recreates it"),

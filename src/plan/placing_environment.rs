@@ -9,13 +9,13 @@ use super::{
     environment::{Environment, Estimate, TypicalEnvironment},
     landing::Landing,
     owner::{self, Recreation},
-    placement_trace::{Displaced, PlacementTrace, Receiver, RunTrace},
+    placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
 };
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, OwnerKind, Pod, Termination, WorkloadKind},
     placement::{
-        Displacement, Placement, Preemption, ResourceUse, SchedulingOutcome, SchedulingRequest, Snapshot,
-        Unschedulable,
+        Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
+        Snapshot, Unschedulable,
     },
     time::{Span, Timestamp},
 };
@@ -47,13 +47,13 @@ pub struct PlacingEnvironment<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceDetail {
     Full,
-    /// Where pods land and which ones they displace, without reasons, help, times and the load of nodes.
+    /// Where pods land and which ones they preempt, without reasons, help, times and the load of nodes.
     OutcomesOnly,
 }
 
-/// Whether a pod may displace others.
+/// Whether a pod may preempt others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Displacing {
+enum MayPreempt {
     Allowed,
     Forbidden,
 }
@@ -94,10 +94,10 @@ impl<'a> PlacingEnvironment<'a> {
 
     /// Repeats a landing of another run.
     fn repeat(&mut self, pod: &Pod, landing: &Landing, trace: &PlacementTrace) {
-        for displaced in &trace.displaces {
-            self.before_change(&displaced.node);
-            let victim = self.snapshot.remove(&displaced.pod, &displaced.node);
-            if let (Some(victim), Some(Landing::Node { node, .. })) = (victim, &displaced.landing) {
+        for preempted in &trace.preempts {
+            self.before_change(&preempted.node);
+            let victim = self.snapshot.remove(&preempted.pod, &preempted.node);
+            if let (Some(victim), Some(Landing::Node { node, .. })) = (victim, &preempted.landing) {
                 self.add_replacement(&victim, node);
             }
         }
@@ -106,8 +106,8 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Places the replacement of a pod, displaces pods for it where needed and allowed, and adds it to the snapshot.
-    fn place(&mut self, pod: &Pod, displacing: Displacing) -> (Landing, Arc<PlacementTrace>) {
+    /// Places the replacement of a pod, preempts pods for it where needed and allowed, and adds it to the snapshot.
+    fn place(&mut self, pod: &Pod, may_preempt: MayPreempt) -> (Landing, Arc<PlacementTrace>) {
         let request = replacement(pod, self.typical.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
         if let Some((_, trace)) = self.unplaceable.iter().find(|(other, _)| *other == nameless) {
@@ -120,9 +120,9 @@ impl<'a> PlacingEnvironment<'a> {
                 self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
-            SchedulingOutcome::Unschedulable(refused) => match (&refused.preemption, displacing) {
-                (Preemption::Displaces(displacement), Displacing::Allowed) => {
-                    self.displace(pod, displacement, &refused)
+            SchedulingOutcome::Unschedulable(refused) => match (&refused.preemption, may_preempt) {
+                (Preemption::Possible(candidate), MayPreempt::Allowed) => {
+                    self.preempt(pod, candidate, &refused)
                 }
                 _ => self.stay_pending(&request, nameless, &refused),
             },
@@ -158,40 +158,40 @@ impl<'a> PlacingEnvironment<'a> {
                 ..PlacementTrace::unplaced(refused)
             },
         });
-        // An equal request may be allowed to displace pods that this one is not.
-        if !matches!(refused.preemption, Preemption::Displaces(_)) {
+        // An equal request may be allowed to preempt pods that this one is not.
+        if !matches!(refused.preemption, Preemption::Possible(_)) {
             self.unplaceable.push((nameless, trace.clone()));
         }
         (Landing::Pending { why: trace.why() }, trace)
     }
 
-    /// Removes the victims, adds the pod, and then places the victims' replacements, which displace no others.
-    fn displace(
+    /// Removes the victims, adds the pod, and then places the victims' replacements, which preempt no others.
+    fn preempt(
         &mut self,
         pod: &Pod,
-        displacement: &Displacement,
+        candidate: &PreemptionCandidate,
         refused: &Unschedulable,
     ) -> (Landing, Arc<PlacementTrace>) {
-        let node = &displacement.node;
+        let node = &candidate.node;
         self.before_change(node);
-        for victim in &displacement.victims {
+        for victim in &candidate.victims {
             self.snapshot.remove(&victim.key, node);
         }
         self.add_replacement(pod, node);
-        let mut displaces = Vec::new();
-        for victim in &displacement.victims {
+        let mut preempts = Vec::new();
+        for victim in &candidate.victims {
             let landing = match owner::recreation(self.typical.cluster, victim) {
                 Recreation::Immediately | Recreation::WhenGone => {
-                    Some(self.place(victim, Displacing::Forbidden).0)
+                    Some(self.place(victim, MayPreempt::Forbidden).0)
                 }
                 Recreation::OnSameNode => Some(Landing::Pending {
                     why: "recreated by its DaemonSet once resources are free".into(),
                 }),
                 Recreation::Never(_) => None,
             };
-            displaces.push(Displaced { pod: victim.key.clone(), node: node.clone(), landing });
+            preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing });
         }
-        let trace = PlacementTrace { displaces, ..PlacementTrace::unplaced(refused) };
+        let trace = PlacementTrace { preempts, ..PlacementTrace::unplaced(refused) };
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
@@ -235,7 +235,7 @@ impl Environment for PlacingEnvironment<'_> {
                 self.repeat(pod, &landing, &trace);
                 (landing, trace)
             }
-            None => self.place(pod, Displacing::Allowed),
+            None => self.place(pod, MayPreempt::Allowed),
         };
         self.placements.insert(pod.key.clone(), trace);
         landing
@@ -245,14 +245,14 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.stragglers(pods)
     }
 
-    /// A pod that displaces others starts when they are gone.
+    /// A pod that preempts others starts when they are gone.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         if self.detail == TraceDetail::OutcomesOnly {
             return Estimate::NEVER;
         }
         let start = self.typical.time_to_ready(pod, landing);
         let trace = self.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
-        let victims = trace.into_iter().flat_map(|trace| &trace.displaces);
+        let victims = trace.into_iter().flat_map(|trace| &trace.preempts);
         let victims = victims.filter_map(|victim| self.typical.cluster.pod(&victim.pod));
         let gone = victims.map(|victim| self.typical.time_to_terminate(victim, victim.grace));
         match gone.reduce(Estimate::longer) {

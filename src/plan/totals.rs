@@ -30,8 +30,8 @@ pub struct PlanTotals {
     pub placed: usize,
     /// Replacements that stay Pending.
     pub pending: usize,
-    /// Pods that replacements displace.
-    pub displaced: usize,
+    /// Pods that replacements preempt.
+    pub preempted: usize,
     /// When everything has ended; none is never.
     pub ends: Window,
 }
@@ -49,7 +49,7 @@ pub enum PodCount {
     Lost,
     DataLost,
     Pending,
-    Displaced,
+    Preempted,
 }
 
 impl PodCount {
@@ -66,7 +66,7 @@ impl PodCount {
             Self::Lost => "lost",
             Self::DataLost => "lose data",
             Self::Pending => "replacements Pending",
-            Self::Displaced => "displaced",
+            Self::Preempted => "preempted",
         }
     }
 }
@@ -85,7 +85,7 @@ impl PlanTotals {
             (PodCount::Lost, self.lost),
             (PodCount::DataLost, self.data_lost),
             (PodCount::Pending, self.pending),
-            (PodCount::Displaced, self.displaced),
+            (PodCount::Preempted, self.preempted),
         ]
     }
 
@@ -131,7 +131,7 @@ impl PlanTotals {
             Some(Landing::Pending { .. }) => self.pending += 1,
             Some(Landing::Unknown) | None => {}
         }
-        self.displaced += pod.placement.as_ref().map_or(0, |trace| trace.displaces.len());
+        self.preempted += pod.placement.as_ref().map_or(0, |trace| trace.preempts.len());
         if verdict.leaves() {
             self.lost += usize::from(pod.lost.is_some());
             self.data_lost += usize::from(pod.warnings.iter().any(|warning| warning.loses_data()));

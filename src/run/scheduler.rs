@@ -24,7 +24,7 @@ use crate::{
         schedule,
     },
     model::{AppliedChange, Model, ModelOptions},
-    placement::{self, Displacement, Preemption, SchedulingRequest, Snapshot, Unschedulable},
+    placement::{self, Preemption, PreemptionCandidate, SchedulingRequest, Snapshot, Unschedulable},
     plan::placement_trace::reasons,
 };
 
@@ -227,8 +227,8 @@ impl Work {
             placement::SchedulingOutcome::Placed(placement) => self.bind(&pod, placement.choice()).await,
             placement::SchedulingOutcome::Unschedulable(refused) => {
                 let why = message(&refused, snapshot.node_count());
-                if let Preemption::Displaces(displacement) = &refused.preemption {
-                    return self.displace(&pod, displacement, why).await;
+                if let Preemption::Possible(candidate) = &refused.preemption {
+                    return self.preempt(&pod, candidate, why).await;
                 }
                 if request.spec.ignores_other_pods() {
                     self.unschedulable.push((nameless, why.clone()));
@@ -254,16 +254,16 @@ impl Work {
     }
 
     /// Deletes the pods to preempt. The pod is placed once they are gone.
-    async fn displace(&mut self, pod: &Arc<Pod>, displacement: &Displacement, why: String) {
+    async fn preempt(&mut self, pod: &Arc<Pod>, candidate: &PreemptionCandidate, why: String) {
         let leaving: Vec<_> =
-            displacement.victims.iter().filter(|victim| victim.termination.is_none()).collect();
+            candidate.victims.iter().filter(|victim| victim.termination.is_none()).collect();
         for victim in leaving {
             let now = self.clock.now();
-            let gone = schedule::displace(&self.connection.writer, &victim.key, &victim.uid, now).await;
-            self.is_done("displace", &victim.key, gone);
+            let gone = schedule::preempt(&self.connection.writer, &victim.key, &victim.uid, now).await;
+            self.is_done("preempt", &victim.key, gone);
         }
-        self.refuse(pod, why, Some(&displacement.node)).await;
-        let nominated = Some(displacement.node.clone());
+        self.refuse(pod, why, Some(&candidate.node)).await;
+        let nominated = Some(candidate.node.clone());
         self.apply(Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() })));
     }
 
@@ -317,7 +317,7 @@ fn is_elsewhere(delta: &Delta<Pod>) -> bool {
 /// `0/30 nodes are available: 12 not enough cpu, 1 cordoned. Preemption: 30 no pods of lower priority.`
 fn message(refused: &Unschedulable, nodes: usize) -> String {
     let preemption = match &refused.preemption {
-        Preemption::Displaces(_) => String::new(),
+        Preemption::Possible(_) => String::new(),
         Preemption::NotAllowed => " Preemption: its preemptionPolicy forbids it.".into(),
         Preemption::Waits { node } => format!(" Preemption: room is being made on {node}."),
         Preemption::Impossible { hindrances } => {

@@ -47,7 +47,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         line = line.right(0, Runs::new(&text, scene.style(Role::ModeReadOnly)));
     }
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    line.render(inner, &Span::styled("  ", scene.style(Role::Dim)), buf);
+    // What is typed has the left half.
+    let taken = if typing { inner.width / 2 } else { 0 };
+    let room = Rect { x: inner.x + taken, width: inner.width - taken, ..inner };
+    line.render(room, &Span::styled("  ", scene.style(Role::Dim)), buf);
     draw_input(scene, typed?, inner, buf)
 }
 
@@ -64,7 +67,7 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
     })
 }
 
-/// Draws the filter or command over the left half.
+/// Draws the filter or command in the left half.
 fn draw_input(
     scene: &Scene,
     (lead, input): (&str, &Input),

@@ -287,7 +287,7 @@ impl Seen {
     fn difference(&self, outcome: &str, predicted: &SchedulingOutcome) -> Option<String> {
         let agrees = match (outcome.split_once(':'), predicted) {
             (None, SchedulingOutcome::Unschedulable(Unschedulable { preemption, .. })) => {
-                outcome == "unschedulable" && !matches!(preemption, Preemption::Displaces(_))
+                outcome == "unschedulable" && !matches!(preemption, Preemption::Possible(_))
             }
             (Some(("node", node)), SchedulingOutcome::Placed(placement)) => {
                 placement.best.iter().any(|best| **best == *node)
@@ -330,10 +330,10 @@ impl Seen {
 
 /// The node and sorted victims that preemption would choose, and those that it might as well.
 fn nominations(preemption: &Preemption) -> Vec<(&str, Vec<&str>)> {
-    let Preemption::Displaces(displacement) = preemption else { return Vec::new() };
-    let first = displacement.victims.iter().map(|pod| &pod.key);
-    let ties = displacement.ties.iter().map(|(node, victims)| (&**node, sorted(victims.iter())));
-    std::iter::once((&*displacement.node, sorted(first))).chain(ties).collect()
+    let Preemption::Possible(candidate) = preemption else { return Vec::new() };
+    let first = candidate.victims.iter().map(|pod| &pod.key);
+    let ties = candidate.ties.iter().map(|(node, victims)| (&**node, sorted(victims.iter())));
+    std::iter::once((&*candidate.node, sorted(first))).chain(ties).collect()
 }
 
 fn sorted<'k>(keys: impl Iterator<Item = &'k Key>) -> Vec<&'k str> {
@@ -350,7 +350,7 @@ fn describe(predicted: &SchedulingOutcome) -> String {
             format!("{:?} by {:?}", placement.best, ranking.collect::<Vec<_>>())
         }
         SchedulingOutcome::Unschedulable(unschedulable) => match &unschedulable.preemption {
-            Preemption::Displaces(_) => format!("nominated {:?}", nominations(&unschedulable.preemption)),
+            Preemption::Possible(_) => format!("nominated {:?}", nominations(&unschedulable.preemption)),
             other => format!("unschedulable for {:?}, {other:?}", unschedulable.reasons),
         },
         SchedulingOutcome::NotTried(obstacle) => format!("not tried: {obstacle:?}"),

@@ -99,10 +99,10 @@ fn a_replacement_of_high_priority_preempts_a_pod_whose_replacement_is_in_the_pla
     let pod = of(&plan, "web-0");
     assert_eq!(node(pod), Some("n2"));
     let judgement = pod.placement.as_ref().expect("it was judged");
-    let [displaced] = judgement.displaces.as_slice() else { panic!("{judgement:?}") };
-    assert_eq!(&*displaced.pod.name, "batch-0");
-    assert!(matches!(displaced.landing, Some(Landing::Pending { .. })), "{displaced}");
-    assert_eq!(plan.totals.displaced, 1);
+    let [preempted] = judgement.preempts.as_slice() else { panic!("{judgement:?}") };
+    assert_eq!(&*preempted.pod.name, "batch-0");
+    assert!(matches!(preempted.landing, Some(Landing::Pending { .. })), "{preempted}");
+    assert_eq!(plan.totals.preempted, 1);
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn t5_a_pod_that_does_not_count_itself_fits_where_it_would_not() {
 }
 
 #[test]
-fn t6_and_t7_only_a_policy_that_allows_it_displaces() {
+fn t6_and_t7_only_a_policy_that_allows_it_preempts() {
     let mut scene = one_node(json!({"cpu": "1"})).with(&[json!({
         "name": "low", "node": "n", "requests": {"cpu": "1"}, "priorityClassName": "low"
     })]);
@@ -241,11 +241,11 @@ fn t6_and_t7_only_a_policy_that_allows_it_displaces() {
     ];
     let pod = |class: &str| json!({"name": "p", "requests": {"cpu": "1"}, "priorityClassName": class});
     assert_eq!(scene.unschedulable(NEW, &pod("polite")).preemption, Preemption::NotAllowed);
-    assert_eq!(scene.displaced(&pod("rude")), ("n".into(), vec!["low".into()], 0));
+    assert_eq!(scene.preempted(&pod("rude")), ("n".into(), vec!["low".into()], 0));
 }
 
 #[test]
-fn t8_a_pod_that_needs_its_victim_displaces_nobody_there() {
+fn t8_a_pod_that_needs_its_victim_preempts_nobody_there() {
     let mut scene = priorities(vec![json!({"name": "n1", "allocatable": {"cpu": "1"}})]);
     scene.bound = vec![json!({
         "name": "low", "node": "n1", "labels": {"app": "low"}, "requests": {"cpu": "1"}, "priorityClassName": "low"
@@ -259,7 +259,7 @@ fn t8_a_pod_that_needs_its_victim_displaces_nobody_there() {
     let mut other = scene.bound[0].clone();
     (other["name"], other["node"], other["labels"]) = (json!("other"), json!("n2"), json!({}));
     scene.bound.push(other);
-    assert_eq!(scene.displaced(&pod), ("n2".into(), vec!["other".into()], 0));
+    assert_eq!(scene.preempted(&pod), ("n2".into(), vec!["other".into()], 0));
 }
 
 #[test]
@@ -595,7 +595,7 @@ fn q_victims_are_as_few_and_as_unimportant_as_will_do() {
     };
     let large = json!({"name": "p", "priorityClassName": "high", "requests": {"cpu": "300m"}});
     let q1 = [("a", "node1", "low", "100m"), ("b", "node1", "mid", "300m"), ("c", "node2", "mid", "300m")];
-    assert_eq!(scene(&q1).displaced(&large), ("node1".into(), vec!["b".into()], 0), "Q1");
+    assert_eq!(scene(&q1).preempted(&large), ("node1".into(), vec!["b".into()], 0), "Q1");
     let q2 = [("a", "node1", "high", "300m"), ("b", "node2", "high", "300m")];
     assert!(matches!(scene(&q2).unschedulable(NEW, &large).preemption, Preemption::Impossible { .. }), "Q2");
     let q3 = [
@@ -605,7 +605,7 @@ fn q_victims_are_as_few_and_as_unimportant_as_will_do() {
         ("d", "node1", "high", "100m"),
         ("e", "node2", "high", "500m"),
     ];
-    assert_eq!(scene(&q3).displaced(&large), ("node1".into(), vec!["b".into(), "c".into()], 0), "Q3");
+    assert_eq!(scene(&q3).preempted(&large), ("node1".into(), vec!["b".into(), "c".into()], 0), "Q3");
 }
 
 #[test]
@@ -626,9 +626,9 @@ fn q_budgets_are_spent_in_order_of_importance_and_broken_as_a_last_resort() {
     };
     let pod = json!({"name": "p", "priorityClassName": "high", "requests": {"cpu": "400m"}});
     scene.pdbs = budget(json!({}));
-    assert_eq!(scene.displaced(&pod).2, 1, "Q7");
+    assert_eq!(scene.preempted(&pod).2, 1, "Q7");
     scene.pdbs = budget(json!({"a": "2026-01-01T00:00:00Z"}));
-    assert_eq!(scene.displaced(&pod).2, 0, "Q8");
+    assert_eq!(scene.preempted(&pod).2, 0, "Q8");
 }
 
 #[test]
@@ -643,7 +643,7 @@ fn q_of_equals_the_one_that_started_later_goes() {
         })
         .into();
     let pod = json!({"name": "p", "priorityClassName": "high", "requests": {"cpu": "300m"}});
-    assert_eq!(scene.displaced(&pod), ("n".into(), vec!["young".into()], 0), "Q4");
+    assert_eq!(scene.preempted(&pod), ("n".into(), vec!["young".into()], 0), "Q4");
 }
 
 #[test]
@@ -652,7 +652,7 @@ fn of_equals_that_have_not_started_the_last_to_come_stays() {
     let bound = |name: &str| json!({"name": name, "node": "n", "priorityClassName": "low", "requests": {"cpu": "200m"}});
     scene.bound = vec![bound("a"), bound("b")];
     let pod = json!({"name": "p", "priorityClassName": "high", "requests": {"cpu": "300m"}});
-    assert_eq!(scene.displaced(&pod), ("n".into(), vec!["a".into()], 0));
+    assert_eq!(scene.preempted(&pod), ("n".into(), vec!["a".into()], 0));
 }
 
 #[test]
@@ -673,7 +673,7 @@ fn the_worked_example_of_preemption_comes_out() {
         bound("c", "hundred", "300m", 12),
     ];
     let pod = json!({"name": "p", "priorityClassName": "thousand", "requests": {"cpu": "500m"}});
-    assert_eq!(scene.displaced(&pod), ("n".into(), vec!["a".into(), "b".into()], 0));
+    assert_eq!(scene.preempted(&pod), ("n".into(), vec!["a".into(), "b".into()], 0));
 }
 
 #[test]
@@ -878,7 +878,7 @@ trait SchedulingOutcomeExt {
     fn unschedulable(&self, version: ServerVersion, pod: &Value) -> Unschedulable;
     fn reasons(&self, version: ServerVersion, pod: &Value) -> BTreeMap<Reason, usize>;
     /// The node, the victims by name and the budgets violated, by the newest rules.
-    fn displaced(&self, pod: &Value) -> (String, Vec<String>, usize);
+    fn preempted(&self, pod: &Value) -> (String, Vec<String>, usize);
 }
 
 impl SchedulingOutcomeExt for Scene {
@@ -922,14 +922,13 @@ impl SchedulingOutcomeExt for Scene {
         self.unschedulable(version, pod).reasons
     }
 
-    fn displaced(&self, pod: &Value) -> (String, Vec<String>, usize) {
-        let Preemption::Displaces(displacement) = self.unschedulable(NEW, pod).preemption else {
-            panic!("nobody is displaced")
+    fn preempted(&self, pod: &Value) -> (String, Vec<String>, usize) {
+        let Preemption::Possible(candidate) = self.unschedulable(NEW, pod).preemption else {
+            panic!("no pod is preempted")
         };
-        let mut victims: Vec<String> =
-            displacement.victims.iter().map(|pod| pod.key.name.to_string()).collect();
+        let mut victims: Vec<String> = candidate.victims.iter().map(|pod| pod.key.name.to_string()).collect();
         victims.sort();
-        (displacement.node.to_string(), victims, displacement.violations)
+        (candidate.node.to_string(), victims, candidate.violations)
     }
 }
 

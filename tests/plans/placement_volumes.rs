@@ -83,7 +83,7 @@ fn pods_that_use_a_limited_volume_can_be_preempted() {
     pod["priority"] = json!(10);
     match harness.place(&pod) {
         SchedulingOutcome::Unschedulable(refused) => match refused.preemption {
-            Preemption::Displaces(found) => assert_eq!(*found.victims[0].key.name, *"first"),
+            Preemption::Possible(found) => assert_eq!(*found.victims[0].key.name, *"first"),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),

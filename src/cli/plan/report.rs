@@ -347,7 +347,7 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         data_lost: totals.data_lost,
         placed: Some(totals.placed).filter(|_| places),
         pending: Some(totals.pending).filter(|_| places),
-        preempted: Some(totals.displaced).filter(|_| places),
+        preempted: Some(totals.preempted).filter(|_| places),
         ends: window(totals.ends, plan.made),
     }
 }

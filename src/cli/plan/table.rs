@@ -82,7 +82,7 @@ fn summary(out: &mut String, report: &PlanReport) {
         (PodCount::Lost, totals.lost),
         (PodCount::DataLost, totals.data_lost),
         (PodCount::Pending, totals.pending.unwrap_or(0)),
-        (PodCount::Displaced, totals.preempted.unwrap_or(0)),
+        (PodCount::Preempted, totals.preempted.unwrap_or(0)),
     ];
     let counted: Vec<String> = counts
         .iter()

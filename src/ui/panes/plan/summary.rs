@@ -60,7 +60,7 @@ const fn role(pods: PodCount) -> Role {
         PodCount::Stay => Role::Dim,
         PodCount::Blocked => Role::LevelError,
         PodCount::Refused => Role::NodeNotReady,
-        PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Displaced => Role::NodeCondition,
+        PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted => Role::NodeCondition,
     }
 }
 
