@@ -517,6 +517,7 @@ fn a_command_is_found_by_words_and_its_errors_are_shown_beside_it() {
     let mut fixture = DashboardFixture::well();
     fixture.press(":zone");
     expect(&mut fixture, "palette", (100, 30));
+    expect(&mut fixture, "palette", (80, 24));
     fixture.press("<Ctrl-u>enforce 1y<Enter>");
     expect(&mut fixture, "palette-fault", (160, 48));
     assert_eq!(fixture.app.operations.mode, Mode::DryRun);
