@@ -82,6 +82,13 @@ impl ConnectionArgs {
         }
     }
 
+    /// Whether the flags mean the cluster with these names, as far as they say.
+    pub fn means(&self, context: &str, server: &str) -> bool {
+        let address = |text: &str| text.trim_end_matches('/').to_owned();
+        self.context.as_deref().is_none_or(|name| name == context)
+            && self.server.as_deref().is_none_or(|url| address(url) == address(server))
+    }
+
     /// Refuses connection flags for a command that connects to no other cluster.
     pub fn refuse(&self, reason: &str) -> Result<(), CliError> {
         if *self == Self::default() {

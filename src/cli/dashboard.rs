@@ -31,8 +31,10 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     // Before the watches start: beside the list of all pods of a large cluster this request would take seconds.
     let (settings, notes) = settings_of(&connection, &args.settings).await;
     let clock = Clock::system();
-    let context = WriteContext::of(&connection, clock);
-    show::show(args.show, &connection, settings, notes, clock, context).await
+    let context = WriteContext::of(&connection, clock).await;
+    let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
+    let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
+    show::show(args.show, &connection, settings, notes.collect(), clock, context).await
 }
 
 /// The controller's settings: flags given here, else those of the cluster's controller manager, else upstream's

@@ -1,8 +1,16 @@
 //! How the program ends: exit codes and errors on standard error.
 
-use std::{error::Error, fmt::Write as _, io::Write as _, process::ExitCode};
+use std::{
+    error::Error,
+    ffi::OsString,
+    fmt::Write as _,
+    io::Write as _,
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use clap::error::ErrorKind;
+use serde_json::json;
 
 use crate::{
     cluster::Gaps,
@@ -177,32 +185,83 @@ fn not_approved(refusal: &ApprovalRefusal) -> Exit {
     }
 }
 
+/// Whether anything was printed to standard output: there is one report and no more.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
 /// Writes to standard output.
 pub fn print(bytes: &[u8]) -> Result<(), CliError> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     let mut out = std::io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|error| CliError::Io { doing: "writing to standard output".into(), error })
 }
 
+/// How errors are reported: always to standard error, and with `-o json` or `-o yaml` also as a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorFormat {
+    Text,
+    Json,
+    Yaml,
+}
+
+impl ErrorFormat {
+    /// The format that a command line asks for, be it valid or not.
+    pub fn of(arguments: &[OsString]) -> Self {
+        let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+        let formats = words.iter().enumerate().filter_map(|(place, word)| {
+            let value = match *word {
+                "-o" | "--output" => words.get(place + 1).copied(),
+                word => ["--output=", "-o=", "-o"].iter().find_map(|flag| word.strip_prefix(flag)),
+            };
+            match value? {
+                "json" => Some(Self::Json),
+                "yaml" => Some(Self::Yaml),
+                _ => None,
+            }
+        });
+        formats.last().unwrap_or(Self::Text)
+    }
+
+    /// Prints an error as a report, unless a report was printed.
+    fn print(self, error: &str, exit: Exit) {
+        if HAS_PRINTED.load(Ordering::Relaxed) {
+            return;
+        }
+        let report = json!({"schema": "kordon.error/v1", "exitCode": exit as u8, "error": error});
+        let text = match self {
+            Self::Text => return,
+            Self::Json => format!("{report:#}\n"),
+            Self::Yaml => serde_saphyr::to_string(&report).expect("a report is plain data"),
+        };
+        // The error is on standard error too.
+        let _ = print(text.as_bytes());
+    }
+}
+
 /// Prints what is wrong with the arguments, or the text of `--help` and `--version`.
-pub fn report_parse_error(error: &clap::Error) -> ExitCode {
+pub fn report_parse_error(error: &clap::Error, format: ErrorFormat) -> ExitCode {
     // A closed standard error cannot be reported anywhere.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done.into(),
-        _ => Exit::Usage.into(),
+        _ => {
+            format.print(visible(&error.to_string()).trim_end(), Exit::Usage);
+            Exit::Usage.into()
+        }
     }
 }
 
 /// Prints an error.
-pub fn report_error(error: &CliError) -> ExitCode {
+pub fn report_error(error: &CliError, format: ErrorFormat) -> ExitCode {
     if let CliError::Io { error, .. } = error
         && error.kind() == std::io::ErrorKind::BrokenPipe
     {
         // The reader of the output is done, as in `kordon status | head`.
         return Exit::Done.into();
     }
-    let _ = writeln!(std::io::stderr(), "kordon: {}", chain(error));
+    let text = chain(error);
+    let _ = writeln!(std::io::stderr(), "kordon: {text}");
+    format.print(&text, error.exit());
     error.exit().into()
 }
 
@@ -228,6 +287,19 @@ fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_format_is_read_from_every_notation_even_of_an_invalid_command_line() {
+        let of = |line: &str| ErrorFormat::of(&line.split(' ').map(Into::into).collect::<Vec<_>>());
+        for line in ["kordon x -o json", "kordon -ojson", "kordon -o=json x", "kordon --output=json -q"] {
+            assert_eq!(of(line), ErrorFormat::Json, "{line}");
+        }
+        assert_eq!(of("kordon plan --output yaml"), ErrorFormat::Yaml);
+        assert_eq!(
+            (of("kordon status -o"), of("kordon status -o table")),
+            (ErrorFormat::Text, ErrorFormat::Text)
+        );
+    }
 
     #[test]
     fn an_error_names_each_cause_once_and_control_characters_do_not_reach_the_terminal() {

@@ -30,6 +30,7 @@ use clap::{
     ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
 };
 
+use exit::ErrorFormat;
 pub use exit::{CliError, Exit};
 
 use connection::ConnectionArgs;
@@ -111,13 +112,15 @@ enum Command {
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = match parse(std::env::args_os()) {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let format = ErrorFormat::of(&arguments);
+    let cli = match parse(arguments) {
         Ok(cli) => cli,
-        Err(error) => return exit::report_parse_error(&error),
+        Err(error) => return exit::report_parse_error(&error, format),
     };
     match run(cli) {
         Ok(()) => Exit::Done.into(),
-        Err(error) => exit::report_error(&error),
+        Err(error) => exit::report_error(&error, format),
     }
 }
 
@@ -178,7 +181,7 @@ async fn dispatch(cli: Cli) -> Result<(), CliError> {
         Some(Command::Evict(args)) => act::act(PlanCommand::Evict(args.what), args.how, connection).await,
         Some(Command::Delete(args)) => act::act(PlanCommand::Delete(args.what), args.how, connection).await,
         Some(Command::Undo(args)) => act::undo(args, connection).await,
-        Some(Command::Journal(args)) => act::journal(args, connection).await,
+        Some(Command::Journal(args)) => act::journal(&args, &connection),
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has its own cluster")?;
             demo::run(args).await

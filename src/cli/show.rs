@@ -66,7 +66,7 @@ pub async fn show(
     args: ShowArgs,
     connection: &Connection,
     settings: Settings,
-    notes: Vec<String>,
+    notes: Vec<(&'static str, String)>,
     clock: Clock,
     context: Result<WriteContext, JournalError>,
 ) -> Result<(), CliError> {
@@ -79,7 +79,8 @@ pub async fn show(
     let mut session =
         Session::start(connection, options, args.no_pods, EffectExecutor::Recorder, clock, cancel);
     for note in notes {
-        session.model.journal.trouble(clock.now(), "settings", &note);
+        let (source, text) = note;
+        session.model.journal.trouble(clock.now(), source, &text);
     }
     let (context, locked) = match context {
         Ok(context) => (Some(context), None),

@@ -15,7 +15,7 @@ use crate::{
         Journal, JournalError, JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile,
         OperationStart, operations,
     },
-    k8s::{access, connect::Connection},
+    k8s::{access, cluster_id::ClusterId, connect::Connection},
     operation::{
         OperationEnd, OperationOptions, Overrides,
         approval::{NotStarted, PriorOperation, StartRequest, Started},
@@ -35,6 +35,8 @@ pub struct WriteContext {
     /// Who we are, as others should see it.
     pub by: String,
     pub clock: Clock,
+    /// What the operator should know of the journal.
+    pub notice: Option<String>,
 }
 
 /// An operation that this process has locked, and the writer of its journal.
@@ -66,10 +68,14 @@ impl fmt::Debug for WriteContext {
 }
 
 impl WriteContext {
+    /// Asks the server which cluster it is, for its journal.
+    ///
     /// # Errors
-    /// There is no folder for the journal.
-    pub fn of(connection: &Connection, clock: Clock) -> Result<Self, JournalError> {
-        Ok(Self::with(connection, Journal::of(&connection.context)?, clock))
+    /// There is no folder for the journal, or the server does not say which cluster it is.
+    pub async fn of(connection: &Connection, clock: Clock) -> Result<Self, JournalError> {
+        let cluster = ClusterId::of(connection).await.map_err(JournalError::UnknownCluster)?;
+        let context = Self::with(connection, Journal::of(&cluster)?, clock);
+        Ok(Self { notice: cluster.notice(), ..context })
     }
 
     pub fn with(connection: &Connection, journal: Journal, clock: Clock) -> Self {
@@ -80,6 +86,7 @@ impl WriteContext {
             server: connection.server.clone(),
             by: whoami(&connection.identity.user),
             clock,
+            notice: None,
         }
     }
 

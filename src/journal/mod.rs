@@ -1,4 +1,4 @@
-//! The journal on disk: everything written to a cluster, one JSON object a line, one journal for each context.
+//! The journal on disk: everything written to a cluster, one JSON object a line, one journal for each cluster.
 //!
 //! It is in the state folder (`$XDG_STATE_HOME/kordon/journal`, else `~/.local/state/…`), readable only by its owner,
 //! and is rotated when it is large. A request is on the disk before it is sent: after a crash the journal shows what
@@ -8,6 +8,7 @@ pub mod line;
 pub mod unfinished;
 
 use std::{
+    collections::BTreeSet,
     env,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, BufRead, BufReader, Write},
@@ -17,7 +18,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cluster::OperationId;
+use crate::{cluster::OperationId, k8s::cluster_id::ClusterId};
 
 pub use line::{JournalLine, LineKind, OperationStart};
 pub use unfinished::{JournaledOperation, operations};
@@ -31,7 +32,7 @@ const KEPT: usize = 4;
 /// Lines that wait to be written. When full, the sender waits, and so does the request that it records.
 const QUEUED: usize = 256;
 
-/// The journal of one context.
+/// The journal of one cluster.
 #[derive(Clone, Debug)]
 pub struct Journal {
     folder: PathBuf,
@@ -43,6 +44,8 @@ pub struct Journal {
 pub enum JournalError {
     #[error("there is no folder for the journal: set XDG_STATE_HOME or HOME")]
     NoFolder,
+    #[error("cannot tell which cluster's journal to use: {0}; try again")]
+    UnknownCluster(String),
     #[error("cannot use the journal {}: {error}", path.display())]
     Io {
         path: PathBuf,
@@ -59,17 +62,48 @@ pub struct OperationLockFile {
 }
 
 impl Journal {
-    /// The journal of a context, in the state folder.
+    /// The journal of a cluster, in the state folder.
     ///
     /// # Errors
     /// There is no state folder.
-    pub fn of(context: &str) -> Result<Self, JournalError> {
-        Ok(Self::within(&folder().ok_or(JournalError::NoFolder)?, context))
+    pub fn of(cluster: &ClusterId) -> Result<Self, JournalError> {
+        Ok(Self::within(&folder().ok_or(JournalError::NoFolder)?, cluster.as_str()))
     }
 
-    /// The journal of a context in this folder.
-    pub fn within(folder: &Path, context: &str) -> Self {
-        Self { folder: folder.to_owned(), stem: stem(context) }
+    /// The journal of a cluster in this folder.
+    pub fn within(folder: &Path, cluster: &str) -> Self {
+        Self { folder: folder.to_owned(), stem: stem(cluster) }
+    }
+
+    /// The folder of all journals, and the journals in it, by name.
+    ///
+    /// # Errors
+    /// There is no state folder, or it cannot be read.
+    pub fn all() -> Result<(PathBuf, Vec<Self>), JournalError> {
+        let folder = folder().ok_or(JournalError::NoFolder)?;
+        let journals = Self::all_within(&folder)?;
+        Ok((folder, journals))
+    }
+
+    /// The journals in a folder, by name; none where it does not exist.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn all_within(folder: &Path) -> Result<Vec<Self>, JournalError> {
+        let failed = |error| JournalError::Io { path: folder.to_owned(), error };
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut stems = BTreeSet::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name();
+            // Older files have a number before the end.
+            let stem = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.split('.').next());
+            stems.extend(stem.map(str::to_owned));
+        }
+        Ok(stems.into_iter().map(|stem| Self { folder: folder.to_owned(), stem }).collect())
     }
 
     pub fn path(&self) -> PathBuf {
@@ -298,13 +332,13 @@ fn folder() -> Option<PathBuf> {
     Some(state.join("kordon/journal"))
 }
 
-/// The name of a context as part of a file name. A name that had to be changed gets its hash, to stay unique.
-fn stem(context: &str) -> String {
+/// A name as part of a file name. A name that had to be changed gets its hash, to stay unique.
+fn stem(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let mut stem: String = context.chars().map(|c| if plain(c) { c } else { '_' }).take(100).collect();
-    if stem != context {
+    let mut stem: String = name.chars().map(|c| if plain(c) { c } else { '_' }).take(100).collect();
+    if stem != name {
         // FNV-1a.
-        let hash = context.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         stem.push_str(&format!("-{hash:016x}"));
@@ -338,7 +372,7 @@ mod tests {
         let mode = fs::metadata(journal.path()).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let others = Journal::within(folder.path(), "arn_aws_eks_prod");
-        assert_ne!(journal.path(), others.path(), "contexts do not share a journal");
+        assert_ne!(journal.path(), others.path(), "clusters do not share a journal");
     }
 
     #[tokio::test]

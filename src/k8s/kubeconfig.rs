@@ -194,6 +194,8 @@ impl Choice {
             });
         }
         let user = named.and_then(|named| named.auth_info.clone()).unwrap_or_default();
+        // A context whose server is replaced is another cluster: it is not called by its name.
+        let context_name = options.server.as_deref().map_or(context_name, host);
         Ok(Self { context_name, user_name, cluster, user, namespace: context.namespace })
     }
 
@@ -254,7 +256,7 @@ fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String,
     let current = kubeconfig.current_context.clone().filter(|name| !name.is_empty());
     let Some(name) = options.context.clone().or(current) else {
         if options.server.is_some() || options.cluster.is_some() {
-            return Ok((String::new(), Context::default()));
+            return Ok((options.cluster.clone().unwrap_or_default(), Context::default()));
         }
         let known = kubeconfig.contexts.iter().map(|context| context.name.as_str());
         return Err(ConnectError::NoCurrentContext { known: listed(known) });
@@ -267,6 +269,12 @@ fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String,
             Err(ConnectError::UnknownContext { name, known: listed(known) })
         }
     }
+}
+
+/// A server's address without the scheme, as a name for people.
+fn host(server: &str) -> String {
+    let host = server.split_once("://").map_or(server, |(_, rest)| rest);
+    host.trim_end_matches('/').to_owned()
 }
 
 fn override_cluster(cluster: &mut Cluster, options: &ConnectOptions) {

@@ -1,6 +1,7 @@
 //! Everything that talks to an API server: connect, watch, decode, write, access, errors.
 
 pub mod access;
+pub mod cluster_id;
 pub mod connect;
 pub mod decode;
 pub mod requests;

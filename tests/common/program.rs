@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, fs, net::SocketAddr, path::Path, time::Duration};
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Node, Pod};
 use kordon::{
     clock::Clock,
     demo::{
@@ -217,6 +217,17 @@ impl Server {
                 Some(format!("{namespace}/{name}"))
             })
             .collect()
+    }
+
+    /// The uid of namespace kube-system.
+    pub async fn cluster_uid(&self) -> String {
+        let namespaces: Objects<CoreNamespace> = Objects::all(self.api.client());
+        namespaces
+            .get("kube-system")
+            .await
+            .expect("every cluster has it")
+            .uid()
+            .expect("stored objects have one")
     }
 
     pub async fn node(&self, name: &str) -> Node {

@@ -17,6 +17,8 @@ pub struct Harness {
     pub shell: Shell,
     pub server: Server,
     pub kubeconfig: String,
+    /// The uid of the cluster's namespace kube-system.
+    cluster: String,
     _world: world::World,
 }
 
@@ -28,8 +30,9 @@ impl Harness {
         let scenario = Scenario::named("healthy").expect("there is one");
         let world = server.inhabit_as(&world::WorldOptions { scenario, ..world::WorldOptions::default() });
         let kubeconfig = shell.kubeconfig(&server.url, json!({"token": "t"}));
-        let harness = Self { shell, server, kubeconfig, _world: world };
+        let mut harness = Self { shell, server, kubeconfig, cluster: String::new(), _world: world };
         harness.until(|harness| harness.server.api.count("pods") > 150).await;
+        harness.cluster = harness.server.cluster_uid().await;
         // On a busy machine the heartbeats of a fast cluster are late: no node may be marked Unknown for that.
         let mut settings = Settings::defaults(ServerVersion::new(1, 36));
         assert!(settings.set("node-monitor-grace-period", "1h", Origin::Override).expect("a span"));
@@ -59,7 +62,7 @@ impl Harness {
     }
 
     pub fn journal(&self) -> Journal {
-        Journal::within(&self.shell.home.path().join(".local/state/kordon/journal"), "here")
+        Journal::within(&self.shell.home.path().join(".local/state/kordon/journal"), &self.cluster)
     }
 
     /// The operations in the journal.

@@ -7,6 +7,7 @@ mod cli;
 mod common;
 mod dashboard;
 mod harness;
+mod journals;
 mod n_minus_one;
 mod drain_times;
 mod recording_screen;

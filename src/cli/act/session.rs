@@ -113,7 +113,10 @@ impl OperationSession {
         if let Landings::LeftOut(flag) = placement {
             known.leave_out(flag, FeedKind::PLACEMENT);
         }
-        let context = WriteContext::of(&known.connection, known.clock)?;
+        let context = WriteContext::of(&known.connection, known.clock).await?;
+        if let Some(notice) = &context.notice {
+            print_line(notice);
+        }
         Ok(Self { known, context, guards, placement, lock: None })
     }
 

@@ -10,14 +10,14 @@ use super::{
 use crate::{
     cli::{
         CliError,
-        columns::{none, section},
+        columns::{none, section, shown},
         connection::ConnectionArgs,
         once::Output,
         plan::{PrintArgs, answer_word, step_words},
     },
     cluster::{NodeName, OperationId},
     journal::{Journal, JournaledOperation, operations},
-    k8s::{connect, validation},
+    k8s::validation,
     operation::approval::{Approval, PriorOperation, UndoProposal},
     time::Timestamp,
 };
@@ -33,9 +33,9 @@ pub struct JournalArgs {
 /// What `kordon undo` takes.
 #[derive(Args, Debug)]
 pub struct UndoArgs {
-    /// The operation, by its id in the journal
+    /// The operation, by its id in the journal; without one the last that changed a node
     #[arg(value_name = "OPERATION")]
-    operation: OperationId,
+    operation: Option<OperationId>,
     #[command(flatten)]
     how: HowArgs,
     #[command(flatten)]
@@ -83,56 +83,105 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
         session::require_operator(&how)?;
     }
     let session = OperationSession::start(Reach::Nodes, &print, &how, connection).await?;
-    let prior = session.context.prior(&operation)?;
+    let prior = match operation {
+        Some(operation) => session.context.prior(&operation)?,
+        None => {
+            let last = session.context.undoable(None)?;
+            let last = last.ok_or_else(|| CliError::NotFound("an operation that could be undone".into()))?;
+            let (title, id, started) = (&last.title, &last.id, last.started_at.to_time());
+            print_line(&format!("the last operation: {title} ({id}, started {started})"));
+            last
+        }
+    };
     if !how.enforce {
         let proposal = UndoProposal::new(prior, session.cluster());
-        preview_undo(&proposal, print.validate, &session).await;
-        return Ok(());
+        return preview_undo(&proposal, &print, &session).await;
     }
     let approval = Approval::undo(prior, session.terms(&how), &session.situation());
     session.run(approval, &print).await
 }
 
-/// Prints what an undo would write.
-async fn preview_undo(proposal: &UndoProposal, validate: bool, session: &OperationSession) {
-    for step in &proposal.steps {
-        print_line(&format!("would write: {}", step.call().body));
-    }
-    for kept in &proposal.kept {
-        print_line(&format!("stays as it is: {kept}"));
-    }
-    if proposal.steps.is_empty() {
-        print_line("nothing to undo");
-    }
-    if validate {
-        let version = session.known.model.settings.version;
-        let writer = &session.known.connection.writer;
-        let answers = validation::validate(writer, &proposal.steps, version).await;
-        for (step, answer) in proposal.steps.iter().zip(answers) {
-            let answer = answer.map_or_else(none, |answer| format!("{} ({answer})", answer_word(&answer)));
-            print_line(&format!("server-side dry run of {}: {answer}", step_words(step)));
-        }
-    }
+/// What an undo would write.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UndoReport {
+    schema: &'static str,
+    operation: OperationId,
+    /// The writes, and with `--validate` the server's answers to them.
+    writes: Vec<UndoWriteReport>,
+    /// What stays as it is, because somebody has changed it since.
+    kept: Vec<String>,
 }
 
-/// Lists what the journal of the context tells of.
-pub async fn journal(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let connection = connect::connect(&connection.options()).await?;
-    let journal = Journal::of(&connection.context)?;
-    let rows: Vec<PastReport> = operations(&journal.lines()?).iter().map(PastReport::new).collect();
-    let report = JournalReport {
-        schema: "kordon.journal/v1",
-        file: journal.path().display().to_string(),
-        operations: rows,
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UndoWriteReport {
+    text: String,
+    body: serde_json::Value,
+    /// Null if the server was not asked.
+    dry_run_result: Option<String>,
+}
+
+/// Prints what an undo would write.
+async fn preview_undo(
+    proposal: &UndoProposal,
+    print: &PrintArgs,
+    session: &OperationSession,
+) -> Result<(), CliError> {
+    let answers = if print.validate {
+        let version = session.known.connection.version;
+        validation::validate(&session.known.connection.writer, &proposal.steps, version).await
+    } else {
+        Vec::new()
     };
-    args.output.print(&report, table)
+    let mut answers = answers.into_iter();
+    let write = |step| UndoWriteReport {
+        text: step_words(step),
+        body: step.call().body,
+        dry_run_result: answers.next().flatten().map(|answer| format!("{} ({answer})", answer_word(&answer))),
+    };
+    let report = UndoReport {
+        schema: "kordon.undo/v1",
+        operation: proposal.prior.id.clone(),
+        writes: proposal.steps.iter().map(write).collect(),
+        kept: proposal.kept.iter().map(ToString::to_string).collect(),
+    };
+    print.output.print(&report, undo_table)
+}
+
+fn undo_table(report: &UndoReport) -> String {
+    let mut lines = Vec::new();
+    for write in &report.writes {
+        lines.push(format!("would {}: {}", write.text, write.body));
+        let answer = write.dry_run_result.as_ref();
+        lines.extend(answer.map(|answer| format!("server-side dry run of {}: {answer}", write.text)));
+    }
+    lines.extend(report.kept.iter().map(|kept| format!("stays as it is: {kept}")));
+    if report.writes.is_empty() {
+        lines.push("nothing to undo".into());
+    }
+    lines.iter().map(|line| format!("{}\n", shown(line))).collect()
+}
+
+/// Lists the operations that the journals on this machine record. No server is asked.
+pub fn journal(args: &JournalArgs, connection: &ConnectionArgs) -> Result<(), CliError> {
+    let (folder, journals) = Journal::all()?;
+    let mut rows = Vec::new();
+    for journal in journals {
+        let found = operations(&journal.lines()?);
+        let meant = found.iter().filter(|past| connection.means(&past.start.context, &past.start.server));
+        rows.extend(meant.map(|past| PastReport::new(past, &journal)));
+    }
+    rows.sort_by_key(|row| row.started);
+    let folder = folder.display().to_string();
+    args.output.print(&JournalReport { schema: "kordon.journal/v1", folder, operations: rows }, table)
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JournalReport {
     schema: &'static str,
-    file: String,
+    folder: String,
     operations: Vec<PastReport>,
 }
 
@@ -140,6 +189,10 @@ struct JournalReport {
 #[serde(rename_all = "camelCase")]
 struct PastReport {
     operation: OperationId,
+    /// The context, or the server's address where there was none.
+    context: String,
+    server: String,
+    file: String,
     started: Timestamp,
     last: Timestamp,
     by: String,
@@ -157,10 +210,13 @@ struct PastReport {
 }
 
 impl PastReport {
-    fn new(past: &JournaledOperation) -> Self {
+    fn new(past: &JournaledOperation, journal: &Journal) -> Self {
         let start = &past.start;
         Self {
             operation: past.id.clone(),
+            context: start.context.clone(),
+            server: start.server.clone(),
+            file: journal.path().display().to_string(),
             started: past.started,
             last: past.last,
             by: start.by.clone(),
@@ -178,12 +234,13 @@ impl PastReport {
 }
 
 fn table(report: &JournalReport) -> String {
-    let mut out = format!("{}\n", report.file);
+    let mut out = format!("{}\n", report.folder);
     let row = |past: &PastReport| {
         let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
         let end = past.end.clone().unwrap_or_else(|| "not over".into());
         [
             past.operation.to_string(),
+            past.context.clone(),
             past.started.to_time(),
             past.by.clone(),
             if nodes.is_empty() { none() } else { nodes.join(",") },
@@ -192,6 +249,6 @@ fn table(report: &JournalReport) -> String {
         ]
     };
     let rows = report.operations.iter().map(row).collect();
-    section(&mut out, ["OPERATION", "STARTED", "BY", "NODES", "PODS", "ENDED"], rows);
+    section(&mut out, ["OPERATION", "CLUSTER", "STARTED", "BY", "NODES", "PODS", "ENDED"], rows);
     out
 }

@@ -51,10 +51,12 @@ impl UserShell {
         self.shell.run(&[&["--kubeconfig", &self.kubeconfig][..], line].concat()).await
     }
 
-    /// The operations in [`OPERATOR`]'s journal.
+    /// The operations in the journal: there is one, of one cluster.
     pub fn operations(&self) -> Result<Vec<JournaledOperation>> {
         let folder = self.shell.home.path().join(".local/state/kordon/journal");
-        Ok(operations(&Journal::within(&folder, OPERATOR).lines()?))
+        let journals = Journal::all_within(&folder)?;
+        let lines = journals.iter().map(Journal::lines).collect::<Result<Vec<_>, _>>()?;
+        Ok(operations(&lines.concat()))
     }
 }
 

@@ -1,0 +1,64 @@
+//! Which cluster a connection leads to, whatever its names.
+
+use std::time::Duration;
+
+use http::Request;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{connect::Connection, error};
+
+/// What tells a cluster from all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterId {
+    /// The uid of namespace kube-system, which lives as long as the cluster.
+    Uid(String),
+    /// The address of the server: the namespace may not be read, or does not exist, in the server's words.
+    Server { address: String, why: String },
+}
+
+/// How long the response may take by default.
+const RESPONSE: Duration = Duration::from_secs(10);
+
+impl ClusterId {
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// No response, in words: another answer later would mean another cluster.
+    pub async fn of(connection: &Connection) -> Result<Self, String> {
+        let request = Request::get("/api/v1/namespaces/kube-system").body(Vec::new());
+        let request = request.expect("a constant path");
+        let limit = connection.request_timeout.unwrap_or(RESPONSE);
+        let answer = timeout(limit, connection.client.request::<Value>(request)).await;
+        let by_address = |why: String| Self::Server { address: connection.server.clone(), why };
+        match answer {
+            Ok(Ok(namespace)) => Ok(match namespace["metadata"]["uid"].as_str() {
+                Some(uid) if !uid.is_empty() => Self::Uid(uid.to_owned()),
+                Some(_) | None => by_address("it has no uid".into()),
+            }),
+            Ok(Err(kube::Error::Api(status))) if [403, 404].contains(&status.code) => {
+                Ok(by_address(error::plain(&status.message)))
+            }
+            Ok(Err(failed)) => Err(error::words(&failed)),
+            Err(_) => Err(format!("no response within {} s", limit.as_secs())),
+        }
+    }
+
+    /// As the name of a file.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Uid(uid) => uid,
+            Self::Server { address, .. } => address,
+        }
+    }
+
+    /// What an operator should know; none where there is nothing special.
+    pub fn notice(&self) -> Option<String> {
+        match self {
+            Self::Uid(_) => None,
+            Self::Server { address, why } => Some(format!(
+                "the uid of namespace kube-system cannot be read ({why}): the journal is kept by the address {address}"
+            )),
+        }
+    }
+}

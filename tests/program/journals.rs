@@ -1,0 +1,131 @@
+//! Whose journal an operation is in, and what can be read of it without a server.
+
+use std::fs;
+
+use kordon::demo::{
+    api::{ApiOptions, Fault, FaultAnswer, Verb},
+    world::WorldOptions,
+};
+use serde_json::{Value, json};
+
+use crate::common::program::{Server, Shell, is_cordoned};
+
+/// Exit codes, as `docs/cli.md` has them.
+const DONE: i32 = 0;
+const FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const NO_CONNECTION: i32 = 3;
+const REFUSED: i32 = 5;
+
+const NODE: &str = "general-1a-02";
+
+async fn operations(shell: &Shell, more: &[&str]) -> Vec<Value> {
+    let out = shell.run(&[&["journal", "-o", "json"], more].concat()).await.done();
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    report["operations"].as_array().expect("operations").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_clusters_with_one_context_name_do_not_share_a_journal() {
+    let shell = Shell::new();
+    let servers = [Server::start(ApiOptions::default()).await, Server::start(ApiOptions::default()).await];
+    for (seed, server) in servers.iter().enumerate() {
+        let _world = server.inhabit_as(&WorldOptions { seed: seed as u64, ..WorldOptions::default() });
+        let file = shell.kubeconfig(&server.url, json!({"token": "t"}));
+        let output = shell.run(&["cordon", NODE, "--kubeconfig", &file, "--enforce", "--yes"]).await;
+        assert_eq!(output.code, DONE, "{}", output.err);
+        assert!(is_cordoned(&server.node(NODE).await));
+    }
+    let found = operations(&shell, &[]).await;
+    let of = |field: &str| {
+        found.iter().map(|row| row[field].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("context"), ["here", "here"]);
+    assert_eq!(of("server"), [servers[0].url.clone(), servers[1].url.clone()]);
+    let files = of("file");
+    assert_ne!(files[0], files[1]);
+    assert!(files[0].contains(&servers[0].cluster_uid().await), "{files:?}");
+    let one = operations(&shell, &["--server", &servers[1].url]).await;
+    assert_eq!(one, [found[1].clone()]);
+    // Without an id, the last operation of this cluster: not of the other.
+    let undo = shell.run(&["undo", "--server", &servers[0].url, "-o", "json"]).await;
+    let report: Value = serde_json::from_str(&undo.out).expect("JSON");
+    assert_eq!((undo.code, &report["operation"]), (DONE, &found[0]["operation"]), "{}", undo.err);
+    assert!(undo.err.contains("the last operation: cordon general-1a-02"), "{}", undo.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undo_without_an_id_undoes_the_last_operation() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let run = async |line: &[&str]| {
+        shell.run(&[line, &["--server", &server.url, "--enforce", "--yes"]].concat()).await
+    };
+    let nothing = run(&["undo"]).await;
+    assert_eq!(nothing.code, FAILED);
+    assert!(nothing.err.contains("an operation that could be undone not found"), "{}", nothing.err);
+    for node in ["general-1a-01", NODE] {
+        assert_eq!(run(&["cordon", node]).await.code, DONE);
+    }
+    let undone = run(&["undo"]).await;
+    assert_eq!(undone.code, DONE, "{}", undone.err);
+    assert!(!is_cordoned(&server.node(NODE).await) && is_cordoned(&server.node("general-1a-01").await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_read_kube_system_has_a_journal_by_the_servers_address() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Get], "namespaces"));
+    let output = shell.run(&["cordon", NODE, "--server", &server.url, "--enforce", "--yes"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert!(output.err.contains("the uid of namespace kube-system cannot be read"), "{}", output.err);
+    let names: Vec<String> = fs::read_dir(shell.home.path().join(".local/state/kordon/journal"))
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(names.iter().any(|name| name.starts_with("http___127_0_0_1")), "{names:?}");
+}
+
+#[tokio::test]
+async fn the_journal_needs_no_server_and_no_kubeconfig() {
+    let shell = Shell::new();
+    assert_eq!(operations(&shell, &[]).await, Vec::<Value>::new());
+    assert_eq!(operations(&shell, &["--context", "prod"]).await, Vec::<Value>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_end_of_a_command_with_json_output_is_one_json_document() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let url = server.url.as_str();
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["status", "-o", "json", "--frobnicate"], USAGE, "kordon.error/v1"),
+        (&["status", "-o", "json", "--server", "http://127.0.0.1:1"], NO_CONNECTION, "kordon.error/v1"),
+        (&["plan", "cordon", "nope", "-o", "json", "--server", url], FAILED, "kordon.error/v1"),
+        (&["undo", "nope", "--output=json", "--server", url], FAILED, "kordon.error/v1"),
+        (&["cordon", NODE, "-ojson", "--enforce", "--server", url], USAGE, "kordon.error/v1"),
+        (&["plan", "drain", NODE, "-o", "json", "--server", url], REFUSED, "kordon.plan/v1"),
+    ];
+    for (line, code, schema) in cases {
+        let output = shell.run(line).await;
+        assert_eq!(output.code, code, "{line:?}: {}", output.err);
+        let report: Value = serde_json::from_str(&output.out)
+            .unwrap_or_else(|error| panic!("{line:?}: {error}: {}", output.out));
+        assert_eq!(report["schema"], schema, "{line:?}");
+        if schema == "kordon.error/v1" {
+            assert_eq!(report["exitCode"], code, "{line:?}");
+            assert!(report["error"].as_str().is_some_and(|text| !text.is_empty()), "{report}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_given_by_its_address_is_called_by_it() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let file = shell.kubeconfig("http://127.0.0.1:1", json!({"token": "t"}));
+    let line = ["status", "--kubeconfig", &file, "--server", &server.url, "-o", "json"];
+    let report: Value = serde_json::from_str(&shell.run(&line).await.done()).expect("JSON");
+    assert_eq!(report["cluster"]["context"], server.url.trim_start_matches("http://"));
+}
