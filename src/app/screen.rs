@@ -19,7 +19,6 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast,
-    plan::DrainOptions,
     time::Timestamp,
 };
 
@@ -39,8 +38,8 @@ pub struct Screen {
     /// The nodes, and the pods of the node whose pods are shown, that the next plan is for.
     pub marked_nodes: BTreeSet<NodeName>,
     pub marked_pods: BTreeSet<Key>,
-    /// The options of the last drain that was planned.
-    pub drain: DrainOptions,
+    /// Whether the last drain that was planned ignored DaemonSets: the only option that the next plan begins with.
+    pub ignore_daemonsets: bool,
     /// The panes of [`Pane::LOWER`], those last focused first: where there is no room for all, the first are shown.
     pub lower: Vec<Pane>,
     pub filters: BTreeMap<Pane, Filter>,

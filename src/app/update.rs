@@ -304,7 +304,7 @@ fn open_plan(app: &mut App, kind: PlanKind) {
         return;
     }
     let mut request = PlanRequest::new(kind, targets);
-    request.drain = app.screen.drain.clone();
+    request.drain.ignore_daemonsets = app.screen.ignore_daemonsets;
     request.whole_zones = app.screen.focus == Pane::Zones;
     let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);
     app.screen.open_view(Overlay::Plan(Box::new(preview)));
@@ -355,7 +355,7 @@ fn toggle_option(app: &mut App, option: PlanOption) {
     let Some(preview) = app.screen.overlays.plan_mut() else { return };
     preview.toggle(option);
     if preview.request.kind == PlanKind::Drain {
-        app.screen.drain = preview.request.drain.clone();
+        app.screen.ignore_daemonsets = preview.request.drain.ignore_daemonsets;
     }
 }
 

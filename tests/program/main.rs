@@ -1,5 +1,7 @@
 //! The whole program: the command line, the dashboard and its screens.
 
+mod approvals;
+mod dashboard_driver;
 mod operations_cli;
 mod operations_dashboard;
 mod cli;

@@ -1,40 +1,24 @@
 //! Operations from the dashboard: its real loop with typed keys and a demo cluster, whose API shows what was written.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
 
-use crossterm::event::Event;
-use futures::channel::mpsc;
 use kordon::{
-    app::{AppOptions, Mode},
+    app::Mode,
     cluster::claim::DRAIN,
     demo::api::{Fault, FaultAnswer, Verb},
-    engine::{ServerVersion, Settings},
-    executor::{effects::EffectExecutor, write_context},
-    k8s::connect::{ConnectOptions, connect},
-    model::{ConnectionInfo, ControllerRole, ModelOptions},
-    run::{self, Dashboard, RunError, Session},
+    run::{self, RunError},
 };
 use kube::ResourceExt;
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    common::{
-        program::is_cordoned,
-        terminal::{Terminal, assent},
-    },
-    dashboard_fixture,
+    common::{program::is_cordoned, terminal::Terminal},
+    dashboard_driver::{DRAIN_IT, DashboardDriver, NODE},
     harness::Harness,
-    recording_screen::RecordingScreen,
 };
 
 /// How much faster than ours the time of the cluster passes.
 const SPEED: f64 = 5.0;
-
-const NODE: &str = "general-1a-02";
-
-/// Opens the plan to drain the node, with all that it takes.
-const DRAIN_IT: &str = "2/general-1a-02<Enter>rDEF";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_dry_run_no_key_writes_anything() {
@@ -207,35 +191,6 @@ async fn missing_permissions_are_named_and_nothing_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_that_has_changed_since_it_was_agreed_to_is_shown_again() {
-    let harness = Harness::start(SPEED).await;
-    harness.with_dashboard(Mode::DryRun, async |dashboard| {
-        dashboard.ready().await;
-        dashboard.ask_to_drain().await;
-        dashboard.wait("Type here to continue").await;
-        let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": true}]);
-        let pod = json!({"metadata": {"name": "newcomer", "namespace": "default", "ownerReferences": owner},
-            "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "i"}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-        harness.server.api.load("pods", pod);
-        // The plan behind the question is worked out anew.
-        dashboard.wait("newcomer").await;
-        dashboard.press("here<Enter>").await;
-        dashboard.wait("Changed since you agreed").await;
-        dashboard.wait("pod default/newcomer is new").await;
-        assert_eq!(harness.server.written(), Vec::<String>::new());
-        dashboard.agree().await;
-        dashboard.wait("done after").await;
-    })
-    .await;
-    assert!(
-        harness.server.evictions().iter().any(|pod| pod == "default/newcomer"),
-        "{:?}",
-        harness.server.evictions()
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
     let harness = Harness::start(SPEED).await;
     let line =
@@ -354,34 +309,6 @@ async fn leaving_cancels_first_where_that_is_what_is_answered() {
 }
 
 impl Harness {
-    async fn dashboard(&self, mode: Mode, cancel: CancellationToken) -> Dashboard {
-        let options =
-            ConnectOptions { kubeconfig: Some(self.kubeconfig.clone().into()), ..ConnectOptions::default() };
-        let connection = connect(&options).await.expect("the demo answers");
-        let options = ModelOptions {
-            connection: ConnectionInfo { context: connection.context.clone(), ..ConnectionInfo::default() },
-            settings: Settings::defaults(ServerVersion::new(1, 36)),
-            role: ControllerRole::Shadow,
-        };
-        let clock = self.server.clock;
-        let session = Session::start(&connection, options, false, EffectExecutor::Recorder, clock, cancel);
-        let context = write_context::WriteContext::with(&connection, self.journal(), clock);
-        Dashboard::over(session, AppOptions { mode, ..AppOptions::default() }, Some(context))
-    }
-
-    /// Runs the dashboard until the end of the script, and drops it without leaving it.
-    async fn with_dashboard(&self, mode: Mode, script: impl AsyncFnOnce(&DashboardDriver)) {
-        let cancel = CancellationToken::new();
-        let _ends = cancel.clone().drop_guard();
-        let dashboard = self.dashboard(mode, cancel).await;
-        let (driver, typed) = DashboardDriver::new();
-        let mut screen = driver.recording.clone();
-        tokio::select! {
-            () = script(&driver) => {}
-            exit = run::run_dashboard(dashboard, &mut screen, typed) => panic!("it exited: {exit:?}\n{}", driver.screen()),
-        }
-    }
-
     /// Runs the dashboard until the script makes it exit.
     async fn until_exit(
         &self,
@@ -406,100 +333,5 @@ impl Harness {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         assert_eq!(self.server.evictions().len(), granted, "evicted while it was paused");
         (granted, ())
-    }
-}
-
-/// Types keys into a dashboard and reads its screen.
-struct DashboardDriver {
-    keys: mpsc::UnboundedSender<io::Result<Event>>,
-    recording: RecordingScreen,
-}
-
-impl DashboardDriver {
-    /// A driver, and the keys that it types.
-    fn new() -> (Self, mpsc::UnboundedReceiver<io::Result<Event>>) {
-        let (keys, typed) = mpsc::unbounded();
-        (Self { keys, recording: RecordingScreen::default() }, typed)
-    }
-
-    /// Waits until the dashboard shows the cluster.
-    async fn ready(&self) {
-        self.wait(NODE).await;
-        self.wait("● pods").await;
-    }
-
-    /// Waits until the plan of the drain with its options is shown.
-    async fn wait_for_plan(&self) {
-        let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
-        self.wait_until("no plan", |screen| told(screen) && !screen.contains("working it out")).await;
-    }
-
-    /// Enables enforcing and starts the drain, up to the first question.
-    async fn ask_to_drain(&self) {
-        self.press(":enforce 12h<Enter>").await;
-        self.press(DRAIN_IT).await;
-        self.wait_for_plan().await;
-        self.press("A").await;
-    }
-
-    /// Starts the drain and waits until the first pod is evicted.
-    async fn start_drain(&self, harness: &Harness) {
-        self.ask_to_drain().await;
-        self.agree().await;
-        harness.until(|harness| !harness.server.evictions().is_empty()).await;
-    }
-
-    /// Types keys, which may have no effect.
-    fn type_in(&self, keys: &str) {
-        for key in dashboard_fixture::typed(keys) {
-            self.keys.unbounded_send(Ok(Event::Key(key))).expect("the loop runs");
-        }
-    }
-
-    /// Types keys that have an effect, and waits until the screen is drawn.
-    async fn press(&self, keys: &str) {
-        self.type_in(keys);
-        let draws = || self.recording.draws.lock().expect("no panic").len();
-        let before = draws();
-        let drawn = async {
-            while draws() == before {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(180), drawn).await.expect("keys are drawn at once");
-    }
-
-    fn screen(&self) -> String {
-        self.recording.screen.lock().expect("no panic").clone()
-    }
-
-    async fn wait(&self, text: &str) {
-        self.wait_until(&format!("no {text:?}"), |screen| screen.contains(text)).await;
-    }
-
-    async fn wait_gone(&self, text: &str) {
-        self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text)).await;
-    }
-
-    /// Confirms, again if the plan has changed, until the operation starts.
-    async fn agree(&self) {
-        loop {
-            let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
-            self.wait_until("no question", over).await;
-            let Some(keys) = assent(&self.screen()) else { return };
-            self.type_in(&keys.replace('\r', "<Enter>").replace('\t', "<Tab>"));
-            self.wait_until("no key is taken", |screen| assent(screen) != Some(keys)).await;
-        }
-    }
-
-    /// Waits for the screen to show something. The limit is for a program that has failed.
-    async fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
-        let waiting = async {
-            while !holds(&self.screen()) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = tokio::time::timeout(Duration::from_secs(180), waiting).await;
-        assert!(waited.is_ok(), "{what} on\n{}", self.screen());
     }
 }
