@@ -121,7 +121,7 @@ impl Overlay {
     pub(super) fn step(&mut self, step: Movement) {
         match self {
             Self::Detail(detail) => detail.list.step(step),
-            Self::Plan(preview) => preview.list.step(step),
+            Self::Plan(preview) => preview.step(step),
             Self::Progress(progress) => progress.list.step(step),
             Self::Help(scrolled) => *scrolled = scroll(*scrolled, step),
             Self::Filter(_) | Self::Palette(_) | Self::Question(_) => {}
@@ -141,9 +141,9 @@ impl Overlay {
     /// Records how many rows a view had room for when it was drawn.
     pub(super) fn drawn(&mut self, rows: usize) {
         match self {
-            Self::Detail(detail) => detail.list.set_page(rows),
-            Self::Plan(preview) => preview.list.set_page(rows),
-            Self::Progress(progress) => progress.list.set_page(rows),
+            Self::Detail(detail) => detail.list.set_drawn(rows),
+            Self::Plan(preview) => preview.list.set_drawn(rows),
+            Self::Progress(progress) => progress.list.set_drawn(rows),
             Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => {}
         }
     }

@@ -42,7 +42,7 @@ impl Progress {
 
     /// The pod that the selected row is about.
     pub fn selected_pod<'a>(&self, report: &'a OperationProgress) -> Option<&'a Key> {
-        match self.row(self.list.place())? {
+        match *self.list.selected()? {
             ProgressRow::Pod(place) => report.pods.get(place).map(|row| &row.pod),
             ProgressRow::Section(_) | ProgressRow::Node(_) | ProgressRow::Notice(_) => None,
         }

@@ -9,7 +9,7 @@ use super::{
     commands::{Command, UserAction},
     dialog::Dialog,
     filter::Filter,
-    listing::{Listing, Movement},
+    listing::{ListUse, Listing, Movement},
     options::ThemeName,
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
@@ -60,15 +60,31 @@ pub struct ForecastRows {
     pub rows: Vec<forecast::ForecastRow>,
     /// Places in `rows`.
     pub list: Listing<usize>,
+    /// The row that was selected last.
+    chosen: Option<forecast::ForecastRow>,
     /// When the forecast was made, the time up to which its rows were left out, and the filter, of the present rows.
     pub arranged: Option<(Option<Timestamp>, Timestamp, Filter)>,
 }
 
 impl ForecastRows {
+    /// The selection stays with what is predicted for its node, though the time of it may change.
     pub fn replace(&mut self, rows: Option<Vec<forecast::ForecastRow>>, filter: &Filter) {
+        self.chosen = self.selected().cloned().or_else(|| self.chosen.take());
         self.rows = rows.unwrap_or_default();
         let passing = |row: &usize| filter.matches(&self.rows[*row]);
-        self.list.replace((0..self.rows.len()).filter(passing).collect());
+        let passing: Vec<usize> = (0..self.rows.len()).filter(passing).collect();
+        let chosen = self.chosen.as_ref();
+        let same =
+            passing.iter().filter(|row| chosen.is_some_and(|chosen| chosen.is_same(&self.rows[**row])));
+        let nearest = same
+            .min_by_key(|row| chosen.map(|chosen| self.rows[**row].at.since(chosen.at).as_nanos().abs()))
+            .copied();
+        self.list.replace_where(passing, |row| Some(*row) == nearest);
+    }
+
+    /// The selected row.
+    pub fn selected(&self) -> Option<&forecast::ForecastRow> {
+        self.list.selected().and_then(|row| self.rows.get(*row))
     }
 
     /// The row at a place of the list.
@@ -210,6 +226,54 @@ impl Screen {
         let Overlay::Filter(input) = overlay else { return };
         let filter = Filter::parse(input.value());
         self.filters.insert(self.focus, filter);
+        self.on_list_use(self.focus, ListUse::Refilter);
+    }
+
+    /// A key comes: it acts on the row that is drawn as the selected one.
+    pub(super) fn before_key(&mut self) {
+        self.on_list_use(self.focus, ListUse::Key);
+    }
+
+    /// The key was handled: until the next one, the selection stays with its row. Nodes and pods are returned to, from
+    /// what is opened over them; the other lists go on by themselves.
+    pub(super) fn after_key(&mut self) {
+        for pane in [Pane::Zones, Pane::Evictions, Pane::Forecast] {
+            let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
+            self.on_list_use(pane, list_use);
+        }
+        for pane in [Pane::Nodes, Pane::Pods, Pane::Plan, Pane::Progress] {
+            self.on_list_use(pane, ListUse::Focus);
+        }
+    }
+
+    fn on_list_use(&mut self, pane: Pane, list_use: ListUse) {
+        match pane {
+            Pane::Zones => self.zones.list.on_use(list_use),
+            Pane::Nodes => self.nodes.list.on_use(list_use),
+            Pane::Pods => self.pods.list.on_use(list_use),
+            Pane::Evictions => self.evictions.list.on_use(list_use),
+            Pane::Forecast => self.forecast.list.on_use(list_use),
+            Pane::Plan => self.overlays.plan_mut().into_iter().for_each(|plan| plan.list.on_use(list_use)),
+            Pane::Progress => {
+                self.overlays.progress_mut().into_iter().for_each(|progress| progress.list.on_use(list_use));
+            }
+            // No key acts on a row of these.
+            Pane::Journal | Pane::Detail => {}
+        }
+    }
+
+    /// Whether the selected row of the focused pane is gone.
+    pub(super) fn is_row_gone(&self) -> bool {
+        match self.focus {
+            Pane::Zones => self.zones.list.is_row_gone(),
+            Pane::Nodes => self.nodes.list.is_row_gone(),
+            Pane::Pods => self.pods.list.is_row_gone(),
+            Pane::Evictions => self.evictions.list.is_row_gone(),
+            Pane::Forecast => self.forecast.list.is_row_gone(),
+            Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
+            Pane::Progress => self.overlays.progress().is_some_and(|progress| progress.list.is_row_gone()),
+            Pane::Journal | Pane::Detail => false,
+        }
     }
 
     /// Shows the nodes again in place of the pods of one.
@@ -277,12 +341,12 @@ impl Screen {
     pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
         for (pane, rows) in rows {
             match pane {
-                Pane::Zones => self.zones.list.set_page(*rows),
-                Pane::Nodes => self.nodes.list.set_page(*rows),
-                Pane::Pods => self.pods.list.set_page(*rows),
-                Pane::Evictions => self.evictions.list.set_page(*rows),
-                Pane::Journal => self.journal.set_page(*rows),
-                Pane::Forecast => self.forecast.list.set_page(*rows),
+                Pane::Zones => self.zones.list.set_drawn(*rows),
+                Pane::Nodes => self.nodes.list.set_drawn(*rows),
+                Pane::Pods => self.pods.list.set_drawn(*rows),
+                Pane::Evictions => self.evictions.list.set_drawn(*rows),
+                Pane::Journal => self.journal.set_drawn(*rows),
+                Pane::Forecast => self.forecast.list.set_drawn(*rows),
                 Pane::Detail | Pane::Plan | Pane::Progress => {
                     if let Some(view) = self.overlays.view_mut() {
                         view.drawn(*rows);

@@ -9,7 +9,7 @@ use super::{
     commands::UserAction,
     detail::{Detail, DetailSubject},
     filter::Filter,
-    listing::Movement,
+    listing::{ListUse, Movement},
     order::zone_word,
     overlays::Overlay,
     palette::Palette,
@@ -26,7 +26,10 @@ use crate::{
 /// Does what the user asked for.
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     app.screen.message = None;
-    run(app, action, now)
+    app.screen.before_key();
+    let reaction = run(app, action, now);
+    app.screen.after_key();
+    reaction
 }
 
 fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
@@ -130,6 +133,7 @@ fn turn(app: &mut App, by: isize) {
 }
 
 fn enter(app: &mut App) {
+    say_gone(app);
     match app.screen.focus {
         Pane::Zones => {
             let Some(zone) = app.screen.zones.list.selected() else { return };
@@ -137,6 +141,7 @@ fn enter(app: &mut App) {
             app.screen.leave_node();
             app.screen.overlays.close_views();
             app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
+            app.screen.nodes.list.on_use(ListUse::Refilter);
             app.screen.focus = Pane::Nodes;
         }
         Pane::Nodes => {
@@ -157,7 +162,7 @@ fn enter(app: &mut App) {
             app.screen.pods.list.select(&pod);
         }
         Pane::Forecast => {
-            let row = app.screen.forecast.row(app.screen.forecast.list.place());
+            let row = app.screen.forecast.selected();
             let Some(node) = row.map(|row| row.node.clone()) else { return };
             app.screen.nodes.list.select(&node);
             show_pods(app, node);
@@ -197,12 +202,12 @@ fn open_detail(app: &mut App) {
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Forecast => {
-            let row = screen.forecast.row(screen.forecast.list.place());
+            let row = screen.forecast.selected();
             row.map(|row| DetailSubject::Node(row.node.clone()))
         }
         Pane::Plan => {
             let pod = screen.overlays.plan().and_then(Preview::selected_pod);
-            pod.cloned().map(DetailSubject::Pod)
+            pod.map(DetailSubject::Pod)
         }
         Pane::Progress => {
             let shown = screen.overlays.progress().zip(app.shown_operation());
@@ -211,9 +216,19 @@ fn open_detail(app: &mut App) {
         }
         Pane::Zones | Pane::Detail | Pane::Journal => None,
     };
-    if let Some(subject) = subject {
-        let detail = Detail::new(subject, app.screen.focus);
-        app.screen.open_view(Overlay::Detail(detail));
+    match subject {
+        Some(subject) => {
+            let detail = Detail::new(subject, app.screen.focus);
+            app.screen.open_view(Overlay::Detail(detail));
+        }
+        None => say_gone(app),
+    }
+}
+
+/// Says why a key did nothing, where the row is gone that it would have acted on.
+fn say_gone(app: &mut App) {
+    if app.screen.is_row_gone() {
+        app.screen.message = Some("the selected row is gone: select another".into());
     }
 }
 
@@ -225,11 +240,14 @@ fn show_pods(app: &mut App, node: NodeName) {
     screen.overlays.close_views();
     screen.focus = Pane::Pods;
     screen.filters.remove(&Pane::Pods);
-    screen.pods.list.step(Movement::First);
+    screen.pods.list.restart();
 }
 
 /// Marks the selected row, or takes its mark away, and selects the next one.
 fn mark(app: &mut App) {
+    if app.screen.is_row_gone() {
+        return say_gone(app);
+    }
     let screen = &mut app.screen;
     match screen.focus {
         Pane::Nodes => {
@@ -301,7 +319,7 @@ fn open_plan(app: &mut App, kind: PlanKind) {
         Targets::Pods(pods) => pods.is_empty(),
     };
     if is_empty {
-        return;
+        return say_gone(app);
     }
     let mut request = PlanRequest::new(kind, targets);
     request.drain.ignore_daemonsets = app.screen.ignore_daemonsets;
@@ -327,7 +345,7 @@ fn target_nodes(app: &App) -> Vec<NodeName> {
             nodes.map(|node| node.name.clone()).collect()
         }
         Pane::Forecast => {
-            let row = screen.forecast.row(screen.forecast.list.place());
+            let row = screen.forecast.selected();
             row.map(|row| row.node.clone()).into_iter().collect()
         }
         Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal => Vec::new(),

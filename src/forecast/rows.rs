@@ -19,6 +19,17 @@ pub struct ForecastRow {
     pub chance: Option<Chance>,
 }
 
+impl ForecastRow {
+    /// Whether two rows predict the same kind of event for the same node, whenever and of however many pods.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_same_event = match (&self.event, &other.event) {
+            (NodeForecast::Deletions(_), NodeForecast::Deletions(_)) => true,
+            (one, other) => one == other,
+        };
+        self.node == other.node && is_same_event
+    }
+}
+
 /// What is predicted for a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeForecast {

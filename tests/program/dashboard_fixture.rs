@@ -606,6 +606,12 @@ impl DashboardFixture {
         self.put(Change::Node(ObjectEvent::Applied(node)));
     }
 
+    /// A node is gone.
+    pub fn remove_node(&mut self, name: &str) {
+        self.alive.remove(name);
+        self.put(Change::Node(ObjectEvent::Deleted(name.into())));
+    }
+
     /// Somebody deletes a pod, which finalizers hold.
     pub fn terminate(&mut self, key: &str, finalizers: &[&str]) {
         let (namespace, name) = key.split_once('/').expect("namespace/name");

@@ -1,6 +1,7 @@
 //! The whole program: the command line, the dashboard and its screens.
 
 mod approvals;
+mod cursor;
 mod dashboard_driver;
 mod operations_cli;
 mod operations_dashboard;

@@ -9,12 +9,14 @@ mod plan_rows;
 mod request;
 mod rows;
 
+use std::mem::discriminant;
+
 use tui_input::{Input, InputRequest};
 
 use super::{
     completion::{Vocabulary, completed},
     filter::Filter,
-    listing::Listing,
+    listing::{Listing, Movement},
     pane::Pane,
 };
 use crate::{
@@ -40,6 +42,12 @@ pub struct Preview {
     pub list: Listing<usize>,
     /// The line in which taints or labels are typed; none where nothing is.
     pub line: Option<EditLine>,
+    /// The row that was selected last.
+    chosen: Option<ChosenRow>,
+    /// Whether the user has moved among the rows.
+    is_moved: bool,
+    /// Whether the next result is of another request: it is read from the top, unless the user has moved.
+    is_new_request: bool,
     /// The filter that the list was made with; none after the rows have changed.
     arranged: Option<Filter>,
 }
@@ -57,6 +65,36 @@ pub struct EditLine {
     vocabulary: Vocabulary,
 }
 
+/// A row with the pod that it is about, by which it is found again at another place.
+#[derive(Clone, Debug)]
+enum ChosenRow {
+    Plan(Row<PlanRow>, Option<Key>),
+    Failure(Row<FailureRow>, Option<Key>),
+}
+
+impl ChosenRow {
+    /// Whether two rows are about the same.
+    fn is_same(&self, other: &Self) -> bool {
+        fn same<R: PartialEq>(one: (&Row<R>, Option<&Key>), other: (&Row<R>, Option<&Key>)) -> bool {
+            match (one, other) {
+                ((Row::Item(one), Some(pod)), (Row::Item(other), other_pod)) => {
+                    Some(pod) == other_pod && discriminant(one) == discriminant(other)
+                }
+                _ => one == other,
+            }
+        }
+        match (self, other) {
+            (Self::Plan(row, pod), Self::Plan(other, other_pod)) => {
+                same((row, pod.as_ref()), (other, other_pod.as_ref()))
+            }
+            (Self::Failure(row, pod), Self::Failure(other, other_pod)) => {
+                same((row, pod.as_ref()), (other, other_pod.as_ref()))
+            }
+            (Self::Plan(..), Self::Failure(..)) | (Self::Failure(..), Self::Plan(..)) => false,
+        }
+    }
+}
+
 impl Preview {
     pub fn new(request: PlanRequest, from: Pane, cluster: &Cluster) -> Self {
         let vocabulary = match (&request.targets, request.kind) {
@@ -65,7 +103,17 @@ impl Preview {
             _ => None,
         };
         let line = vocabulary.map(EditLine::new);
-        Self { request, from, result: None, list: Listing::default(), line, arranged: None }
+        Self {
+            request,
+            from,
+            result: None,
+            list: Listing::default(),
+            line,
+            chosen: None,
+            is_moved: false,
+            is_new_request: false,
+            arranged: None,
+        }
     }
 
     /// Whether the result is of another request than the present one.
@@ -104,17 +152,24 @@ impl Preview {
     }
 
     /// The pod that the selected row is about.
-    pub fn selected_pod(&self) -> Option<&Key> {
-        let row = self.selected_row()?;
+    pub fn selected_pod(&self) -> Option<Key> {
+        match self.row(self.selected_row()?)? {
+            ChosenRow::Plan(_, pod) | ChosenRow::Failure(_, pod) => pod,
+        }
+    }
+
+    fn row(&self, place: usize) -> Option<ChosenRow> {
         match self.outcome()? {
-            PreviewOutcome::Plan(view) => match view.rows.get(row)? {
-                Row::Item(item) => view.pod_of(*item),
-                Row::Section(_) => None,
-            },
-            PreviewOutcome::Failure(view) => match view.rows.get(row)? {
-                Row::Item(item) => view.pod_of(*item),
-                Row::Section(_) => None,
-            },
+            PreviewOutcome::Plan(view) => {
+                let row = *view.rows.get(place)?;
+                let pod = if let Row::Item(item) = row { view.pod_of(item).cloned() } else { None };
+                Some(ChosenRow::Plan(row, pod))
+            }
+            PreviewOutcome::Failure(view) => {
+                let row = *view.rows.get(place)?;
+                let pod = if let Row::Item(item) = row { view.pod_of(item).cloned() } else { None };
+                Some(ChosenRow::Failure(row, pod))
+            }
             PreviewOutcome::Fault(_) => None,
         }
     }
@@ -122,12 +177,32 @@ impl Preview {
     /// Changes an option, if the plan has it.
     pub fn toggle(&mut self, option: PlanOption) {
         self.request.toggle(option);
+        self.is_new_request = true;
+    }
+
+    /// Moves among the rows.
+    pub(super) fn step(&mut self, step: Movement) {
+        self.is_moved = true;
+        self.list.step(step);
     }
 
     /// Replaces the result; returns the one before.
     pub(super) fn set_result(&mut self, result: PreviewResult) -> Option<PreviewResult> {
+        if std::mem::take(&mut self.is_new_request) && !self.is_moved {
+            self.chosen = None;
+            self.list.restart();
+        } else {
+            self.remember_chosen();
+        }
         self.arranged = None;
         self.result.replace(result)
+    }
+
+    /// Remembers the selected row: the next rows may have it at another place.
+    fn remember_chosen(&mut self) {
+        if let Some(row) = self.selected_row().and_then(|place| self.row(place)) {
+            self.chosen = Some(row);
+        }
     }
 
     /// Edits its line.
@@ -155,12 +230,16 @@ impl Preview {
         change(line);
         line.propose();
         self.request.edits = line.input.value().into();
+        self.is_new_request = true;
     }
 
     /// Lists the rows that pass the filter, where the rows or the filter have changed.
     pub(super) fn arrange(&mut self, filter: &Filter) {
         if self.arranged.as_ref() == Some(filter) {
             return;
+        }
+        if self.arranged.is_some() {
+            self.remember_chosen();
         }
         let everything = filter.is_empty();
         let rows = match self.outcome() {
@@ -172,9 +251,13 @@ impl Preview {
             }
             Some(PreviewOutcome::Fault(_)) | None => Vec::new(),
         };
-        self.list.replace(rows);
+        let chosen = self.chosen.as_ref();
+        let is_chosen =
+            |place: &usize| self.row(*place).zip(chosen).is_some_and(|(row, chosen)| chosen.is_same(&row));
+        let place = rows.iter().copied().find(is_chosen);
+        self.list.replace_where(rows, |row| Some(*row) == place);
         // The first row is a title, which is not worth selecting; it always has a row under it.
-        if self.list.place() == 0 && !self.list.is_empty() {
+        if place.is_none() && self.list.cursor() == Some(0) && !self.list.is_empty() {
             self.list.select_second();
         }
         self.arranged = Some(filter.clone());

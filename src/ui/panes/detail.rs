@@ -30,7 +30,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(detail) = scene.screen.overlays.detail() else { return 0 };
     let inner = open(scene, Pane::Detail, area, title(scene, detail), buf);
     let row = |place: usize| detail.list.keys().get(place).and_then(|row| detail.rows.get(*row));
-    let selected = row(detail.list.place()).and_then(full_text);
+    let selected = detail.list.cursor().and_then(row).and_then(full_text);
     let inner = draw_full_text(scene, Pane::Detail, selected, inner, buf);
     let page = usize::from(inner.height);
     if detail.list.is_empty() {
@@ -45,7 +45,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         ],
         rows: detail.list.len(),
         first: detail.list.first_shown(page),
-        selected: Some(detail.list.place()),
+        selected: detail.list.cursor(),
         looks: scene.looks(Pane::Detail),
     };
     table.render_bare(inner, buf, |place| row(place).map(|row| cells(scene, row)).unwrap_or_default());

@@ -41,7 +41,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         columns: columns(scene),
         rows: list.len(),
         first: list.first_shown(page),
-        selected: Some(list.place()),
+        selected: list.cursor(),
         looks: scene.looks(Pane::Evictions),
     };
     table.render(inner, buf, |row| {

@@ -41,8 +41,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return usize::from(inner.height);
     };
     let inner = draw_axis(scene, forecast, inner, buf);
-    let place = rows.list.place();
-    let inner = draw_cause(scene, Pane::Forecast, rows.row(place).map(|row| row.why.to_string()), inner, buf);
+    let inner = draw_cause(scene, Pane::Forecast, rows.selected().map(|row| row.why.to_string()), inner, buf);
     let page = usize::from(inner.height);
     let table = TableWidget {
         columns: vec![
@@ -52,7 +51,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         ],
         rows: rows.list.len(),
         first: rows.list.first_shown(page),
-        selected: Some(place),
+        selected: rows.list.cursor(),
         looks: scene.looks(Pane::Forecast),
     };
     table.render_bare(inner, buf, |row| rows.row(row).map(|row| cells(scene, row)).unwrap_or_default());

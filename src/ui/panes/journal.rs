@@ -36,7 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         columns: vec![plain("", Width::Fixed(8)), plain("", Width::Grow(20, 1))],
         rows: list.len(),
         first: list.first_shown(page),
-        selected: Some(list.place()),
+        selected: list.cursor(),
         looks: scene.looks(Pane::Journal),
     };
     table.render_bare(inner, buf, |row| {

@@ -47,7 +47,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     };
     let inner = open(scene, Pane::Progress, area, title(scene, entry), buf);
     let inner = draw_totals(scene, entry, inner, buf);
-    let whole = shown.row(shown.list.place()).and_then(|row| whole(entry, row));
+    let whole = shown.list.selected().copied().and_then(|row| whole(entry, row));
     let inner = draw_full_text(scene, Pane::Progress, whole, inner, buf);
     let page = usize::from(inner.height);
     if shown.list.is_empty() {
@@ -58,7 +58,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         columns: EventRow::columns(STATE),
         rows: shown.list.len(),
         first: shown.list.first_shown(page),
-        selected: Some(shown.list.place()),
+        selected: shown.list.cursor(),
         looks: scene.looks(Pane::Progress),
     };
     table.render_bare(inner, buf, |place| {

@@ -43,7 +43,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         columns: columns(scene),
         rows: list.len(),
         first: list.first_shown(page),
-        selected: Some(list.place()),
+        selected: list.cursor(),
         looks: scene.looks(Pane::Zones),
     };
     table.render(inner, buf, |row| {

@@ -58,7 +58,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         columns: EventRow::columns(STATE),
         rows: preview.list.len(),
         first: preview.list.first_shown(page),
-        selected: Some(preview.list.place()),
+        selected: preview.list.cursor(),
         looks: scene.looks(Pane::Plan),
     };
     table.render_bare(inner, buf, |place| {
