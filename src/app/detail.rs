@@ -54,9 +54,15 @@ impl Detail {
     }
 
     /// Makes the rows again. A subject that is gone keeps its last rows.
-    pub fn fill(&mut self, cluster: &Cluster, teller: Option<Explainer<'_>>, filter: &Filter) {
+    pub fn fill(
+        &mut self,
+        cluster: &Cluster,
+        teller: Option<Explainer<'_>>,
+        filter: &Filter,
+        now: Timestamp,
+    ) {
         let rows = match &self.subject {
-            DetailSubject::Node(name) => cluster.node(name).map(|node| of_node(node, cluster, teller)),
+            DetailSubject::Node(name) => cluster.node(name).map(|node| of_node(node, cluster, teller, now)),
             DetailSubject::Pod(key) => cluster.pod(key).map(|pod| of_pod(pod, cluster, teller)),
         };
         self.rows = rows.unwrap_or_else(|| std::mem::take(&mut self.rows));
@@ -84,7 +90,7 @@ fn fact(name: &str, text: impl Into<String>) -> DetailRow {
     DetailRow::Fact { name: name.into(), at: None, text: text.into(), tone: Tone::Plain }
 }
 
-fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
+fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>, now: Timestamp) -> Vec<DetailRow> {
     let mut rows: Vec<DetailRow> = story(teller.map(|teller| teller.node(node))).collect();
     rows.push(DetailRow::Section("conditions"));
     rows.extend(node.conditions.iter().map(|condition| {
@@ -116,9 +122,15 @@ fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec
         }
     }));
     rows.push(DetailRow::Section("node"));
+    rows.extend(node.drain_claim.as_ref().map(|claim| DetailRow::Fact {
+        name: "drain".into(),
+        at: Some(claim.renewed),
+        text: claim.text(now),
+        tone: if claim.is_fresh(now) { Tone::Plain } else { Tone::Marked },
+    }));
     rows.extend([
         fact("zone", node.zone().to_string()),
-        fact("cordoned", if node.unschedulable { "yes: no new pods" } else { "no" }),
+        cordoned(node, now),
         fact("address", node.address.to_string()),
         fact("kubelet", node.kubelet_version.to_string()),
         fact("kernel", node.kernel_version.to_string()),
@@ -132,6 +144,22 @@ fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec
     rows.push(DetailRow::Section("labels"));
     rows.extend(node.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
     rows
+}
+
+/// Whether a node is cordoned, and what kordon noted about that.
+fn cordoned(node: &Node, now: Timestamp) -> DetailRow {
+    let Some(note) = node.cordon() else {
+        return fact("cordoned", if node.unschedulable { "yes: no new pods" } else { "no" });
+    };
+    DetailRow::Fact {
+        name: "cordoned".into(),
+        at: Some(note.at),
+        text: match &note.operation {
+            Some(operation) => format!("{} (operation {operation})", note.text(now)),
+            None => note.text(now),
+        },
+        tone: if note.is_expired(now) { Tone::Marked } else { Tone::Plain },
+    }
 }
 
 fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {

@@ -93,7 +93,7 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
     for overlay in overlays.iter_mut() {
         match overlay {
             Overlay::Detail(detail) => {
-                detail.fill(&shown.cluster, shown.explainer(now), &filter(Pane::Detail))
+                detail.fill(&shown.cluster, shown.explainer(now), &filter(Pane::Detail), now)
             }
             Overlay::Plan(preview) => preview.arrange(&filter(Pane::Plan)),
             Overlay::Progress(progress) => {

@@ -44,6 +44,33 @@ impl CordonNote {
         json!({"by": by, "why": why, "at": at, "until": until, "operation": operation}).to_string()
     }
 
+    /// Who and why, as in `alice: new kernel`.
+    pub fn who(&self) -> String {
+        if self.why.is_empty() { self.by.clone() } else { format!("{}: {}", self.by, self.why) }
+    }
+
+    /// Whether the time is over for which the cordon was meant.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// What is left of its time, as in `1h59m left`, `expired 5m00s ago`; none where no time was given.
+    pub fn time_left(&self, now: Timestamp) -> Option<String> {
+        let until = self.until?;
+        Some(if self.is_expired(now) {
+            format!("expired {} ago", now.since(until))
+        } else {
+            format!("{} left", until.since(now))
+        })
+    }
+
+    /// All of it, as in `by alice: new kernel, until 2026-11-22T14:00:00Z (1h59m left)`.
+    pub fn text(&self, now: Timestamp) -> String {
+        let until = self.until.zip(self.time_left(now));
+        let until = until.map(|(until, left)| format!(", until {} ({left})", until.to_time()));
+        format!("by {}{}", self.who(), until.unwrap_or_default())
+    }
+
     /// Parses a note; none if the text is not one of kordon's.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
@@ -61,6 +88,17 @@ impl DrainClaim {
     pub fn to_text(&self) -> String {
         let Self { by, operation, renewed } = self;
         json!({"by": by, "operation": operation, "renewed": renewed}).to_string()
+    }
+
+    /// As in `drain by bob (operation drain-1)`, with the age of the claim where it is not renewed any more.
+    pub fn text(&self, now: Timestamp) -> String {
+        let Self { by, operation, renewed } = self;
+        let age = if self.is_fresh(now) {
+            String::new()
+        } else {
+            format!(", not renewed for {}", now.since(*renewed))
+        };
+        format!("drain by {by} (operation {operation}){age}")
     }
 
     /// Parses a claim; none if the text is not one of kordon's.
@@ -100,5 +138,27 @@ mod tests {
         };
         assert_eq!(CordonNote::parse(&note.to_text()), Some(note));
         assert_eq!((DrainClaim::parse("x"), CordonNote::parse("[]")), (None, None));
+    }
+
+    #[test]
+    fn a_note_says_who_why_and_how_much_of_its_time_is_left() {
+        let at = Timestamp::from_secs(1_800_000_000);
+        let until = Some(at + Span::from_secs(7200));
+        let note = CordonNote {
+            by: "bob".into(),
+            why: "new kernel".into(),
+            at,
+            until,
+            operation: "p2".parse().ok(),
+        };
+        assert_eq!(note.text(at), "by bob: new kernel, until 2027-01-15T10:00:00Z (2h00m left)");
+        let later = at + Span::from_secs(7500);
+        assert!(!note.is_expired(at) && note.is_expired(later));
+        assert_eq!(note.text(later), "by bob: new kernel, until 2027-01-15T10:00:00Z (expired 5m00s ago)");
+        let bare = CordonNote { why: String::new(), until: None, ..note };
+        assert_eq!((bare.text(later), bare.time_left(later)), ("by bob".into(), None));
+        let claim = DrainClaim { by: "bob".into(), operation: "p2".parse().expect("an id"), renewed: at };
+        assert_eq!(claim.text(at), "drain by bob (operation p2)");
+        assert_eq!(claim.text(later), "drain by bob (operation p2), not renewed for 2h05m");
     }
 }

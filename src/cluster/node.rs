@@ -47,6 +47,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// Who cordoned it, and why, where kordon did. Whoever uncordons it by other means leaves the note behind.
+    pub fn cordon(&self) -> Option<&CordonNote> {
+        self.cordon_note.as_deref().filter(|_| self.unschedulable)
+    }
+
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == *kind)
     }

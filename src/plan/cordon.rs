@@ -40,6 +40,7 @@ pub(super) fn uncordon<E: Environment>(
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(context.cluster, names)?;
     let mut plan = plan(action, &nodes, CordonChange::Uncordon, context);
+    plan.warnings.splice(0..0, warning::of_cordons(&nodes, context.now));
     let mut environment = context.environment.clone();
     plan.arrivals = arrivals(context.cluster, &nodes, &mut environment);
     plan.receivers = environment.trace().receivers;

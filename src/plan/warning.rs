@@ -143,6 +143,17 @@ pub enum Warning {
         node: NodeName,
         key: Name,
     },
+    /// kordon cordoned the node, and the time for which that was meant is not over.
+    CordonStands {
+        node: NodeName,
+        /// Who, why and until when.
+        note: String,
+    },
+    /// kordon cordoned the node for nobody knows how long, or for a time that is over.
+    CordonNoted {
+        node: NodeName,
+        note: String,
+    },
     /// An operation claims the node for a drain; `active` as long as its claim is renewed.
     Claimed {
         node: NodeName,
@@ -175,6 +186,8 @@ impl Warning {
             Self::StatusDiffers { .. } => "statusDiffers",
             Self::OutOfService { .. } => "outOfService",
             Self::ControllersTaint { .. } => "controllersTaint",
+            Self::CordonStands { .. } => "cordonStands",
+            Self::CordonNoted { .. } => "cordonNoted",
             Self::Claimed { .. } => "claimedByOther",
         }
     }
@@ -227,6 +240,10 @@ impl fmt::Display for Warning {
                 f,
                 "the node lifecycle controller adds and removes {key} on {node}: this change does not last"
             ),
+            Self::CordonStands { node, note } => {
+                write!(f, "the cordon of {node} is meant to stand: {note}")
+            }
+            Self::CordonNoted { node, note } => write!(f, "{node} was cordoned {note}"),
             Self::Claimed { node, by, operation, active: true, .. } => {
                 write!(f, "{node} is being drained by {by} (operation {operation})")
             }
@@ -332,6 +349,19 @@ pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<It
         operation: claim.operation.clone(),
         renewed: claim.renewed,
         active: claim.is_fresh(now),
+    })
+}
+
+/// The cordons of these nodes, as far as kordon made them.
+pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
+    let noted = nodes.iter().filter_map(|node| Some((node, node.cordon()?)));
+    noted.map(move |(node, cordon)| {
+        let (name, note) = (node.name.clone(), cordon.text(now));
+        if cordon.until.is_some_and(|_| !cordon.is_expired(now)) {
+            Warning::CordonStands { node: name, note }
+        } else {
+            Warning::CordonNoted { node: name, note }
+        }
     })
 }
 

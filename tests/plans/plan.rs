@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
-        DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector, UnhealthyPolicy,
-        WorkloadKind,
+        CordonNote, DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector,
+        UnhealthyPolicy, WorkloadKind,
     },
     engine::ServerVersion,
     plan::{
@@ -105,6 +105,42 @@ fn uncordoning_takes_the_field_away() {
     fixture.node("n1", |node| node.unschedulable = true);
     let plan = fixture.plan(Action::Uncordon { nodes: nodes(&["n1"]) });
     assert_eq!(plan.steps[0].call().body["spec"], json!({"unschedulable": null}));
+}
+
+#[test]
+fn uncordoning_says_who_cordoned_and_why_and_warns_while_the_time_is_not_over() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3", "n4"]);
+    let note = |until: Option<Span>| CordonNote {
+        by: "bob".into(),
+        why: "new kernel".into(),
+        at: NOW - Span::from_secs(3600),
+        until: until.map(|span| NOW + span),
+        operation: "p".parse().ok(),
+    };
+    for (name, until, unschedulable) in [
+        ("n1", Some(Span::from_secs(7200)), true),
+        ("n2", Some(-Span::from_secs(60)), true),
+        ("n3", None, true),
+        // Somebody has uncordoned it by other means.
+        ("n4", Some(Span::from_secs(7200)), false),
+    ] {
+        fixture.node(name, |node| {
+            node.unschedulable = unschedulable;
+            node.cordon_note = Some(Arc::new(note(until)));
+        });
+    }
+    let plan = fixture.plan(Action::Uncordon { nodes: nodes(&["n1", "n2", "n3", "n4"]) });
+    let told: Vec<(&str, String)> =
+        plan.warnings.iter().map(|warning| (warning.word(), warning.to_string())).collect();
+    let expected = [
+        (
+            "cordonStands",
+            "the cordon of n1 is meant to stand: by bob: new kernel, until 2027-01-15T10:00:00Z (2h00m left)",
+        ),
+        ("cordonNoted", "n2 was cordoned by bob: new kernel, until 2027-01-15T07:59:00Z (expired 1m00s ago)"),
+        ("cordonNoted", "n3 was cordoned by bob: new kernel"),
+    ];
+    assert_eq!(told, expected.map(|(word, text)| (word, text.to_owned())));
 }
 
 /// Scenario 4: One of two nodes to cordon does not exist: nothing is written, and the command fails.

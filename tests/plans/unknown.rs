@@ -188,6 +188,8 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::UnselectedRemain { .. }
         | Warning::OutOfService { .. }
         | Warning::ControllersTaint { .. }
+        | Warning::CordonStands { .. }
+        | Warning::CordonNoted { .. }
         | Warning::Claimed { .. } => true,
     }
 }

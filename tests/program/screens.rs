@@ -2,7 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the golden files; read the difference. `GALLERY=FOLDER` writes every screen as SVG too.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
@@ -12,7 +12,10 @@ use kordon::{
         preview::Preview,
         update,
     },
-    cluster::{Change, Condition, ConditionStatus, Key, ObjectEvent, Phase, TaintEffect, WorkloadKind},
+    cluster::{
+        Change, Condition, ConditionStatus, CordonNote, DrainClaim, Key, ObjectEvent, Phase, TaintEffect,
+        WorkloadKind,
+    },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     placement::Snapshot,
@@ -114,7 +117,7 @@ fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate
     assert_eq!((fixture.app.screen.focus, fixture.app.screen.overlays.plan().is_none()), (Pane::Nodes, true));
     fixture.press("<Esc>z<Down>r");
     let drain = &fixture.app.screen.overlays.plan().expect("another plan").request.drain;
-    assert!(drain.force && drain.ignore_daemonsets, "the options of the last drain are kept");
+    assert!(!drain.force && drain.ignore_daemonsets, "every plan begins with the defaults");
 }
 
 #[test]
@@ -694,6 +697,10 @@ fn hostile() -> DashboardFixture {
         labels.insert(format!("node-role.kubernetes.io/{evil}").into(), "".into());
         labels.insert("node.kubernetes.io/instance-type".into(), evil.into());
         node.labels = labels.into();
+        node.unschedulable = true;
+        node.cordon_note =
+            Some(Arc::new(CordonNote { by: evil.into(), why: evil.into(), ..CordonNote::default() }));
+        node.drain_claim = Some(Arc::new(DrainClaim { by: evil.into(), ..DrainClaim::default() }));
     });
     fixture.add_node(&format!("node{evil}"), "a");
     fixture.add_pod(
@@ -745,6 +752,49 @@ fn gallery(name: &str, buffer: &Buffer, theme: &Theme) {
     if let Some(folder) = std::env::var_os("GALLERY") {
         snapshot::write(&Path::new(&folder).join(format!("{name}.svg")), buffer, theme).expect("the gallery");
     }
+}
+
+#[test]
+fn a_cordon_says_who_made_it_why_and_until_when() {
+    let mut fixture = DashboardFixture::well();
+    let now = fixture.now;
+    let note = |by: &str, left: i64| CordonNote {
+        by: by.into(),
+        why: "new kernel".into(),
+        at: now - Span::from_secs(60),
+        until: Some(now + Span::from_secs(left)),
+        operation: "cordon-1".parse().ok(),
+    };
+    for (node, note) in [("pool-a-01", note("alice", 7200)), ("pool-a-02", note("bob", -300))] {
+        fixture.change_node(node, |node| {
+            node.unschedulable = true;
+            node.cordon_note = Some(Arc::new(note));
+        });
+    }
+    let claim = DrainClaim {
+        by: "carol".into(),
+        operation: "drain-1".parse().unwrap(),
+        renewed: now - Span::from_secs(300),
+    };
+    fixture.change_node("pool-a-03", |node| node.drain_claim = Some(Arc::new(claim)));
+    fixture.run(0);
+    let table = snapshot::plain(&drawn(&mut fixture, (220, 60)));
+    for cell in [
+        "2h00m left · alice: new kernel",
+        "expired 5m00s ago · bob: new kernel",
+        "drain by carol (operation drain-1)",
+    ] {
+        assert!(table.contains(cell), "no {cell:?} in\n{table}");
+    }
+    fixture.press("2/pool-a-02<Enter>");
+    let narrow = snapshot::plain(&drawn(&mut fixture, (100, 40)));
+    assert!(narrow.contains("cordoned by bob: new kernel, until 2026-01-02T02:56:00Z"), "{narrow}");
+    fixture.press("d");
+    let detail = snapshot::plain(&drawn(&mut fixture, (160, 50)));
+    assert!(
+        detail.contains("by bob: new kernel, until 2026-01-02T02:56:00Z (expired 5m00s ago)"),
+        "{detail}"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::super::{
     gaps::{GapReport, gap_reports},
 };
 use crate::{
-    cluster::{Cluster, Gaps, Key, Node, NodeName, Scope, ZoneKey},
+    cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, NodeStage, NodeView, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{EvictionRow, EvictionState, Leadership, Model, NextEventKind},
@@ -154,6 +154,10 @@ pub struct StatusNodeReport {
     pub zone: String,
     pub roles: Vec<String>,
     pub unschedulable: bool,
+    /// Who cordoned it, where kordon did.
+    pub cordon: Option<CordonReport>,
+    /// Who claims it for a drain.
+    pub drain_claim: Option<DrainClaimReport>,
     pub ready: ReadyReport,
     /// The last heartbeat.
     pub probe_timestamp: Option<Timestamp>,
@@ -173,6 +177,37 @@ pub struct StatusNodeReport {
     /// `none`, `queued`, `requested`, `tainted` or `evicted`.
     pub eviction_status: Option<&'static str>,
     pub next: Option<NextReport>,
+}
+
+/// A cordon by kordon.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CordonReport {
+    pub by: String,
+    /// Empty if no reason was given.
+    pub why: String,
+    pub at: Timestamp,
+    pub until: Option<Timestamp>,
+    /// Whether that time is over.
+    pub expired: bool,
+    pub operation: Option<OperationId>,
+    /// What is left of it, in words.
+    #[serde(skip)]
+    pub time_left: Option<String>,
+}
+
+/// A claim on a node for a drain.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainClaimReport {
+    pub by: String,
+    pub operation: OperationId,
+    pub renewed: Timestamp,
+    /// Whether it is not renewed any more: the drain was interrupted.
+    pub expired: bool,
+    /// The same in words.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// The Ready condition.
@@ -354,6 +389,22 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         zone: zone.to_string(),
         roles: node.roles().map(str::to_owned).collect(),
         unschedulable: node.unschedulable,
+        cordon: node.cordon().map(|note| CordonReport {
+            by: note.by.clone(),
+            why: note.why.clone(),
+            at: note.at,
+            until: note.until,
+            expired: note.is_expired(now),
+            operation: note.operation.clone(),
+            time_left: note.time_left(now),
+        }),
+        drain_claim: node.drain_claim.as_ref().map(|claim| DrainClaimReport {
+            by: claim.by.clone(),
+            operation: claim.operation.clone(),
+            renewed: claim.renewed,
+            expired: !claim.is_fresh(now),
+            text: claim.text(now),
+        }),
         ready: ready(node),
         probe_timestamp: health.as_ref().map(|health| health.probe),
         probe_source: health.as_ref().map(|health| heartbeat_source(health.heartbeat_source)),
@@ -539,6 +590,22 @@ mod tests {
                 zone: text(),
                 roles: vec![text()],
                 unschedulable: true,
+                cordon: Some(CordonReport {
+                    by: text(),
+                    why: text(),
+                    at,
+                    until: Some(at),
+                    expired: true,
+                    operation: "cordon-1".parse().ok(),
+                    time_left: Some(text()),
+                }),
+                drain_claim: Some(DrainClaimReport {
+                    by: text(),
+                    operation: "drain-1".parse().expect("an id"),
+                    renewed: at,
+                    expired: true,
+                    text: text(),
+                }),
                 ready: ReadyReport {
                     status: Some("Unknown"),
                     reason: Some(text()),

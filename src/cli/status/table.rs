@@ -37,6 +37,9 @@ pub fn render(report: &StatusReport) -> String {
         ],
         nodes,
     );
+    let cordons = report.nodes.iter().filter(|node| node.unschedulable || node.drain_claim.is_some());
+    let cordons = cordons.map(|node| cordon(node, report.taken_at)).collect();
+    section(&mut out, ["CORDONED NODE", "BY", "WHY", "FOR", "UNTIL", "DRAIN"], cordons);
     let evictions = report.evictions.iter().flatten().map(eviction).collect();
     section(&mut out, ["POD", "NODE", "STATE", "IN", "WHY"], evictions);
     out
@@ -121,6 +124,23 @@ fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 11] {
         next.and_then(|next| Some(about(next.in_seconds?, next.estimated))).unwrap_or_else(none),
         if taints.is_empty() { none() } else { taints.join(",") },
         next.map_or(none(), |next| next.why.to_string()),
+    ]
+}
+
+/// Who cordoned a node, why, since when and until when; and who drains it.
+fn cordon(node: &StatusNodeReport, now: Timestamp) -> [String; 6] {
+    let cordon = node.cordon.as_ref();
+    let until = cordon.and_then(|cordon| {
+        let left = cordon.time_left.as_ref()?;
+        Some(format!("{} ({left})", cordon.until?.to_time()))
+    });
+    [
+        if node.unschedulable { node.name.to_string() } else { format!("{} (not cordoned)", node.name) },
+        cordon.map_or_else(none, |cordon| cordon.by.clone()),
+        cordon.filter(|cordon| !cordon.why.is_empty()).map_or_else(none, |cordon| cordon.why.clone()),
+        cordon.map_or_else(none, |cordon| now.since(cordon.at).to_string()),
+        until.unwrap_or_else(none),
+        node.drain_claim.as_ref().map_or_else(none, |claim| claim.text.clone()),
     ]
 }
 

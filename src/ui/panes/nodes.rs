@@ -38,7 +38,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         columns: columns(scene),
         rows: list.len(),
         first: list.first_shown(page),
-        selected: Some(list.place()),
+        selected: list.cursor(),
         looks: scene.looks(Pane::Nodes),
     };
     table.render(inner, buf, |row| {
@@ -343,7 +343,8 @@ fn conditions(scene: &Scene, node: &Node) -> Cell {
     cell
 }
 
-/// `unreachable:NoExecute 12s`: without their common prefix, those that evict pods first.
+/// `unreachable:NoExecute 12s`: without their common prefix, those that evict pods first; then what is known of the
+/// cordon.
 fn taints(scene: &Scene, node: &Node) -> Cell {
     let mut taints: Vec<&Taint> = node.taints.iter().collect();
     taints.sort_by_key(|taint| taint.effect != TaintEffect::NoExecute);
@@ -360,7 +361,22 @@ fn taints(scene: &Scene, node: &Node) -> Cell {
             cell = cell.and(&format!(" {}", scene.age(added)), scene.style(Role::Dim));
         }
     }
-    cell
+    with_cordon(cell, scene, node)
+}
+
+/// `1h59m left · alice: new kernel`: who drains the node; who cordoned it, why and for how long.
+fn with_cordon(mut cell: Cell, scene: &Scene, node: &Node) -> Cell {
+    if let Some(claim) = &node.drain_claim {
+        let role = if claim.is_fresh(scene.now) { Role::NodeCordoned } else { Role::LevelWarning };
+        cell = gap(cell, scene).and(&claim.text(scene.now), scene.style(role));
+    }
+    let Some(note) = node.cordon() else { return cell };
+    cell = gap(cell, scene);
+    if let Some(left) = note.time_left(scene.now) {
+        let role = if note.is_expired(scene.now) { Role::LevelWarning } else { Role::NodeCordoned };
+        cell = cell.and(&left, scene.style(role)).and(" · ", scene.style(Role::Faint));
+    }
+    cell.and(&note.who(), scene.style(Role::Dim))
 }
 
 fn gap(cell: Cell, scene: &Scene) -> Cell {
@@ -389,6 +405,11 @@ fn why(scene: &Scene) -> Option<String> {
     if let Some(due) = scene.shown.views.next.get(name) {
         return Some(due.why.to_string());
     }
-    let ready = scene.shown.cluster.node(name)?.ready()?;
-    (ready.status != ConditionStatus::True).then(|| format!("{}: {}", ready.reason, ready.message))
+    let node = scene.shown.cluster.node(name)?;
+    let not_ready = node.ready().filter(|ready| ready.status != ConditionStatus::True);
+    if let Some(ready) = not_ready {
+        return Some(format!("{}: {}", ready.reason, ready.message));
+    }
+    let claim = node.drain_claim.as_ref().map(|claim| claim.text(scene.now));
+    claim.or_else(|| Some(format!("cordoned {}", node.cordon()?.text(scene.now))))
 }
