@@ -1,13 +1,23 @@
 //! How the open plan stays up to date: the job that works it out, and its result.
 
+use std::collections::BTreeSet;
+
 use super::{
     App,
     preview::{
         FailureJob, PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult,
-        PreviewWork,
+        PreviewWork, Targets,
     },
 };
-use crate::{placement::SnapshotLease, plan::PlanJob, time::Timestamp};
+use crate::{
+    cluster::{FeedKind, Known, Scope},
+    placement::SnapshotLease,
+    plan::PlanJob,
+    time::Timestamp,
+};
+
+/// The most nodes whose pods are read for a plan. With more of them, watching all pods costs the server less.
+const MOST_NODES: usize = 50;
 
 impl App {
     /// The job that brings the open plan up to date; none where it is of the present request and cluster.
@@ -58,6 +68,18 @@ impl App {
         let is_known =
             !preview.is_behind() && preview.result.as_ref().is_some_and(|last| last.basis == basis);
         (!is_known).then_some((&preview.request, basis))
+    }
+
+    /// What is to be read for the open plan because its kind is not watched (`--no-pods`): the pods of its nodes.
+    pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
+        let Some(Preview { request, .. }) = self.screen.overlays.plan() else { return BTreeSet::new() };
+        let is_off = matches!(self.model.cluster.known(FeedKind::Pods), Known::Off { .. });
+        match &request.targets {
+            Targets::Nodes(nodes) if is_off && request.kind.moves_pods() => {
+                nodes.iter().take(MOST_NODES).cloned().map(Scope::PodsOn).collect()
+            }
+            Targets::Nodes(_) | Targets::Pods(_) => BTreeSet::new(),
+        }
     }
 
     /// Whether the user waits for the plan: the result is of another request than the present one.

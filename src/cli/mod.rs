@@ -63,7 +63,7 @@ Exit codes:
    1  failed
    2  wrong usage
    3  cannot connect, or credentials rejected
-   4  timed out waiting for the cluster's objects
+   4  timed out waiting for the cluster's objects, or an answer rests on them
    5  plan refused: it needs more flags
    6  plan blocked: a pod can never leave
    7  plan stalls: it may never complete

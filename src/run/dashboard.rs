@@ -4,14 +4,14 @@
 //! second. The engine is woken when it asks for it. While something counts down there is a tick once a second; when
 //! nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
-use std::{future::Future, io, time::Duration};
+use std::{collections::BTreeSet, future::Future, io, time::Duration};
 
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use futures::{Stream, StreamExt, stream};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, sleep_until},
 };
 
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     app::{App, AppOptions, Reaction, commands, operations::JobResult, preview::PreviewResult, update},
     clock::Clock,
-    cluster::OperationId,
+    cluster::{OperationId, Scope},
     engine::{Effect, EffectId, Outcome},
     executor::write_context::WriteContext,
     forecast::Forecast,
@@ -152,6 +152,8 @@ struct Loop {
     feeds: Option<mpsc::Receiver<FeedEvent>>,
     effects: Option<mpsc::Sender<Effect>>,
     outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
+    /// What is to be read for the open plan.
+    wanted: watch::Sender<BTreeSet<Scope>>,
     clock: Clock,
     /// Whether the app has changed since the last draw, and since the last refresh and forecast.
     undrawn: bool,
@@ -176,7 +178,8 @@ enum Next {
 
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
-        let Dashboard { mut app, links: Links { feeds, effects, outcomes }, clock, context } = dashboard;
+        let Dashboard { mut app, links, clock, context } = dashboard;
+        let Links { feeds, effects, outcomes, wanted } = links;
         let now = Instant::now();
         if context.is_none() {
             app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
@@ -187,6 +190,7 @@ impl Loop {
             feeds: Some(feeds),
             effects: Some(effects),
             outcomes: Some(outcomes),
+            wanted,
             clock,
             undrawn: true,
             unrefreshed: true,
@@ -212,6 +216,7 @@ impl Loop {
         tokio::pin!(end);
         loop {
             self.operations.start_jobs(&mut self.app, self.clock);
+            self.tell_wanted();
             if self.app.operations.may_quit() {
                 return Ok(self.app);
             }
@@ -246,6 +251,15 @@ impl Loop {
                 () = at(tick) => self.on_tick(),
             }
         }
+    }
+
+    fn tell_wanted(&self) {
+        let wanted = self.app.wanted_scopes();
+        self.wanted.send_if_modified(|told| {
+            let has_changed = *told != wanted;
+            *told = wanted;
+            has_changed
+        });
     }
 
     async fn on_event(&mut self, event: Event, surface: &mut impl Surface) -> Result<Next, RunError> {

@@ -13,6 +13,7 @@ pub mod scheduler;
 pub mod session;
 pub mod surface;
 pub mod tty;
+mod wanted;
 
 pub use dashboard::{Dashboard, RunError, headless, run_dashboard, terminal};
 pub use session::{Ended, Links, Session};

@@ -1,10 +1,14 @@
 //! A model and everything that it is connected to.
 
+use std::collections::BTreeSet;
+
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::wanted::WantedReader;
 use crate::{
     clock::Clock,
+    cluster::Scope,
     engine::{Effect, EffectId, Outcome},
     executor::effects::{EffectExecutor, EffectLink},
     k8s::{
@@ -32,6 +36,8 @@ pub struct Links {
     /// Effects for the executor. While it is full, effects wait in the model; nothing else waits.
     pub effects: mpsc::Sender<Effect>,
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
+    /// What is to be read, and again while it stands here, although its kind is not watched.
+    pub wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
 }
 
 /// How an unattended session ended.
@@ -69,10 +75,18 @@ impl Session {
         clock: Clock,
         cancel: CancellationToken,
     ) -> Self {
-        let feeds = watch_kinds(connection, kinds, no_pods, clock, cancel);
+        let (reports, feeds) = mpsc::channel(EVENTS);
+        let wanted = tokio::sync::watch::Sender::default();
+        if no_pods {
+            let (connection, wanted, reports) = (connection.clone(), wanted.subscribe(), reports.clone());
+            let reader = WantedReader { connection, wanted, reports, clock };
+            let cancelled = cancel.clone();
+            tokio::spawn(async move { cancelled.run_until_cancelled(reader.run()).await });
+        }
+        watch_into(reports, connection, kinds, no_pods, clock, cancel);
         let EffectLink { items: effects, outcomes } = executor.start();
         let model = Model::new(options, clock.now());
-        Self { model, links: Links { feeds, effects, outcomes }, clock }
+        Self { model, links: Links { feeds, effects, outcomes, wanted }, clock }
     }
 
     /// Applies what the watches report, wakes the engine and passes its effects on until `arrived`.
@@ -115,8 +129,19 @@ pub(super) fn watch_kinds(
     cancel: CancellationToken,
 ) -> mpsc::Receiver<FeedEvent> {
     let (reports, feeds) = mpsc::channel(EVENTS);
+    watch_into(reports, connection, kinds, no_pods, clock, cancel);
+    feeds
+}
+
+fn watch_into(
+    reports: mpsc::Sender<FeedEvent>,
+    connection: &Connection,
+    kinds: &'static [FeedKind],
+    no_pods: bool,
+    clock: Clock,
+    cancel: CancellationToken,
+) {
     let Connection { version, request_timeout, .. } = *connection;
     let options = WatchOptions { version, kinds, no_pods, request_timeout };
     watch::spawn(connection.client.clone(), options, clock, reports, cancel);
-    feeds
 }

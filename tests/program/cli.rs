@@ -404,6 +404,28 @@ async fn a_snapshot_of_the_demo_shows_its_nodes() {
 }
 
 #[tokio::test]
+async fn without_pods_the_dashboard_reads_those_of_the_nodes_of_a_plan() {
+    let shell = Shell::new();
+    let frame = async |keys: &str| {
+        let file = shell.home.path().join("frame.txt");
+        let line = ["demo", "--no-pods", "--snapshot", path(&file), "--after", "8s", "--size", "160x48"];
+        shell.run(&[&line[..], &["--keys", keys]].concat()).await.done();
+        fs::read_to_string(&file).expect("the frame")
+    };
+    let drain = frame("/general-1a-02<Enter>rD").await;
+    for text in [
+        "where pods land is unknown: pods, services,",
+        "budgets have the numbers of their status: pods are not read (--no-pods)",
+        "kube-system/",
+    ] {
+        assert!(drain.contains(text), "no {text} in\n{drain}");
+    }
+    let failure = frame("/general-1a-02<Enter>x").await;
+    assert!(failure.contains("where replacements land is unknown"), "{failure}");
+    assert!(failure.contains("evicted") && !failure.contains("evictions unknown  "), "{failure}");
+}
+
+#[tokio::test]
 async fn a_snapshot_that_cannot_be_written_is_a_failure() {
     let shell = Shell::new();
     let told = shell.refused(&["demo", "--snapshot", "/nowhere/a.txt", "--after", "100ms"], FAILED).await;

@@ -80,6 +80,14 @@ impl PlanKind {
         }
     }
 
+    /// Whether pods leave the nodes that it is for.
+    pub const fn moves_pods(self) -> bool {
+        match self {
+            Self::Drain | Self::Taint | Self::Failure => true,
+            Self::Cordon | Self::Uncordon | Self::Label | Self::Evict | Self::Delete => false,
+        }
+    }
+
     pub const fn options(self) -> &'static [PlanOption] {
         match self {
             Self::Cordon | Self::Uncordon => &[],

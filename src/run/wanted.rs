@@ -1,0 +1,82 @@
+//! Reads scopes for as long as somebody wants them, where their kind is not watched: the pods of the nodes of an open
+//! plan, with `--no-pods`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    clock::Clock,
+    cluster::{Change, Known, Scope, ScopeRead, Version},
+    k8s::{connect::Connection, feed::FeedEvent, watch::read_scope},
+    time::Timestamp,
+};
+
+/// How often a scope is read again while it is wanted.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// How long a read may take. After that, what was read last is old.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Reads what is wanted until nobody can want anything any more.
+pub struct WantedReader {
+    pub connection: Connection,
+    pub wanted: watch::Receiver<BTreeSet<Scope>>,
+    pub reports: mpsc::Sender<FeedEvent>,
+    pub clock: Clock,
+}
+
+impl WantedReader {
+    pub async fn run(mut self) {
+        // What was read, and when.
+        let mut read: BTreeMap<Scope, Timestamp> = BTreeMap::new();
+        loop {
+            let wanted = self.wanted.borrow_and_update().clone();
+            for scope in &wanted {
+                let changes = self.read(scope, &mut read).await;
+                if self.reports.send(FeedEvent::Changes(changes)).await.is_err() {
+                    return;
+                }
+            }
+            let unwanted: Vec<Scope> = read.keys().filter(|scope| !wanted.contains(scope)).cloned().collect();
+            for scope in unwanted {
+                read.remove(&scope);
+                if self.reports.send(FeedEvent::Changes(forget(scope))).await.is_err() {
+                    return;
+                }
+            }
+            tokio::select! {
+                changed = self.wanted.changed() => if changed.is_err() { return },
+                () = sleep(AGAIN), if !wanted.is_empty() => {}
+            }
+        }
+    }
+
+    async fn read(&self, scope: &Scope, read: &mut BTreeMap<Scope, Timestamp>) -> Vec<Change> {
+        let unread = |known| vec![Change::Unread(Box::new(scope.clone()), known)];
+        match timeout(PATIENCE, read_scope(&self.connection, scope)).await {
+            Ok(Ok(changes)) => {
+                read.insert(scope.clone(), self.clock.now());
+                changes
+            }
+            Ok(Err(error)) => unread(Known::Forbidden { error: error.as_str().into() }),
+            Err(_) => {
+                let before = read.get(scope);
+                unread(before.map_or(Known::NotListed, |since| Known::Stale { since: *since }))
+            }
+        }
+    }
+}
+
+/// Removes what was read: nobody keeps it up to date.
+fn forget(scope: Scope) -> Vec<Change> {
+    let nothing = ScopeRead { scope: scope.clone(), version: Version(u64::MAX), found: Vec::new() };
+    let off = Known::Off { flag: "--no-pods" };
+    vec![Change::Read(Box::new(nothing)), Change::Unread(Box::new(scope), off)]
+}
