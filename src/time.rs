@@ -179,7 +179,7 @@ pub struct Span(i64);
 
 impl Span {
     pub const ZERO: Self = Self(0);
-    /// Longer than anything that happens, for "for ever".
+    /// Longer than anything that happens: stands for "never".
     pub const MAX: Self = Self(i64::MAX);
 
     pub const fn from_nanos(nanos: i64) -> Self {

@@ -91,7 +91,7 @@ impl App {
     /// more, which may be large.
     pub fn planned(&mut self, mut result: PreviewResult, now: Timestamp) -> Option<PreviewResult> {
         if let Some(snapshot) = result.snapshot.take() {
-            result.snapshot = self.snapshots.put_back(snapshot);
+            result.snapshot = self.snapshots.give_back(snapshot);
         }
         let preview = self.screen.overlays.plan_mut().filter(|preview| preview.request == result.request);
         let Some(preview) = preview else { return Some(result) };

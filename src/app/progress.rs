@@ -48,9 +48,9 @@ impl Progress {
         }
     }
 
-    /// Takes in how far it is.
+    /// Updates the rows to the progress.
     pub fn arrange(&mut self, entry: &OperationEntry, filter: &Filter) {
-        let passes = |row: ProgressRow| filter.is_empty() || filter.matches(&Told { entry, row });
+        let passes = |row: ProgressRow| filter.is_empty() || filter.matches(&FilterableRow { entry, row });
         let mut kept = Vec::new();
         for (title, rows) in sections(entry) {
             let rows: Vec<ProgressRow> = rows.into_iter().filter(|row| passes(*row)).collect();
@@ -91,12 +91,12 @@ fn urgency(row: &PodProgress) -> u8 {
 }
 
 /// A row with what it is a place in.
-struct Told<'a> {
+struct FilterableRow<'a> {
     entry: &'a OperationEntry,
     row: ProgressRow,
 }
 
-impl Filterable for Told<'_> {
+impl Filterable for FilterableRow<'_> {
     fn field(&self, key: &str) -> Option<String> {
         let report = &self.entry.progress;
         match (self.row, key) {

@@ -1,4 +1,4 @@
-//! The snapshot for placements that is kept while a plan is open and follows the cluster: making one anew takes longer
+//! The snapshot for placements that is kept while a plan is open and follows the cluster: making a new one takes longer
 //! than most placements.
 
 use crate::{
@@ -16,7 +16,7 @@ pub struct SnapshotCache {
     since: Option<Vec<Applied>>,
 }
 
-/// After so many changes it is taken anew: following them would take as long, and they hold old pods in memory.
+/// After so many changes a new one is taken: following them would take as long, and they hold old pods in memory.
 const MOST: usize = 50_000;
 
 impl SnapshotCache {
@@ -35,7 +35,7 @@ impl SnapshotCache {
 
     /// Takes back what a job was lent, brought up to where the cluster was then; gives it back where nothing is kept
     /// any more.
-    pub fn put_back(&mut self, snapshot: Snapshot) -> Option<Snapshot> {
+    pub fn give_back(&mut self, snapshot: Snapshot) -> Option<Snapshot> {
         if self.since.is_none() {
             return Some(snapshot);
         }

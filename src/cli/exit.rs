@@ -44,7 +44,7 @@ pub enum Exit {
     Refused = 5,
     /// The plan would never complete: a pod can never leave.
     Blocked = 6,
-    /// The plan may never complete: something may wait for ever, or the timeout is too short.
+    /// The plan may never complete: something may wait forever, or the timeout is too short.
     Stalls = 7,
     /// A guard rail forbids the operation; nothing was written.
     Guarded = 8,

@@ -61,7 +61,7 @@ impl Output {
 /// What has to be in before most answers are given.
 const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
 
-/// The kinds of objects that plans, and whoever places pods, need.
+/// The kinds of objects that plans and placements need.
 pub const WANTED_FOR_PLANS: [FeedKind; 16] = [
     FeedKind::Nodes,
     FeedKind::Leases,

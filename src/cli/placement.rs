@@ -97,7 +97,7 @@ impl PlacementReport {
             feasible: trace.feasible,
             tied: trace.best,
             margin: trace.margin,
-            close_margin: trace.close_call,
+            close_margin: trace.is_close,
             ranking: trace.ranking.iter().map(scored).collect(),
             reasons: trace
                 .reasons

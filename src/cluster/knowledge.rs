@@ -1,4 +1,4 @@
-//! How well each kind of object is known. What is not known is not empty: whoever answers a question asks
+//! How well each kind of object is known. What is not known is not empty: everything that answers a question asks
 //! [`Cluster::gap`](super::Cluster::gap) about the kinds that the answer rests on, and names what is missing.
 
 use std::{collections::BTreeMap, fmt};
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_with_the_same_reason_are_told_together() {
+    fn gaps_with_the_same_reason_are_reported_together() {
         let gap = |kind, known| Gap { kind, known };
         let forbidden = |error: &str| Known::Forbidden { error: error.into() };
         let gaps = Gaps(vec![

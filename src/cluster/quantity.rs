@@ -49,7 +49,7 @@ fn parse(text: &str, places: i32) -> Option<i64> {
         return None;
     }
     let scale = Scale::parse(suffix)?;
-    // 10^18 leaves room for binary suffixes in i128; more digits than these cannot be told apart in the result.
+    // 10^18 leaves room for binary suffixes in i128; further digits make no difference in the result.
     let fraction = &fraction[..fraction.len().min(18)];
     let mantissa: i128 = format!("{whole}{fraction}").parse().unwrap_or(i128::MAX);
     let decimals = i32::try_from(fraction.len()).expect("at most 18");

@@ -199,7 +199,7 @@ impl NodeHealth {
 ///
 /// - A, B: the node's own status. A post counts as a heartbeat.
 /// - C: the Lease. A renewal counts as a heartbeat.
-/// - D: the grace period. If it is over, Ready and three more conditions become Unknown.
+/// - D: the grace period. Once it has expired, Ready and three more conditions become Unknown.
 ///
 /// The rewrite counts as written. If the write fails, [`NodeHealth::adopt`] restores the conditions.
 pub fn update(
@@ -249,7 +249,7 @@ pub fn update(
     assessment
 }
 
-/// Steps A and B: reads the node's own status. Returns whether the kubelet posted it anew.
+/// Steps A and B: reads the node's own status. Returns whether the kubelet posted it since.
 fn maintain(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
     let Some(ready) = node.ready() else {
         record.conditions = node.conditions.clone();
@@ -267,7 +267,7 @@ fn maintain(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
     true
 }
 
-/// After a status post everything is read anew, and the saved Lease is dropped.
+/// After a status post everything is read again, and the saved Lease is dropped.
 fn renew(record: &mut NodeHealth, node: &Node, now: Timestamp, transition: Timestamp) {
     *record = NodeHealth {
         ready_transition: transition,

@@ -154,7 +154,7 @@ impl Journal {
         OpenOptions::new().create(true).append(true).mode(0o600).open(self.path())
     }
 
-    /// All lines, oldest first. A line that cannot be read (cut off by a crash) is skipped.
+    /// All lines, oldest first. A line that cannot be read (truncated by a crash) is skipped.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -214,7 +214,7 @@ impl OperationLockFile {
     }
 }
 
-/// What came of locking a file that was opened at a path.
+/// The result of locking a file that was opened at a path.
 enum LockAttempt {
     Locked(OperationLockFile),
     /// Somebody else has locked it.
@@ -248,7 +248,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for OperationLockFile {
     fn drop(&mut self) {
-        // Removed while it is locked: whoever has opened it and locks it next sees that it is gone. A file that
+        // Removed while it is locked: a process that has opened it and locks it next sees that it is gone. A file that
         // stays behind after a crash is not locked.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_was_cut_off_is_skipped_and_the_rest_is_read() {
+    async fn a_truncated_line_is_skipped_and_the_rest_is_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::within(folder.path(), "here");
         journal.open().expect("opened").append(notice("p", "one".into())).await.expect("written");

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_the_link_are_told_without_their_wrapping() {
+    fn failures_of_the_link_are_reported_without_their_wrapping() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let error = kube::Error::Service(Box::new(refused));
         assert_eq!(words(&error), "nothing listens there (connection refused)");

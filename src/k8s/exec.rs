@@ -119,10 +119,10 @@ impl Plugin {
         struct ExecCredential {
             status: Option<Credential>,
         }
-        let told: ExecCredential = serde_json::from_slice(stdout)
+        let answer: ExecCredential = serde_json::from_slice(stdout)
             // The rest of the error may contain the credential.
             .map_err(|error| self.failed(&format!("line {} of its output is not JSON", error.line())))?;
-        let credential = told.status.unwrap_or_default();
+        let credential = answer.status.unwrap_or_default();
         let certificate =
             credential.client_certificate_data.is_some() && credential.client_key_data.is_some();
         if credential.token.is_none() && !certificate {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plugin_is_told_the_api_and_tells_a_token() {
+    async fn a_plugin_gets_the_api_and_returns_a_token() {
         let script = r#"case $KUBERNETES_EXEC_INFO in *v1beta1*false*) ;; *) exit 1 ;; esac
             echo '{"status": {"token": "t", "expirationTimestamp": "2030-01-01T00:00:00Z"}}'"#;
         let credential = plugin(script).run().await.expect("a credential");

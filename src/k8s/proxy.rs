@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_proxy_has_no_exceptions_and_bad_ones_are_told() {
+    fn a_named_proxy_has_no_exceptions_and_bad_ones_are_reported() {
         let proxies = Proxies { except: "*".into(), ..Proxies::default() };
         let server = "https://api".parse().expect("an address");
         let named = |proxy| proxies.for_server(&server, Some(proxy));

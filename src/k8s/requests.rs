@@ -1,4 +1,4 @@
-//! Sends the requests of an operation, each once. Outcomes are told apart by cause, not only by HTTP code.
+//! Sends the requests of an operation, each once. Outcomes are distinguished by cause, not only by HTTP code.
 //!
 //! The requests are built by hand: kube's own eviction drops its options, including a dry run
 //! (docs/upstream/operator-actions.md#3.9), and the Retry-After of an overloaded server is only in a header.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn error_responses_are_told_apart_by_their_cause() {
+    fn error_responses_are_distinguished_by_their_cause() {
         let status = |value: Value| serde_json::from_value::<Status>(value).expect("a status");
         let of = |code: u16, details: Value, message: &str| {
             let value = json!({"code": code, "message": message, "reason": "", "details": details});

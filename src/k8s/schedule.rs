@@ -19,7 +19,7 @@ pub async fn bind(client: &Client, pod: &Key, uid: &Uid, node: &NodeName) -> Out
     });
     let params = PostParams::default();
     let request = pods(pod).create_subresource("binding", &pod.name, &params, body.to_string().into_bytes());
-    told(send(client, request).await.map(drop))
+    outcome(send(client, request).await.map(drop))
 }
 
 /// Records on a pod that it is unschedulable and why, and the node that is nominated for it, if any.
@@ -36,7 +36,7 @@ pub async fn refuse(
     if let Some(node) = room_on {
         status["nominatedNodeName"] = json!(node);
     }
-    told(patch_status(client, pod, preconditions(uid, None), status).await)
+    outcome(patch_status(client, pod, preconditions(uid, None), status).await)
 }
 
 /// Records the reason on a pod and deletes it with its own grace period, to make room for another.
@@ -45,11 +45,11 @@ pub async fn preempt(client: &Client, victim: &Key, uid: &Uid, now: Timestamp) -
     let marked =
         patch_status(client, victim, preconditions(uid, None), json!({"conditions": [target]})).await;
     if marked.is_err() {
-        return told(marked);
+        return outcome(marked);
     }
-    told(delete(client, victim, uid, None).await)
+    outcome(delete(client, victim, uid, None).await)
 }
 
-fn told(done: Result<(), WriteFailure>) -> Outcome {
+fn outcome(done: Result<(), WriteFailure>) -> Outcome {
     done.map_or_else(Outcome::from, |()| Outcome::Done)
 }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn managers_that_disagree_and_managers_that_are_not_there_are_told() {
+    fn managers_that_disagree_and_managers_that_do_not_exist_are_reported() {
         let found = read(&[pod("m2", &["--a=1"]), pod("m1", &["--a=2"])]);
         assert_eq!(found.flags, [("a".into(), "2".into())]);
         assert!(found.note.contains("m1") && found.note.contains("m2 differs"), "{}", found.note);

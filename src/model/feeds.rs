@@ -77,7 +77,7 @@ impl Feeds {
         }
     }
 
-    /// How far what the watches report can be acted upon. Heartbeats, and where pods land, do not
+    /// Whether the watches are good enough to act on. Heartbeats, and where pods land, do not
     /// decide about that.
     pub fn for_approval(&self) -> Watches {
         let live = |kind| self.state(kind) == Some(&FeedState::Live);

@@ -14,7 +14,7 @@ use crate::{
 pub struct Overrides {
     /// Guard rails that may be broken, by name ([`Breach::GUARDS`]).
     pub guards: Vec<String>,
-    /// Go on where somebody else is at work.
+    /// Take over nodes that somebody else is draining.
     pub take_over: bool,
     /// Begin even where something can never go.
     pub try_blocked: bool,

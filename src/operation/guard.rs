@@ -1,4 +1,4 @@
-//! Guard rails: what a plan must not do unless it is said explicitly that it may.
+//! Guard rails: what a plan must not do unless it is overridden explicitly.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,9 +19,9 @@ pub struct Guards {
     pub max_zone_percent: Option<u8>,
     /// Whether a zone may not lose its last ready, schedulable node.
     pub keep_last_ready: bool,
-    /// Namespaces whose pods are not made to go.
+    /// Namespaces whose pods are not removed.
     pub protected_namespaces: BTreeSet<Namespace>,
-    /// Pods with these labels are not made to go.
+    /// Pods with these labels are not removed.
     pub protected_pods: Vec<Selector>,
 }
 

@@ -46,7 +46,7 @@ use tasks::Tasks;
 pub struct Operation {
     options: OperationOptions,
     rules: EvictionRules,
-    /// By which late pods are on_node_read, and how pods are made to go.
+    /// Decides which late pods are removed, and how.
     drain: DrainOptions,
     mode: RemovalMode,
     started_at: Timestamp,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::plan::{Plan, PodPlan, PodWarning, Verdict};
 
-/// A kind of risk of a plan. Whoever agrees to a plan agrees to the kinds that it has, for whichever pods.
+/// A kind of risk of a plan. Agreeing to a plan covers the kinds that it has, whichever pods have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     /// No controller recreates the pod.

@@ -37,14 +37,14 @@ impl Placement {
     }
 
     /// Whether the best node leads by so little that a small drift would change the result.
-    pub fn is_close_call(&self) -> bool {
+    pub fn is_close(&self) -> bool {
         let next = self.ranking.iter().find(|scored| scored.total < self.ranking[0].total);
-        next.is_some_and(|next| self.ranking[0].total - next.total <= CLOSE_CALL)
+        next.is_some_and(|next| self.ranking[0].total - next.total <= CLOSE)
     }
 }
 
 /// A difference of scores that is not reliable (docs/upstream/placement-and-pressure.md#1.5).
-const CLOSE_CALL: i64 = 3;
+const CLOSE: i64 = 3;
 
 /// A node and its score.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub trait Environment: Clone {
     fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
 
     /// Makes pods land where they did in another run of the same simulation. Runs differ in times only, so that a plan
-    /// shows one landing for each pod. Pods that stayed Pending are placed anew in each run.
+    /// shows one landing for each pod. Pods that stayed Pending are placed again in each run.
     fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
 
     /// How pods were placed so far.

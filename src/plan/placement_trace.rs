@@ -23,7 +23,7 @@ pub struct PlacementTrace {
     /// By how many points the best is ahead of the next; none where there is no next.
     pub margin: Option<i64>,
     /// Whether the margin is so small that a small drift would reverse it.
-    pub close_call: bool,
+    pub is_close: bool,
     /// Where no node is feasible: how many nodes give each reason.
     pub reasons: BTreeMap<Reason, usize>,
     /// The pods that it preempts, and where their own replacements land.
@@ -101,7 +101,7 @@ impl PlacementTrace {
             best: placement.best.len(),
             ranking: placement.ranking.iter().take(RANKED).cloned().collect(),
             margin: next.map(|next| most - next.total),
-            close_call: placement.is_close_call(),
+            is_close: placement.is_close(),
             caveats: placement.caveats.clone(),
             ..Self::default()
         }
@@ -137,7 +137,7 @@ impl PlacementTrace {
             (1, ..) => "the only feasible node".into(),
             (feasible, 1, Some(margin)) => {
                 let points = if margin == 1 { "point" } else { "points" };
-                let certainty = if self.close_call { "likely" } else { "best" };
+                let certainty = if self.is_close { "likely" } else { "best" };
                 format!("{certainty} ({margin} {points} ahead of {feasible})")
             }
             (feasible, best, _) => format!("tie: {best} of {feasible} nodes"),

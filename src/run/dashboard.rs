@@ -493,7 +493,7 @@ impl Loop {
     }
 }
 
-/// Sleeps until the moment; for ever where there is none.
+/// Sleeps until the moment; forever where there is none.
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -501,7 +501,7 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-/// The next message; for ever none once the channel has been put away.
+/// The next message; forever none once the channel has been closed.
 async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
     match channel {
         Some(channel) => channel.recv().await,

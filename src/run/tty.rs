@@ -97,7 +97,7 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen)
 }
 
-/// Failures are left alone: it is the last thing done with the terminal.
+/// Failures are left alone: nothing is drawn on the terminal after it.
 fn restore() {
     let mut out = io::stdout();
     let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show);

@@ -77,7 +77,7 @@ pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
 }
 
 /// The text over at most so many lines of so many cells, broken between words where it can be; the last line is
-/// cut where the text goes on.
+/// cut where the text continues.
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut wrapped: Vec<String> = Vec::new();
     let mut words = text.split(' ').peekable();

@@ -37,7 +37,7 @@ pub enum StepTime {
     Holds,
     /// It will happen if nothing intervenes.
     Ahead,
-    /// It does not happen, for the reason told.
+    /// It does not happen, for the stated reason.
     Not,
 }
 
@@ -46,7 +46,7 @@ pub enum StepTime {
 pub enum Topic {
     /// What our word is worth: are we blind, does a controller run.
     Confidence,
-    /// The last sign of life.
+    /// The last heartbeat.
     Sign,
     Grace,
     /// The Ready condition.
@@ -97,7 +97,7 @@ impl Topic {
     }
 }
 
-/// What stories are told from.
+/// What explanations are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
     pub engine: &'a Engine,
@@ -225,7 +225,7 @@ impl Explainer<'_> {
         let (grace, expires) = (health.grace, health.expires());
         let is_unknown = node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown);
         if is_unknown && expires >= self.now {
-            // A controller that began anew waits once more for what it has said already.
+            // A controller that has restarted waits again for what it has already announced.
             return;
         }
         let link = if self.is_silent(node) {
@@ -273,12 +273,12 @@ impl Explainer<'_> {
         if !self.is_silent(node) || !self.is_firm() {
             return;
         }
-        let foreseen = self.steps(node).find(|step| matches!(step.kind, ForecastKind::Unknown { .. }));
-        let at = foreseen.map_or(health.expires(), |step| step.at);
+        let predicted = self.steps(node).find(|step| matches!(step.kind, ForecastKind::Unknown { .. }));
+        let at = predicted.map_or(health.expires(), |step| step.at);
         let text = "the first monitor pass after that sets its conditions to Unknown";
         let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
         explanation.push(link.at(at).estimated(health.certainty != Certainty::Observed));
-        let not_ready = foreseen.map_or(0, |step| step.not_ready);
+        let not_ready = predicted.map_or(0, |step| step.not_ready);
         if not_ready > 0 {
             let text = format!("marks its Ready pods not ready: {}", leave_endpoints(not_ready));
             explanation.push(Step::new(StepTime::Ahead, Topic::Endpoints, text).at(at));
@@ -361,8 +361,8 @@ impl Explainer<'_> {
             explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });
         }
         self.explain_uncertain_taint(node, explanation);
-        let foreseen = self.steps(node).find(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
-        let Some(step) = foreseen else { return self.explain_no_taint(node, health, explanation) };
+        let predicted = self.steps(node).find(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
+        let Some(step) = predicted else { return self.explain_no_taint(node, health, explanation) };
         let ForecastKind::NoExecute { key, .. } = &step.kind else { return };
         let estimated =
             health.certainty != Certainty::Observed || is_by_chance(&step.why, self.engine, self.now);
@@ -388,8 +388,11 @@ impl Explainer<'_> {
     /// A node that is on its way to the taint, and does not get it while the forecast lasts.
     fn explain_no_taint(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let on_its_way = matches!(health.stage, NodeStage::Queued | NodeStage::Requested);
-        let told = explanation.iter().any(|link| link.topic == Topic::Queue && link.tense == StepTime::Not);
-        let Some(forecast) = self.forecast.filter(|_| on_its_way && !told && self.is_firm()) else { return };
+        let is_queued =
+            explanation.iter().any(|link| link.topic == Topic::Queue && link.tense == StepTime::Not);
+        let Some(forecast) = self.forecast.filter(|_| on_its_way && !is_queued && self.is_firm()) else {
+            return;
+        };
         if node.taints.iter().all(|taint| taint.effect != TaintEffect::NoExecute) {
             let text = "no NoExecute taint before then".to_owned();
             explanation.push(Step::new(StepTime::Not, Topic::NoExecute, text).at(forecast.until));
@@ -446,7 +449,7 @@ impl Explainer<'_> {
     }
 
     fn explain_eviction(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {
-        let foreseen = self.steps(node).find(|step| match &step.kind {
+        let predicted = self.steps(node).find(|step| match &step.kind {
             ForecastKind::Deleted { pod: deleted, .. } | ForecastKind::Removed { pod: deleted, .. } => {
                 *deleted == pod.key
             }
@@ -454,7 +457,7 @@ impl Explainer<'_> {
         });
         let pending =
             self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
-        match (pending.map(|eviction| (eviction.due, eviction.why)), foreseen) {
+        match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
             (Some((Due::At { at, certainty }, why)), _) => {
                 explanation
                     .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
@@ -495,7 +498,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// What is foreseen for the node from now on.
+    /// What is predicted for the node from now on.
     fn steps(&self, node: &Node) -> impl Iterator<Item = &ForecastStep> {
         let name: &NodeName = &node.name;
         let now = self.now;
@@ -539,7 +542,7 @@ fn toleration(why: &Why) -> Option<String> {
     })
 }
 
-/// Whether a foreseen taint depends on whose turn comes first.
+/// Whether a predicted taint depends on which node gets the next token.
 fn is_by_chance(why: &Why, engine: &Engine, now: Timestamp) -> bool {
     let zone = why.0.iter().find_map(|cause| match cause {
         Cause::Token { zone } => Some(zone),

@@ -1,4 +1,4 @@
-//! What came of an action, with stable names (`docs/report.md`).
+//! The result of an action, with stable names (`docs/report.md`).
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// One action that was carried out. Every field is always there; what is not so is null.
+/// One action that was applied. Every field is always there; what does not apply is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationReport {

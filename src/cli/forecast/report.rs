@@ -50,7 +50,7 @@ pub struct ForecastReport {
     /// `live`, `assumed`, `disconnected` or `noController`: predictions exist in the first two only.
     pub confidence: &'static str,
     pub assumptions: Vec<String>,
-    /// What evictions rest on and what is not known: with it, all that is told of pods is null.
+    /// What evictions rest on and what is not known: with it, everything about pods is null.
     pub unknown: Vec<GapReport>,
     /// The same, for the table.
     #[serde(skip)]

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_are_told_apart_by_their_keys_and_the_status_has_its_own_manager() {
+    fn items_are_distinguished_by_their_keys_and_the_status_has_its_own_manager() {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"app": "x"}},
             "spec": {"containers": [{"name": "c", "args": ["a"]}]}, "status": {"phase": "Running"},

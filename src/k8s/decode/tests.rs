@@ -157,7 +157,7 @@ fn a_controller_lease_that_is_not_listed_is_absent() {
 }
 
 #[test]
-fn bookmarks_and_errors_are_told_apart_from_objects_whatever_comes_first() {
+fn bookmarks_and_errors_are_distinguished_from_objects_whatever_comes_first() {
     let of = |text: &str| format!("{:?}", line(&mut NodeDecoder::default(), text.as_bytes(), false));
     let bookmark = r#"{"object":{"kind":"Node","metadata":{"resourceVersion":"12","annotations":{"k8s.io/initial-events-end":"true"}}},"type":"BOOKMARK"}"#;
     assert!(of(bookmark).contains("version: \"12\", list_ends: true"), "{}", of(bookmark));

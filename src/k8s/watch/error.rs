@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_apart_by_what_to_do_next() {
+    fn errors_are_distinguished_by_what_to_do_next() {
         let of = |code, said: &str| {
             let status = StatusCode::from_u16(code).expect("a status");
             response_error(status, &HeaderMap::new(), said.as_bytes())

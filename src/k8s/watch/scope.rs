@@ -149,7 +149,7 @@ impl ScopeReader<'_> {
     }
 
     /// A long list is read in pages. A short one is read from the cache of the server, which has indexes and needs no
-    /// pages: newer servers see to it that the cache is not behind (upstream `ConsistentListFromCache`), older ones
+    /// pages: newer servers ensure that the cache is not behind (upstream `ConsistentListFromCache`), older ones
     /// would read every object of the kind from the store.
     fn first_page(&self) -> CollectionQuery {
         let query = query(self.scope, self.version);

@@ -365,7 +365,7 @@ impl Approval {
         self.notices.pop_front()
     }
 
-    /// How it ended; none while it goes on.
+    /// How it ended; none while it is open.
     pub fn decision(&self) -> Option<&Decision> {
         match &self.stage {
             Stage::Ended(decision) => Some(decision),
@@ -471,7 +471,7 @@ impl Approval {
         self.assess();
     }
 
-    /// Rules 2 and 3: goes on to the checks, or asks for the plan.
+    /// Rules 2 and 3: continues with the checks, or asks for the plan.
     fn assess(&mut self) {
         let permissions = match &self.subject {
             Subject::Undo(proposal) if proposal.is_done() => {
@@ -572,7 +572,7 @@ impl Approval {
         self.start_or_ask_again(situation, now);
     }
 
-    /// Starts what is as it was agreed to. Whoever agreed in advance is told what is not.
+    /// Starts what is as it was agreed to. An operator who agreed in advance gets a notice of what is not.
     fn start_or_ask_again(&mut self, situation: &Situation<'_>, now: Timestamp) {
         let objections = self.objections(&self.overrides, situation, now);
         match self.terms.operator {

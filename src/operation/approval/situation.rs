@@ -13,7 +13,7 @@ pub struct Situation<'a> {
     pub locked: Option<String>,
 }
 
-/// How far what is known can be acted upon.
+/// Whether the watches are good enough to act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watches {
     pub nodes_live: bool,

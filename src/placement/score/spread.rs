@@ -89,7 +89,7 @@ fn default_constraints() -> [SpreadConstraint; 2] {
 /// How many of the selected pods are in each domain, and what one of them costs.
 struct Counts {
     tally: Tally,
-    /// Grows with the number of domains, so that many small domains do not outweigh few large ones.
+    /// Grows with the number of domains, which keeps many small domains from outweighing few large ones.
     price: f64,
 }
 
