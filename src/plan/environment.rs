@@ -26,9 +26,9 @@ pub trait Environment: Clone {
     /// How long after its creation the replacement of a pod is Ready.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
 
-    /// How many of this many pods, which end together and may each use up their grace, likely do.
-    fn stragglers(&self, _pods: usize) -> usize {
-        0
+    /// How likely a pod uses up its grace although it likely ends earlier, from 0 to 1.
+    fn uses_up_grace(&self) -> f64 {
+        0.0
     }
 
     /// The pod's deletion starts: it no longer counts where pods are spread, but keeps its resources.
@@ -132,9 +132,9 @@ impl Quality {
 
 /// How long a pod that handles SIGTERM likely takes to end, where its grace is longer.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
-/// One in this many containers ignores SIGTERM and is killed at the end of its grace: unlikely for one pod, likely for
+/// The share of containers that ignore SIGTERM and are killed at the end of their grace: unlikely for one pod, likely for
 /// some of the pods of a node. A guess.
-const ONE_IGNORES_SIGTERM: usize = 5;
+const IGNORES_SIGTERM: f64 = 0.2;
 /// How long the kubelet takes beyond the grace period: its own minimum wait, and posting the status.
 const KUBELET: Span = Span::from_secs(4);
 /// How long a container of which nothing is known takes to be Ready.
@@ -177,8 +177,8 @@ impl Environment for TypicalEnvironment<'_> {
         Landing::Unknown
     }
 
-    fn stragglers(&self, pods: usize) -> usize {
-        (pods + ONE_IGNORES_SIGTERM / 2) / ONE_IGNORES_SIGTERM
+    fn uses_up_grace(&self) -> f64 {
+        IGNORES_SIGTERM
     }
 
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {

@@ -241,8 +241,8 @@ impl Environment for PlacingEnvironment<'_> {
         landing
     }
 
-    fn stragglers(&self, pods: usize) -> usize {
-        self.typical.stragglers(pods)
+    fn uses_up_grace(&self) -> f64 {
+        self.typical.uses_up_grace()
     }
 
     /// A pod that preempts others starts when they are gone.

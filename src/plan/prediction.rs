@@ -237,11 +237,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
 
     /// When all groups have ended.
     fn ends(&self) -> Window {
-        let end = |run: &RunResult| {
-            let ends: Option<Vec<Timestamp>> = run.groups.iter().map(|group| group.ended).collect();
-            ends.map(|ends| ends.into_iter().max().unwrap_or(self.context.now))
-        };
-        Window { soonest: end(&self.soonest), likely: end(&self.likely), latest: end(&self.latest) }
+        Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
 
     /// Completes a plan that has its nodes, pods and steps.

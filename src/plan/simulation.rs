@@ -66,6 +66,8 @@ pub struct RemovalGroup {
 pub struct RunResult {
     /// By group, in order.
     pub groups: Vec<GroupResult>,
+    /// When all groups have ended; none is never.
+    pub ended: Option<Timestamp>,
     pub pods: BTreeMap<Key, PodResult>,
     /// The budgets of the pods at the end.
     pub budgets: BTreeMap<Key, BudgetState>,
@@ -326,6 +328,7 @@ impl<E: Environment> Run<'_, E> {
             self.after_incomplete = true;
             self.start_groups(1);
         }
+        self.result.ended = self.ended();
         self.result.budgets = self.budgets;
         self.result.trace = self.environment.trace();
         self.result
@@ -428,32 +431,47 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// When the last straggler of a group is likely gone, which is later than the likely time of each single pod.
-    ///
-    /// Let e(1) ≤ … ≤ e(n) be the ends of the full grace periods of the pods that are likely gone before theirs. The
-    /// environment expects k of the n pods to use up their grace, and it is not known which k. Of k numbers drawn from
-    /// 1 … n, the largest is k(n + 1)/(k + 1) on average, so the result is e(⌈nk/(k + 1)⌉), limited by the deadline of
-    /// the group. Examples: e(⌈n/2⌉) for k = 1, e(⌈2n/3⌉) for k = 2. No result for k = 0, nor in runs by the soonest or
-    /// latest times, which do not average.
+    /// When the last straggler of a group is gone on average, which is later than the likely time of each single pod.
+    /// Limited by the deadline of the group. None in runs by the soonest or latest times, which do not average.
     fn straggles_until(&self, group: usize) -> Option<Timestamp> {
+        let at = self.last_straggler(self.members(group), self.now)?;
+        Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
+    }
+
+    /// When the last straggler of some tasks is gone on average, if the others are gone at `others_gone`.
+    ///
+    /// Let e(1) ≤ … ≤ e(n) be the ends of the full grace periods of the pods that are likely gone before theirs. Each uses
+    /// up its grace with probability p, whatever the others do; so e(i) is the last with probability p(1 − p)^(n − i).
+    fn last_straggler(&self, tasks: Range<usize>, others_gone: Timestamp) -> Option<Timestamp> {
         if self.bound != Bound::Likely {
             return None;
         }
         let end_of_grace = |task: usize| {
-            let pod = &self.tasks[task].pod;
+            let Task { pod, group, .. } = &self.tasks[task];
             let result = self.result.pods.get(&pod.key)?;
             let end = result.leaves? + self.input.grace.unwrap_or(pod.grace);
+            let end = self.deadline(*group).map_or(end, |deadline| end.min(deadline));
             Some(end).filter(|end| result.gone.is_some_and(|gone| gone < *end))
         };
-        let mut ends: Vec<Timestamp> = self.members(group).filter_map(end_of_grace).collect();
+        let mut ends: Vec<Timestamp> = tasks.filter_map(end_of_grace).collect();
         ends.sort_unstable();
-        let (n, k) = (ends.len(), self.environment.stragglers(ends.len()));
-        if k == 0 {
-            return None;
+        let uses_up_grace = self.environment.uses_up_grace();
+        let (mut later, mut none_later) = (0.0, 1.0);
+        for end in ends.iter().rev() {
+            later += none_later * uses_up_grace * end.since(others_gone).or_zero().as_secs_f64();
+            none_later *= 1.0 - uses_up_grace;
         }
-        let rank = (n * k).div_ceil(k + 1);
-        let at = *ends.get(rank.saturating_sub(1))?;
-        Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
+        Some(others_gone + Span::from_secs_f64(later))
+    }
+
+    /// When all groups have ended. Groups that run at the same time end with the last straggler of all of them, which is
+    /// later on average than that of each.
+    fn ended(&self) -> Option<Timestamp> {
+        let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
+        let last = ends?.into_iter().max().unwrap_or(self.now);
+        let gone = self.result.pods.values().filter_map(|pod| pod.gone).max();
+        let straggler = gone.and_then(|gone| self.last_straggler(0..self.tasks.len(), gone));
+        Some(straggler.map_or(last, |straggler| last.max(straggler)))
     }
 
     fn on_attempt(&mut self, task: usize) {

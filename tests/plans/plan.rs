@@ -4,14 +4,15 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
-        CordonNote, DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Selector,
+        CordonNote, DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Pod, Selector,
         UnhealthyPolicy, WorkloadKind,
     },
     engine::ServerVersion,
     plan::{
-        Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, FreeEviction, LabelEdits, LeaveReason,
-        NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent, PlanStep, Prospect, RemovalOptions,
-        Retry, Skip, TaintEdits, Verdict, Warning, warning::PodWarning,
+        Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
+        LabelEdits, Landing, LeaveReason, NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent,
+        PlanStep, Prospect, Quality, RemovalOptions, Retry, Skip, TaintEdits, Verdict, Warning,
+        warning::PodWarning,
     },
     time::{ClusterTime, Span},
 };
@@ -19,7 +20,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::plan_fixture::{
-    self, NOW, PlanFixture, at, least, not_ready, of, own, percent, taint, terminating, tolerates,
+    NEWEST, NOW, PlanFixture, at, least, not_ready, of, own, percent, taint, terminating, tolerates,
 };
 
 const OLD: ServerVersion = ServerVersion::new(1, 23);
@@ -641,11 +642,11 @@ fn an_unready_pod_of_a_sick_budget_waits_unless_its_policy_lets_it_go() {
         fixture.budget("web", |budget| budget.unhealthy = policy).sync();
         fixture.evict("web-0").0
     };
-    assert_eq!(sick(UnhealthyPolicy::IfHealthyBudget, plan_fixture::NEWEST), 429);
-    assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, plan_fixture::NEWEST), 201);
+    assert_eq!(sick(UnhealthyPolicy::IfHealthyBudget, NEWEST), 429);
+    assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, NEWEST), 201);
     assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, ServerVersion::new(1, 27)), 201);
     assert_eq!(sick(UnhealthyPolicy::AlwaysAllow, OLD), 429, "a server that does not know the policy");
-    assert_eq!(sick(UnhealthyPolicy::Invalid, plan_fixture::NEWEST), 429);
+    assert_eq!(sick(UnhealthyPolicy::Invalid, NEWEST), 429);
 }
 
 /// Scenario 43: With no pod ready, a budget with `minAvailable: 0` refuses evictions.
@@ -865,6 +866,71 @@ fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_r
 }
 
 /// Scenario 64: A NoExecute taint deletes pods by their tolerations: at once, after the given time, or never.
+/// Pods that end 5 s after their deletion starts, unless they ignore SIGTERM.
+#[derive(Clone, Debug)]
+struct SometimesStubborn;
+
+/// The share of pods that ignore SIGTERM.
+const STUBBORN: f64 = 0.2;
+
+impl Environment for SometimesStubborn {
+    fn time_to_terminate(&self, _pod: &Pod, grace: Span) -> Estimate {
+        let likely = Some(Span::from_secs(5));
+        Estimate { soonest: Some(Span::ZERO), likely, latest: Some(grace), quality: Quality::Guess }
+    }
+
+    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
+        Landing::Unknown
+    }
+
+    fn time_to_ready(&self, _pod: &Pod, _landing: &Landing) -> Estimate {
+        Estimate::exactly(Span::from_secs(1))
+    }
+
+    fn uses_up_grace(&self) -> f64 {
+        STUBBORN
+    }
+}
+
+/// Who ignores SIGTERM is chance, and the last of many ends a node, and the slowest of several nodes a drain: the likely end
+/// is the average over what may happen, also where few pods have a long grace period.
+#[test]
+fn a_drain_likely_ends_when_its_last_straggler_does_on_average() {
+    const GRACES: [i64; 8] = [30, 30, 30, 30, 30, 45, 90, 180];
+    const NODES: usize = 8;
+    const PARALLEL: usize = 4;
+    let names: Vec<String> = (0..NODES).map(|number| format!("n{number}")).collect();
+    let mut fixture = PlanFixture::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for node in &names {
+        for (number, grace) in GRACES.iter().enumerate() {
+            fixture.pod(&format!("{node}-{number}"), node, |pod| pod.grace = Span::from_secs(*grace));
+        }
+    }
+    let options = DrainOptions { force: true, parallel: PARALLEL, ..DrainOptions::default() };
+    let action = Action::Drain { nodes: names.iter().map(|name| NodeName::from(&**name)).collect(), options };
+    let plan = Plan::new(action, &fixture.cluster, &SometimesStubborn, NEWEST, NOW).expect("a plan");
+    let likely = plan.totals.ends.likely.expect("it ends").since(NOW).as_secs_f64();
+
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut node = || {
+        let ends = GRACES.map(|grace| if random.f64() < STUBBORN { grace } else { 5 });
+        ends.into_iter().max().unwrap_or_default()
+    };
+    let mut drain = || {
+        let mut free_at = [0; PARALLEL];
+        for _ in 0..NODES {
+            let first = free_at.iter_mut().min().expect("several");
+            *first += node();
+        }
+        free_at.into_iter().max().unwrap_or_default()
+    };
+    const DRAINS: i32 = 4000;
+    let average = (0..DRAINS).map(|_| drain() as f64).sum::<f64>() / f64::from(DRAINS);
+    assert!((likely / average - 1.0).abs() < 0.1, "likely {likely} s, {average} s on average");
+}
+
 #[test]
 fn a_pod_that_a_taint_deletes_says_which_budget_is_ignored_and_what_its_replacement_waits_for() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
