@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Engine,
+    Engine, HeartbeatSource,
     effect::Severity,
     outbox::EffectSubject,
     why::{Cause, Why},
@@ -36,7 +36,7 @@ impl Engine {
                 self.out.notice(Severity::Warning, text, Why::default(), now);
                 for node in cluster.nodes().iter() {
                     if let Some(record) = self.records.get_mut(&node.name) {
-                        record.restart_grace(now);
+                        record.restart_grace(HeartbeatSource::DisruptionEnd, now);
                     }
                     if self.out.has_recorded_no_execute(&node.name) {
                         // A taint that the controller did not remove stays.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    WatchHealth,
     effect::{Deletion, EventObject, RecordedEvent, Severity, Write},
     outbox::{EffectSubject, Outbox},
     settings::ControllerRules,
@@ -63,17 +64,15 @@ pub enum TimerSource {
     Shadow { started: Option<Timestamp> },
 }
 
-/// How the engine learned of a taint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaintSource {
-    /// The taint was added while the engine was watching.
-    Live,
-    /// The taint was there when the engine first read the node.
+/// How the engine learned of a node's taints.
+#[derive(Clone, Copy, Debug)]
+pub enum TaintSource<'a> {
+    /// The node changed while the watches were live. It had these NoExecute taints before: any other was added now,
+    /// whatever its timeAdded says.
+    Live { before: &'a [Taint] },
+    /// They may have been there for some time.
     Found,
 }
-
-/// How far timeAdded, which has whole seconds, may be before the time when the engine sees a new taint.
-const LIVE_LAG: Span = Span::from_secs(3);
 
 /// How a pod tolerates the NoExecute taints of its node (docs/upstream/node-lifecycle.md#7.6).
 #[derive(Clone, Debug, PartialEq)]
@@ -93,10 +92,12 @@ impl Evictor {
     }
 
     /// Reacts to a node that was added, changed or removed (upstream `NodeUpdated`, `handleNodeUpdate`).
+    #[expect(clippy::too_many_arguments, reason = "the engine's parts, borrowed apart")]
     pub fn on_node(
         &mut self,
         cluster: &Cluster,
         delta: &Delta<Node>,
+        health: WatchHealth,
         rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
@@ -110,7 +111,10 @@ impl Evictor {
             return;
         };
         let taints = no_execute(node);
-        let taint_source = if delta.old.is_some() { TaintSource::Live } else { TaintSource::Found };
+        let taint_source = match delta.old {
+            Some(_) if health == WatchHealth::Live => TaintSource::Live { before: &before },
+            Some(_) | None => TaintSource::Found,
+        };
         if delta.old.is_none() || before != taints {
             self.evaluate_node(cluster, &node.name, taints, taint_source, rules, out, now);
         }
@@ -123,7 +127,7 @@ impl Evictor {
         cluster: &Cluster,
         node: &NodeName,
         taints: Vec<Taint>,
-        taint_source: TaintSource,
+        taint_source: TaintSource<'_>,
         rules: &ControllerRules,
         out: &mut Outbox,
         now: Timestamp,
@@ -287,7 +291,7 @@ impl Evictor {
         &mut self,
         pod: &Pod,
         taints: &[Taint],
-        taint_source: TaintSource,
+        taint_source: TaintSource<'_>,
         rules: &ControllerRules,
         out: &mut Outbox,
         clock: ClusterClock,
@@ -329,27 +333,22 @@ impl Evictor {
         &self,
         taint: &Taint,
         pod: &Pod,
-        taint_source: TaintSource,
+        taint_source: TaintSource<'_>,
         clock: ClusterClock,
         now: Timestamp,
     ) -> (Timestamp, Certainty) {
         let TimerSource::Shadow { started } = self.timer_source else {
             return (now, Certainty::Observed);
         };
-        let Some(added) = taint.time_added else {
-            return (
-                now,
-                if taint_source == TaintSource::Live { Certainty::Observed } else { Certainty::AtLatest },
-            );
-        };
+        if let TaintSource::Live { before } = taint_source
+            && !before.contains(taint)
+        {
+            return (now, Certainty::Observed);
+        }
+        let Some(added) = taint.time_added else { return (now, Certainty::AtLatest) };
         // For a pod created after the taint, or a controller started after both, the time starts there.
         let theirs = clock.local(added.max(pod.created));
-        let since = started.map_or(theirs, |started| theirs.max(started)).min(now);
-        if taint_source == TaintSource::Live && now.since(since) < LIVE_LAG {
-            (now, Certainty::Observed)
-        } else {
-            (since, Certainty::Estimated)
-        }
+        (started.map_or(theirs, |started| theirs.max(started)).min(now), Certainty::Estimated)
     }
 
     /// Starts a timer, unless the pod has an entry.

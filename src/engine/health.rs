@@ -22,6 +22,8 @@ pub struct NodeHealth {
     /// When a pass *noticed* the last heartbeat: upstream's probeTimestamp.
     pub probe: Timestamp,
     pub heartbeat_source: HeartbeatSource,
+    /// The last heartbeat apart from renewals of the Lease, or the creation of the node, and when it was.
+    posted: (HeartbeatSource, Timestamp),
     pub certainty: Certainty,
     /// When a pass noticed the last change of readiness.
     pub ready_transition: Timestamp,
@@ -68,8 +70,13 @@ impl NodeAssessment {
 impl NodeHealth {
     /// The health of a newly registered node. Without a Ready condition the grace period starts at its creation.
     pub fn first_seen(node: &Node, clock: ClusterClock, now: Timestamp) -> Self {
+        let posted = node.ready().and_then(|ready| ready.last_heartbeat).map(|at| clock.local(at).min(now));
         match node.ready() {
-            Some(_) => Self::fresh(node, HeartbeatSource::ControllerStart, now),
+            Some(_) => Self {
+                posted: posted
+                    .map_or((HeartbeatSource::ControllerStart, now), |at| (HeartbeatSource::Status, at)),
+                ..Self::fresh(node, HeartbeatSource::ControllerStart, now)
+            },
             None => Self::fresh(node, HeartbeatSource::Created, clock.local(node.created).min(now)),
         }
     }
@@ -79,6 +86,7 @@ impl NodeHealth {
         Self {
             probe: at,
             heartbeat_source: source,
+            posted: (source, at),
             certainty: Certainty::Observed,
             ready_transition: at,
             conditions: node.conditions.clone(),
@@ -120,10 +128,9 @@ impl NodeHealth {
         self.lease = Some(lease.clone());
     }
 
-    /// Starts a new grace period.
-    pub fn restart_grace(&mut self, now: Timestamp) {
-        (self.probe, self.heartbeat_source, self.certainty) =
-            (now, HeartbeatSource::ControllerStart, Certainty::Observed);
+    /// Starts a new grace period, for this reason.
+    pub fn restart_grace(&mut self, reason: HeartbeatSource, now: Timestamp) {
+        (self.probe, self.heartbeat_source, self.certainty) = (now, reason, Certainty::Observed);
         self.ready_transition = now;
     }
 
@@ -147,13 +154,15 @@ impl NodeHealth {
         }
     }
 
-    /// Why the controller finds the node silent, or will.
-    pub fn why(&self, settings: &Settings) -> Why {
+    /// Why the controller finds the node silent, or will. Its Lease was last renewed at `renewed`, if it has one.
+    pub fn why(&self, settings: &Settings, renewed: Option<Timestamp>) -> Why {
         let (flag, span) = self.grace_flag(settings);
-        Why(vec![
-            Cause::LastHeartbeat { source: self.heartbeat_source, at: self.probe },
-            Cause::Grace { flag, span },
-        ])
+        let (source, at) = renewed.map_or(self.posted, |at| (HeartbeatSource::Lease, at));
+        let heartbeat = Cause::LastHeartbeat { source, at, noticed: self.probe };
+        let restarted = self.heartbeat_source.restarts_grace();
+        let restarted =
+            restarted.then_some(Cause::GraceRestarted { by: self.heartbeat_source, at: self.probe });
+        Why([heartbeat].into_iter().chain(restarted).chain([Cause::Grace { flag, span }]).collect())
     }
 
     /// When the grace period ends without a further heartbeat; none if the node is assumed alive.
@@ -173,6 +182,9 @@ impl NodeHealth {
         let later = at > self.probe;
         if later {
             (self.probe, self.heartbeat_source) = (at, source);
+            if source != HeartbeatSource::Lease {
+                self.posted = (source, at);
+            }
         }
         later
     }
@@ -201,13 +213,14 @@ impl NodeHealth {
 /// - C: the Lease. A renewal counts as a heartbeat.
 /// - D: the grace period. Once it has expired, Ready and three more conditions become Unknown.
 ///
-/// The rewrite counts as written. If the write fails, [`NodeHealth::adopt`] restores the conditions.
+/// The rewrite counts as written; its Lease was last renewed at `renewed`. If the write fails, [`NodeHealth::adopt`] restores the conditions.
 pub fn update(
     record: &mut NodeHealth,
     node: &Node,
     lease: Option<&Arc<Lease>>,
     settings: &Settings,
     clock: ClusterClock,
+    renewed: Option<Timestamp>,
     now: Timestamp,
 ) -> NodeAssessment {
     // The Lease is compared with the one saved before the status post, which drops the saved one.
@@ -232,7 +245,7 @@ pub fn update(
         why: Why::default(),
     };
     if now > record.probe + record.grace(settings) {
-        assessment.why = record.why(settings).then(Cause::Silent);
+        assessment.why = record.why(settings, renewed).then(Cause::Silent);
         assessment.current = Some(ConditionStatus::Unknown);
         // Conditions are written only together with Ready: a node that is Unknown already keeps its other conditions
         // (docs/upstream/node-lifecycle.md#12.4).
@@ -365,7 +378,7 @@ mod tests {
     ) -> NodeAssessment {
         let record =
             record.get_or_insert_with(|| NodeHealth::first_seen(node, ClusterClock::default(), at(now)));
-        update(record, node, lease, &settings(), ClusterClock::default(), at(now))
+        update(record, node, lease, &settings(), ClusterClock::default(), None, at(now))
     }
 
     #[test]

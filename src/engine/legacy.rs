@@ -161,9 +161,13 @@ impl Engine {
     ) -> Option<(Timestamp, Why)> {
         let timeout = Cause::EvictionTimeout { span: self.settings.pod_eviction_timeout.value };
         match ready {
-            ConditionStatus::Unknown => {
-                Some((record.probe, record.why(&self.settings).then(Cause::Silent).then(timeout)))
-            }
+            ConditionStatus::Unknown => Some((
+                record.probe,
+                record
+                    .why(&self.settings, self.heartbeats.last(&node.name))
+                    .then(Cause::Silent)
+                    .then(timeout),
+            )),
             ConditionStatus::False => {
                 let reason = node.ready().map(|ready| ready.reason.clone()).unwrap_or_default();
                 let posted = Cause::Posted { status: ready, reason };

@@ -12,6 +12,7 @@ mod disruption;
 pub mod effect;
 mod eviction;
 mod health;
+pub mod heartbeats;
 mod legacy;
 mod limiter;
 pub mod metrics;
@@ -36,6 +37,7 @@ pub use effect::{
 };
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
+pub use heartbeats::{Heartbeats, Silence};
 pub use legacy::EvictionStatus;
 pub use settings::{ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings};
 pub use taint_turns::TaintTurn;
@@ -88,6 +90,9 @@ pub struct Engine {
     rules: ControllerRules,
     /// Health by node; kept when the node object is deleted (docs/upstream/node-lifecycle.md#2.1).
     records: BTreeMap<NodeName, NodeHealth>,
+    heartbeats: Heartbeats,
+    /// When the controller started, as far as is known.
+    controller_started: Option<Timestamp>,
     /// The nodes that a pass has registered (upstream `knownNodeSet`).
     registered: BTreeSet<NodeName>,
     /// Whether nodes were added, deleted or moved between zones, or zones were dropped, since the last pass: only then
@@ -156,6 +161,8 @@ impl Engine {
     /// Starts as upstream does: every node gets a new grace period. The first pass is at `first_pass`.
     pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
         let mut engine = Self::new(settings, first_pass, TimerSource::Controller, None);
+        engine.controller_started = Some(now);
+        engine.heartbeats.read(cluster, now);
         engine.register_all(cluster);
         engine.start_collector(cluster, first_pass, Certainty::Observed, now);
         for node in cluster.nodes().iter() {
@@ -172,6 +179,8 @@ impl Engine {
         let started = shadow::leader_started(cluster);
         let mut engine =
             Self::new(settings, now, TimerSource::Shadow { started }, Some(Shadow::new(cluster, now)));
+        engine.controller_started = started;
+        engine.heartbeats.read(cluster, now);
         engine.estimate(cluster, now);
         engine.register_all(cluster);
         engine.start_collector(cluster, started.unwrap_or(now), Certainty::Estimated, now);
@@ -195,6 +204,8 @@ impl Engine {
             rules: settings.rules(),
             settings,
             records: BTreeMap::new(),
+            heartbeats: Heartbeats::default(),
+            controller_started: None,
             registered: BTreeSet::new(),
             nodes_changed: true,
             zones: BTreeMap::new(),
@@ -232,7 +243,7 @@ impl Engine {
             Applied::Node(delta) => self.on_node(cluster, delta, now),
             Applied::Pod(delta) => self.on_pod(cluster, delta, now),
             Applied::Leader(_, new) => self.on_leader(cluster, new.as_ref(), now),
-            Applied::Lease(delta) => self.on_lease(cluster, delta),
+            Applied::Lease(delta) => self.on_lease(cluster, delta, now),
             Applied::Other => {}
         }
         self.evict_due(cluster, now);
@@ -357,28 +368,37 @@ impl Engine {
         })
     }
 
-    /// When a node that renews nothing more counts as silent; none until a pass has registered it.
-    ///
-    /// Kubelets renew at a quarter of the Lease's duration; a renewal may be late by half of that and a second. A node
-    /// without a Lease is silent after half of its grace period.
-    pub fn silent_from(&self, cluster: &Cluster, node: &Node) -> Option<Timestamp> {
+    /// The last heartbeat of a node, and from when on it counts as late or silent without another one.
+    pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
         let lease = cluster.lease(&node.name);
-        if let Some((renewed, duration)) = lease.and_then(|lease| Some((lease.renewed?, lease.duration?))) {
-            let interval = duration.as_secs_f64() / 4.0;
-            return Some(cluster.local(renewed) + Span::from_secs_f64(interval * 1.5 + 1.0));
-        }
-        let view = self.node_view(node)?;
-        Some(view.probe + Span::from_secs_f64(view.grace.as_secs_f64() / 2.0))
+        let posted = || node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
+        let heartbeat = self.heartbeats.last(&node.name).unwrap_or_else(|| cluster.local(posted()));
+        let interval = self.heartbeats.interval(&node.name, lease.map(|lease| &**lease));
+        let grace = match self.records.get(&node.name) {
+            Some(record) => record.grace(&self.settings),
+            None => self.settings.node_monitor_grace_period.value,
+        };
+        Silence::of(heartbeat, interval, grace)
     }
 
-    /// Whether a node is silent ([`Engine::silent_from`]).
+    /// Whether a node is silent ([`Silence`]).
     pub fn is_silent(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
-        self.silent_from(cluster, node).is_some_and(|from| from < now)
+        self.silence(cluster, node).is_silent(now)
+    }
+
+    /// The renewals of the nodes' Leases.
+    pub fn heartbeats(&self) -> &Heartbeats {
+        &self.heartbeats
+    }
+
+    /// When the controller started, as far as is known: then every node got a new grace period.
+    pub fn controller_started(&self) -> Option<Timestamp> {
+        self.controller_started
     }
 
     /// Why the controller finds the node silent, or will.
     pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
-        self.records.get(node).map(|record| record.why(&self.settings))
+        self.records.get(node).map(|record| record.why(&self.settings, self.heartbeats.last(node)))
     }
 
     /// Every zone, by key.
@@ -447,6 +467,8 @@ impl Engine {
             settings: self.settings.clone(),
             rules: self.rules,
             records: self.records.clone(),
+            heartbeats: self.heartbeats.clone(),
+            controller_started: self.controller_started,
             registered: self.registered.clone(),
             nodes_changed: self.nodes_changed,
             zones: self.zones.clone(),
@@ -485,6 +507,7 @@ impl Engine {
         let Some(record) = self.records.get_mut(node) else { return };
         if record.assumed_alive {
             record.record_heartbeat(HeartbeatSource::Lease, now);
+            self.heartbeats.record(node, now);
         }
         record.assumed_alive = is_alive;
         self.scope.on_general_change();
@@ -547,7 +570,7 @@ impl Engine {
             }
             (None, None) => {}
         }
-        self.evictor.on_node(cluster, delta, &self.rules, &mut self.out, now);
+        self.evictor.on_node(cluster, delta, self.watch_health, &self.rules, &mut self.out, now);
         if let Some(collector) = &mut self.collector {
             collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
             collector.on_node(cluster, delta);
@@ -555,7 +578,8 @@ impl Engine {
     }
 
     /// The next pass reads the Lease: a renewal counts from when a pass notices it.
-    fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>) {
+    fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>, now: Timestamp) {
+        self.heartbeats.on_lease(delta, cluster.clock(), self.watch_health, now);
         let Some(lease) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
         if let Some(node) = cluster.node(&lease.node) {
             self.scope.on_changed(node, &self.rules);

@@ -108,7 +108,10 @@ impl Engine {
         findings: &mut PassFindings,
         now: Timestamp,
     ) {
-        let assessment = health::update(record, node, lease, &self.settings, clock, now);
+        let assessment = {
+            let renewed = self.heartbeats.last(&node.name);
+            health::update(record, node, lease, &self.settings, clock, renewed, now)
+        };
         let zone = record.zone(node);
         if !is_excluded(node, &self.rules) {
             zone::count(&mut findings.census, zone, self.counted_status(node, &assessment));
@@ -444,7 +447,7 @@ impl Engine {
     /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        let Self { zones, records, settings, out, shadow, scope, tainting, turns, .. } = self;
+        let Self { zones, records, heartbeats, settings, out, shadow, scope, tainting, turns, .. } = self;
         for (key, zone) in zones.iter_mut() {
             let waiting = queued(key, zone);
             let has_token = zone.limiter.next_token(now) == Some(now);
@@ -466,7 +469,7 @@ impl Engine {
                     if let PassScope::Unsettled(unsettled) = scope {
                         record.keep_alive(unsettled.last_pass);
                     }
-                    record.why(settings)
+                    record.why(settings, heartbeats.last(&entry.node))
                 });
                 let state = match ready.status {
                     ConditionStatus::Unknown => Cause::Silent,

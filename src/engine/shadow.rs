@@ -9,11 +9,12 @@ use super::{
     effect::Severity,
     eviction::{Evictor, TimerSource},
     health::NodeHealth,
+    heartbeats::arrived,
     legacy::Legacy,
     outbox::EffectSubject,
     settings::Profile,
     taints::{self, NOT_READY, UNREACHABLE},
-    why::{Certainty, Why},
+    why::{Certainty, HeartbeatSource, Why},
     zone::{Census, Zone, ZoneState},
 };
 use crate::{
@@ -146,7 +147,7 @@ impl Engine {
         for node in cluster.nodes().iter() {
             let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), cluster.clock(), now);
             if let Some(started) = started.filter(|started| *started > record.probe) {
-                record.restart_grace(started.min(now));
+                record.restart_grace(HeartbeatSource::ControllerStart, started.min(now));
             }
             self.records.insert(node.name.clone(), record);
             self.registered.insert(node.name.clone());
@@ -286,7 +287,7 @@ impl Engine {
         for (name, record) in &mut self.records {
             match &self.shadow {
                 Some(_) => record.catch_up(cluster.lease(name), cluster.clock(), now),
-                None => record.restart_grace(now),
+                None => record.restart_grace(HeartbeatSource::Reconnected, now),
             }
         }
     }
@@ -295,7 +296,10 @@ impl Engine {
     pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let before = std::mem::replace(&mut shadow.leader, lease.cloned());
-        shadow.leader_renewed = leader_renewed(cluster, now);
+        let renewed = leader_renewed(cluster, now);
+        if before.as_ref() != lease || renewed.is_none() {
+            shadow.leader_renewed = renewed.map(|at| arrived(at, self.watch_health, now));
+        }
         let (Some(before), Some(lease)) = (before, lease) else { return };
         if lease.holder.is_empty() || lease.holder == before.holder {
             return;
@@ -315,6 +319,7 @@ impl Engine {
         shadow.audit.restart();
         shadow.leader_expired = false;
         self.records.clear();
+        self.controller_started = Some(started);
         self.zones.clear();
         self.estimate(cluster, now);
         // A new controller adds the taints once more, each zone from a full bucket.

@@ -99,7 +99,7 @@ impl Engine {
     /// Taints the first waiting nodes of a zone, by the state that the pass has just found and the cluster does not
     /// show yet.
     fn taint_some(&mut self, cluster: &Cluster, key: &ZoneKey, count: usize, now: Timestamp) {
-        let Self { zones, records, settings, out, shadow, tainting, .. } = self;
+        let Self { zones, records, heartbeats, settings, out, shadow, tainting, .. } = self;
         let Some(zone) = zones.get_mut(key) else { return };
         if zone.limiter.next_token(now).is_none_or(|token| token > now + LONGEST_PASS) {
             return;
@@ -110,7 +110,7 @@ impl Engine {
             let (Some(node), Some(record)) = (cluster.node(&name), records.get(&name)) else { continue };
             let keys = record.saved_ready().and_then(taints::no_execute_keys);
             let Some((wanted, opposite)) = keys else { continue };
-            let why = record.why(settings).then(Cause::Silent).then(waiting.clone());
+            let why = record.why(settings, heartbeats.last(&name)).then(Cause::Silent).then(waiting.clone());
             let why = why.then(Cause::Token { zone: key.clone() });
             zone.queue.stop_waiting(&name);
             zone.limiter.drain(now);

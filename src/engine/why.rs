@@ -54,8 +54,10 @@ pub enum Cause {
     Registered,
     /// The node object was deleted.
     NodeRemoved,
-    /// The last heartbeat that the controller noticed.
-    LastHeartbeat { source: HeartbeatSource, at: Timestamp },
+    /// The last heartbeat of the node, and when a pass of the controller noticed it.
+    LastHeartbeat { source: HeartbeatSource, at: Timestamp, noticed: Timestamp },
+    /// The node got a new grace period without a heartbeat.
+    GraceRestarted { by: HeartbeatSource, at: Timestamp },
     /// The grace period of a node without heartbeats.
     Grace { flag: &'static str, span: Span },
     /// The grace period expired and the node's conditions become Unknown.
@@ -117,8 +119,22 @@ pub enum HeartbeatSource {
     Status,
     /// No heartbeat yet: the time is when the node was created.
     Created,
-    /// No heartbeat yet: the time is when the controller started, or left full disruption.
+    /// No heartbeat: the controller started then, and every node got a new grace period.
     ControllerStart,
+    /// No heartbeat: the controller left full disruption then, and every node got a new grace period.
+    DisruptionEnd,
+    /// No heartbeat: kordon, as the controller, saw the cluster again, and every node got a new grace period.
+    Reconnected,
+}
+
+impl HeartbeatSource {
+    /// Whether it is no heartbeat, but a reason for a new grace period.
+    pub const fn restarts_grace(self) -> bool {
+        match self {
+            Self::Lease | Self::Status | Self::Created => false,
+            Self::ControllerStart | Self::DisruptionEnd | Self::Reconnected => true,
+        }
+    }
 }
 
 /// How well a time is known.
@@ -139,14 +155,27 @@ impl fmt::Display for Cause {
             Self::MonitorPass => write!(f, "monitor pass"),
             Self::Registered => write!(f, "node registered"),
             Self::NodeRemoved => write!(f, "node object deleted"),
-            Self::LastHeartbeat { source, at } => {
+            Self::LastHeartbeat { source, at, .. } => {
                 let what = match source {
                     HeartbeatSource::Lease => "lease renewed",
                     HeartbeatSource::Status => "status posted",
                     HeartbeatSource::Created => "node created",
-                    HeartbeatSource::ControllerStart => "no heartbeat since the controller started",
+                    HeartbeatSource::ControllerStart
+                    | HeartbeatSource::DisruptionEnd
+                    | HeartbeatSource::Reconnected => "no heartbeat before",
                 };
                 write!(f, "{what} {}", at.utc().format("%H:%M:%S"))
+            }
+            Self::GraceRestarted { by, at } => {
+                let what = match by {
+                    HeartbeatSource::DisruptionEnd => "full disruption ended",
+                    HeartbeatSource::Reconnected => "reconnected",
+                    HeartbeatSource::ControllerStart
+                    | HeartbeatSource::Lease
+                    | HeartbeatSource::Status
+                    | HeartbeatSource::Created => "controller restarted",
+                };
+                write!(f, "{what} {}: grace period started again", at.utc().format("%H:%M:%S"))
             }
             Self::Grace { flag, span } => write!(f, "{flag} {span}"),
             Self::Silent => write!(f, "expired, conditions Unknown"),

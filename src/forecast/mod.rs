@@ -13,12 +13,15 @@ pub use chance::{Chance, DeletedRange};
 pub use rows::{ForecastRow, ForecastTotals, NodeForecast};
 pub use successors::{Succession, Successor, SuccessorState};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use chance::Chances;
 
 use crate::{
-    cluster::{Applied, Cluster, Key, Name, NodeName, TaintEffect},
+    cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
     engine::{Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
@@ -33,6 +36,8 @@ pub struct Forecast {
     pub steps: Vec<ForecastStep>,
     /// Taints that depend on chance upstream, in order of time. `steps` has none of them.
     pub uncertain_taints: Vec<UncertainTaints>,
+    /// The nodes that were silent when it was made: it predicts from their silence.
+    pub silent: BTreeSet<NodeName>,
     /// The zones at the end; empty where nothing can be predicted.
     pub zones: Vec<ZoneView>,
     /// The nodes that are not Ready at the end, renew nothing, or were removed.
@@ -112,7 +117,9 @@ impl Forecast {
     ) -> Self {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
         if engine.confidence(now).allows_predictions() {
-            let mut run = Run::new(engine, cluster, now);
+            let silent = |node: &&Arc<Node>| engine.is_silent(cluster, node, now);
+            forecast.silent = cluster.nodes().iter().filter(silent).map(|node| node.name.clone()).collect();
+            let mut run = Run::new(engine, cluster, &forecast.silent, now);
             run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
             let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_taint_turn()));
@@ -125,6 +132,25 @@ impl Forecast {
         }
         forecast.by_node = baseline::by_node(&forecast.steps);
         forecast
+    }
+
+    /// Removes what was predicted from the silence of nodes that are not silent any more. The other steps stay as they
+    /// are until the next forecast.
+    pub fn forget_heard(&mut self, is_silent: impl Fn(&NodeName) -> bool) {
+        let heard: BTreeSet<NodeName> = self.silent.iter().filter(|node| !is_silent(node)).cloned().collect();
+        if heard.is_empty() {
+            return;
+        }
+        let mut fallen: BTreeSet<NodeName> = BTreeSet::new();
+        self.steps.retain(|step| {
+            let node = step.kind.node();
+            if heard.contains(node) && matches!(step.kind, ForecastKind::Unknown { .. }) {
+                fallen.insert(node.clone());
+            }
+            !fallen.contains(node)
+        });
+        self.silent.retain(|node| !heard.contains(node));
+        self.by_node = baseline::by_node(&self.steps);
     }
 
     /// What will happen to a node and its pods, in order of time.
@@ -148,10 +174,10 @@ struct Run {
 }
 
 impl Run {
-    fn new(engine: &Engine, cluster: &Cluster, now: Timestamp) -> Self {
+    fn new(engine: &Engine, cluster: &Cluster, silent: &BTreeSet<NodeName>, now: Timestamp) -> Self {
         let (engine_copy, in_flight) = engine.forecast_copy();
         let mut run = Self { engine: engine_copy, cluster: cluster.clone(), now, applied: Vec::new() };
-        run.engine.assume_alive(cluster, |node| !engine.is_silent(cluster, node, now));
+        run.engine.assume_alive(cluster, |node| !silent.contains(&node.name));
         for write in in_flight {
             run.apply_write(&write);
         }

@@ -3,7 +3,6 @@
 
 pub mod feeds;
 pub mod headroom;
-pub mod heartbeats;
 pub mod impact;
 pub mod journal;
 pub mod views;
@@ -13,14 +12,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
-pub use heartbeats::Heartbeats;
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, SessionJournal};
 pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
 pub use watchlist::{NodeWatchlist, ReadinessCounts};
 
 use crate::{
-    cluster::{Applied, Change, Cluster, Gaps},
+    cluster::{Change, Cluster, Gaps},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
     forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -47,7 +45,6 @@ pub struct Model {
     /// None until nodes and leases have been listed, and always for an [observer](ControllerRole::Observer).
     pub engine: Option<Engine>,
     pub feeds: Feeds,
-    pub heartbeats: Heartbeats,
     pub journal: SessionJournal,
     pub forecast: Option<Forecast>,
     pub watchlist: NodeWatchlist,
@@ -119,7 +116,6 @@ impl Model {
             cluster: Cluster::default(),
             engine: None,
             feeds: Feeds::default(),
-            heartbeats: Heartbeats::default(),
             journal: SessionJournal::default(),
             forecast: None,
             watchlist: NodeWatchlist::default(),
@@ -241,9 +237,6 @@ impl Model {
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
         let AppliedChange { applied, impact } = change;
         self.watchlist.on_applied(applied);
-        if let Applied::Lease(delta) = applied {
-            self.heartbeats.on_lease(delta);
-        }
         self.node_changes += u64::from(*impact == Impact::Node);
         self.plan_changes += u64::from(impact.bears_on_plans());
         if let Some(engine) = &mut self.engine {

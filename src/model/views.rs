@@ -8,7 +8,7 @@ use std::{
 use super::Model;
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, LeaderLease, Name, Node, NodeName, Pod},
-    engine::{Cause, Certainty, Confidence, Due, Engine, NodeStage, NodeView, Why, ZoneView},
+    engine::{Cause, Certainty, Confidence, Due, Engine, NodeStage, NodeView, Silence, Why, ZoneView},
     forecast,
     k8s::feed::{FeedKind, FeedState},
     time::{Span, Timestamp},
@@ -132,6 +132,14 @@ impl Model {
             return;
         };
         self.watchlist.update(engine, &self.cluster, now);
+        if let Some(forecast) = &mut self.forecast {
+            let abnormal = self.watchlist.abnormal();
+            let cluster = &self.cluster;
+            forecast.forget_heard(|name| {
+                abnormal.contains(name)
+                    && cluster.node(name).is_none_or(|node| engine.is_silent(cluster, node, now))
+            });
+        }
         let before = std::mem::take(&mut self.views);
         let mut views = Views {
             taken: now,
@@ -163,6 +171,11 @@ impl Model {
     /// What the controller believes of a node; none until the engine has started and a pass has seen the node.
     pub fn health(&self, node: &Node) -> Option<NodeView> {
         self.engine.as_ref()?.node_view(node)
+    }
+
+    /// The last heartbeat of a node, and from when on it counts as late or silent; none until the engine has started.
+    pub fn silence(&self, node: &Node) -> Option<Silence> {
+        Some(self.engine.as_ref()?.silence(&self.cluster, node))
     }
 
     /// Whether any node was abnormal at the last refresh, so that there is something to predict.

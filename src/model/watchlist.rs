@@ -66,7 +66,7 @@ impl NodeWatchlist {
         looked_at.extend(fallen_silent.map(|(_, name)| name.clone()));
         for name in looked_at {
             let node = cluster.node(&name);
-            let silent_from = node.and_then(|node| engine.silent_from(cluster, node));
+            let silent_from = node.map(|node| engine.silence(cluster, node).silent_from);
             let is_silent = silent_from.is_some_and(|from| from < now);
             if node.is_some_and(|node| is_silent || looks_wrong(node)) {
                 self.abnormal.insert(name.clone());
@@ -154,39 +154,43 @@ mod tests {
             world
         }
 
-        fn apply(&mut self, change: Change) {
+        fn apply(&mut self, change: Change, now: Timestamp) {
             let mut applied = Vec::new();
             self.cluster.apply(change, &mut applied);
-            applied.iter().for_each(|applied| self.watchlist.on_applied(applied));
+            for applied in &applied {
+                self.watchlist.on_applied(applied);
+                self.engine.handle_change(&self.cluster, applied, now);
+            }
         }
 
         fn change(&mut self, name: &str, change: impl FnOnce(&mut Node)) {
             let ready =
                 Condition { kind: READY.into(), status: ConditionStatus::True, ..Condition::default() };
-            let new = Node { name: name.into(), conditions: [ready].into(), ..Node::default() };
+            let created = ClusterTime::new(at(0));
+            let new = Node { name: name.into(), created, conditions: [ready].into(), ..Node::default() };
             let mut node = self.cluster.node(&name.into()).map_or(new, |node| (**node).clone());
             self.version += 1;
             node.version = Version(self.version);
             change(&mut node);
-            self.apply(Change::Node(ObjectEvent::Applied(node)));
+            self.apply(Change::Node(ObjectEvent::Applied(node)), at(0));
         }
 
         fn renew(&mut self, name: &str, seconds: i64) {
             self.version += 1;
-            self.apply(Change::Lease(ObjectEvent::Applied(Lease {
+            let lease = Lease {
                 node: name.into(),
                 version: Version(self.version),
                 renewed: Some(ClusterTime::new(at(seconds))),
                 duration: Some(Span::from_secs(40)),
-            })));
+            };
+            self.apply(Change::Lease(ObjectEvent::Applied(lease)), at(seconds));
         }
 
         /// The abnormal nodes; checks that they are the same as when every node is looked at.
         fn abnormal(&mut self, seconds: i64) -> Vec<String> {
             let now = at(seconds);
             self.watchlist.update(&self.engine, &self.cluster, now);
-            let silent =
-                |node: &Node| self.engine.silent_from(&self.cluster, node).is_some_and(|from| from < now);
+            let silent = |node: &Node| self.engine.is_silent(&self.cluster, node, now);
             let all = self.cluster.nodes().iter().filter(|node| looks_wrong(node) || silent(node));
             let all: BTreeSet<NodeName> = all.map(|node| node.name.clone()).collect();
             assert_eq!(*self.watchlist.abnormal(), all, "at {seconds} s");
@@ -203,7 +207,7 @@ mod tests {
             for node in (0..20).filter(|node| *node != 7 && second % 10 == node % 10) {
                 world.renew(&format!("n-{node}"), second);
             }
-            let expected: &[&str] = if second > 16 { &["n-7"] } else { &[] };
+            let expected: &[&str] = if second > 25 { &["n-7"] } else { &[] };
             assert_eq!(world.abnormal(second), expected, "at {second} s");
         }
         world.renew("n-7", 60);
@@ -224,7 +228,7 @@ mod tests {
         let counts = ReadinessCounts { ready: 19, not_ready: 1, unknown: 0, cordoned: 1 };
         assert_eq!(world.watchlist.counts, counts);
         world.change("n-4", |node| node.taints = Arc::new([]));
-        world.apply(Change::Node(ObjectEvent::Deleted("n-3".into())));
+        world.apply(Change::Node(ObjectEvent::Deleted("n-3".into())), at(2));
         assert!(world.abnormal(2).is_empty());
         assert_eq!(world.watchlist.counts, ReadinessCounts { not_ready: 0, ..counts });
     }
@@ -232,7 +236,7 @@ mod tests {
     #[test]
     fn a_node_without_a_lease_is_silent_when_half_its_grace_is_over() {
         let mut world = World::new();
-        world.apply(Change::Lease(ObjectEvent::Deleted("n-9".into())));
+        world.apply(Change::Lease(ObjectEvent::Deleted("n-9".into())), at(1));
         assert!(world.abnormal(10).is_empty());
         let half = world.engine.settings().node_monitor_grace_period.value.as_secs() / 2;
         assert!(world.abnormal(half + 1).contains(&"n-9".into()));

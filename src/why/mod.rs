@@ -7,12 +7,12 @@ use crate::{
         WorkloadKind,
     },
     engine::{
-        Cause, Certainty, Confidence, Due, Engine, EvictionStatus, HeartbeatSource, NodeStage, NodeView,
-        UNREACHABLE, Why, ZoneState, ZoneView,
+        Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
+        ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     plan::EvictionNote,
-    time::Timestamp,
+    time::{Span, Timestamp},
 };
 
 /// One step of an explanation.
@@ -48,6 +48,8 @@ pub enum Topic {
     Confidence,
     /// The last heartbeat.
     Sign,
+    /// The controller gave every node a new grace period.
+    Restart,
     Grace,
     /// The Ready condition.
     Ready,
@@ -83,6 +85,7 @@ impl Topic {
         match self {
             Self::Confidence => "confidence",
             Self::Sign => "heartbeat",
+            Self::Restart => "restart",
             Self::Grace => "gracePeriod",
             Self::Ready => "ready",
             Self::Endpoints => "endpoints",
@@ -112,7 +115,7 @@ impl Explainer<'_> {
     pub fn node(&self, node: &Node) -> Vec<Step> {
         let mut explanation = self.until_tainted(node);
         self.explain_evictions(node, &mut explanation);
-        explanation
+        in_order(explanation)
     }
 
     /// The explanation of a pod: that of its node, then its toleration and its eviction.
@@ -138,7 +141,7 @@ impl Explainer<'_> {
             }
             let tense = if over { StepTime::Holds } else { StepTime::Ahead };
             explanation.push(Step::new(tense, Topic::Termination, text).at(deadline));
-            return explanation;
+            return in_order(explanation);
         }
         let Some(node) = node else {
             let text = match &pod.node {
@@ -146,16 +149,16 @@ impl Explainer<'_> {
                 Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
             };
             explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
-            return explanation;
+            return in_order(explanation);
         };
         self.explain_endpoints(pod, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == StepTime::Ahead) {
             let notes = EvictionNote::of(self.cluster, pod);
-            let note = |note: &EvictionNote| Step::new(StepTime::Holds, Topic::Eviction, note.to_string());
+            let note = |note: &EvictionNote| Step::new(StepTime::Ahead, Topic::Eviction, note.to_string());
             explanation.extend(notes.iter().map(note));
         }
-        explanation
+        in_order(explanation)
     }
 
     /// Since when a pod is not ready, and so in no endpoints of its Services.
@@ -198,7 +201,7 @@ impl Explainer<'_> {
                 (since, "no active kube-controller-manager: no evictions until one renews its Lease")
             }
         };
-        explanation.push(Step::new(StepTime::Not, Topic::Confidence, text.into()).at(since));
+        explanation.push(Step::new(StepTime::Holds, Topic::Confidence, text.into()).at(since));
     }
 
     fn is_firm(&self) -> bool {
@@ -210,24 +213,22 @@ impl Explainer<'_> {
     }
 
     fn explain_life(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
-        let seen = match health.heartbeat_source {
-            HeartbeatSource::Lease => "last heartbeat: its Lease was renewed",
-            HeartbeatSource::Status => "last heartbeat: its kubelet posted its status",
-            HeartbeatSource::Created => "no heartbeat yet: the node was created",
-            HeartbeatSource::ControllerStart => {
-                "no heartbeat since the controller started or left full disruption"
-            }
+        let heartbeat = self.engine.silence(self.cluster, node).heartbeat.min(self.now);
+        let renews = self.cluster.lease(&node.name).is_some_and(|lease| lease.renewed.is_some());
+        let text = match node.ready().and_then(|ready| ready.last_heartbeat) {
+            _ if renews => "last heartbeat: its Lease was renewed",
+            Some(_) => "last heartbeat: its kubelet posted its status",
+            None => "no heartbeat yet: the node was created",
         };
-        let estimated = health.certainty != Certainty::Observed;
-        explanation
-            .push(Step::new(StepTime::Past, Topic::Sign, seen.into()).at(health.probe).estimated(estimated));
+        explanation.push(Step::new(StepTime::Past, Topic::Sign, text.into()).at(heartbeat));
+        let restarted = self.explain_restart(health, heartbeat, explanation);
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
-        let (grace, expires) = (health.grace, health.expires());
-        let is_unknown = node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown);
-        if is_unknown && expires >= self.now {
-            // A controller that has restarted waits again for what it has already announced.
-            return;
+        let unknown = node.ready().filter(|ready| ready.status == ConditionStatus::Unknown);
+        if let Some(unknown) = unknown {
+            let since = unknown.last_transition.map_or(self.now, |at| self.cluster.local(at));
+            return self.explain_ended_grace(flag, health, heartbeat, restarted, since, explanation);
         }
+        let (grace, expires) = (health.grace, health.expires());
         let link = if self.is_silent(node) {
             let tense = if expires < self.now { StepTime::Past } else { StepTime::Ahead };
             let over = if tense == StepTime::Past { "is over" } else { "ends" };
@@ -236,7 +237,43 @@ impl Explainer<'_> {
             let text = format!("{flag} {grace} does not expire while its Lease is renewed");
             Step::new(StepTime::Not, Topic::Grace, text)
         };
-        explanation.push(link.at(expires).estimated(estimated));
+        explanation.push(link.at(expires).estimated(health.certainty != Certainty::Observed));
+    }
+
+    /// Why the grace period counts from another time than the last heartbeat; none if it does not.
+    fn explain_restart(
+        &self,
+        health: &NodeView,
+        heartbeat: Timestamp,
+        explanation: &mut Vec<Step>,
+    ) -> Option<Timestamp> {
+        let (by, at) = (health.heartbeat_source, health.probe.min(self.now));
+        if !by.restarts_grace() || at <= heartbeat {
+            return None;
+        }
+        let text = Cause::GraceRestarted { by, at }.to_string();
+        explanation.push(Step::new(StepTime::Past, Topic::Restart, text).at(at));
+        Some(at)
+    }
+
+    /// The grace period that ended before the node became Unknown, as far as what is known now explains it: the node may
+    /// have sent heartbeats since, and the controller may have been restarted since.
+    fn explain_ended_grace(
+        &self,
+        flag: &str,
+        health: &NodeView,
+        heartbeat: Timestamp,
+        restarted: Option<Timestamp>,
+        unknown_since: Timestamp,
+        explanation: &mut Vec<Step>,
+    ) {
+        let counted_from = restarted.filter(|at| *at <= unknown_since).unwrap_or(heartbeat);
+        let ended = counted_from + health.grace;
+        if ended <= unknown_since + ROUNDING {
+            let text = format!("{flag} {} is over", health.grace);
+            let step = Step::new(StepTime::Past, Topic::Grace, text);
+            explanation.push(step.at(ended.min(unknown_since)).estimated(restarted != Some(counted_from)));
+        }
     }
 
     fn explain_ready(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
@@ -274,7 +311,7 @@ impl Explainer<'_> {
             return;
         }
         let predicted = self.steps(node).find(|step| matches!(step.kind, ForecastKind::Unknown { .. }));
-        let at = predicted.map_or(health.expires(), |step| step.at);
+        let at = predicted.map_or(health.expires(), |step| step.at).max(self.now);
         let text = "the first monitor pass after that sets its conditions to Unknown";
         let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
         explanation.push(link.at(at).estimated(health.certainty != Certainty::Observed));
@@ -433,8 +470,8 @@ impl Explainer<'_> {
                 1 => "1 pod is evicted".to_owned(),
                 pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
             };
-            explanation
-                .push(Step::new(StepTime::Ahead, Topic::Eviction, text).at(first.0).estimated(first.1));
+            let tense = if first.0 <= self.now { StepTime::Holds } else { StepTime::Ahead };
+            explanation.push(Step::new(tense, Topic::Eviction, text).at(first.0).estimated(first.1));
         }
         if stay > 0 {
             let text =
@@ -461,9 +498,11 @@ impl Explainer<'_> {
             (Some((Due::At { at, certainty }, why)), _) => {
                 explanation
                     .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
-                let overdue = at <= self.now;
-                let text = if overdue { "its eviction is overdue" } else { "it is evicted" };
-                let link = Step::new(StepTime::Ahead, Topic::Eviction, text.into());
+                let (tense, text) = match at <= self.now {
+                    true => (StepTime::Holds, "its eviction is overdue"),
+                    false => (StepTime::Ahead, "it is evicted"),
+                };
+                let link = Step::new(tense, Topic::Eviction, text.into());
                 explanation.push(link.at(at).estimated(certainty != Certainty::Observed));
             }
             (Some((Due::Never, _)), _) => {
@@ -521,6 +560,38 @@ impl Step {
     fn estimated(self, estimated: bool) -> Self {
         Self { estimated, ..self }
     }
+}
+
+/// How much earlier than it was a time may be written: whole seconds, and clocks that are measured by them.
+const ROUNDING: Span = Span::from_secs(2);
+
+/// Sorts an explanation that was made cause by cause: what has happened, what applies, what will happen and what will
+/// not; what has happened and what will by time. A step without a time stays behind its cause.
+fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
+    let mut latest = [Timestamp::EPOCH; 4];
+    let mut order: Vec<(usize, Timestamp, usize)> = Vec::with_capacity(steps.len());
+    for (place, step) in steps.iter_mut().enumerate() {
+        let group = match step.tense {
+            StepTime::Past => 0,
+            StepTime::Holds => 1,
+            StepTime::Ahead => 2,
+            StepTime::Not => 3,
+        };
+        // An effect whose time was rounded is not earlier than its cause.
+        if let Some(at) = &mut step.at
+            && *at < latest[group]
+            && latest[group].since(*at) <= ROUNDING
+        {
+            *at = latest[group];
+        }
+        let at = step.at.unwrap_or(latest[group]);
+        latest[group] = latest[group].max(at);
+        let by_time = matches!(step.tense, StepTime::Past | StepTime::Ahead);
+        order.push((group, if by_time { at } else { Timestamp::EPOCH }, place));
+    }
+    order.sort_unstable();
+    let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|(_, _, place)| steps[place].take()).collect()
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {

@@ -65,7 +65,7 @@ fn a_node_that_lives_has_nothing_ahead() {
 fn predicted_steps_happen_in_their_order_and_at_their_time() {
     let mut sim = peaceful(&modern());
     sim.fail("n00");
-    sim.run(Span::from_secs(25));
+    sim.run(Span::from_secs(26));
     let told = of_node(&sim, "n00");
     let order = [
         Topic::Grace,

@@ -17,6 +17,7 @@ use kordon::{
     forecast::{self, Assumptions, Forecast, ForecastKind, Incident, IncidentKind},
     plan::TypicalEnvironment,
     time::{Span, Timestamp},
+    why::{Explainer, Step},
 };
 use proptest::prelude::*;
 
@@ -24,6 +25,8 @@ use crate::sim::{RENEWAL, Sim, marks_unknown};
 
 /// How long in advance an effect must be predicted.
 const NOTICE: Span = Span::from_secs(5);
+/// How long after its last renewal a node counts as silent, and after it missed one at most: half of its grace period.
+const SILENT_AFTER: Span = Span::from_secs(26);
 /// By how much it may be off: a monitor period and a second.
 const TOLERANCE: Span = Span::from_secs(6);
 const HOUR: Span = Span::from_secs(3600);
@@ -34,7 +37,14 @@ fn settings() -> Settings {
 
 /// `nodes` Ready nodes over three zones with a pod each, a controller, and a minute of peace.
 fn peaceful(nodes: usize, settings: &Settings) -> Sim {
+    peaceful_with_clock(nodes, settings, Span::ZERO)
+}
+
+/// The same, with the cluster's clock ahead of ours by that much.
+fn peaceful_with_clock(nodes: usize, settings: &Settings, ahead: Span) -> Sim {
     let mut sim = Sim::new();
+    sim.set_clock(ahead);
+    sim.measure_clock();
     for number in 0..nodes {
         let zone = ["a", "b", "c"][number % 3];
         sim.add_node(&format!("n{number:02}"), zone, Span::from_millis(700 * number as i64 % 10_000));
@@ -204,7 +214,7 @@ fn a_node_whose_taint_is_swapped_costs_no_token_again() {
         sim.run(Span::from_secs(6));
         // Found silent soon after the other, when the zone's token would have gone to that.
         sim.fail("n03");
-        sim.run(Span::from_secs(20));
+        sim.run(SILENT_AFTER);
         assert_eq!(predict_each_taint(&mut sim, &format!("phase {phase}")), 2);
     }
 }
@@ -223,7 +233,7 @@ fn predict_each_taint(sim: &mut Sim, told: &str) -> usize {
         |effect: &Effect| matches!(&effect.write, Write::SwapTaints { remove, .. } if !remove.is_empty());
     let tainted = |effect: &&Effect| what(effect).is_some_and(|what| is_taint(&what)) && !is_swap(effect);
     let real: Vec<Timestamp> = sim.done.iter().filter(tainted).map(|effect| effect.at).collect();
-    for forecast in forecasts.iter().filter(|forecast| forecast.made + Span::from_secs(20) > real[0]) {
+    for forecast in forecasts.iter().filter(|forecast| forecast.made + Span::from_secs(15) > real[0]) {
         let ahead = real.iter().filter(|at| **at > forecast.made);
         let swapped = |step: &&forecast::ForecastStep| step.why.0.contains(&Cause::Swapped);
         let steps = forecast.steps.iter().filter(|step| is_taint(&step.kind) && !swapped(step));
@@ -289,7 +299,7 @@ fn pods_leave_their_endpoints_when_a_forecast_says_so() {
     sim.attach_shadow(settings());
     sim.run(Span::from_secs(30));
     ["n00", "n03"].iter().for_each(|node| sim.silence(node));
-    sim.run(Span::from_secs(20));
+    sim.run(SILENT_AFTER);
     let forecast =
         Forecast::run(sim.shadow.as_ref().expect("attached"), &sim.cluster, sim.now, Span::from_secs(300));
     let leave = |node: &str| forecast.of_node(&node.into()).map(|step| step.not_ready).next();
@@ -434,8 +444,8 @@ proptest! {
                 forecasts.push(Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(600)));
             }
         }
-        // Once all are silent that will be, and have been for longer than a renewal takes, all is predicted.
-        let quiet = scenario.silent.values().max().copied().unwrap_or(0) + 20;
+        // Once all are silent that will be, all is predicted.
+        let quiet = scenario.silent.values().max().copied().unwrap_or(0) + SILENT_AFTER.as_secs();
         let settled = sim.now - Span::from_secs(900 - quiet);
         compare(&sim.done, &forecasts, settled)?;
     }
@@ -481,7 +491,11 @@ impl RandomFaults {
     }
 
     fn begin(&self) -> Sim {
-        let mut sim = peaceful(self.nodes, &self.settings());
+        self.begin_with_clock(Span::ZERO)
+    }
+
+    fn begin_with_clock(&self, ahead: Span) -> Sim {
+        let mut sim = peaceful_with_clock(self.nodes, &self.settings(), ahead);
         for (number, bears) in self.bears.iter().enumerate() {
             sim.add_pod(&format!("q{number:02}"), &format!("n{number:02}"), *bears);
         }
@@ -507,8 +521,8 @@ proptest! {
     #[test]
     fn the_controllers_own_engine_predicts_to_the_instant(faults in random_faults()) {
         let mut sim = faults.begin();
-        // Twenty seconds later whoever fell silent has missed a renewal.
-        (0..TURMOIL + 20).for_each(|second| faults.apply(second, &mut sim));
+        // By then whoever sends no more heartbeats is silent.
+        (0..TURMOIL + SILENT_AFTER.as_secs()).for_each(|second| faults.apply(second, &mut sim));
         let engine = sim.controller.as_ref().expect("started");
         let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(600));
         sim.run(Span::from_secs(600));
@@ -563,6 +577,91 @@ proptest! {
     }
 }
 
+/// By how many seconds the clocks of the cluster and of kordon differ.
+const DIFFERENCES: [i64; 6] = [-300, -3, 0, 3, 28, 300];
+
+/// What a shadow that attaches at this second says each ten seconds: its forecast, and the explanation of every node and
+/// pod.
+fn answers(faults: &RandomFaults, ahead: Span, attach: i64) -> Vec<(Forecast, Confidence, Vec<Vec<Step>>)> {
+    let mut sim = faults.begin_with_clock(ahead);
+    let led_since = sim.now - Span::from_secs(30);
+    let mut answers = Vec::new();
+    for second in 0..TURMOIL + 100 {
+        sim.lead("only", led_since);
+        if second == attach {
+            sim.attach_shadow(faults.settings());
+        }
+        faults.apply(second, &mut sim);
+        let Some(engine) = sim.shadow.as_ref().filter(|_| second % 10 == 0) else { continue };
+        let (cluster, now) = (&sim.cluster, sim.now);
+        let forecast = Forecast::run(engine, cluster, now, Span::from_secs(600));
+        let explainer = Explainer { engine, cluster, forecast: Some(&forecast), now };
+        let nodes = cluster.nodes().iter().map(|node| explainer.node(node));
+        let steps = nodes.chain(cluster.pods().iter().map(|pod| explainer.pod(pod))).collect();
+        answers.push((forecast, engine.confidence(now), steps));
+    }
+    answers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn clocks_apart_change_no_prediction_and_no_explanation(
+        faults in random_faults(),
+        attach in 0..TURMOIL,
+        ahead in prop::sample::select(&DIFFERENCES[..]),
+    ) {
+        let same = answers(&faults, Span::ZERO, attach);
+        let apart = answers(&faults, Span::from_secs(ahead), attach);
+        for (same, apart) in same.iter().zip(&apart) {
+            prop_assert_eq!(&same.0, &apart.0, "{} s ahead, at {}", ahead, same.0.made);
+            prop_assert_eq!(&same.1, &apart.1, "{} s ahead, at {}", ahead, same.0.made);
+            prop_assert_eq!(&same.2, &apart.2, "{} s ahead, at {}", ahead, same.0.made);
+        }
+    }
+
+    /// The cluster's clock is set, and measured again some seconds later. Set back by more than a renewal interval, the
+    /// controller sees no heartbeats: that is a failure of the cluster and not of the measurement.
+    #[test]
+    fn the_controller_does_what_a_shadow_predicts_also_when_the_clock_jumps(
+        mut scenario in scenarios(),
+        jump in (0_i64..300, 0_i64..60),
+        from in prop::sample::select(&DIFFERENCES[..]),
+        by in prop::sample::select(&[-3_i64, 3, 28, 300][..]),
+    ) {
+        let (jumps, measured) = (jump.0, jump.0 + jump.1);
+        scenario.attach = 0;
+        let settings = Settings::defaults(ServerVersion::new(1, scenario.minor));
+        let mut sim = peaceful_with_clock(scenario.nodes, &settings, Span::from_secs(from));
+        sim.attach_shadow(settings);
+        let led_since = sim.now - Span::from_secs(30);
+        let mut forecasts: Vec<Forecast> = Vec::new();
+        for second in 0..900 {
+            if second == jumps {
+                sim.set_clock(Span::from_secs(from + by));
+            }
+            if second == measured {
+                sim.measure_clock();
+            }
+            for (number, _) in scenario.silent.iter().filter(|(_, at)| **at == second) {
+                sim.silence(&format!("n{number:02}"));
+            }
+            if second % 2 == 0 {
+                sim.lead("only", led_since);
+            }
+            sim.run(Span::from_secs(1));
+            let shadow = sim.shadow.as_ref().expect("attached");
+            prop_assert_eq!(shadow.confidence(sim.now), Confidence::Live);
+            if second % 30 == 0 {
+                forecasts.push(Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(600)));
+            }
+        }
+        let quiet = scenario.silent.values().max().copied().unwrap_or(0) + SILENT_AFTER.as_secs();
+        compare(&sim.done, &forecasts, sim.now - Span::from_secs(900 - quiet))?;
+    }
+}
+
 /// Holds every forecast made after `settled` against what was done at least [`NOTICE`] later.
 fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Result<(), TestCaseError> {
     let happened: Vec<(Timestamp, ForecastKind)> =
@@ -591,7 +690,7 @@ fn abs(span: Span) -> Span {
 }
 
 #[test]
-fn a_forecast_assumes_a_node_silent_after_it_missed_a_renewal() {
+fn a_forecast_assumes_that_a_node_stays_silent_once_it_is() {
     let mut sim = peaceful(6, &settings());
     sim.attach_shadow(settings());
     sim.silence("n00");
@@ -602,6 +701,8 @@ fn a_forecast_assumes_a_node_silent_after_it_missed_a_renewal() {
     };
     assert_eq!(predicted(&sim), 0, "it may yet renew");
     sim.run(RENEWAL * 2);
+    assert_eq!(predicted(&sim), 0, "late, not silent");
+    sim.run(RENEWAL);
     assert_eq!(predicted(&sim), 3, "Unknown, the taint, one pod");
 }
 
@@ -691,9 +792,9 @@ fn failures_in_random_order(random: &mut fastrand::Rng) -> (Forecast, BTreeSet<(
     for node in ["n00", "n01", "n02", "n03"] {
         sim.silence(node);
     }
-    sim.run(Span::from_secs(25));
+    sim.run(Span::from_secs(42) - SILENT_AFTER);
     sim.silence("n04");
-    sim.run(Span::from_secs(17));
+    sim.run(SILENT_AFTER);
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(75));
     let mut order: Vec<NodeName> = (0..12).map(|number| NodeName::from(&*format!("n{number:02}"))).collect();

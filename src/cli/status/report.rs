@@ -509,6 +509,8 @@ const fn heartbeat_source(source: HeartbeatSource) -> &'static str {
         HeartbeatSource::Status => "status",
         HeartbeatSource::Created => "created",
         HeartbeatSource::ControllerStart => "controllerStart",
+        HeartbeatSource::DisruptionEnd => "disruptionEnd",
+        HeartbeatSource::Reconnected => "reconnected",
     }
 }
 

@@ -6,10 +6,10 @@ use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, pla
 use crate::{
     app::{NodeColumn, Pane, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
-    engine::{Certainty, Confidence, NodeStage, NodeView},
+    engine::{Certainty, Confidence, NodeStage, NodeView, Silence, heartbeats::KEPT},
     k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, ReadinessCounts},
-    time::Timestamp,
+    time::Span,
     ui::{
         Scene, text,
         theme::Role,
@@ -184,27 +184,15 @@ fn since(scene: &Scene, node: &Node) -> Cell {
     since.map_or_else(Cell::default, |since| Cell::new(&scene.age(since), scene.style(Role::Dim)))
 }
 
-/// The age of the last heartbeat, `~` where that is an estimate.
+/// The age of the last heartbeat.
 fn heartbeat(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let Some((probe, known)) = last_heartbeat(scene, node, health) else {
+    let Some(silence) = scene.shown.silence(node) else {
         return Cell::new("none", scene.style(Role::Dim));
     };
-    let role = if is_disconnected(scene) {
-        Role::Dim
-    } else {
-        heartbeat_role(scene, scene.now.since(probe).as_secs_f64(), health)
-    };
-    Cell::new(mark(known), scene.style(Role::Faint)).and(&text::age(scene.now, probe), scene.style(role))
-}
-
-/// The last heartbeat as the controller observed it, or without a controller, as the Lease says.
-fn last_heartbeat(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Option<(Timestamp, Certainty)> {
-    let without_controller = matches!(scene.shown.views.confidence, Some(Confidence::NoController { .. }));
-    if let Some(health) = health.filter(|_| !without_controller) {
-        return Some((health.probe, health.certainty));
-    }
-    let renewed = scene.shown.cluster.lease(&node.name)?.renewed?;
-    Some((scene.shown.cluster.local(renewed), Certainty::Estimated))
+    let since = scene.now.since(silence.heartbeat);
+    let role =
+        if is_disconnected(scene) { Role::Dim } else { heartbeat_role(scene, &silence, since, health) };
+    Cell::new(" ", scene.style(Role::Faint)).and(&text::age(scene.now, silence.heartbeat), scene.style(role))
 }
 
 /// Whether what is known of nodes and Leases is old.
@@ -237,35 +225,34 @@ fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
         health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
     let grace = grace.as_secs_f64().max(1.0);
     let mut cell = Cell::default();
-    let gaps = scene.shown.heartbeats.gaps(&node.name);
-    let missing = crate::model::heartbeats::KEPT - gaps.len();
+    let engine = scene.shown.engine.as_ref();
+    let gaps: Vec<Span> =
+        engine.into_iter().flat_map(|engine| engine.heartbeats().intervals(&node.name)).collect();
+    let missing = KEPT - gaps.len();
     cell = cell.and(&"·".repeat(missing), scene.style(Role::Faint));
-    for gap in gaps {
-        let gap = gap.as_secs_f64();
+    let Some(silence) = scene.shown.silence(node) else { return cell };
+    let mut bar = |cell: Cell, gap: Span| {
         #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
-        let bar = strip((gap / grace) as f32);
-        cell = cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, gap, health)));
-    }
+        let bar = strip((gap.or_zero().as_secs_f64() / grace) as f32);
+        cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, &silence, gap, health)))
+    };
+    cell = gaps.into_iter().fold(cell, &mut bar);
     if is_disconnected(scene) {
         return cell.and("?", scene.style(Role::Faint));
     }
-    let Some((last, _)) = last_heartbeat(scene, node, health) else { return cell };
-    let silence = scene.now.since(last).or_zero().as_secs_f64();
-    #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
-    let bar = strip((silence / grace) as f32);
-    cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, silence, health)))
+    bar(cell, scene.now.since(silence.heartbeat))
 }
 
-/// Kubelets renew four times within the default grace period of 40s: a heartbeat is late after half of it, and lost
-/// after all of it.
-fn heartbeat_role(scene: &Scene, silence_secs: f64, health: Option<&NodeView>) -> Role {
+/// How so long a time without a heartbeat looks: late from [`Silence::late_from`] on, lost when the grace period is over.
+fn heartbeat_role(scene: &Scene, silence: &Silence, gap: Span, health: Option<&NodeView>) -> Role {
     let grace =
         health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
-    let share = silence_secs / grace.as_secs_f64().max(1.0);
-    match share {
-        ..0.45 => Role::HeartbeatOk,
-        0.45..1.0 => Role::HeartbeatLate,
-        _ => Role::HeartbeatLost,
+    if gap <= silence.late_from.since(silence.heartbeat) {
+        Role::HeartbeatOk
+    } else if gap <= grace {
+        Role::HeartbeatLate
+    } else {
+        Role::HeartbeatLost
     }
 }
 

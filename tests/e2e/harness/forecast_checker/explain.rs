@@ -184,7 +184,7 @@ impl ForecastChecker {
     /// have seen it or not, and the next one is a period later. The shadow's own pass is slightly later.
     pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
         let seen = why.0.iter().find_map(|cause| match cause {
-            Cause::LastHeartbeat { at, .. } => Some(*at),
+            Cause::LastHeartbeat { noticed, .. } => Some(*noticed),
             _ => None,
         });
         let in_that_pass = |at: Timestamp| {
