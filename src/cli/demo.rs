@@ -6,6 +6,7 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
+use serde_json::{Value, json};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -29,6 +30,7 @@ use crate::{
     journal::Journal,
     k8s::connect::Connection,
     run::{controller::Controller, scheduler::PlacementScheduler},
+    time::Span,
 };
 
 /// The embedded cluster's name, in place of a context.
@@ -117,7 +119,9 @@ impl EmbeddedCluster {
             scheduling: Scheduling::External,
         };
         let world = World::start(&api, clock, &options, cancel.clone());
-        if !args.no_controller {
+        if args.no_controller {
+            api.load("leases", lease_of_a_stopped_controller(clock));
+        } else {
             let controller = Controller {
                 connection: Connection::embedded(api.client_as("system:kordon-controller"), NAME),
                 settings: settings(args),
@@ -153,6 +157,15 @@ impl EmbeddedCluster {
         // The folder exists only if an operation ran.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The Lease of a controller manager that stopped an hour ago: whoever looks at it knows at once that nothing will happen.
+fn lease_of_a_stopped_controller(clock: Clock) -> Value {
+    let renewed = (clock.now() - Span::from_secs(3600)).to_micro_time();
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": "kube-controller-manager"},
+        "spec": {"holderIdentity": "kordon-demo", "leaseDurationSeconds": 15,
+            "acquireTime": renewed, "renewTime": renewed}})
 }
 
 /// The settings of the cluster's controller.

@@ -13,6 +13,7 @@ mod exit;
 mod forecast;
 mod gaps;
 mod keys;
+mod kubectl_flags;
 mod log;
 mod man;
 mod once;
@@ -27,7 +28,9 @@ mod why;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
+    ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
 };
 
 use exit::ErrorFormat;
@@ -126,7 +129,11 @@ pub fn main() -> ExitCode {
 
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = definition();
-    let matches = command.try_get_matches_from_mut(args)?;
+    let args: Vec<OsString> = args.into_iter().collect();
+    let matches = match command.try_get_matches_from_mut(args.clone()) {
+        Ok(matches) => matches,
+        Err(error) => return Err(with_reason(error, &args, &mut command)),
+    };
     if let Some((flag, subcommand)) = misplaced(&command, &matches) {
         let text = format!(
             "{flag} is a flag of the dashboard and has no effect on `kordon {subcommand}`: leave it out, or put it after \
@@ -135,6 +142,20 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
         return Err(command.error(ErrorKind::ArgumentConflict, text));
     }
     Cli::from_arg_matches(&matches)
+}
+
+/// An error about an unknown flag; of a flag of kubectl that is refused, it has the reason.
+fn with_reason(error: clap::Error, args: &[OsString], command: &mut clap::Command) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let name = flag.trim_start_matches('-').split('=').next().unwrap_or_default();
+    let words = args.iter().filter_map(|word| word.to_str());
+    let reason = words.into_iter().find_map(|word| kubectl_flags::refusal(word, name));
+    match reason {
+        Some(reason) if error.kind() == ErrorKind::UnknownArgument => {
+            command.error(ErrorKind::UnknownArgument, format!("{flag} is not supported: {reason}"))
+        }
+        Some(_) | None => error,
+    }
 }
 
 /// A flag of the dashboard that was given before a subcommand, which would ignore it.

@@ -27,7 +27,7 @@ use crate::{
 #[derive(Args, Debug)]
 pub struct OnceArgs {
     /// How to print it
-    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    #[arg(long, short, value_enum, default_value_t = Output::Table, global = true)]
     pub output: Output,
     /// How long to wait in all, from connecting until everything has been listed
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]

@@ -11,6 +11,7 @@ mod operations;
 pub mod read;
 pub mod scheduler;
 pub mod session;
+pub mod signals;
 pub mod surface;
 pub mod tty;
 mod wanted;

@@ -431,3 +431,59 @@ async fn a_snapshot_that_cannot_be_written_is_a_failure() {
     let told = shell.refused(&["demo", "--snapshot", "/nowhere/a.txt", "--after", "100ms"], FAILED).await;
     assert!(told.contains("/nowhere/a.txt"), "{told}");
 }
+
+#[tokio::test]
+async fn a_demo_without_a_controller_says_at_once_that_nothing_will_happen() {
+    let shell = Shell::new();
+    let file = shell.home.path().join("frame.txt");
+    let line = ["demo", "--no-controller", "--snapshot", path(&file), "--after", "3s", "--size", "160x40"];
+    shell.run(&line).await.done();
+    let frame = fs::read_to_string(&file).expect("the frame");
+    assert!(frame.contains("no active kube-controller-manager"), "{frame}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fingers_trained_by_kubectl_find_their_flags() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let run = async |words: &[&str]| shell.run(&[words, &["--server", &server.url]].concat()).await;
+    let json = async |words: &[&str]| {
+        let output = run(&[words, &["-o", "json", "--placement=skip"]].concat()).await;
+        assert_eq!(output.code, DONE, "{words:?}: {}", output.err);
+        serde_json::from_str::<Value>(&output.out).expect("JSON")
+    };
+    let all = run(&["plan", "delete", "--all", "-A", "-o", "json", "--placement=skip"]).await;
+    let all: Value = serde_json::from_str(&all.out).expect("JSON");
+    let on_the_node = |pod: &&Value| pod["node"] == "general-1a-02";
+    let pod = all["pods"].as_array().expect("pods").iter().find(on_the_node).expect("a pod");
+    let name = format!("{}/{}", pod["namespace"].as_str().expect("text"), pod["pod"].as_str().expect("text"));
+    let grace = async |flags: &[&str]| {
+        let plan = json(&[&["delete", name.as_str()], flags].concat()).await;
+        assert_eq!(
+            (&plan["pods"][0]["namespace"], plan["pods"].as_array().map(Vec::len)),
+            (&pod["namespace"], Some(1))
+        );
+        plan["steps"][0]["body"]["gracePeriodSeconds"].clone()
+    };
+    assert_eq!(grace(&["--grace-period=0", "--force"]).await, json!(0));
+    assert_eq!(grace(&["--force", "--grace-period", "0"]).await, json!(0));
+    assert_eq!(grace(&["--grace-period=0"]).await, json!(1), "as kubectl has it");
+    assert_eq!(grace(&["--now"]).await, json!(1));
+    assert_eq!(grace(&["--wait", "--dry-run=client"]).await, Value::Null);
+    let none = json(&["delete", "pod", "nope", "--ignore-not-found"]).await;
+    assert_eq!(none["totals"]["pods"], json!(0));
+    let why = run(&["why", "node", "general-1a-02", "-o", "json"]).await;
+    assert!(why.code == DONE && why.out.starts_with('{'), "{}", why.err);
+    assert!(run(&["why", "-o", "json", "node", "general-1a-02"]).await.out.starts_with('{'));
+    let refused: [(&[&str], &str); 4] = [
+        (&["delete", "p", "--force", "--grace-period=5"], "cannot be specified together"),
+        (&["delete", "p", "--wait=false"], "reports when the pods are gone"),
+        (&["delete", "-f", "pods.yaml"], "objects are named on the command line"),
+        (&["cordon", "general-1a-02", "--dry-run=server", "--enforce", "--yes"], "--dry-run writes nothing"),
+    ];
+    for (words, reason) in refused {
+        let output = run(words).await;
+        assert_eq!(output.code, USAGE, "{words:?}: {}", output.err);
+        assert!(output.err.contains(reason), "{words:?}: {}", output.err);
+    }
+}

@@ -131,8 +131,8 @@ pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs)
     session::require_operator(&how)?;
     let target = command.target()?;
     let print = command.print();
-    if print.validate {
-        return Err(CliError::Usage("--validate writes nothing: it cannot be used with --enforce".into()));
+    if let Some(flag) = print.writes_nothing() {
+        return Err(CliError::Usage(format!("{flag} writes nothing: it cannot be used with --enforce")));
     }
     let reach = if target.removes_pods() { Reach::Pods } else { Reach::Nodes };
     let session = OperationSession::start(reach, print, &how, connection).await?;

@@ -2,11 +2,6 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::{mpsc, oneshot},
-};
-
 use super::{HowArgs, print_line, print_notice, report};
 use crate::{
     cli::{
@@ -28,7 +23,8 @@ use crate::{
     plan::{Action, Permission, Plan},
     run::{
         approval::{ApprovalHost, checks, decide, make_plan},
-        operation::{OperationRun, OperatorInput},
+        operation::OperationRun,
+        signals::{self, Wishes},
     },
     time::Timestamp,
     ui::text,
@@ -196,10 +192,11 @@ impl OperationSession {
         let lock = lock.expect("an operation that was approved has its lock");
         let (link, journal) = (context.start_executor(&lock), Some(lock.writer.clone()));
         let mut run = OperationRun { operation: approved.operation, model, feeds, link, journal, clock };
-        let (mut input, second_interrupt) = listen()?;
+        let failed = |error| CliError::Io { doing: "listening for signals".into(), error };
+        let Wishes { mut input, stop } = signals::listen().map_err(failed)?;
         tokio::select! {
             () = run.run(&mut input, print_notice) => {}
-            _ = second_interrupt => print_line("second interrupt: stopping now"),
+            _ = stop => print_line("second interrupt: stopping now"),
         }
         let progress = run.operation.progress();
         let ended = run.operation.ended();
@@ -316,29 +313,4 @@ fn read_answer(prompt: &str) -> io::Result<String> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line)
-}
-
-/// Signals: the first cancels the operation, the second stops the program.
-fn listen() -> Result<(mpsc::Receiver<OperatorInput>, oneshot::Receiver<()>), CliError> {
-    let failed = |error| CliError::Io { doing: "listening for signals".into(), error };
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    // One is enough: the program ends at the second signal.
-    let (cancel, input) = mpsc::channel(1);
-    let (stop, second_interrupt) = oneshot::channel();
-    tokio::spawn(async move {
-        for signal in [Some(OperatorInput::Cancel), None] {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if let Some(input) = signal {
-                // Fails when the operation has just ended.
-                let _ = cancel.send(input).await;
-            }
-        }
-        let _ = stop.send(());
-        std::future::pending::<()>().await;
-    });
-    Ok((input, second_interrupt))
 }

@@ -128,7 +128,7 @@ async fn preview_undo(
     print: &PrintArgs,
     session: &OperationSession,
 ) -> Result<(), CliError> {
-    let answers = if print.validate {
+    let answers = if print.validates() {
         let version = session.known.connection.version;
         validation::validate(&session.known.connection.writer, &proposal.steps, version).await
     } else {

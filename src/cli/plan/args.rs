@@ -11,7 +11,7 @@ use super::{
         once::{Output, Patience},
         span,
     },
-    targets::{NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
+    targets::{MissingPods, NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
 };
 use crate::{
     cluster::Selector,
@@ -69,7 +69,22 @@ pub struct PrintArgs {
     pub placement: Option<PlacementMode>,
     /// Send each write to the server as a dry run (dryRun=All) and print its answer; nothing is written
     #[arg(long)]
-    pub validate: bool,
+    validate: bool,
+    /// As in kubectl: `client` prints the plan, as without --enforce; `server` is --validate
+    #[arg(long, value_name = "MODE", value_enum, num_args = 0..=1, require_equals = true,
+        default_missing_value = "client", default_value = "none", hide_default_value = true)]
+    dry_run: DryRunMode,
+    /// Accepted for kubectl's sake; the size of pages is kordon's own
+    #[arg(long, value_name = "OBJECTS", hide = true)]
+    chunk_size: Option<u32>,
+}
+
+/// kubectl's `--dry-run`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DryRunMode {
+    None,
+    Client,
+    Server,
 }
 
 /// Whether a plan says where pods land. That takes lists of the whole cluster.
@@ -87,6 +102,19 @@ impl PrintArgs {
     /// Starts to wait for the cluster's objects.
     pub fn patience(&self) -> Patience {
         Patience::start(self.list_timeout, "--list-timeout")
+    }
+
+    /// Whether the server is asked for its answers to the writes.
+    pub fn validates(&self) -> bool {
+        self.validate || self.dry_run == DryRunMode::Server
+    }
+
+    /// The flag that says that nothing is to be written.
+    pub fn writes_nothing(&self) -> Option<&'static str> {
+        match self.dry_run {
+            DryRunMode::Client | DryRunMode::Server => Some("--dry-run"),
+            DryRunMode::None => self.validate.then_some("--validate"),
+        }
     }
 }
 
@@ -171,24 +199,34 @@ pub struct EditArgs {
 
 #[derive(Args, Debug)]
 pub struct PodsArgs {
-    /// Names of pods, as in kubectl: `[pod] NAME...`
+    /// Names of pods, as in kubectl: `[pod] NAME...`, or NAMESPACE/NAME
     #[arg(value_name = "POD")]
     words: Vec<String>,
     /// Select pods of the namespace by label instead of by name
     #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
     selector: Option<Selector>,
     /// Select pods in all namespaces
-    #[arg(long, short = 'A', requires = "selector")]
+    #[arg(long, short = 'A')]
     all_namespaces: bool,
-    /// Grace period in seconds; negative: each pod's own
+    /// Select all pods of the namespace
+    #[arg(long)]
+    all: bool,
+    /// Pods that do not exist are no failure
+    #[arg(long)]
+    ignore_not_found: bool,
+    /// Grace period in seconds; negative: each pod's own; 0 is 1 second without --force, as in kubectl
     #[arg(long, value_name = "SECONDS", default_value_t = -1, allow_negative_numbers = true)]
     grace_period: i64,
     /// Use a grace period of 1 second
     #[arg(long, conflicts_with = "grace_period")]
     now: bool,
     /// Remove the objects immediately: a grace period of 0
-    #[arg(long, conflicts_with_all = ["now", "grace_period"])]
+    #[arg(long, conflicts_with = "now")]
     force: bool,
+    /// Wait until the pods are gone: kordon always does
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        default_value = "true", hide = true, value_parser = waits, action = clap::ArgAction::Set)]
+    wait: bool,
     /// Timeout of the operation; 0 is no timeout
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::timeout)]
     timeout: Duration,
@@ -221,8 +259,8 @@ impl PlanCommand {
                 let edits = LabelEdits::parse(words, edit.overwrite).map_err(usage)?;
                 PlanTarget::Label(edit.targets(nodes)?, edits)
             }
-            Self::Evict(args) => PlanTarget::Evict(args.targets()?, args.options()),
-            Self::Delete(args) => PlanTarget::Delete(args.targets()?, args.options()),
+            Self::Evict(args) => PlanTarget::Evict(args.targets()?, args.options()?),
+            Self::Delete(args) => PlanTarget::Delete(args.targets()?, args.options()?),
         })
     }
 }
@@ -242,16 +280,29 @@ impl EditArgs {
 
 impl PodsArgs {
     fn targets(&self) -> Result<PodTargets, CliError> {
-        PodTargets::new(pod_words(&self.words)?, self.selector.clone(), self.all_namespaces)
+        let missing = if self.ignore_not_found { MissingPods::Ignored } else { MissingPods::Fail };
+        let selector = match (&self.selector, self.all) {
+            (Some(_), true) => return Err(usage("setting 'all' with a selector is prohibited")),
+            (None, true) => Some(Selector::default()),
+            (selector, false) => selector.clone(),
+        };
+        if self.all_namespaces && selector.is_none() {
+            return Err(usage("a pod cannot be named across all namespaces: use NAMESPACE/NAME"));
+        }
+        PodTargets::new(pod_words(&self.words)?, selector, self.all_namespaces, missing)
     }
 
-    fn options(&self) -> RemovalOptions {
+    /// The grace period by kubectl's rules (upstream `DeleteOptions.Complete`).
+    fn options(&self) -> Result<RemovalOptions, CliError> {
         let grace = match (self.force, self.now, self.grace_period) {
+            (true, _, 1..) => {
+                return Err(usage("--force and --grace-period greater than 0 cannot be specified together"));
+            }
             (true, ..) => Some(Span::ZERO),
-            (_, true, _) => Some(Span::from_secs(1)),
-            (.., grace) => grace_period(grace),
+            (false, true, _) | (false, false, 0) => Some(Span::from_secs(1)),
+            (false, false, grace) => grace_period(grace),
         };
-        RemovalOptions { grace, timeout: limit(self.timeout), retry: Retry::OnRecovery }
+        Ok(RemovalOptions { grace, timeout: limit(self.timeout), retry: Retry::OnRecovery })
     }
 }
 
@@ -270,6 +321,15 @@ impl DrainArgs {
             parallel: self.parallel.into(),
             retry: Retry::OnRecovery,
         }
+    }
+}
+
+/// Parses `--wait`.
+fn waits(text: &str) -> Result<bool, String> {
+    match text {
+        "true" => Ok(true),
+        "false" => Err("kordon reports when the pods are gone, and so waits; it cannot leave before".into()),
+        _ => Err("not true".into()),
     }
 }
 

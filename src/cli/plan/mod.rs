@@ -56,7 +56,7 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         Err(error) => return Err(not_found(error)),
     };
     let mut report = PlanReport::new(&plan);
-    let answers = if print.validate {
+    let answers = if print.validates() {
         ValidationAnswers::ask(&plan, &shot.connection).await
     } else {
         ValidationAnswers::default()

@@ -142,16 +142,39 @@ impl NodeTargets {
 /// Pods by name in the requested namespace, or by selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodTargets {
-    Names(Vec<String>),
-    Selected { selector: Selector, everywhere: bool },
+    /// With the namespace where that was named too.
+    Names {
+        pods: Vec<(Option<String>, String)>,
+        missing: MissingPods,
+    },
+    Selected {
+        selector: Selector,
+        everywhere: bool,
+    },
+}
+
+/// What to do about named pods that do not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingPods {
+    Fail,
+    Ignored,
 }
 
 impl PodTargets {
-    pub fn new(names: Vec<&str>, selector: Option<Selector>, everywhere: bool) -> Result<Self, CliError> {
+    pub fn new(
+        names: Vec<(Option<&str>, &str)>,
+        selector: Option<Selector>,
+        everywhere: bool,
+        missing: MissingPods,
+    ) -> Result<Self, CliError> {
         match (names.is_empty(), selector) {
             (false, Some(_)) => Err(usage("name pods or select them with --selector, not both")),
             (true, None) => Err(usage("name pods or select them with --selector")),
-            (false, None) => Ok(Self::Names(names.into_iter().map(str::to_owned).collect())),
+            (false, None) => {
+                let owned =
+                    |(namespace, name): (Option<&str>, &str)| (namespace.map(str::to_owned), name.to_owned());
+                Ok(Self::Names { pods: names.into_iter().map(owned).collect(), missing })
+            }
             (true, Some(selector)) => Ok(Self::Selected { selector, everywhere }),
         }
     }
@@ -159,7 +182,7 @@ impl PodTargets {
     /// The pods that it chooses from; none where they are named.
     fn selection(&self, namespace: &str) -> Option<Scope> {
         match self {
-            Self::Names(_) => None,
+            Self::Names { .. } => None,
             Self::Selected { selector, everywhere } => {
                 let namespace = (!everywhere).then(|| Namespace::from(namespace));
                 Some(Scope::PodsWith(namespace, selector.clone()))
@@ -169,7 +192,13 @@ impl PodTargets {
 
     pub fn keys(&self, cluster: &Cluster, namespace: &str) -> Vec<Key> {
         match self {
-            Self::Names(names) => names.iter().map(|name| Key::new(namespace, name)).collect(),
+            Self::Names { pods, missing } => {
+                let named = pods.iter().map(|(of, name)| Key::new(of.as_deref().unwrap_or(namespace), name));
+                // What was not read may exist.
+                let is_missing =
+                    |key: &Key| cluster.pod(key).is_none() && cluster.knows(&Scope::Pod(key.clone()));
+                named.filter(|key| *missing == MissingPods::Fail || !is_missing(key)).collect()
+            }
             Self::Selected { selector, everywhere } => {
                 let namespace = Namespace::from(namespace);
                 let in_namespace = |key: &Key| *everywhere || key.namespace == namespace;
@@ -202,8 +231,32 @@ pub fn node_words<'a>(
     Ok((nodes.to_vec(), edits.to_vec()))
 }
 
-/// The pods' names, with or without the kind before them.
-pub fn pod_words(words: &[String]) -> Result<Vec<&str>, CliError> {
+/// Kinds by which kubectl would delete something else.
+const OTHER_KINDS: [&str; 20] = [
+    "cj",
+    "cronjob",
+    "cronjobs",
+    "daemonset",
+    "daemonsets",
+    "deploy",
+    "deployment",
+    "deployments",
+    "ds",
+    "job",
+    "jobs",
+    "node",
+    "nodes",
+    "replicaset",
+    "replicasets",
+    "rs",
+    "service",
+    "statefulset",
+    "statefulsets",
+    "sts",
+];
+
+/// The pods' names, with or without the kind before them, and with their namespace as `NAMESPACE/NAME`.
+pub fn pod_words(words: &[String]) -> Result<Vec<(Option<&str>, &str)>, CliError> {
     const KINDS: [&str; 3] = ["pod", "pods", "po"];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let words = match words.split_first() {
@@ -213,9 +266,12 @@ pub fn pod_words(words: &[String]) -> Result<Vec<&str>, CliError> {
     let mut names = Vec::new();
     for word in words {
         match word.split_once('/') {
-            Some((kind, rest)) if KINDS.contains(&kind) => names.push(rest),
-            Some(_) => return Err(usage(format!("only pods can be evicted or deleted, not {word}"))),
-            None => names.push(word),
+            Some((kind, rest)) if KINDS.contains(&kind) => names.push((None, rest)),
+            Some((kind, _)) if OTHER_KINDS.contains(&kind) => {
+                return Err(usage(format!("only pods can be evicted or deleted, not {word}")));
+            }
+            Some((namespace, name)) => names.push((Some(namespace), name)),
+            None => names.push((None, word)),
         }
     }
     Ok(names)
@@ -265,7 +321,10 @@ mod tests {
         assert!(text(vec![], true, true).contains("'all' parameter"));
         assert!(text(vec![], false, false).contains("--selector"));
         assert_eq!(text(vec!["pod/p"], false, false), "expected resource of type node, got pod");
-        assert_eq!(pod_words(&words("pods p pod/q")).expect("pods"), ["p", "q"]);
+        assert_eq!(
+            pod_words(&words("pods p pod/q web/r")).expect("pods"),
+            [(None, "p"), (None, "q"), (Some("web"), "r")]
+        );
         assert!(pod_words(&words("deploy/web")).is_err());
     }
 }

@@ -1,0 +1,152 @@
+//! Flags of kubectl's commands that kordon refuses, each with the reason.
+
+/// The commands that have a flag, the flag, and why kordon refuses it.
+const REFUSED: [(&[&str], &str, &str); 15] = [
+    (&["taint", "label"], "allow-missing-template-keys", TEMPLATES),
+    (&["taint", "label"], "template", TEMPLATES),
+    (
+        &["taint", "label"],
+        "show-managed-fields",
+        "objects are not printed, only what changes: use kubectl get",
+    ),
+    (&["taint", "label"], "field-manager", "writes are made as kordon, so that others see who made them"),
+    (&["label"], "all-namespaces", "nodes have no namespace, and kordon labels nodes only"),
+    (&["label"], "list", "kordon prints what changes: use kubectl label --list"),
+    (&["label"], "local", "a plan is made over the cluster: there is nothing to do without one"),
+    (
+        &["label"],
+        "resource-version",
+        "the write has the node's uid as its precondition; a newer version is no obstacle",
+    ),
+    (&["label", "delete"], "filename", FILES),
+    (&["label", "delete"], "kustomize", FILES),
+    (&["label", "delete"], "recursive", FILES),
+    (&["label", "delete"], "field-selector", "name the objects, or select them by label with --selector"),
+    (&["delete"], "cascade", "pods own nothing that would be deleted with them"),
+    (&["delete"], "interactive", "with --enforce kordon always asks; --yes skips the question"),
+    (&["delete"], "raw", "kordon deletes pods by name, with their uid as the precondition"),
+];
+
+const TEMPLATES: &str = "objects are not printed: -o json prints the plan or the report";
+const FILES: &str = "objects are named on the command line, not in files";
+
+/// Why kordon refuses a flag (without dashes) of a kubectl command; none where it is no flag of kubectl.
+pub fn refusal(command: &str, flag: &str) -> Option<&'static str> {
+    let long = match flag {
+        "f" => "filename",
+        "k" => "kustomize",
+        "R" => "recursive",
+        "i" => "interactive",
+        "A" => "all-namespaces",
+        long => long,
+    };
+    let found = REFUSED.iter().find(|(commands, flag, _)| commands.contains(&command) && *flag == long);
+    found.map(|(.., reason)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{definition, parse};
+
+    /// The flags of kubectl 1.37's commands, as its help lists them.
+    const FLAGS: [(&str, &[&str]); 6] = [
+        ("cordon", &["dry-run", "selector"]),
+        ("uncordon", &["dry-run", "selector"]),
+        (
+            "drain",
+            &[
+                "chunk-size",
+                "delete-emptydir-data",
+                "disable-eviction",
+                "dry-run",
+                "force",
+                "grace-period",
+                "ignore-daemonsets",
+                "pod-selector",
+                "selector",
+                "skip-wait-for-delete-timeout",
+                "timeout",
+            ],
+        ),
+        (
+            "taint",
+            &[
+                "all",
+                "allow-missing-template-keys",
+                "dry-run",
+                "field-manager",
+                "output",
+                "overwrite",
+                "selector",
+                "show-managed-fields",
+                "template",
+                "validate",
+            ],
+        ),
+        (
+            "label",
+            &[
+                "all",
+                "all-namespaces",
+                "allow-missing-template-keys",
+                "dry-run",
+                "field-manager",
+                "field-selector",
+                "filename",
+                "kustomize",
+                "list",
+                "local",
+                "output",
+                "overwrite",
+                "recursive",
+                "resource-version",
+                "selector",
+                "show-managed-fields",
+                "template",
+            ],
+        ),
+        (
+            "delete",
+            &[
+                "all",
+                "all-namespaces",
+                "cascade",
+                "dry-run",
+                "field-selector",
+                "filename",
+                "force",
+                "grace-period",
+                "ignore-not-found",
+                "interactive",
+                "kustomize",
+                "now",
+                "output",
+                "raw",
+                "recursive",
+                "selector",
+                "timeout",
+                "wait",
+            ],
+        ),
+    ];
+
+    #[test]
+    fn each_flag_of_kubectl_is_supported_or_refused_with_the_reason() {
+        let mut root = definition();
+        root.build();
+        for (command, flags) in FLAGS {
+            let subcommand = root.find_subcommand(command).expect("a command of kordon");
+            for flag in flags {
+                let is_supported = subcommand.get_arguments().any(|arg| arg.get_long() == Some(flag));
+                let reason = refusal(command, flag);
+                assert!(is_supported != reason.is_some(), "kubectl {command} --{flag}: neither, or both");
+                if let Some(reason) = reason {
+                    let line = ["kordon", command, "x", &format!("--{flag}")];
+                    let error = parse(line.map(Into::into)).expect_err("refused").to_string();
+                    assert!(error.contains(reason), "{error}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! SIGINT and SIGTERM while an operation runs.
+
+use std::{io, time::Duration};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use super::operation::OperatorInput;
+
+/// Signals that come sooner than this after the first are the same wish: GNU timeout sends SIGTERM to the process and to
+/// its group.
+const SAME_WISH: Duration = Duration::from_secs(1);
+
+/// What signals ask for: the first cancels the operation, a second wish stops the program.
+pub struct Wishes {
+    pub input: mpsc::Receiver<OperatorInput>,
+    pub stop: oneshot::Receiver<()>,
+}
+
+/// Listens for signals from now on.
+///
+/// # Errors
+/// The system does not let it.
+pub fn listen() -> io::Result<Wishes> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    // When it is full, further signals say nothing new.
+    let (sender, signals) = mpsc::channel(1);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if sender.send(()).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(wishes(signals))
+}
+
+fn wishes(mut signals: mpsc::Receiver<()>) -> Wishes {
+    // One is enough: the program ends at the second wish.
+    let (cancel, input) = mpsc::channel(1);
+    let (second, stop) = oneshot::channel();
+    tokio::spawn(async move {
+        if signals.recv().await.is_none() {
+            return;
+        }
+        let first = Instant::now();
+        // Fails when the operation has just ended.
+        let _ = cancel.send(OperatorInput::Cancel).await;
+        while first.elapsed() < SAME_WISH {
+            if signals.recv().await.is_none() {
+                return;
+            }
+        }
+        let _ = second.send(());
+        // The input stays open.
+        cancel.closed().await;
+    });
+    Wishes { input, stop }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    /// Whether the program stops after signals at these times, in milliseconds.
+    async fn stops(times: &[u64]) -> bool {
+        let (sender, signals) = mpsc::channel(1);
+        let Wishes { mut input, stop } = wishes(signals);
+        let mut now = 0;
+        for time in times {
+            sleep(Duration::from_millis(time - now)).await;
+            now = *time;
+            sender.send(()).await.expect("it listens");
+        }
+        assert_eq!(input.recv().await, Some(OperatorInput::Cancel));
+        timeout(Duration::from_secs(60), stop).await.is_ok_and(|stopped| stopped.is_ok())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_signals_at_once_are_one_wish() {
+        assert!(!stops(&[0]).await);
+        assert!(!stops(&[0, 1]).await, "as GNU timeout sends them");
+        assert!(stops(&[0, 1500]).await);
+        assert!(stops(&[0, 1, 1500]).await);
+    }
+}
