@@ -208,7 +208,7 @@ impl ErrorFormat {
     /// The format that a command line asks for, be it valid or not.
     pub fn of(arguments: &[OsString]) -> Self {
         let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-        let formats = words.iter().enumerate().filter_map(|(place, word)| {
+        let mut formats = words.iter().enumerate().filter_map(|(place, word)| {
             let value = match *word {
                 "-o" | "--output" => words.get(place + 1).copied(),
                 word => ["--output=", "-o=", "-o"].iter().find_map(|flag| word.strip_prefix(flag)),
@@ -219,7 +219,7 @@ impl ErrorFormat {
                 _ => None,
             }
         });
-        formats.last().unwrap_or(Self::Text)
+        formats.next_back().unwrap_or(Self::Text)
     }
 
     /// Prints an error as a report, unless a report was printed.
