@@ -91,11 +91,15 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
                     _ => DashboardFixture::incident(),
                 };
                 fixture.press(focus);
+                if *pane == Pane::Nodes && chance.bool() {
+                    // By name: a new node comes first.
+                    fixture.press("s");
+                }
                 for _ in 0..chance.usize(..4) {
                     fixture.press(["j", "j", "k", "G", "<PgDn>"][chance.usize(..5)]);
                 }
                 let chosen = under_cursor(&fixture, *pane);
-                disturb(&mut fixture, &mut chance);
+                disturb(&mut fixture, &mut chance, chosen.as_deref());
                 let told = format!("seed {seed}, {pane:?}, {key}, chosen {chosen:?}");
                 let still = under_cursor(&fixture, *pane);
                 assert!(still.is_none() || still == chosen, "{told}: now {still:?}");
@@ -110,14 +114,14 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
     assert!(acted > 60, "only {acted} keys acted: that shows little");
 }
 
-/// Rows move, arrive and vanish.
-fn disturb(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng) {
+/// Rows move, arrive and vanish, the chosen one too.
+fn disturb(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng, chosen: Option<&str>) {
     for round in 0..1 + chance.usize(..3) {
         let node = format!("pool-{}-0{}", ["a", "b", "c"][chance.usize(..3)], 1 + chance.usize(..9));
         match chance.usize(..6) {
             0 => fixture.change_node(&node, |node| node.unschedulable = !node.unschedulable),
-            1 => fixture.add_node(&format!("a-new-{round}"), "a"),
-            2 => fixture.reap(),
+            1 | 2 => fixture.add_node(&format!("a-new-{round}"), "a"),
+            5 => fixture.reap(),
             3 => {
                 let of_node = fixture.app.model.cluster.pods_on(&node.as_str().into()).next().cloned();
                 if let Some(pod) = of_node {
@@ -131,7 +135,8 @@ fn disturb(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng) {
     }
     if chance.bool() {
         let gone = format!("pool-{}-0{}", ["a", "b", "c"][chance.usize(..3)], 1 + chance.usize(..9));
-        fixture.remove_node(&gone);
+        let chosen = chosen.filter(|name| chance.bool() && name.starts_with("pool-"));
+        fixture.remove_node(chosen.unwrap_or(&gone));
         fixture.run(1);
         fixture.plan();
     }
