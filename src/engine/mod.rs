@@ -176,9 +176,14 @@ impl Engine {
     /// Starts as the shadow of a running controller. The engine estimates probeTimestamps from what kubelets wrote,
     /// eviction timers from the taints' timeAdded, and limiters from the last taints of each zone.
     pub fn attach(settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
+        Self::attach_with(Outbox::default(), settings, cluster, now)
+    }
+
+    fn attach_with(out: Outbox, settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
         let started = shadow::leader_started(cluster);
         let mut engine =
             Self::new(settings, now, TimerSource::Shadow { started }, Some(Shadow::new(cluster, now)));
+        engine.out = out;
         engine.controller_started = started;
         engine.heartbeats.read(cluster, now);
         engine.estimate(cluster, now);
@@ -192,6 +197,17 @@ impl Engine {
         engine.evictor.evaluate_all(cluster, &engine.rules, &mut engine.out, now);
         engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
         engine
+    }
+
+    /// Reads once more what a shadow estimated from the cluster's times, after their clock was measured. Does nothing
+    /// for the controller itself, which reads none.
+    pub fn attach_again(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.shadow.is_none() {
+            return;
+        }
+        let out = std::mem::take(&mut self.out);
+        let again = Self::attach_with(out, self.settings.clone(), cluster, now);
+        *self = Self { watch_health: self.watch_health, ..again };
     }
 
     fn new(

@@ -136,7 +136,7 @@ impl Model {
         match event {
             FeedEvent::Changes(reported) => changes = self.apply(reported, now),
             FeedEvent::Health(kind, health) => self.on_feed_health(kind, health, now),
-            FeedEvent::ClockDifference(difference) => self.on_clock_difference(difference),
+            FeedEvent::ClockDifference(difference) => self.on_clock_difference(difference, now),
             FeedEvent::Trouble(text) => self.on_feed_trouble(&text, now),
         }
         self.start_engine_when_ready(now);
@@ -244,9 +244,15 @@ impl Model {
         }
     }
 
-    fn on_clock_difference(&mut self, difference: Span) {
-        self.feeds.clock_difference = Some(difference);
+    /// What a shadow read from the cluster's times before their clock was known is read again.
+    fn on_clock_difference(&mut self, difference: Span, now: Timestamp) {
+        let is_first = self.feeds.clock_difference.replace(difference).is_none();
         self.cluster.set_clock(ClusterClock::ahead_by(difference));
+        if let Some(engine) = self.engine.as_mut().filter(|_| is_first) {
+            engine.attach_again(&self.cluster, now);
+            self.collect();
+            self.refresh(now);
+        }
     }
 
     fn on_feed_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
@@ -311,5 +317,91 @@ impl Model {
             any = true;
         }
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{
+            Key, Lease, Node, ObjectEvent, Pod, Taint, TaintEffect, Termination, Toleration,
+            TolerationOperator,
+        },
+        engine::{Confidence, UNREACHABLE},
+        time::ClusterTime,
+    };
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    /// A node that the controller tainted 100 s ago, with a pod that tolerates that for 300 s and one that is terminating
+    /// for 10 s more; by a clock that is ahead by this much.
+    fn changes(ahead: Span) -> Vec<Change> {
+        let written = |secs: i64| ClusterTime::new(NOW + Span::from_secs(secs) + ahead);
+        let taint = Taint {
+            key: UNREACHABLE.into(),
+            effect: TaintEffect::NoExecute,
+            time_added: Some(written(-100)),
+            ..Taint::default()
+        };
+        let node =
+            Node { name: "n".into(), created: written(-9000), taints: [taint].into(), ..Node::default() };
+        let toleration =
+            Toleration { operator: TolerationOperator::Exists, seconds: Some(300), ..Toleration::default() };
+        let pod = |name: &str| Pod {
+            key: Key::new("d", name),
+            created: written(-8000),
+            node: Some("n".into()),
+            tolerations: [toleration.clone()].into(),
+            ..Pod::default()
+        };
+        let grace = Span::from_secs(30);
+        let ends = Pod { termination: Some(Termination { deadline: written(10), grace }), ..pod("ends") };
+        let lease = Lease { node: "n".into(), renewed: Some(written(-150)), ..Lease::default() };
+        vec![
+            Change::Node(ObjectEvent::ListStarted),
+            Change::Node(ObjectEvent::Listed(node)),
+            Change::Node(ObjectEvent::ListDone),
+            Change::Lease(ObjectEvent::ListStarted),
+            Change::Lease(ObjectEvent::Listed(lease)),
+            Change::Lease(ObjectEvent::ListDone),
+            Change::Pod(ObjectEvent::Applied(pod("stays"))),
+            Change::Pod(ObjectEvent::Applied(ends)),
+            Change::Leader(Some(crate::cluster::LeaderLease {
+                holder: "one".into(),
+                acquired: Some(written(-9000)),
+                renewed: Some(written(-1)),
+                ..crate::cluster::LeaderLease::default()
+            })),
+        ]
+    }
+
+    /// What a shadow shows if the clock is measured before or after the lists arrive.
+    fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, BTreeMap<Key, EvictionState>) {
+        let settings = Settings::defaults(ServerVersion::new(1, 36));
+        let connection = ConnectionInfo::default();
+        let mut model = Model::new(ModelOptions { connection, settings, role: ControllerRole::Shadow }, NOW);
+        let mut events = vec![FeedEvent::ClockDifference(ahead), FeedEvent::Changes(changes(ahead))];
+        if !measured_first {
+            events.reverse();
+        }
+        for event in events {
+            model.on_watch_event(event, NOW);
+        }
+        model.refresh(NOW);
+        let evictions = model.views.evictions.iter().map(|(key, row)| (key.clone(), row.state.clone()));
+        (model.views.confidence, evictions.collect())
+    }
+
+    #[test]
+    fn clocks_apart_change_nothing_whenever_the_difference_is_measured() {
+        let same = shown(Span::ZERO, true);
+        assert!(matches!(same.1.values().next(), Some(EvictionState::Terminating { .. })), "{same:?}");
+        assert_eq!(same.1.len(), 2);
+        for ahead in [-300, -3, 3, 28, 300] {
+            for measured_first in [true, false] {
+                assert_eq!(shown(Span::from_secs(ahead), measured_first), same, "{ahead} s ahead");
+            }
+        }
     }
 }

@@ -2,12 +2,14 @@
 //! and steps that will not happen.
 
 use kordon::{
-    cluster::{Key, NodeName},
+    cluster::{ConditionStatus, Key, Node, NodeName},
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
-    time::Span,
+    time::{Span, Timestamp},
     why::{Explainer, Step, StepTime, Topic},
 };
+
+use proptest::prelude::*;
 
 use crate::sim::Sim;
 
@@ -156,4 +158,126 @@ fn pending_events_of_a_node_are_those_of_it_among_all() {
             assert_eq!(on, among, "{}", node.name);
         }
     }
+}
+
+/// What happens to a cluster: which nodes fall silent or are back, and when the controller is restarted.
+#[derive(Clone, Debug)]
+struct History {
+    silent: Vec<(i64, usize)>,
+    back: Vec<(i64, usize)>,
+    restarts: Vec<i64>,
+    attach: i64,
+}
+
+/// How many seconds a history takes.
+const LENGTH: i64 = 500;
+
+fn histories() -> impl Strategy<Value = History> {
+    let events = || prop::collection::vec((0..LENGTH, 0_usize..12), 0..6);
+    let restarts = prop::collection::vec(0..LENGTH, 0..3);
+    (events(), events(), restarts, 0..LENGTH).prop_map(|(silent, back, restarts, attach)| History {
+        silent,
+        back,
+        restarts,
+        attach,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// What has happened comes first, then what applies, then what will happen, by time; the last heartbeat is the
+    /// renewal of the Lease; and nothing stands before its cause, whenever the controller was restarted.
+    #[test]
+    fn no_effect_stands_before_its_cause(history in histories()) {
+        let settings = modern();
+        let mut sim = Sim::new();
+        for number in 0..12 {
+            let node = format!("n{number:02}");
+            sim.add_node(&node, ["a", "b"][number % 2], Span::from_millis(700 * number as i64));
+            sim.add_pod(&format!("p{number:02}"), &node, Some(60));
+        }
+        sim.start_controller(settings.clone(), Span::from_millis(300));
+        let (mut holder, mut acquired) = ("first".to_owned(), sim.now);
+        for second in 0..LENGTH {
+            if history.restarts.contains(&second) {
+                (holder, acquired) = (format!("holder-{second}"), sim.now);
+                sim.start_controller(settings.clone(), Span::from_millis(300));
+            }
+            sim.lead(&holder, acquired);
+            if second == history.attach {
+                sim.attach_shadow(settings.clone());
+            }
+            let at = |(when, _): &&(i64, usize)| *when == second;
+            history.silent.iter().filter(at).for_each(|(_, node)| sim.silence(&format!("n{node:02}")));
+            history.back.iter().filter(at).for_each(|(_, node)| sim.wake(&format!("n{node:02}")));
+            sim.run(Span::from_secs(1));
+            if second < history.attach || second % 20 != 0 {
+                continue;
+            }
+            for node in sim.cluster.nodes().iter() {
+                let steps = of_node(&sim, &node.name);
+                check_order(&steps, &sim, node)?;
+            }
+        }
+    }
+}
+
+fn check_order(steps: &[Step], sim: &Sim, node: &Node) -> Result<(), TestCaseError> {
+    let group = |step: &Step| match step.tense {
+        StepTime::Past => 0,
+        StepTime::Holds => 1,
+        StepTime::Ahead => 2,
+        StepTime::Not => 3,
+    };
+    prop_assert!(steps.windows(2).all(|pair| group(&pair[0]) <= group(&pair[1])), "{steps:#?}");
+    for tense in [StepTime::Past, StepTime::Ahead] {
+        let times: Vec<_> =
+            steps.iter().filter(|step| step.tense == tense).filter_map(|step| step.at).collect();
+        prop_assert!(times.is_sorted(), "{steps:#?}");
+        let in_time = |at: &Timestamp| if tense == StepTime::Past { *at <= sim.now } else { *at >= sim.now };
+        prop_assert!(times.iter().all(in_time), "now {}: {steps:#?}", sim.now);
+    }
+    let place = |topic| steps.iter().position(|step| step.topic == topic && step.tense == StepTime::Past);
+    let heartbeat = place(Topic::Sign).and_then(|place| steps[place].at);
+    let renewed = sim.cluster.lease(&node.name).and_then(|lease| lease.renewed);
+    prop_assert_eq!(heartbeat, renewed.map(|at| sim.cluster.local(at)));
+    if !node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
+        return Ok(());
+    }
+    let unknown = place(Topic::Ready);
+    for (cause, effect) in [
+        (place(Topic::Grace), unknown),
+        (unknown, place(Topic::NoSchedule)),
+        (unknown, place(Topic::NoExecute)),
+        (
+            place(Topic::Sign).filter(|sign| steps[*sign].at < unknown.and_then(|place| steps[place].at)),
+            unknown,
+        ),
+    ] {
+        if let (Some(cause), Some(effect)) = (cause, effect) {
+            prop_assert!(cause < effect, "{steps:#?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_restart_of_the_controller_is_a_cause_of_its_own() {
+    let mut sim = peaceful(&modern());
+    let last = sim.now;
+    sim.fail("n00");
+    sim.run(Span::from_secs(200));
+    sim.start_controller(modern(), Span::from_millis(300));
+    sim.lead("second", sim.now);
+    let restarted = sim.now;
+    sim.attach_shadow(modern());
+    sim.run(Span::from_secs(10));
+    let steps = of_node(&sim, "n00");
+    let topics: Vec<(Topic, Option<Timestamp>)> =
+        steps.iter().filter(|step| step.tense == StepTime::Past).map(|step| (step.topic, step.at)).collect();
+    assert_eq!(topics[0], (Topic::Sign, Some(last)));
+    assert!(topics.contains(&(Topic::Restart, Some(restarted))), "{steps:#?}");
+    let restart = steps.iter().find(|step| step.topic == Topic::Restart).expect("it is in the chain");
+    assert!(restart.text.ends_with("grace period started again"), "{}", restart.text);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use kordon::{
     clock::Clock,
-    engine::{Confidence, Outcome, Settings},
+    engine::{Cause, Confidence, Outcome, Settings},
     forecast::Forecast,
     k8s::{
         feed::{FeedEvent, FeedKind},
@@ -59,8 +59,13 @@ pub struct ObserverState {
 
 impl Observer {
     pub fn start(client: Client, settings: Settings) -> Self {
+        Self::start_with_clock(client, settings, Span::ZERO)
+    }
+
+    /// The same, with a clock that is ahead of the machine's by this much. The samples are dated by the machine's clock.
+    pub fn start_with_clock(client: Client, settings: Settings, ahead: Span) -> Self {
         let cancel = CancellationToken::new();
-        let clock = Clock::system();
+        let clock = Clock::new(Clock::system().now() + ahead, 1.0);
         let (send, feeds) = mpsc::channel(256);
         let options = WatchOptions {
             version: settings.version,
@@ -73,7 +78,8 @@ impl Observer {
         let model = Model::new(ModelOptions { connection, settings, role }, clock.now());
         let (show, state) = watch::channel(ObserverState::default());
         let (give, samples) = mpsc::channel(WAITING);
-        let task = tokio::spawn(observe(model, feeds, clock, show, give, cancel.clone()));
+        let task =
+            tokio::spawn(observe(model, feeds, ObserverClock { clock, ahead }, show, give, cancel.clone()));
         Self { state, samples, cancel, task }
     }
 
@@ -104,10 +110,40 @@ impl Observer {
     }
 }
 
+/// The observer's clock, and how far it is ahead of the machine's.
+#[derive(Clone, Copy)]
+struct ObserverClock {
+    clock: Clock,
+    ahead: Span,
+}
+
+/// The forecast with its times by the machine's clock.
+fn by_machine_clock(mut forecast: Forecast, ahead: Span) -> Forecast {
+    forecast.made = forecast.made - ahead;
+    forecast.until = forecast.until - ahead;
+    for taint in &mut forecast.uncertain_taints {
+        taint.at = taint.at - ahead;
+    }
+    for step in &mut forecast.steps {
+        step.at = step.at - ahead;
+        for cause in &mut step.why.0 {
+            match cause {
+                Cause::LastHeartbeat { at, noticed, .. } => {
+                    (*at, *noticed) = (*at - ahead, *noticed - ahead);
+                }
+                Cause::GraceRestarted { at, .. } => *at = *at - ahead,
+                Cause::Tainted { since, .. } => *since = *since - ahead,
+                _ => {}
+            }
+        }
+    }
+    forecast
+}
+
 async fn observe(
     mut model: Model,
     mut feeds: mpsc::Receiver<FeedEvent>,
-    clock: Clock,
+    ObserverClock { clock, ahead }: ObserverClock,
     show: watch::Sender<ObserverState>,
     give: mpsc::Sender<Sample>,
     cancel: CancellationToken,
@@ -134,7 +170,7 @@ async fn observe(
                 });
                 // The newest are dropped if the channel is full: see WAITING.
                 if let (Some(forecast), Ok(place)) = (forecast, give.try_reserve()) {
-                    place.send(Sample { forecast, late });
+                    place.send(Sample { forecast: by_machine_clock(forecast, ahead), late });
                 }
                 next = Box::pin(sleep(EVERY));
             }
