@@ -43,14 +43,14 @@ impl Bare {
             .spawn()
             .expect("this program starts again");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        let mut told = BTreeMap::new();
+        let mut reported = BTreeMap::new();
         for line in output.lines().map_while(Result::ok) {
             let mut words = line.split(' ').map(str::to_owned);
             let (kind, count, bytes) = (words.next(), words.next(), words.next());
             let number = |text: Option<String>| -> usize { text.and_then(|t| t.parse().ok()).unwrap_or(0) };
             let kind = kind.unwrap_or_default();
             let last = kind == "pods";
-            told.insert(kind, (number(count), number(bytes), begun.elapsed()));
+            reported.insert(kind, (number(count), number(bytes), begun.elapsed()));
             if last {
                 break;
             }
@@ -59,7 +59,7 @@ impl Bare {
         // The end of its input lets it go.
         drop(child.stdin.take());
         child.wait().expect("it ends");
-        let ((nodes, _, to_nodes), (pods, bytes, to_pods)) = (told["nodes"], told["pods"]);
+        let ((nodes, _, to_nodes), (pods, bytes, to_pods)) = (reported["nodes"], reported["pods"]);
         Self { nodes, pods, pod_bytes: bytes / pods.max(1), to_nodes, to_pods, peak_mib }
     }
 }

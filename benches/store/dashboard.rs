@@ -23,14 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 pub struct Dashboard {
     begun: Instant,
-    seen: Arc<Seen>,
+    seen: Arc<ScreenLog>,
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
     _pty: Box<dyn MasterPty + Send>,
 }
 
 /// What the terminal shows, and a bell for each change.
-struct Seen {
+struct ScreenLog {
     screen: Mutex<Screen>,
     changed: Condvar,
 }
@@ -56,7 +56,7 @@ impl Dashboard {
         let begun = Instant::now();
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
-        let seen = Arc::new(Seen::new());
+        let seen = Arc::new(ScreenLog::new());
         let mut output = pair.master.try_clone_reader().expect("its output");
         std::thread::spawn({
             let seen = seen.clone();
@@ -140,7 +140,7 @@ impl Drop for Dashboard {
     }
 }
 
-impl Seen {
+impl ScreenLog {
     fn new() -> Self {
         let cells = |count| NonZero::new(count).expect("more than none");
         let terminal = vt100::Parser::new(cells(ROWS), cells(COLUMNS), 0);
@@ -160,8 +160,8 @@ impl Seen {
         screen.tail.extend_from_slice(bytes);
         screen.frames += screen.tail.windows(FRAME.len()).filter(|window| *window == FRAME).count();
         let kept = screen.tail.len().min(FRAME.len() - 1);
-        let told = screen.tail.len() - kept;
-        screen.tail.drain(..told);
+        let reported = screen.tail.len() - kept;
+        screen.tail.drain(..reported);
         drop(screen);
         self.changed.notify_all();
     }

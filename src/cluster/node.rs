@@ -47,7 +47,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Who cordoned it, and why, where kordon did. Whoever uncordons it by other means leaves the note behind.
+    /// Who cordoned it, and why, where kordon did. A client other than kordon that uncordons it leaves the note behind.
     pub fn cordon(&self) -> Option<&CordonNote> {
         self.cordon_note.as_deref().filter(|_| self.unschedulable)
     }

@@ -255,9 +255,9 @@ impl Loop {
 
     fn tell_wanted(&self) {
         let wanted = self.app.wanted_scopes();
-        self.wanted.send_if_modified(|told| {
-            let has_changed = *told != wanted;
-            *told = wanted;
+        self.wanted.send_if_modified(|current| {
+            let has_changed = *current != wanted;
+            *current = wanted;
             has_changed
         });
     }

@@ -18,17 +18,17 @@ use serde_json::{Map, Value, json};
 
 /// One cluster, the pods that came to it, and what became of them.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Recording {
+pub struct PlacementRecording {
     #[serde(flatten)]
-    scene: Scene,
+    scene: BriefCluster,
     incoming: Vec<Value>,
     pub recorded: Recorded,
 }
 
-/// A cluster, told briefly.
+/// A cluster in brief.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Scene {
+pub struct BriefCluster {
     pub nodes: Vec<Value>,
     pub bound: Vec<Value>,
     pub priority_classes: Vec<Value>,
@@ -39,25 +39,25 @@ pub struct Scene {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recorded {
     version: String,
-    pub results: Vec<Seen>,
+    pub results: Vec<RecordedPlacement>,
 }
 
 /// What became of one pod.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Seen {
+pub struct RecordedPlacement {
     pod: String,
     /// How often which.
     pub outcomes: BTreeMap<String, u32>,
     pub message: Option<String>,
 }
 
-impl Recording {
+impl PlacementRecording {
     /// What differs from what kordon predicts, in words; nothing where all agrees.
     pub fn differences(&self) -> Vec<String> {
         let version = ServerVersion::parse(&self.recorded.version).expect("a version");
         let cluster = self.scene.cluster();
         let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.scene.pod(pod, None)).collect();
-        // No kubelet ran where these were recorded, to have old schedulers count images anew.
+        // No kubelet ran where these were recorded, so old schedulers never counted images again.
         let rules =
             SchedulerRules { image_counts_are_stale: !self.is_modern(), ..SchedulerRules::of(version) };
         let mut snapshot = Snapshot::with_rules(&cluster, rules);
@@ -71,7 +71,7 @@ impl Recording {
         cluster: &Cluster,
         snapshot: &mut Snapshot,
         incoming: &[Arc<Pod>],
-        seen: &[Seen],
+        seen: &[RecordedPlacement],
     ) -> Vec<String> {
         let ([pod, later @ ..], [result, after @ ..]) = (incoming, seen) else { return Vec::new() };
         assert_eq!(*pod.key.name, result.pod, "results come in the order of the pods");
@@ -98,7 +98,7 @@ impl Recording {
     }
 }
 
-impl Scene {
+impl BriefCluster {
     pub fn cluster(&self) -> Cluster {
         let mut cluster = Cluster::default();
         let mut namespaces = self.namespaces.clone();
@@ -174,7 +174,7 @@ impl Scene {
     }
 }
 
-/// Fields of a pod told briefly that are not those of its spec.
+/// Fields of a pod in brief that are not those of its spec.
 const OUTSIDE_THE_SPEC: [&str; 13] = [
     "name",
     "namespace",
@@ -250,7 +250,7 @@ fn default_host_ports(container: &mut Value) {
     }
 }
 
-impl Seen {
+impl RecordedPlacement {
     /// A pod that was left without a node, and what upstream said of it.
     pub fn unschedulable(pod: &str, message: &str) -> Self {
         let outcomes = [("unschedulable".to_owned(), 1)].into();

@@ -77,7 +77,7 @@ impl Terminal {
         }
     }
 
-    /// Agrees to whatever is asked, as often as it is, until a plan is carried out.
+    /// Answers every question with yes until a plan is applied.
     pub fn agree(&mut self) {
         loop {
             let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");

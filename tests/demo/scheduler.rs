@@ -29,7 +29,7 @@ async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
     // Their pods come and go by themselves, and between two nodes that are as good little decides.
     demo.end_the_jobs().await;
     let node = "general-1a-02";
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for pod in demo.pods().await.iter().filter(|pod| on(pod) == Some(node)) {
         let Some(hash) = pod.labels().get("pod-template-hash") else { continue };
         let selector = format!("--pod-selector=pod-template-hash={hash}");
@@ -46,16 +46,16 @@ async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
             };
             pods.iter().find(new).and_then(on).map(ToOwned::to_owned)
         });
-        told.push((pod.name_any(), best, landed.await));
+        reported.push((pod.name_any(), best, landed.await));
     }
-    assert!(told.len() >= 5, "too little to tell: {told:#?}");
-    assert!(told.iter().all(|(_, best, landed)| best.contains(landed)), "{told:#?}");
+    assert!(reported.len() >= 5, "too little to compare: {reported:#?}");
+    assert!(reported.iter().all(|(_, best, landed)| best.contains(landed)), "{reported:#?}");
 }
 
 /// The equally good nodes of which the replacement of a pod would go to any.
 fn best(plan: &Value, pod: &str) -> BTreeSet<String> {
     let pods = plan["pods"].as_array().expect("pods");
-    let pod = pods.iter().find(|told| told["pod"] == pod).expect("the pod is in the plan");
+    let pod = pods.iter().find(|reported| reported["pod"] == pod).expect("the pod is in the plan");
     let ranking = pod["placement"]["ranking"].as_array().expect("a ranking");
     let best = ranking.iter().filter(|node| node["score"] == ranking[0]["score"]);
     best.map(|node| node["node"].as_str().expect("a name").to_owned()).collect()

@@ -38,8 +38,8 @@ async fn a_server_of_another_authority_is_refused_with_a_clear_error() {
         let server = Server::start(&theirs, None).await;
         let error = connect(&folder.options(&server, &ours)).await.err().expect("it is not trusted");
         assert!(matches!(error, ConnectError::Certificate { .. }), "{error}");
-        let told = error.to_string();
-        assert!(told.contains(&server.url) && told.contains("--certificate-authority"), "{told}");
+        let output = error.to_string();
+        assert!(output.contains(&server.url) && output.contains("--certificate-authority"), "{output}");
     }
 }
 
@@ -58,11 +58,11 @@ async fn the_program_ends_with_its_own_code_where_the_authority_is_wrong() {
         let output = output.await.expect("the program starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, told) = status(&ours).await;
-    assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("not trusted") && told.contains("--certificate-authority"), "{told}");
-    let (code, told) = status(&theirs).await;
-    assert_eq!((code, told.as_str()), (Some(0), ""));
+    let (code, output) = status(&ours).await;
+    assert_eq!(code, Some(3), "{output}");
+    assert!(output.contains("not trusted") && output.contains("--certificate-authority"), "{output}");
+    let (code, output) = status(&theirs).await;
+    assert_eq!((code, output.as_str()), (Some(0), ""));
 }
 
 #[tokio::test]

@@ -276,7 +276,7 @@ async fn everything_ends_when_it_is_cancelled_or_the_receiver_is_gone() {
     timeout(Duration::from_secs(60), task).await.expect("it ends").expect("without a panic");
 }
 
-/// The watches, and all that they have told so far.
+/// The watches, and all that they have reported so far.
 struct Session {
     events: mpsc::Receiver<FeedEvent>,
     task: JoinHandle<()>,
@@ -313,7 +313,7 @@ impl Session {
         }
     }
 
-    /// Takes in what is told until the condition holds; ten minutes of paused time are for ever.
+    /// Receives reports until the condition holds, for ten minutes of paused time at most.
     async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let patience = Duration::from_secs(600);
         let waited = timeout(patience, async {
@@ -326,7 +326,7 @@ impl Session {
         assert!(waited.is_ok(), "no {what}: {:#?} {:#?}", self.health, self.troubles);
     }
 
-    /// Takes in what is told for a while.
+    /// Receives reports for a while.
     async fn pass(&mut self, time: Duration) {
         let _ = timeout(time, async {
             while let Some(event) = self.events.recv().await {

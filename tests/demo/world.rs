@@ -254,7 +254,7 @@ async fn a_pod_without_a_place_says_so_and_is_bound_when_there_is_room() {
         cluster.pods("shop", "catalog").await.into_iter().filter(|pod| !ready(pod)).collect();
     assert_eq!(waiting.len(), 1);
     let conditions = waiting[0].status.as_ref().and_then(|s| s.conditions.clone()).expect("conditions");
-    let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled").expect("told");
+    let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled").expect("reported");
     assert_eq!(scheduled.reason.as_deref(), Some("Unschedulable"));
     nodes.patch("general-1a-01", &PatchParams::default(), &cordon(false)).await.expect("uncordoned");
     cluster.pass(10).await;

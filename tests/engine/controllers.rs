@@ -71,7 +71,7 @@ fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_ev
     let after = at.since(silent).as_secs_f64();
     assert!(pod == "p0" && (290.0..=311.0).contains(&after), "{pod} after {after} s");
     let Due::At { at: predicted, .. } = due.due else { panic!("{due:?}") };
-    assert!(at.since(predicted) < Span::from_secs(1), "told {predicted:?}, was {at:?}");
+    assert!(at.since(predicted) < Span::from_secs(1), "reported {predicted:?}, was {at:?}");
     assert_eq!(health(&sim, "n0").eviction, Some(EvictionStatus::Evicted));
     assert_eq!(health(&sim, "n0").stage, NodeStage::Evicted);
     assert!(
@@ -151,7 +151,7 @@ fn shadow_of_a_dumb_controller(silent: &[&str], after: Span) -> Sim {
     sim
 }
 
-fn told(sim: &Sim, node: &str) -> Option<EvictionStatus> {
+fn reported(sim: &Sim, node: &str) -> Option<EvictionStatus> {
     let node = sim.cluster.node(&node.into()).expect("a node of ours");
     sim.shadow.as_ref().expect("attached").node_view(node).expect("known").eviction
 }
@@ -176,12 +176,12 @@ fn a_legacy_shadow_gives_up_on_a_round_that_never_comes_and_predicts_another() {
 #[test]
 fn a_legacy_shadow_lets_a_node_wait_again_where_another_of_its_zone_came_first() {
     let mut sim = shadow_of_a_dumb_controller(&["n0", "n3"], Span::from_secs(190));
-    while told(&sim, "n0") != Some(EvictionStatus::Evicted)
-        && told(&sim, "n3") != Some(EvictionStatus::Evicted)
+    while reported(&sim, "n0") != Some(EvictionStatus::Evicted)
+        && reported(&sim, "n3") != Some(EvictionStatus::Evicted)
     {
         sim.run(Span::from_secs(1));
     }
-    let (expected, other, pod) = match told(&sim, "n0") {
+    let (expected, other, pod) = match reported(&sim, "n0") {
         Some(EvictionStatus::Evicted) => ("n0", "n3", "p3"),
         _ => ("n3", "n0", "p0"),
     };
@@ -189,8 +189,8 @@ fn a_legacy_shadow_lets_a_node_wait_again_where_another_of_its_zone_came_first()
     lost.reason = "NodeLost".into();
     lost.version = Version(1 << 40);
     sim.tell(Change::Pod(ObjectEvent::Applied(lost)));
-    assert_eq!(told(&sim, other), Some(EvictionStatus::Evicted));
-    assert_eq!(told(&sim, expected), Some(EvictionStatus::ToBeEvicted));
+    assert_eq!(reported(&sim, other), Some(EvictionStatus::Evicted));
+    assert_eq!(reported(&sim, expected), Some(EvictionStatus::ToBeEvicted));
 }
 
 #[test]
@@ -346,8 +346,12 @@ fn finished_pods_beyond_the_threshold_and_unscheduled_terminating_ones_are_colle
     let mut names: Vec<String> = deletions(&sim).into_iter().map(|(pod, ..)| pod).collect();
     names.sort();
     assert_eq!(names, ["evicted", "never", "older"]);
-    let told = |deletion: Deletion| matches!(deletion, Deletion::Collected { disruption_target: false, .. });
-    assert!(deletions(&sim).iter().all(|(_, deletion, _)| told(*deletion)), "only orphans are told why");
+    let reported =
+        |deletion: Deletion| matches!(deletion, Deletion::Collected { disruption_target: false, .. });
+    assert!(
+        deletions(&sim).iter().all(|(_, deletion, _)| reported(*deletion)),
+        "only orphans are reported why"
+    );
 }
 
 #[test]

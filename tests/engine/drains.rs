@@ -30,7 +30,7 @@ const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 /// One recording: what was there, and what was answered.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recording {
+pub struct DrainRecording {
     #[serde(rename = "name")]
     _name: String,
     #[serde(rename = "about")]
@@ -140,7 +140,7 @@ fn first_node() -> String {
     "n1".into()
 }
 
-impl Recording {
+impl DrainRecording {
     /// Where kordon and the recording differ, in words; nothing where they agree.
     pub fn differences(&self) -> Vec<String> {
         let version = ServerVersion::parse(&self.recorded.version).expect("a recorded version");

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::sim::Sim;
 
-/// Two zones of six nodes with a pod each that stays for five minutes, and one on the first node that stays for ever.
+/// Two zones of six nodes with a pod each that stays for five minutes, and one on the first node that stays forever.
 fn peaceful(settings: &Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..12 {
@@ -68,7 +68,7 @@ fn predicted_steps_happen_in_their_order_and_at_their_time() {
     let mut sim = peaceful(&modern());
     sim.fail("n00");
     sim.run(Span::from_secs(26));
-    let told = of_node(&sim, "n00");
+    let reported = of_node(&sim, "n00");
     let order = [
         Topic::Grace,
         Topic::Ready,
@@ -79,8 +79,8 @@ fn predicted_steps_happen_in_their_order_and_at_their_time() {
         Topic::Eviction,
     ];
     let ahead: Vec<Topic> =
-        told.iter().filter(|link| link.tense == StepTime::Ahead).map(|link| link.topic).collect();
-    assert_eq!(ahead, order, "{told:?}");
+        reported.iter().filter(|link| link.tense == StepTime::Ahead).map(|link| link.topic).collect();
+    assert_eq!(ahead, order, "{reported:?}");
     let at = |story: &[Step], topic: Topic, tense: StepTime| {
         let link = story.iter().find(|link| (link.topic, link.tense) == (topic, tense));
         link.and_then(|link| link.at).unwrap_or_else(|| panic!("no {topic:?} {tense:?} in {story:?}"))
@@ -88,9 +88,9 @@ fn predicted_steps_happen_in_their_order_and_at_their_time() {
     sim.run(Span::from_secs(60));
     let happened = of_node(&sim, "n00");
     for topic in [Topic::Grace, Topic::NoSchedule, Topic::NoExecute] {
-        let (told, happened) = (at(&told, topic, StepTime::Ahead), at(&happened, topic, StepTime::Past));
-        let off = happened.since(told).as_secs_f64().abs();
-        assert!(off <= 6.0, "{topic:?} told for {told}, was {happened}");
+        let (reported, happened) = (at(&reported, topic, StepTime::Ahead), at(&happened, topic, StepTime::Past));
+        let off = happened.since(reported).as_secs_f64().abs();
+        assert!(off <= 6.0, "{topic:?} reported for {reported}, was {happened}");
     }
     let pod = of_pod(&sim, &key(&sim, "p00"));
     assert_eq!(tense(&pod, Topic::Toleration), Some(StepTime::Holds), "{pod:?}");

@@ -31,7 +31,7 @@ const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-contro
 /// One recording: a scenario, and what the real controllers did.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recording {
+pub struct LifecycleRecording {
     #[serde(rename = "name")]
     _name: String,
     #[serde(rename = "about")]
@@ -53,15 +53,15 @@ pub struct Recording {
 pub struct Recorded {
     version: String,
     #[serde(default)]
-    pub effects: Vec<Seen>,
+    pub effects: Vec<RecordedEffect>,
     /// What came of several runs of the same scenario, where they differ.
     #[serde(default)]
-    pub runs: Vec<Vec<Seen>>,
+    pub runs: Vec<Vec<RecordedEffect>>,
 }
 
 /// A visible change that the controllers made.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Seen {
+pub struct RecordedEffect {
     /// Seconds after the controllers' start.
     pub t: f64,
     pub effect: String,
@@ -188,13 +188,13 @@ enum TimelineAction {
     },
 }
 
-impl Recording {
+impl LifecycleRecording {
     /// What the engine does in the recorded scenario.
-    pub fn play(&self) -> Vec<Seen> {
+    pub fn play(&self) -> Vec<RecordedEffect> {
         self.play_with(Chance { order: Order::Fixed(self.order()), between: BTreeMap::new() })
     }
 
-    fn play_with(&self, chance: Chance) -> Vec<Seen> {
+    fn play_with(&self, chance: Chance) -> Vec<RecordedEffect> {
         let mut playback = Playback::new(self);
         playback.run(self, chance);
         playback.seen.retain(|seen| seen.t <= self.until);
@@ -203,7 +203,7 @@ impl Recording {
 
     /// The runs of a scenario that upstream answered differently from run to run, each as a recording of its own.
     pub fn runs(&self) -> Vec<Self> {
-        let of_run = |effects: &Vec<Seen>| {
+        let of_run = |effects: &Vec<RecordedEffect>| {
             let recorded = Recorded { effects: effects.clone(), runs: Vec::new(), ..self.recorded.clone() };
             Self { recorded, ..self.clone() }
         };
@@ -249,13 +249,13 @@ impl Recording {
     }
 
     /// Where the engine and the recording differ, in words; nothing where they agree.
-    pub fn differences(&self, ours: &[Seen]) -> Vec<String> {
+    pub fn differences(&self, ours: &[RecordedEffect]) -> Vec<String> {
         self.compare(ours, f64::INFINITY)
     }
 
     /// As [`Self::differences`], but that one side has something after `edge` which the other has not is none: it may
     /// lie beyond the end there.
-    fn compare(&self, ours: &[Seen], edge: f64) -> Vec<String> {
+    fn compare(&self, ours: &[RecordedEffect], edge: f64) -> Vec<String> {
         let (theirs, ours) = (Sorted::new(&self.recorded.effects), Sorted::new(ours));
         let mut differences = Vec::new();
         for key in theirs.times.keys().chain(ours.times.keys()).collect::<BTreeSet<_>>() {
@@ -354,7 +354,7 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn new(effects: &[Seen]) -> Self {
+    fn new(effects: &[RecordedEffect]) -> Self {
         let mut sorted = Self { times: BTreeMap::new(), events: BTreeMap::new() };
         for seen in effects {
             if seen.effect == "event" {
@@ -369,7 +369,7 @@ impl Sorted {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for RecordedEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { effect, op, node, pod, key, taint, r#type, status, reason, value, .. } = self;
         let parts = [effect, op, node, pod, key, taint, r#type, status, reason, value];
@@ -378,7 +378,7 @@ impl fmt::Display for Seen {
     }
 }
 
-impl Seen {
+impl RecordedEffect {
     /// Whether a node was given a NoExecute taint.
     pub fn is_no_execute_added(&self) -> bool {
         self.effect == "taint" && self.op == "add" && self.taint == "NoExecute"
@@ -393,9 +393,9 @@ struct Playback {
     now: Timestamp,
     version: u64,
     default_toleration: i64,
-    /// Whether the pod garbage collector runs: only then is it told when an object vanishes.
+    /// Whether the pod garbage collector runs: only then does it see that an object was deleted.
     collects: bool,
-    seen: Vec<Seen>,
+    seen: Vec<RecordedEffect>,
 }
 
 /// What a kubelet posts, and whether it does.
@@ -434,7 +434,7 @@ fn secs(time: Timestamp) -> f64 {
 }
 
 impl Playback {
-    fn new(recording: &Recording) -> Self {
+    fn new(recording: &LifecycleRecording) -> Self {
         assert!((recording.heartbeat_s - 1.0).abs() < f64::EPSILON, "heartbeats are a second apart");
         let mut playback = Self {
             cluster: Cluster::default(),
@@ -460,7 +460,7 @@ impl Playback {
         playback
     }
 
-    fn run(&mut self, recording: &Recording, chance: Chance) {
+    fn run(&mut self, recording: &LifecycleRecording, chance: Chance) {
         self.beats(0);
         self.now = at(0.0);
         let first_pass = at(recording.first_pass());
@@ -483,7 +483,7 @@ impl Playback {
                 return;
             }
             self.now = self.now.max(next);
-            // A kubelet told to fall silent on a whole second has had its heartbeat of that second.
+            // A kubelet that falls silent on a whole second has had its heartbeat of that second.
             if beat == next {
                 self.beats(next_beat);
                 next_beat += 1;
@@ -710,7 +710,7 @@ impl Playback {
         Version(self.version)
     }
 
-    /// Somebody else changes the cluster: the engine is told if it runs.
+    /// Somebody else changes the cluster: the engine sees it if it runs.
     fn tell(&mut self, change: Change) {
         let mut applied = Vec::new();
         self.cluster.apply(change, &mut applied);
@@ -725,7 +725,7 @@ impl Playback {
         }
     }
 
-    /// Carries out what the engine asks for, and writes down what of it can be seen.
+    /// Applies the writes of the engine, and records those that a watch would show.
     fn drain(&mut self) {
         while let Some(effect) = self.engine.as_mut().and_then(Engine::poll_effect) {
             let mut applied = Vec::new();
@@ -746,7 +746,8 @@ impl Playback {
             EventObject::Node(name, _) => ("Node", name.to_string()),
             EventObject::Pod(key) => ("Pod", key.to_string()),
         };
-        let seen = Seen { kind: kind.into(), name, reason: event.reason.into(), ..self.effect("event") };
+        let seen =
+            RecordedEffect { kind: kind.into(), name, reason: event.reason.into(), ..self.effect("event") };
         self.seen.push(seen);
     }
 
@@ -772,7 +773,8 @@ impl Playback {
             if old.condition(&condition.kind).is_none_or(|old| old.status != ConditionStatus::Unknown) {
                 let (r#type, reason) = (condition.kind.to_string(), condition.reason.to_string());
                 let status = condition.status.to_string();
-                let seen = Seen { node: node(), r#type, status, reason, ..self.effect("condition") };
+                let seen =
+                    RecordedEffect { node: node(), r#type, status, reason, ..self.effect("condition") };
                 self.seen.push(seen);
             }
         }
@@ -781,13 +783,19 @@ impl Playback {
                 to.taints.iter().filter(|taint| !from.taints.iter().any(|a| a.is(&taint.key, taint.effect)))
             {
                 let (key, effect) = (taint.key.to_string(), taint.effect.to_string());
-                let seen = Seen { op: op.into(), node: node(), key, taint: effect, ..self.effect("taint") };
+                let seen = RecordedEffect {
+                    op: op.into(),
+                    node: node(),
+                    key,
+                    taint: effect,
+                    ..self.effect("taint")
+                };
                 self.seen.push(seen);
             }
         }
         for (key, value) in new.labels.iter().filter(|(key, value)| old.label(key) != Some(value)) {
             let (key, value) = (key.to_string(), value.to_string());
-            let seen = Seen { node: node(), key, value, ..self.effect("label") };
+            let seen = RecordedEffect { node: node(), key, value, ..self.effect("label") };
             self.seen.push(seen);
         }
     }
@@ -795,32 +803,33 @@ impl Playback {
     fn write_down_pod(&mut self, old: &Pod, new: Option<&Pod>) {
         let pod = || old.key.to_string();
         if new.is_some_and(|new| old.is_ready() && !new.is_ready()) {
-            let seen = Seen { pod: pod(), ..self.effect("pod-not-ready") };
+            let seen = RecordedEffect { pod: pod(), ..self.effect("pod-not-ready") };
             self.seen.push(seen);
         }
         if let Some(reason) = new.and_then(|new| new.disruption_target.as_ref())
             && old.disruption_target.is_none()
         {
             let (r#type, reason) = ("DisruptionTarget".into(), reason.to_string());
-            let seen = Seen { pod: pod(), r#type, reason, ..self.effect("pod-condition") };
+            let seen = RecordedEffect { pod: pod(), r#type, reason, ..self.effect("pod-condition") };
             self.seen.push(seen);
         }
         if let Some(new) = new.filter(|new| new.reason != old.reason) {
-            let seen = Seen { pod: pod(), reason: new.reason.to_string(), ..self.effect("pod-reason") };
+            let seen =
+                RecordedEffect { pod: pod(), reason: new.reason.to_string(), ..self.effect("pod-reason") };
             self.seen.push(seen);
         }
         if old.termination.is_none() && new.is_none_or(|new| new.termination.is_some()) {
-            let seen = Seen { pod: pod(), ..self.effect("pod-delete") };
+            let seen = RecordedEffect { pod: pod(), ..self.effect("pod-delete") };
             self.seen.push(seen);
         }
         if self.collects && new.is_none() {
-            let seen = Seen { pod: pod(), ..self.effect("pod-gone") };
+            let seen = RecordedEffect { pod: pod(), ..self.effect("pod-gone") };
             self.seen.push(seen);
         }
     }
 
-    fn effect(&self, effect: &str) -> Seen {
-        Seen { t: secs(self.now), effect: effect.into(), ..Seen::default() }
+    fn effect(&self, effect: &str) -> RecordedEffect {
+        RecordedEffect { t: secs(self.now), effect: effect.into(), ..RecordedEffect::default() }
     }
 }
 

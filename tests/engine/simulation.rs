@@ -126,13 +126,13 @@ fn a_controller_that_differs_from_its_settings_is_reported_with_the_flag_that_wo
         ("node-monitor-grace-period", "100s"),
         ("node-eviction-rate", "1"),
     ] {
-        let told = doubts(&[(flag, text)], &lost);
-        assert_eq!(told.len(), 1, "{flag}={text}: {told:?}");
-        assert!(told[0].contains(&format!("--{flag}=")), "{flag}={text}: {told:?}");
+        let reported = doubts(&[(flag, text)], &lost);
+        assert_eq!(reported.len(), 1, "{flag}={text}: {reported:?}");
+        assert!(reported[0].contains(&format!("--{flag}=")), "{flag}={text}: {reported:?}");
     }
     let most = ["n00", "n03", "n06", "n09", "n12", "n15"];
-    let told = doubts(&[("unhealthy-zone-threshold", "0.95")], &most);
-    assert!(told.iter().any(|text| text.contains("--unhealthy-zone-threshold")), "{told:?}");
+    let reported = doubts(&[("unhealthy-zone-threshold", "0.95")], &most);
+    assert!(reported.iter().any(|text| text.contains("--unhealthy-zone-threshold")), "{reported:?}");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_node_whose_taint_is_swapped_costs_no_token_again() {
 
 /// Two minutes, in which every forecast of the shadow must have every NoExecute taint that is to come, swaps apart;
 /// tells how many came in all.
-fn predict_each_taint(sim: &mut Sim, told: &str) -> usize {
+fn predict_each_taint(sim: &mut Sim, reported: &str) -> usize {
     let mut forecasts = Vec::new();
     for _ in 0..1200 {
         sim.run(Span::from_millis(100));
@@ -242,7 +242,7 @@ fn predict_each_taint(sim: &mut Sim, told: &str) -> usize {
             let next = predicted.next();
             let off = next.map(|next| next.since(*at).max(at.since(next)));
             let made = forecast.made;
-            assert!(off.is_some_and(|off| off <= TOLERANCE), "{told}: {next:?} for {at} at {made}");
+            assert!(off.is_some_and(|off| off <= TOLERANCE), "{reported}: {next:?} for {at} at {made}");
         }
     }
     real.len()
@@ -288,7 +288,7 @@ fn without_a_leader_nothing_is_predicted() {
     let grace = unknown.at.since(sim.now);
     assert!(
         grace >= Span::from_secs(50) && grace <= Span::from_secs(56),
-        "a whole grace period anew: {grace}"
+        "another whole grace period: {grace}"
     );
 }
 
@@ -709,7 +709,7 @@ fn a_forecast_assumes_that_a_node_stays_silent_once_it_is() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Each incident is a node, when it gives its last sign of life, and when it is back, if ever.
+    /// Each incident is a node, the time of its last heartbeat, and when it is back, if ever.
     #[test]
     fn predictions_come_true_with_their_assumptions(
         incidents in prop::collection::btree_map(0_usize..24, (0_i64..60, prop::option::of(20_i64..500)), 1..12),

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     common::placements,
     drains,
-    lifecycle::{Recording, Seen},
+    lifecycle::{LifecycleRecording, RecordedEffect},
 };
 
 /// The folders of recordings that are compared here.
@@ -26,13 +26,13 @@ const SHOWN: usize = 5;
 
 #[test]
 fn lifecycle() {
-    check("lifecycle", |recording: &Recording| recording.differences(&recording.play()));
+    check("lifecycle", |recording: &LifecycleRecording| recording.differences(&recording.play()));
 }
 
 /// Scenarios in which upstream behaved differently from run to run: chance explains every recorded run.
 #[test]
 fn varying() {
-    check("lifecycle-varying", |recording: &Recording| {
+    check("lifecycle-varying", |recording: &LifecycleRecording| {
         let runs = recording.runs();
         let unexplained =
             (0..).zip(&runs).filter_map(|(number, run)| Some((number, run.explanation().err()?)));
@@ -46,12 +46,12 @@ fn varying() {
 
 #[test]
 fn drain() {
-    check("drain", drains::Recording::differences);
+    check("drain", drains::DrainRecording::differences);
 }
 
 #[test]
 fn placement() {
-    check("placement", placements::Recording::differences);
+    check("placement", placements::PlacementRecording::differences);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn every_folder_of_recordings_is_compared() {
 #[test]
 fn a_kind_without_recordings_is_an_error() {
     let root = tempfile::tempdir().expect("a folder");
-    let load = |root: &Path| recordings::<Recording>(root, "lifecycle").map(|loaded| loaded.len());
+    let load = |root: &Path| recordings::<LifecycleRecording>(root, "lifecycle").map(|loaded| loaded.len());
     let error = |root: &Path| load(root).expect_err("no recordings");
     assert!(error(&root.path().join("nowhere")).contains("nowhere/lifecycle: No such file"));
     assert!(error(root.path()).contains("/lifecycle: No such file"));
@@ -84,7 +84,7 @@ fn a_kind_without_recordings_is_an_error() {
 #[test]
 fn a_wrong_recorded_drain_does_not_agree() {
     let folder = own("drain");
-    let right: drains::Recording =
+    let right: drains::DrainRecording =
         read(&folder.join("pdb--min-available-one-at-a-time.json")).expect("a recording");
     assert_eq!(right.differences(), Vec::<String>::new());
     let wrong = |change: fn(&mut drains::Recorded)| {
@@ -108,7 +108,7 @@ fn a_wrong_recorded_placement_does_not_agree() {
         ("fit--none.json", "unschedulable", Some("0/2 nodes are available: 1 Insufficient cpu.")),
     ];
     for (name, outcome, message) in wrongs {
-        let mut recording: placements::Recording = read(&folder.join(name)).expect("a recording");
+        let mut recording: placements::PlacementRecording = read(&folder.join(name)).expect("a recording");
         assert_eq!(recording.differences(), Vec::<String>::new(), "{name}");
         recording.recorded.results[0].outcomes = BTreeMap::from([(outcome.into(), 12)]);
         recording.recorded.results[0].message = message.map(Into::into);
@@ -120,12 +120,12 @@ fn a_wrong_recorded_placement_does_not_agree() {
 fn a_wrong_recording_does_not_agree() {
     let folder = own("lifecycle");
     for name in ["taint--silent-node.json", "modern--daemonset-pods.json", "modern--rate-limited.json"] {
-        let right: Recording = read(&folder.join(name)).expect("a recording");
+        let right: LifecycleRecording = read(&folder.join(name)).expect("a recording");
         let ours = right.play();
         assert_eq!(right.differences(&ours), Vec::<String>::new(), "{name}");
         let a_deletion =
             right.recorded.effects.iter().position(|seen| seen.effect == "pod-delete").expect("one");
-        let wrong = |change: fn(&mut Vec<Seen>, usize)| {
+        let wrong = |change: fn(&mut Vec<RecordedEffect>, usize)| {
             let mut wrong = right.clone();
             change(&mut wrong.recorded.effects, a_deletion);
             wrong.differences(&ours)
@@ -143,15 +143,16 @@ fn a_wrong_recording_does_not_agree() {
 fn a_wrong_run_is_not_explained() {
     let folder = own("lifecycle-varying");
     for name in ["modern--partial-large-zone.json", "modern--single-node-cluster.json"] {
-        let runs = read::<Recording>(&folder.join(name)).expect("a recording").runs();
-        let a_deletion =
-            |run: &Recording| run.recorded.effects.iter().position(|seen| seen.effect == "pod-delete");
+        let runs = read::<LifecycleRecording>(&folder.join(name)).expect("a recording").runs();
+        let a_deletion = |run: &LifecycleRecording| {
+            run.recorded.effects.iter().position(|seen| seen.effect == "pod-delete")
+        };
         let (right, deletion) = runs
             .iter()
             .find_map(|run| Some((run, a_deletion(run)?)))
             .expect("a run in which a pod is deleted");
         assert!(right.explanation().is_ok(), "{name}");
-        let wrong = |change: fn(&mut Vec<Seen>, usize)| {
+        let wrong = |change: fn(&mut Vec<RecordedEffect>, usize)| {
             let mut wrong = right.clone();
             change(&mut wrong.recorded.effects, deletion);
             wrong.explanation()

@@ -229,7 +229,7 @@ fn a_fresh_claim_of_somebody_else_is_asked_about_up_front_an_old_or_own_one_is_n
 }
 
 #[test]
-fn what_is_overridden_in_advance_is_not_asked_and_what_is_not_refuses_whoever_agreed_in_advance() {
+fn what_is_overridden_in_advance_is_not_asked_and_anything_else_is_refused_after_yes() {
     let mut desk = Desk::new(&["n1", "n2", "n3"]);
     desk.fixture
         .replica_set("web", 1, &["n1"])
@@ -384,14 +384,17 @@ fn a_plan_that_is_refused_or_idle_when_it_is_made_again_ends_the_approval() {
 }
 
 #[test]
-fn whoever_agreed_in_advance_is_told_of_new_risk_and_refused_what_has_to_be_overridden() {
+fn after_yes_in_advance_new_risk_is_a_notice_and_what_needs_an_override_is_refused() {
     let mut desk = Desk::new(&["n1", "n2"]);
     desk.operator = Operator::AgreedInAdvance;
     let mut approval = desk.planning_again(drain(&["n1"]));
     desk.fixture.pod("alone", "n1", |_| {});
     assert_eq!(desk.serve(&mut approval), ["plan", "start"]);
-    let told = approval.poll_notice().expect("told").text;
-    assert_eq!(told, "since the plan was made: pod default/alone would be lost: no controller recreates it");
+    let reported = approval.poll_notice().expect("reported").text;
+    assert_eq!(
+        reported,
+        "since the plan was made: pod default/alone would be lost: no controller recreates it"
+    );
     let mut approval = desk.planning_again(drain(&["n1"]));
     desk.claim("n1", "theirs", Span::ZERO);
     assert_eq!(desk.serve(&mut approval), ["plan"]);
@@ -425,8 +428,9 @@ fn a_drain_is_resumed_on_those_of_its_nodes_that_are_still_the_same() {
     desk.fixture.node("n2", |node| node.uid = uid("Node", "a new n2"));
     desk.fixture.node("n1", |node| node.unschedulable = true);
     let mut approval = Approval::resume(prior.clone(), desk.terms(), &desk.situation(), NOW);
-    let told: Vec<_> = std::iter::from_fn(|| approval.poll_notice()).map(|notice| notice.subject).collect();
-    assert_eq!(told, ["node/n2"]);
+    let reported: Vec<_> =
+        std::iter::from_fn(|| approval.poll_notice()).map(|notice| notice.subject).collect();
+    assert_eq!(reported, ["node/n2"]);
     assert_eq!(desk.serve(&mut approval), ["plan", "checks", "answer"]);
     let plan = approval.plan().expect("a plan");
     let Action::Drain { options, .. } = &plan.action else { panic!() };

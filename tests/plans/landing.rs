@@ -204,7 +204,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
         fixture.node(node, |node| node.labels = Arc::new([zone].into()));
     }
     replicas(&mut fixture, "web", &["n1", "n1", "n1"], 1);
-    assert_eq!(told(&fixture), "N-1 ok: nodes, zones");
+    assert_eq!(reported(&fixture), "N-1 ok: nodes, zones");
 
     replicas(&mut fixture, "api", &["n2", "n2"], 1);
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
@@ -224,7 +224,7 @@ fn headroom_stops_when_it_is_cancelled() {
     assert_eq!(headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), || false), None);
 }
 
-fn told(fixture: &PlanFixture) -> String {
+fn reported(fixture: &PlanFixture) -> String {
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
     headroom(&fixture.cluster, &snapshot, || true).expect("it went on").to_string()
 }

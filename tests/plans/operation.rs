@@ -259,7 +259,7 @@ fn a_due_pod_sets_no_timer_while_the_limit_of_requests_is_reached() {
     harness.advance(&mut operation, Span::from_secs(5));
     operation.handle_timeout(&harness.cluster, harness.now);
     let due = operation.poll_timeout().expect("the claim is to be renewed");
-    assert!(due > harness.now, "due at {due}, and it is {}: whoever waits for that never waits", harness.now);
+    assert!(due > harness.now, "due at {due}, and it is {}: waiting for that never ends", harness.now);
 }
 
 #[test]

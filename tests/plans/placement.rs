@@ -13,7 +13,7 @@ use kordon::{
 };
 use serde_json::{Value, json};
 
-use crate::common::placements::Scene;
+use crate::common::placements::BriefCluster;
 
 const NEW: ServerVersion = ServerVersion::new(1, 36);
 const OLD: ServerVersion = ServerVersion::new(1, 23);
@@ -159,7 +159,7 @@ fn s30_evenly_used_nodes_win_on_the_two_resource_scores() {
     let node = |name: &str| json!({"name": name, "allocatable": {"cpu": "10", "memory": "10Gi"}});
     let uses = |node: &str, cpu: &str, memory: &str| json!({"name": format!("on-{node}"), "node": node, "requests": {"cpu": cpu, "memory": memory}});
     let bound = vec![uses("a", "1900m", "5Gi"), uses("b", "4900m", "4Gi")];
-    let scene = Scene { nodes: vec![node("a"), node("b")], bound, ..Scene::default() };
+    let scene = BriefCluster { nodes: vec![node("a"), node("b")], bound, ..BriefCluster::default() };
     let pod = json!({"name": "p", "requests": {"cpu": "100m", "memory": "1Gi"}});
     let placement = scene.placed(OLD, &pod);
     assert_eq!(names(&placement.best), ["b"]);
@@ -298,7 +298,7 @@ fn the_golden_example_comes_out_point_for_point() {
     let mut bound =
         vec![uses("replica", "n1", "2", "4Gi"), uses("u2", "n2", "1", "8Gi"), uses("u3", "n3", "6", "8Gi")];
     bound[0]["labels"] = json!({"app": "foo"});
-    let scene = Scene { nodes, bound, ..Scene::default() };
+    let scene = BriefCluster { nodes, bound, ..BriefCluster::default() };
     let pod = json!({
         "name": "p", "labels": {"app": "foo"}, "requests": {"cpu": "500m", "memory": "1Gi"},
         "affinity": prefers_node(10, ZONE, "b"),
@@ -331,11 +331,11 @@ fn f_every_insufficient_resource_is_reported_and_pods_without_requests_need_none
         if !scene.feasible(&pod).is_empty() {
             return Vec::new();
         }
-        let told = |reason: &Reason| match reason {
+        let reported = |reason: &Reason| match reason {
             Reason::Insufficient(resource) => resource.to_string(),
             other => other.to_string(),
         };
-        scene.reasons(NEW, &pod).keys().map(told).collect()
+        scene.reasons(NEW, &pod).keys().map(reported).collect()
     };
     let none: [&str; 0] = [];
     assert_eq!(lacks(used("10m", "20", "0"), json!({})), none, "F1");
@@ -369,9 +369,9 @@ fn p_host_ports_clash_by_protocol_number_and_address() {
 
 #[test]
 fn a_node_terms_are_alternatives_and_a_term_that_cannot_be_read_matches_nothing() {
-    let scene = Scene {
+    let scene = BriefCluster {
         nodes: vec![json!({"name": "n1"}), json!({"name": "n2", "labels": {"foo": "bar", "n": "0206"}})],
-        ..Scene::default()
+        ..BriefCluster::default()
     };
     let expression = |key: &str, operator: &str, values: Value| json!({"key": key, "operator": operator, "values": values});
     let name_in = |names: Value| json!({"matchFields": [expression("metadata.name", "In", names)]});
@@ -553,8 +553,10 @@ fn n_images_count_by_size_and_by_how_many_nodes_have_them() {
                 images.iter().map(|(name, mib)| json!({"name": name, "sizeBytes": mib * MIB})).collect();
             json!({"name": name, "images": images})
         };
-        let scene =
-            Scene { nodes: ["a", "b"].into_iter().zip(images).map(node).collect(), ..Scene::default() };
+        let scene = BriefCluster {
+            nodes: ["a", "b"].into_iter().zip(images).map(node).collect(),
+            ..BriefCluster::default()
+        };
         let containers = json!([{"name": "c", "image": "one"}, {"name": "d", "image": "two:v1"}]);
         let placement = scene.placed(NEW, &json!({"name": "p", "spec": {"containers": containers}}));
         points(&placement, Scorer::Images)["a"]
@@ -570,7 +572,7 @@ fn n_images_count_by_size_and_by_how_many_nodes_have_them() {
 fn image_volumes_are_added_from_1_36_and_counted_from_1_37() {
     let image = json!([{"name": "model:v1", "sizeBytes": 250 << 20}]);
     let nodes = vec![json!({"name": "a", "images": image}), json!({"name": "b"})];
-    let scene = Scene { nodes, ..Scene::default() };
+    let scene = BriefCluster { nodes, ..BriefCluster::default() };
     let volume = json!({"name": "model", "image": {"reference": "model:v1"}});
     let spec = json!({"containers": [{"name": "c", "image": "one"}], "volumes": [volume]});
     let points_in = |minor| {
@@ -708,9 +710,9 @@ fn pods_placed_in_a_row_see_those_before_them_and_taking_them_away_undoes_it() {
 fn a_copy_that_lost_a_node_does_not_take_its_images_from_the_others() {
     let image = json!([{"name": "img:latest", "sizeBytes": 900_000_000}]);
     let node = |name: &str, images: &Value| json!({"name": name, "images": images});
-    let scene = Scene {
+    let scene = BriefCluster {
         nodes: vec![node("a", &json!([])), node("b", &image), node("c", &image)],
-        ..Scene::default()
+        ..BriefCluster::default()
     };
     let request = scene.request(&json!({"name": "p"}));
     let mut snapshot = scene.snapshot(NEW);
@@ -836,7 +838,7 @@ fn random_node(chance: &mut fastrand::Rng) -> Node {
         let effect = ["PreferNoSchedule", "NoSchedule"][chance.usize(0..2)];
         node["taints"] = json!([{"key": "x", "effect": effect}]);
     }
-    let scene = Scene { nodes: vec![node], ..Scene::default() };
+    let scene = BriefCluster { nodes: vec![node], ..BriefCluster::default() };
     (**scene.cluster().nodes().iter().next().expect("one node")).clone()
 }
 
@@ -867,7 +869,7 @@ const MASTER: &str = "node-role.kubernetes.io/master";
 
 /// What the tests ask of a scene.
 trait SchedulingOutcomeExt {
-    fn with(&self, bound: &[Value]) -> Scene;
+    fn with(&self, bound: &[Value]) -> BriefCluster;
     fn snapshot(&self, version: ServerVersion) -> Snapshot;
     fn request(&self, pod: &Value) -> SchedulingRequest;
     /// By the newest rules.
@@ -881,8 +883,8 @@ trait SchedulingOutcomeExt {
     fn preempted(&self, pod: &Value) -> (String, Vec<String>, usize);
 }
 
-impl SchedulingOutcomeExt for Scene {
-    fn with(&self, bound: &[Value]) -> Scene {
+impl SchedulingOutcomeExt for BriefCluster {
+    fn with(&self, bound: &[Value]) -> BriefCluster {
         let mut scene = self.clone();
         scene.bound.extend(bound.iter().cloned());
         scene
@@ -943,15 +945,15 @@ fn points(placement: &Placement, scorer: Scorer) -> BTreeMap<&str, i64> {
 }
 
 /// The tutorials' cluster: a tainted master and two workers, labelled `kgc` where a value is given.
-fn workers(first: &str, second: &str) -> Scene {
+fn workers(first: &str, second: &str) -> BriefCluster {
     let labels = |value: &str| if value.is_empty() { json!({}) } else { json!({"kgc": value}) };
-    Scene {
+    BriefCluster {
         nodes: vec![
             json!({"name": "master", "taints": [{"key": MASTER, "effect": "NoSchedule"}]}),
             json!({"name": "node01", "labels": labels(first)}),
             json!({"name": "node02", "labels": labels(second)}),
         ],
-        ..Scene::default()
+        ..BriefCluster::default()
     }
 }
 
@@ -959,19 +961,19 @@ fn master_taint() -> Reason {
     Reason::Taint { key: MASTER.into(), value: "".into() }
 }
 
-fn one_node(allocatable: Value) -> Scene {
-    Scene { nodes: vec![json!({"name": "n", "allocatable": allocatable})], ..Scene::default() }
+fn one_node(allocatable: Value) -> BriefCluster {
+    BriefCluster { nodes: vec![json!({"name": "n", "allocatable": allocatable})], ..BriefCluster::default() }
 }
 
-fn two_zones(first: &[&str], second: &[&str]) -> Scene {
+fn two_zones(first: &[&str], second: &[&str]) -> BriefCluster {
     let zone = |names: &[&str], zone: &str| -> Vec<Value> {
         names.iter().map(|name| json!({"name": name, "labels": {ZONE: zone}})).collect()
     };
-    Scene { nodes: [zone(first, "zone1"), zone(second, "zone2")].concat(), ..Scene::default() }
+    BriefCluster { nodes: [zone(first, "zone1"), zone(second, "zone2")].concat(), ..BriefCluster::default() }
 }
 
 /// Nodes a, b in zone1, x, y in zone2, with so many pods labelled foo on each.
-fn spread_fixture(counts: [usize; 4]) -> Scene {
+fn spread_fixture(counts: [usize; 4]) -> BriefCluster {
     let mut scene = two_zones(&["a", "b"], &["x", "y"]);
     let on =
         ["a", "b", "x", "y"].iter().zip(counts).flat_map(|(node, count)| std::iter::repeat_n(node, count));
@@ -979,10 +981,10 @@ fn spread_fixture(counts: [usize; 4]) -> Scene {
     scene
 }
 
-fn priorities(nodes: Vec<Value>) -> Scene {
+fn priorities(nodes: Vec<Value>) -> BriefCluster {
     let class = |(name, value)| json!({"metadata": {"name": name}, "value": value});
     let priority_classes = [("low", 0), ("mid", 100), ("high", 1000)].map(class).into();
-    Scene { nodes, priority_classes, ..Scene::default() }
+    BriefCluster { nodes, priority_classes, ..BriefCluster::default() }
 }
 
 fn app(name: &str, node: &str) -> Value {

@@ -18,7 +18,7 @@ use kordon::{
 };
 use serde_json::{Value, json};
 
-use crate::common::placements::{Scene, list};
+use crate::common::placements::{BriefCluster, list};
 
 const NEW: ServerVersion = ServerVersion::new(1, 36);
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -175,13 +175,13 @@ fn a_pending_claim_uses_an_existing_volume_or_one_that_can_be_provisioned() {
     let mut made = class("made", "WaitForFirstConsumer", "example.com/disks");
     made["allowedTopologies"] = json!([{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "c"]}]}]);
     harness.classes.push(made);
-    harness.claims.push(claim("anew", json!({"storageClassName": "made"})));
-    assert_eq!(harness.feasible(&["anew"]), ["a1", "c1"]);
+    harness.claims.push(claim("dynamic", json!({"storageClassName": "made"})));
+    assert_eq!(harness.feasible(&["dynamic"]), ["a1", "c1"]);
     let mut chosen = claim("chosen", json!({"storageClassName": "made"}));
     chosen["metadata"]["annotations"] = json!({"volume.kubernetes.io/selected-node": "c1"});
     harness.claims.push(chosen);
     assert_eq!(harness.feasible(&["chosen"]), ["c1"], "the scheduler has chosen before");
-    match harness.place(&pod("p", &["anew"])) {
+    match harness.place(&pod("p", &["dynamic"])) {
         SchedulingOutcome::Placed(placement) => assert_eq!(placement.caveats, [Caveat::Capacity]),
         other => panic!("{other:?}"),
     }
@@ -280,7 +280,7 @@ fn what_is_not_modelled_is_named_where_its_marks_are_seen() {
 /// A cluster whose storage is known.
 #[derive(Default)]
 struct Harness {
-    scene: Scene,
+    scene: BriefCluster,
     claims: Vec<Value>,
     volumes: Vec<Value>,
     classes: Vec<Value>,
@@ -291,7 +291,7 @@ struct Harness {
 impl Harness {
     fn new(nodes: &[(&str, Value)]) -> Self {
         let nodes = nodes.iter().map(|(name, labels)| json!({"name": name, "labels": labels})).collect();
-        Self { scene: Scene { nodes, ..Scene::default() }, ..Self::default() }
+        Self { scene: BriefCluster { nodes, ..BriefCluster::default() }, ..Self::default() }
     }
 
     /// A node in each of the zones a, b and c.

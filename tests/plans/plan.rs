@@ -86,7 +86,7 @@ fn a_node_that_somebody_drains_is_a_warning_and_so_is_one_with_an_interrupted_dr
     };
     fixture.node("n1", |node| node.drain_claim = Some(Arc::new(mark(20))));
     fixture.node("n2", |node| node.drain_claim = Some(Arc::new(mark(3600))));
-    let told = |plan: &Plan| -> Vec<(String, bool)> {
+    let reported = |plan: &Plan| -> Vec<(String, bool)> {
         let marked = plan.warnings.iter().filter_map(|warning| match warning {
             Warning::Claimed { node, by, active, .. } => Some((format!("{node} by {by}"), *active)),
             _ => None,
@@ -94,9 +94,9 @@ fn a_node_that_somebody_drains_is_a_warning_and_so_is_one_with_an_interrupted_dr
         marked.collect()
     };
     let both = [("n1 by bob@desk".to_owned(), true), ("n2 by bob@desk".to_owned(), false)];
-    assert_eq!(told(&fixture.drain(&["n1", "n2"], DrainOptions::default())), both);
-    assert_eq!(told(&cordon(&fixture, &["n1"])), both[..1]);
-    assert_eq!(told(&edit(&fixture, &["a:NoExecute"], false)), both[..1]);
+    assert_eq!(reported(&fixture.drain(&["n1", "n2"], DrainOptions::default())), both);
+    assert_eq!(reported(&cordon(&fixture, &["n1"])), both[..1]);
+    assert_eq!(reported(&edit(&fixture, &["a:NoExecute"], false)), both[..1]);
 }
 
 /// Scenario 3: Uncordoning a node clears `unschedulable`, and the controller removes its taint.
@@ -131,7 +131,7 @@ fn uncordoning_says_who_cordoned_and_why_and_warns_while_the_time_is_not_over() 
         });
     }
     let plan = fixture.plan(Action::Uncordon { nodes: nodes(&["n1", "n2", "n3", "n4"]) });
-    let told: Vec<(&str, String)> =
+    let reported: Vec<(&str, String)> =
         plan.warnings.iter().map(|warning| (warning.word(), warning.to_string())).collect();
     let expected = [
         (
@@ -141,7 +141,7 @@ fn uncordoning_says_who_cordoned_and_why_and_warns_while_the_time_is_not_over() 
         ("cordonNoted", "n2 was cordoned by bob: new kernel, until 2027-01-15T07:59:00Z (expired 1m00s ago)"),
         ("cordonNoted", "n3 was cordoned by bob: new kernel"),
     ];
-    assert_eq!(told, expected.map(|(word, text)| (word, text.to_owned())));
+    assert_eq!(reported, expected.map(|(word, text)| (word, text.to_owned())));
 }
 
 /// Scenario 4: One of two nodes to cordon does not exist: nothing is written, and the command fails.
@@ -403,7 +403,7 @@ fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
         plan.needs,
         BTreeSet::from([DrainFlag::IgnoreDaemonsets, DrainFlag::DeleteEmptydirData, DrainFlag::Force])
     );
-    assert!(leaves(&plan, "web-0"), "what would become of it is told all the same");
+    assert!(leaves(&plan, "web-0"), "what would become of it is reported all the same");
 }
 
 /// Scenario 26: A pod whose deletion is overdue for longer than `--skip-wait-for-delete-timeout` is skipped.
@@ -437,8 +437,8 @@ fn a_pod_with_a_finalizer_is_waited_for_until_the_timeout() {
     assert_eq!(at(of(&plan, "web-0").times_out), Some(6));
     assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (Some(6), Prospect::Stalls));
     assert!(of(&plan, "web-0").warnings.contains(&PodWarning::HeldByFinalizer));
-    let for_ever = drained(&held());
-    assert_eq!((for_ever.totals.ends.likely, for_ever.prospect()), (None, Prospect::Stalls));
+    let without_timeout = drained(&held());
+    assert_eq!((without_timeout.totals.ends.likely, without_timeout.prospect()), (None, Prospect::Stalls));
 }
 
 /// Scenario 28: With `--skip-wait-for-delete-timeout` a drain does not wait for a pod with a finalizer.
@@ -865,7 +865,6 @@ fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_r
     assert_eq!(at(plan.totals.ends.likely), Some(165));
 }
 
-/// Scenario 64: A NoExecute taint deletes pods by their tolerations: at once, after the given time, or never.
 /// Pods that end 5 s after their deletion starts, unless they ignore SIGTERM.
 #[derive(Clone, Debug)]
 struct SometimesStubborn;
@@ -944,6 +943,7 @@ fn a_pod_that_a_taint_deletes_says_which_budget_is_ignored_and_what_its_replacem
     assert!(!notes("db-0").contains("budget") && !notes("web-0").contains("old pod"));
 }
 
+/// Scenario 64: A NoExecute taint deletes pods by their tolerations: at once, after the given time, or never.
 /// Budgets do not count.
 #[test]
 fn a_noexecute_taint_names_every_deleted_pod_with_its_time_and_ignores_budgets() {
@@ -1219,7 +1219,7 @@ fn the_same_snapshot_gives_the_same_plan() {
 
 proptest! {
     /// Whatever the budget and the pods, nothing leaves by it that it does not allow at that moment, and what waits
-    /// for ever waits with nothing to spare.
+    /// forever waits with nothing to spare.
     #[test]
     fn no_budget_is_overdrawn(
         places in prop::collection::vec((0..3_usize, any::<bool>()), 1..12),

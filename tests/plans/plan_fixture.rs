@@ -22,7 +22,7 @@ pub const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 /// The release that answers unless a test says otherwise.
 pub const NEWEST: ServerVersion = ServerVersion::new(1, 36);
 
-/// The cluster, and what happens in it while a plan is carried out.
+/// The cluster, and what happens in it while a plan is applied.
 #[derive(Clone)]
 pub struct PlanFixture {
     pub cluster: Cluster,

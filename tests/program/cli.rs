@@ -21,19 +21,19 @@ const BLOCKED: i32 = 6;
 async fn without_any_kubeconfig_the_demo_is_suggested() {
     let shell = Shell::new();
     for line in [&[][..], &["status"]] {
-        let told = shell.refused(line, NO_CONNECTION).await;
-        assert!(told.contains("no kubeconfig") && told.contains("`kordon demo`"), "{told}");
-        assert!(told.contains(".kube/config"), "where it looked is not told: {told}");
+        let output = shell.refused(line, NO_CONNECTION).await;
+        assert!(output.contains("no kubeconfig") && output.contains("`kordon demo`"), "{output}");
+        assert!(output.contains(".kube/config"), "where it looked is not output: {output}");
     }
-    let told = shell.with("KUBECONFIG", "/nowhere/config").refused(&["status"], NO_CONNECTION).await;
-    assert!(told.contains("/nowhere/config") && told.contains("`kordon demo`"), "{told}");
+    let output = shell.with("KUBECONFIG", "/nowhere/config").refused(&["status"], NO_CONNECTION).await;
+    assert!(output.contains("/nowhere/config") && output.contains("`kordon demo`"), "{output}");
 }
 
 #[tokio::test]
 async fn a_kubeconfig_that_is_not_there_or_makes_no_sense_is_named() {
     let shell = Shell::new();
-    let told = shell.refused(&["status", "--kubeconfig", "/nowhere/config"], NO_CONNECTION).await;
-    assert!(told.contains("/nowhere/config") && told.contains("no such file"), "{told}");
+    let output = shell.refused(&["status", "--kubeconfig", "/nowhere/config"], NO_CONNECTION).await;
+    assert!(output.contains("/nowhere/config") && output.contains("no such file"), "{output}");
     let cases = [
         "clusters: [",
         "just words",
@@ -47,27 +47,27 @@ async fn a_kubeconfig_that_is_not_there_or_makes_no_sense_is_named() {
         shell.refused(&["status", "--kubeconfig", &file], NO_CONNECTION).await;
     }
     let malformed = shell.file("config", "clusters: [");
-    let told = shell.with("KUBECONFIG", &malformed).refused(&["status"], NO_CONNECTION).await;
-    assert!(told.contains(&malformed), "{told}");
+    let output = shell.with("KUBECONFIG", &malformed).refused(&["status"], NO_CONNECTION).await;
+    assert!(output.contains(&malformed), "{output}");
 }
 
 #[tokio::test]
 async fn an_unknown_context_is_answered_with_those_there_are() {
     let shell = Shell::new();
     let file = shell.kubeconfig("http://127.0.0.1:1", json!({}));
-    let told = shell.refused(&["--kubeconfig", &file, "--context", "nope"], NO_CONNECTION).await;
-    assert!(told.contains("\"nope\"") && told.contains("here"), "{told}");
+    let output = shell.refused(&["--kubeconfig", &file, "--context", "nope"], NO_CONNECTION).await;
+    assert!(output.contains("\"nope\"") && output.contains("here"), "{output}");
 }
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_named() {
     let shell = Shell::new();
     for line in [&["--server", "http://127.0.0.1:1"][..], &["status", "--server", "http://127.0.0.1:1"]] {
-        let told = shell.refused(line, NO_CONNECTION).await;
-        assert!(told.contains("http://127.0.0.1:1") && told.contains("refused"), "{told}");
+        let output = shell.refused(line, NO_CONNECTION).await;
+        assert!(output.contains("http://127.0.0.1:1") && output.contains("refused"), "{output}");
     }
-    let told = shell.refused(&["status", "--server", "not an address"], NO_CONNECTION).await;
-    assert!(told.contains("not an address"), "{told}");
+    let output = shell.refused(&["status", "--server", "not an address"], NO_CONNECTION).await;
+    assert!(output.contains("not an address"), "{output}");
 }
 
 #[tokio::test]
@@ -75,8 +75,11 @@ async fn a_server_that_does_not_answer_is_given_up_in_time() {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     server.api.inject(Fault::always(FaultAnswer::Hang));
     let line = ["status", "--server", &server.url, "--request-timeout", "1s"];
-    let told = shell.refused(&line, NO_CONNECTION).await;
-    assert!(told.contains("did not respond within 1 s") && told.contains("--request-timeout"), "{told}");
+    let output = shell.refused(&line, NO_CONNECTION).await;
+    assert!(
+        output.contains("did not respond within 1 s") && output.contains("--request-timeout"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -84,14 +87,14 @@ async fn rejected_credentials_and_missing_rights_are_distinguished() {
     let tokens = [("good".to_owned(), "alice".to_owned())].into();
     let (shell, server) = (Shell::new(), Server::start(ApiOptions { tokens, ..ApiOptions::default() }).await);
     let expired = shell.kubeconfig(&server.url, json!({"token": "expired"}));
-    let told = shell.refused(&["status", "--kubeconfig", &expired], NO_CONNECTION).await;
-    assert!(told.contains("401") && told.contains("log in again"), "{told}");
-    assert!(!told.contains("expired\""), "the token is shown: {told}");
+    let output = shell.refused(&["status", "--kubeconfig", &expired], NO_CONNECTION).await;
+    assert!(output.contains("401") && output.contains("log in again"), "{output}");
+    assert!(!output.contains("expired\""), "the token is shown: {output}");
 
     server.api.inject(Fault::always(FaultAnswer::Forbidden));
     let good = shell.kubeconfig(&server.url, json!({"token": "good"}));
-    let told = shell.refused(&["status", "--kubeconfig", &good], NO_CONNECTION).await;
-    assert!(told.contains("forbids") && told.contains("alice"), "{told}");
+    let output = shell.refused(&["status", "--kubeconfig", &good], NO_CONNECTION).await;
+    assert!(output.contains("forbids") && output.contains("alice"), "{output}");
 }
 
 #[tokio::test]
@@ -116,11 +119,11 @@ async fn invalid_arguments_are_refused_with_the_valid_ones() {
         (&["demo", "--context", "prod"], "--context"),
     ];
     for (line, hint) in cases {
-        let told = shell.refused(line, USAGE).await;
-        assert!(told.contains(hint), "{line:?}: {told}");
+        let output = shell.refused(line, USAGE).await;
+        assert!(output.contains(hint), "{line:?}: {output}");
     }
-    let told = shell.refused(&["demo", "--scenario", "doomsday"], USAGE).await;
-    assert!(told.contains("zone-outage"), "the scenarios are not listed: {told}");
+    let output = shell.refused(&["demo", "--scenario", "doomsday"], USAGE).await;
+    assert!(output.contains("zone-outage"), "the scenarios are not listed: {output}");
     assert!(!shell.home.path().join("a.txt").exists());
 }
 
@@ -143,8 +146,8 @@ async fn help_and_version_and_what_shells_want_are_no_failures() {
 
 #[tokio::test]
 async fn the_dashboard_without_a_terminal_says_so() {
-    let told = Shell::new().refused(&["demo"], FAILED).await;
-    assert!(told.contains("terminal"), "{told}");
+    let output = Shell::new().refused(&["demo"], FAILED).await;
+    assert!(output.contains("terminal"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,8 +216,8 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
     let table = ask(&["node", lost]).await;
     assert!(table.contains(lost) && table.contains("Unknown") && !table.contains('\x1b'), "{table}");
 
-    let told = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
-    assert!(told.contains("pod default/nobody not found"), "{told}");
+    let output = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
+    assert!(output.contains("pod default/nobody not found"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -331,9 +334,9 @@ async fn status_gives_up_in_time_while_it_connects() {
         let file = shell.kubeconfig(&server.url, user);
         let line = ["status", "--kubeconfig", &file, "--timeout", "1s"];
         // The server's silence alone would take ten seconds, the plugin's two minutes.
-        let told = tokio::time::timeout(Duration::from_secs(8), shell.refused(&line, TOO_SLOW)).await;
-        let told = told.expect("it ends in time");
-        assert!(told.contains("a connection") && told.contains("--timeout"), "{told}");
+        let output = tokio::time::timeout(Duration::from_secs(8), shell.refused(&line, TOO_SLOW)).await;
+        let output = output.expect("it ends in time");
+        assert!(output.contains("a connection") && output.contains("--timeout"), "{output}");
     }
 }
 
@@ -375,8 +378,8 @@ async fn plans_are_worked_out_and_nothing_is_written() {
     let missing = shell.refused(&["plan", "cordon", "nope", "--server", &server.url], FAILED).await;
     assert!(missing.contains("node nope not found"), "{missing}");
     let nonsense = ["plan", "taint", "general-1a-02", "a=b:Never", "--server", &server.url];
-    let told = shell.refused(&nonsense, USAGE).await;
-    assert!(told.contains("invalid taint effect: Never, unsupported taint effect"), "{told}");
+    let output = shell.refused(&nonsense, USAGE).await;
+    assert!(output.contains("invalid taint effect: Never, unsupported taint effect"), "{output}");
     let is_ours = |user: &str| !user.starts_with("system:");
     let log = server.api.log();
     let ours: Vec<_> = log.iter().filter(|request| request.identity.agent.starts_with("kordon/")).collect();
@@ -428,8 +431,8 @@ async fn without_pods_the_dashboard_reads_those_of_the_nodes_of_a_plan() {
 #[tokio::test]
 async fn a_snapshot_that_cannot_be_written_is_a_failure() {
     let shell = Shell::new();
-    let told = shell.refused(&["demo", "--snapshot", "/nowhere/a.txt", "--after", "100ms"], FAILED).await;
-    assert!(told.contains("/nowhere/a.txt"), "{told}");
+    let output = shell.refused(&["demo", "--snapshot", "/nowhere/a.txt", "--after", "100ms"], FAILED).await;
+    assert!(output.contains("/nowhere/a.txt"), "{output}");
 }
 
 #[tokio::test]

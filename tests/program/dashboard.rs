@@ -197,7 +197,7 @@ async fn a_plan_is_computed_beside_the_loop_and_again_when_an_option_changes() {
     harness
         .while_running(async |harness| {
             let shows = async |text: &str| {
-                // Paused time stands still while anything is worked out.
+                // Paused time does not move while anything is computed.
                 sleep(Duration::from_millis(100)).await;
                 assert!(harness.screen().contains(text), "{text}\n{}", harness.screen());
             };

@@ -75,8 +75,8 @@ impl DashboardDriver {
 
     /// Waits until the plan of the drain with its options is shown.
     pub async fn wait_for_plan(&self) {
-        let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
-        self.wait_until("no plan", |screen| told(screen) && !screen.contains("working it out")).await;
+        let reported = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
+        self.wait_until("no plan", |screen| reported(screen) && !screen.contains("working it out")).await;
     }
 
     /// Enables enforcing and starts the drain, up to the first question.

@@ -33,7 +33,7 @@ use kordon::{
 /// Where every story begins: 2026-01-02 03:00:00 UTC.
 pub const START: Timestamp = Timestamp::from_secs(1_767_322_800);
 
-/// The cluster as it is, and the app that is told of it.
+/// The cluster as it is, and the app that shows it.
 pub struct DashboardFixture {
     pub app: App,
     pub now: Timestamp,
@@ -50,7 +50,7 @@ pub struct DashboardFixture {
 }
 
 impl DashboardFixture {
-    /// Begins with what the watches have not told yet.
+    /// Starts before the watches have reported.
     pub fn new() -> Self {
         let options = ModelOptions {
             connection: ConnectionInfo {
@@ -128,7 +128,7 @@ impl DashboardFixture {
     }
 
     /// Somebody is about to work on pool-a-01, where pods of every difficulty run: one of two that a budget lets go
-    /// one by one, one that its budget never lets go, one that nobody brings back, one with data in an emptyDir.
+    /// one by one, one that its budget always blocks, one that no controller recreates, one with data in an emptyDir.
     pub fn maintenance() -> Self {
         let mut fixture = Self::well();
         for (name, node) in [
@@ -408,7 +408,7 @@ impl DashboardFixture {
             }
             self.hear_all();
         }
-        self.foresee();
+        self.run_forecast();
     }
 
     /// Lets seconds go by in which nothing reaches the app but time.
@@ -416,7 +416,7 @@ impl DashboardFixture {
         let end = self.now + Span::from_secs(seconds);
         self.act_until(end);
         self.now = end;
-        self.foresee();
+        self.run_forecast();
     }
 
     fn act_until(&mut self, end: Timestamp) {
@@ -424,7 +424,7 @@ impl DashboardFixture {
             while let Some(effect) = self.app.model.next_effect() {
                 let at = self.now;
                 self.app.on_outcome(effect.id, Outcome::Recorded, at);
-                self.carry_out(&effect.write);
+                self.write(&effect.write);
             }
             let Some(at) = self.app.poll_timeout().filter(|at| *at <= end) else { return };
             self.now = self.now.max(at);
@@ -432,7 +432,7 @@ impl DashboardFixture {
         }
     }
 
-    fn carry_out(&mut self, write: &Write) {
+    fn write(&mut self, write: &Write) {
         apply_write(&mut self.world, write, self.now, &mut Vec::new());
         let change = match write {
             Write::MarkUnknown { node, .. }
@@ -450,7 +450,7 @@ impl DashboardFixture {
         self.tell(change.into_iter().collect());
     }
 
-    fn foresee(&mut self) {
+    fn run_forecast(&mut self) {
         self.app.refresh(self.now);
         if let Some(engine) = self.app.model.engine.as_ref().filter(|_| self.app.model.is_abnormal()) {
             let forecast = Forecast::run(engine, &self.app.model.cluster, self.now, HORIZON);

@@ -121,26 +121,25 @@ impl Town {
         let writer = journal.open().expect("opened");
         let (client, clock) = (self.api.client_as("kordon"), self.clock);
         let watcher = facts::Watcher::start(self.api.client_as("observer"), clock, &self.cancel).await;
-        let hands = RequestExecutor::Writer(RequestWriter {
+        let executor = RequestExecutor::Writer(RequestWriter {
             client,
             clock,
             journal: writer.clone(),
             operation: "p".parse().unwrap(),
         });
-        let orders =
+        let options =
             OperationOptions { id: "p".parse().unwrap(), by: "test".into(), ..OperationOptions::default() };
-        let operation = Operation::start(&plan, orders, &self.model.cluster, now);
+        let operation = Operation::start(&plan, options, &self.model.cluster, now);
         let (_, feeds) = mpsc::channel(1);
         let feeds = std::mem::replace(&mut self.feeds, feeds);
         let model = self.model.clone();
-        let link = hands.start();
-        let mut undertaking =
-            OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
-        // Nobody wishes anything.
-        let (_nobody, mut wishes) = mpsc::channel(1);
-        undertaking.run(&mut wishes, |_| {}).await;
-        let report = undertaking.operation.progress();
-        assert_eq!(undertaking.operation.ended(), Some(OperationEnd::Done), "{report:#?}");
+        let link = executor.start();
+        let mut run = OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
+        // Nobody pauses or cancels it.
+        let (_operator, mut input) = mpsc::channel(1);
+        run.run(&mut input, |_| {}).await;
+        let report = run.operation.progress();
+        assert_eq!(run.operation.ended(), Some(OperationEnd::Done), "{report:#?}");
         let lines = journal.lines().expect("read");
         (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0))
     }

@@ -308,7 +308,7 @@ async fn an_interrupt_cancels_with_a_report_and_removes_the_claim() {
     let child = harness.shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
     let id = rustix::process::Pid::from_raw(child.id().expect("alive").cast_signed()).expect("an id");
     harness.until(|harness| harness.server.api.log().iter().any(|logged| logged.code == 429)).await;
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("told");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("output");
     let output = child.wait_with_output().await.expect("ended");
     assert_eq!(output.status.code(), Some(INTERRUPTED));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
@@ -418,7 +418,7 @@ impl Harness {
         seed: u64,
         round: usize,
     ) -> (usize, usize) {
-        let told = format!("seed {seed}, round {round}, {nodes:?}");
+        let output = format!("seed {seed}, round {round}, {nodes:?}");
         let (begun, evicted_before) = (self.now(), self.server.evictions().len());
         let mut line = drain(&[&nodes[0], &nodes[1]]);
         line.push("--parallel=2");
@@ -436,48 +436,52 @@ impl Harness {
             if is_left {
                 let ended = tokio::time::timeout(Duration::from_secs(300), child.wait()).await;
                 let said = fs::read_to_string(&said).expect("it was written to");
-                let Ok(status) = ended else { panic!("{told}: it does not end: {said}") };
+                let Ok(status) = ended else { panic!("{output}: it does not end: {said}") };
                 let code = status.expect("waited for").code();
                 if code == Some(BLOCKED) && line[1] != "--resume" {
                     // Such as the only replica of a workload under a budget: other nodes, then.
                     assert!(
                         !is_cordoned(&self.server.node(&nodes[0]).await),
-                        "{told}: begun all the same: {said}"
+                        "{output}: begun all the same: {said}"
                     );
                     return (killed, amid);
                 }
-                assert_eq!(code, Some(DONE), "{told}: {said}");
+                assert_eq!(code, Some(DONE), "{output}: {said}");
                 break;
             }
             child.kill().await.expect("killed");
             killed += 1;
             amid += usize::from(self.server.evictions().len() > evicted_before);
-            self.check_cordons(&told).await;
+            self.check_cordons(&output).await;
             let operations = self.operations();
             match operations.iter().rfind(|past| past.start.action == "drain" && past.started >= begun) {
-                // Killed before it began: it begins anew.
+                // Killed before it started: it is started again.
                 None => {}
                 Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
                 // Killed when all was done but the report.
                 Some(_) => break,
             }
         }
-        assert_eq!(self.evicted_twice(evicted_before), Vec::<String>::new(), "{told}");
+        assert_eq!(self.evicted_twice(evicted_before), Vec::<String>::new(), "{output}");
         for node in nodes {
-            assert_eq!(self.server.left_on(node).await, Vec::<String>::new(), "{told}: forgotten on {node}");
+            assert_eq!(
+                self.server.left_on(node).await,
+                Vec::<String>::new(),
+                "{output}: forgotten on {node}"
+            );
             assert!(
                 !self.server.node(node).await.annotations().contains_key(DRAIN),
-                "{told}: a mark is left on {node}"
+                "{output}: a mark is left on {node}"
             );
         }
-        self.check_cordons(&told).await;
+        self.check_cordons(&output).await;
         let operations = self.operations();
         let last = operations.iter().rfind(|past| past.start.action == "drain").expect("a drain");
         self.enforced(&["undo", &last.id]).await;
         for node in nodes {
             assert!(
                 !is_cordoned(&self.server.node(node).await),
-                "{told}: {node} is still cordoned after undo"
+                "{output}: {node} is still cordoned after undo"
             );
         }
         (killed, amid)
@@ -499,13 +503,16 @@ impl Harness {
     }
 
     /// Checks that every cordoned node is in the journal.
-    async fn check_cordons(&self, told: &str) {
+    async fn check_cordons(&self, output: &str) {
         let operations = self.operations();
         let known: BTreeSet<String> =
             operations.iter().flat_map(|past| past.cordoned().map(ToString::to_string)).collect();
         for node in self.nodes().await.iter().filter(|node| is_cordoned(node)) {
             let name = node.name_any();
-            assert!(known.contains(&name), "{told}: {name} is cordoned and the journal does not tell of it");
+            assert!(
+                known.contains(&name),
+                "{output}: {name} is cordoned and the journal does not tell of it"
+            );
         }
     }
 }

@@ -236,8 +236,8 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         terminal.type_in("r");
         terminal.wait("2 Plan");
         terminal.type_in("DEF");
-        let told = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
-        terminal.wait_until("no plan", told);
+        let reported = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
+        terminal.wait_until("no plan", reported);
         terminal.type_in("A");
         terminal.agree();
         terminal

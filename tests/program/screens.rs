@@ -271,9 +271,9 @@ fn a_plan_over_a_snapshot_that_has_followed_the_cluster_is_the_one_over_a_new_sn
         let plan = current_plan(&fixture);
         let (cluster, version) = (&fixture.app.model.cluster, fixture.app.model.settings.version);
         let placing = PlacingEnvironment::new(cluster, Snapshot::new(cluster, version), plan.made);
-        let anew =
+        let made_again =
             Plan::new(plan.action.clone(), cluster, &placing, version, plan.made).expect("nodes are there");
-        assert!(*plan == anew, "after round {round}");
+        assert!(*plan == made_again, "after round {round}");
     }
 }
 
@@ -596,7 +596,7 @@ fn the_report_replaces_the_progress_and_the_mode_ends_by_itself() {
 fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
     let mut fixture = at_work();
     fixture.change_node("pool-a-01", |node| node.unschedulable = true);
-    fixture.past = Some(cut_off(&fixture));
+    fixture.past = Some(interrupted(&fixture));
     fixture.app.find_interrupted();
     fixture.serve();
     expect(&mut fixture, "acting-unfinished", (160, 48));
@@ -613,8 +613,8 @@ fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
     assert!(fixture.app.operations.interrupted.is_empty());
 }
 
-/// A drain of the node that was cut off after it had cordoned it.
-fn cut_off(fixture: &DashboardFixture) -> JournaledOperation {
+/// A drain of the node that was interrupted after it had cordoned it.
+fn interrupted(fixture: &DashboardFixture) -> JournaledOperation {
     let node = fixture.app.model.cluster.node(&"pool-a-01".into()).expect("there");
     let uid = node.uid.clone();
     let line = |kind| JournalLine {

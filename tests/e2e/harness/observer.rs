@@ -175,7 +175,7 @@ async fn observe(
                 next = Box::pin(sleep(EVERY));
             }
         }
-        // Dry-run: the shadow's effects are recorded and not carried out.
+        // Dry-run: the shadow's effects are recorded and not written.
         while let Some(effect) = model.next_effect() {
             recorded.push((effect.write.object(), effect.write.summary()));
             model.on_outcome(effect.id, Outcome::Recorded, clock.now());

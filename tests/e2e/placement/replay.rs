@@ -18,7 +18,7 @@ use super::{
     history::ReceivedChange,
     scheduler_log::{LogEntry, LogLine},
 };
-use crate::common::placements::Seen;
+use crate::common::placements::RecordedPlacement;
 
 /// An attempt of the scheduler to place a pod, and what kordon predicted.
 #[derive(Clone, Debug)]
@@ -249,7 +249,8 @@ impl Attempt {
     pub fn wrong_reasons(&self) -> Vec<String> {
         match (&self.real, &self.predicted) {
             (ActualOutcome::Unschedulable(why), SchedulingOutcome::Unschedulable(predicted)) => {
-                Seen::unschedulable(&self.pod.key.to_string(), why).differences_of_counts(why, predicted)
+                RecordedPlacement::unschedulable(&self.pod.key.to_string(), why)
+                    .differences_of_counts(why, predicted)
             }
             _ => Vec::new(),
         }

@@ -30,7 +30,7 @@ pub struct Comparison {
     ended: Span,
 }
 
-/// Foretold and happened.
+/// Predicted and happened.
 struct Sets {
     predicted: BTreeSet<String>,
     happened: BTreeSet<String>,
@@ -169,12 +169,12 @@ impl fmt::Display for Sets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (predicted, happened) = (&self.predicted, &self.happened);
         write!(f, "{} predicted and so", predicted.intersection(happened).count())?;
-        let told = |missing: Vec<&String>| {
+        let reported = |missing: Vec<&String>| {
             let some: Vec<&str> = missing.iter().take(5).map(|name| name.as_str()).collect();
             format!("{} {some:?}", missing.len())
         };
-        write!(f, "; only predicted: {}", told(predicted.difference(happened).collect()))?;
-        write!(f, "; only happened: {}", told(happened.difference(predicted).collect()))
+        write!(f, "; only predicted: {}", reported(predicted.difference(happened).collect()))?;
+        write!(f, "; only happened: {}", reported(happened.difference(predicted).collect()))
     }
 }
 

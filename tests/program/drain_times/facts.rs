@@ -1,5 +1,5 @@
 //! What happened: when each pod's deletion began and when it was gone, as a watch of our own tells it, and which budgets
-//! refused whom, as the journal has it.
+//! refused which pod, as the journal has it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
