@@ -88,7 +88,8 @@ fn predicted_steps_happen_in_their_order_and_at_their_time() {
     sim.run(Span::from_secs(60));
     let happened = of_node(&sim, "n00");
     for topic in [Topic::Grace, Topic::NoSchedule, Topic::NoExecute] {
-        let (reported, happened) = (at(&reported, topic, StepTime::Ahead), at(&happened, topic, StepTime::Past));
+        let (reported, happened) =
+            (at(&reported, topic, StepTime::Ahead), at(&happened, topic, StepTime::Past));
         let off = happened.since(reported).as_secs_f64().abs();
         assert!(off <= 6.0, "{topic:?} reported for {reported}, was {happened}");
     }

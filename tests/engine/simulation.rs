@@ -521,7 +521,7 @@ proptest! {
     #[test]
     fn the_controllers_own_engine_predicts_to_the_instant(faults in random_faults()) {
         let mut sim = faults.begin();
-        // By then whoever sends no more heartbeats is silent.
+        // By then a node that sends no more heartbeats is silent.
         (0..TURMOIL + SILENT_AFTER.as_secs()).for_each(|second| faults.apply(second, &mut sim));
         let engine = sim.controller.as_ref().expect("started");
         let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(600));
