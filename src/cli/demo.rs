@@ -159,7 +159,7 @@ impl EmbeddedCluster {
     }
 }
 
-/// The Lease of a controller manager that stopped an hour ago: whoever looks at it knows at once that nothing will happen.
+/// The Lease of a controller manager that stopped an hour ago: a client that reads it knows immediately that nothing will happen.
 fn lease_of_a_stopped_controller(clock: Clock) -> Value {
     let renewed = (clock.now() - Span::from_secs(3600)).to_micro_time();
     json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",

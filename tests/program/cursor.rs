@@ -100,12 +100,12 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
                 }
                 let chosen = under_cursor(&fixture, *pane);
                 disturb(&mut fixture, &mut chance, chosen.as_deref());
-                let told = format!("seed {seed}, {pane:?}, {key}, chosen {chosen:?}");
+                let reported = format!("seed {seed}, {pane:?}, {key}, chosen {chosen:?}");
                 let still = under_cursor(&fixture, *pane);
-                assert!(still.is_none() || still == chosen, "{told}: now {still:?}");
+                assert!(still.is_none() || still == chosen, "{reported}: now {still:?}");
                 fixture.press(key);
                 if let Some(object) = acted_on(&fixture, *pane) {
-                    assert_eq!(Some(object), chosen, "{told}");
+                    assert_eq!(Some(object), chosen, "{reported}");
                     acted += 1;
                 }
             }
