@@ -184,6 +184,21 @@ impl DashboardFixture {
         self.put(of(ObjectEvent::ListDone));
     }
 
+    /// An owner without a scale, as pods of [`Self::add_pod`] name it.
+    pub fn add_owner(&mut self, kind: WorkloadKind, name: &str) {
+        let workload = Workload {
+            kind,
+            key: Key::new("default", name),
+            uid: Uid::from(name),
+            version: self.next_version(),
+            replicas: None,
+            selector: None,
+            owner: None,
+            replaces_only_failed: false,
+        };
+        self.put(Change::Workload(kind, ObjectEvent::Applied(workload)));
+    }
+
     /// A budget over the pods labelled with its name, and the status that the disruption controller gives it.
     fn add_budget(&mut self, key: &str, min_available: i32) {
         let (namespace, name) = key.split_once('/').expect("namespace/name");

@@ -98,6 +98,9 @@ fn fixture(nodes: &[RandomNode], pods: &[RandomPod]) -> DashboardFixture {
         });
     }
     fixture.lists();
+    for name in ["w0", "w1", "w2"] {
+        WorkloadKind::ALL.into_iter().for_each(|kind| fixture.add_owner(kind, name));
+    }
     fixture.run(60);
     fixture
 }
