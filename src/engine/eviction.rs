@@ -92,7 +92,6 @@ impl Evictor {
     }
 
     /// Reacts to a node that was added, changed or removed (upstream `NodeUpdated`, `handleNodeUpdate`).
-    #[expect(clippy::too_many_arguments, reason = "the engine's parts, borrowed apart")]
     pub fn on_node(
         &mut self,
         cluster: &Cluster,
