@@ -34,7 +34,7 @@ fn the_dashboard_answers_keys_and_restores_the_terminal() {
     let mut terminal = start("dashboard", &[]);
     terminal.wait("26 ready");
     terminal.type_in("4");
-    terminal.wait("would delete (taint eviction)");
+    terminal.wait("expected: delete (taint eviction)");
     terminal.type_in("?");
     terminal.wait("Esc closes");
     terminal.type_in("\x1b");
