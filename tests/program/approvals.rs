@@ -319,14 +319,17 @@ impl Program {
                     output.len() - new.len() + new.find(QUESTION).expect("it is there") + QUESTION.len();
                 return Some(prompt);
             }
-            if self.terminal.child.try_wait().expect("a child").is_some() {
-                self.terminal.end();
-                transcript.lines.push(ending(&self.terminal.raw()[self.read..]));
+            let has_ended = self.terminal.child.try_wait().expect("a child").is_some();
+            if has_started() {
+                if !has_ended {
+                    self.terminal.child.kill().expect("killed");
+                }
+                transcript.lines.push("started".into());
                 return None;
             }
-            if has_started() {
-                self.terminal.child.kill().expect("killed");
-                transcript.lines.push("started".into());
+            if has_ended {
+                self.terminal.end();
+                transcript.lines.push(ending(&self.terminal.raw()[self.read..]));
                 return None;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -502,7 +505,7 @@ impl Harness {
     async fn break_watch(&self, kind: &str) {
         let fault = Fault::always(FaultAnswer::InternalError).on(&[Verb::List, Verb::Watch], kind);
         self.server.api.inject(fault);
-        self.server.api.cut_watches();
+        self.server.api.cut_watches_of(kind);
         let failures = |harness: &Self| {
             let log = harness.server.api.log();
             let failed = log

@@ -1,5 +1,7 @@
 //! Faults that tests inject into the API.
 
+use std::collections::BTreeMap;
+
 use fastrand::Rng;
 
 use super::{
@@ -136,7 +138,7 @@ pub fn forbidden(identity: &Requester, verb: Verb, resource: &Resource) -> Refus
 }
 
 /// The state of the server for watches and connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Refuses all requests and closes all connections.
     pub down: bool,
@@ -144,4 +146,13 @@ pub struct Health {
     pub stalled: bool,
     /// Counts how often all watches were cut.
     pub cuts: u64,
+    /// Counts how often those of a kind were cut, by its plural name.
+    pub cuts_of_kind: BTreeMap<String, u64>,
+}
+
+impl Health {
+    /// How often watches of a kind were cut.
+    pub fn cuts_of(&self, kind: &str) -> u64 {
+        self.cuts + self.cuts_of_kind.get(kind).copied().unwrap_or(0)
+    }
 }

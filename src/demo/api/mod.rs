@@ -210,6 +210,11 @@ impl Api {
         self.inner.health.send_modify(|health| health.cuts += 1);
     }
 
+    /// The same for the watches of one kind, by its plural name.
+    pub fn cut_watches_of(&self, kind: &str) {
+        self.inner.health.send_modify(|health| *health.cuts_of_kind.entry(kind.into()).or_default() += 1);
+    }
+
     /// Compacts all history: watches and pages from before now get 410.
     pub fn compact_history(&self) {
         self.state().store.compact();

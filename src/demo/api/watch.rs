@@ -65,7 +65,7 @@ pub fn open(
     let from = query.number::<u64>("resourceVersion")?.unwrap_or(0);
     let timeout = query.number::<u64>("timeoutSeconds")?.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let health = api.inner.health.subscribe();
-    let cuts = health.borrow().cuts;
+    let cuts = health.borrow().cuts_of(kind.plural);
     let state = api.state();
     let store = &state.store;
     let starts_with_all = streams_list || from == 0;
@@ -133,8 +133,8 @@ impl Watch {
     /// The next chunk of the stream; None at its end.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         while !self.closed {
-            let health = *self.health.borrow_and_update();
-            if health.down || health.cuts != self.cuts {
+            let health = self.health.borrow_and_update().clone();
+            if health.down || health.cuts_of(self.kind.plural) != self.cuts {
                 self.closed = true;
                 let lost = io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut");
                 return Some(Err(lost));
