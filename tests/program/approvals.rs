@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
 use kordon::{
     app::Mode,
     cluster::{DrainClaim, claim::DRAIN},
@@ -496,6 +496,9 @@ impl Harness {
             WatchBreaks(kind) => self.break_watch(kind).await,
             Event::Pod(newcomer) => {
                 self.load_newcomer(newcomer);
+                if newcomer == Newcomer::Blocked {
+                    self.wait_for_budget().await;
+                }
                 self.let_it_be_heard().await;
             }
             LastOfZone => self.cordon_rest_of_zone().await,
@@ -570,6 +573,21 @@ impl Harness {
                 self.load_replicated(name, json!({}));
             }
         }
+    }
+
+    /// Waits until the disruption controller has counted the newcomer.
+    async fn wait_for_budget(&self) {
+        let budgets: Objects<PodDisruptionBudget> = Objects::namespaced(self.server.api.client(), "default");
+        let counted = async || {
+            let budget = budgets.get("strict").await.expect("the budget");
+            budget.status.is_some_and(|status| status.expected_pods == 1 && status.current_healthy == 1)
+        };
+        let waiting = async {
+            while !counted().await {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(180), waiting).await.expect("the budget is synced");
     }
 
     async fn cordon_rest_of_zone(&self) {
