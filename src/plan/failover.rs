@@ -1,6 +1,6 @@
 //! What becomes of the pods of nodes that are lost: which of them find a node among the others, and which stay Pending.
 //!
-//! N-1 ([`super::headroom`]), what-ifs and forecasts all ask [`failover`], so that they say the same.
+//! N-1 ([`super::headroom()`]), what-ifs and forecasts all ask [`failover`], so that they say the same.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -104,7 +104,7 @@ impl Display for Headroom {
 }
 
 /// Loses each Ready node and each zone in turn: how many pods stay Pending once all pods of what is lost are deleted
-/// ([`failover`]). The snapshot is of this cluster. None where `continues`, which is called before each loss, returns
+/// ([`failover()`]). The snapshot is of this cluster. None where `continues`, which is called before each loss, returns
 /// false.
 pub fn headroom(
     cluster: &Cluster,

@@ -1,7 +1,7 @@
 //! The replacements of pods: when a controller creates them, where they land and when they are Ready.
 //!
 //! [`replacements`] answers this for pods that leave at known times whatever budgets say (taints). A simulated eviction
-//! ([`super::simulation`]) asks for one replacement at a time; for lost nodes see [`super::failover`].
+//! ([`super::simulation`]) asks for one replacement at a time; for lost nodes see [`super::failover()`].
 
 use std::{
     cmp::Reverse,
