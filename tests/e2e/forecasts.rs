@@ -56,7 +56,7 @@ async fn the_real_controllers_do_what_is_predicted_with_a_clock_that_is_behind()
     let mut plane = Plane::start(&binary, Options { toleration_seconds: TOLERATION, ..Options::default() })
         .await
         .unwrap();
-    if let Err(error) = failures_and_recoveries(&mut plane, Span::from_secs(60), Span::from_secs(-28)).await {
+    if let Err(error) = failures_and_recoveries(&mut plane, Span::from_secs(90), Span::from_secs(-28)).await {
         panic!("{error:#}");
     }
 }
