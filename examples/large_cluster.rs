@@ -101,12 +101,12 @@ async fn patch_one(objects: &Objects<DynamicObject>, name: &str, patch: Value) {
     }
 }
 
-/// Does something so many times a second, for ever.
+/// Does something so many times a second, without end.
 async fn each(per_second: u32, mut act: impl AsyncFnMut(usize)) {
     if per_second == 0 {
         return std::future::pending().await;
     }
-    // Timers are no finer than a millisecond: rounds, each of as many as are due by now.
+    // Timers are no finer than a millisecond: rounds, each of as many as are due.
     let mut round = interval(Duration::from_millis(10));
     round.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let begun = round.tick().await;

@@ -91,7 +91,7 @@ fn strings_have_no_banned_words() {
 #[test]
 fn comments_and_names_have_no_banned_words() {
     let tests = sources("tests").into_iter().filter(|source| !source.path.starts_with("tests/tidy/"));
-    let sources = sources("src").into_iter().chain(sources("benches")).chain(tests);
+    let sources = ["src", "benches", "examples"].into_iter().flat_map(sources).chain(tests);
     expect_none(sources.flat_map(|source| [in_comments(&source), in_names(&source)].concat()));
 }
 
