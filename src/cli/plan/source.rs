@@ -9,9 +9,9 @@ use crate::{
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
-        once::{OneShot, WANTED_FOR_PLANS, Watched},
+        once::{OneShot, Patience, WANTED_FOR_PLANS, Watched},
     },
-    k8s::{feed::FeedKind, watch::count_pods},
+    k8s::{connect::Connection, feed::FeedKind, watch::count_pods},
     plan::EvictionRules,
     time::Span,
 };
@@ -49,28 +49,9 @@ impl PlanSource {
         let patience = print.patience();
         let connection = patience.connect(connection).await?;
         let landings = if target.moves_pods() {
-            match print.placement.unwrap_or(default) {
-                PlacementMode::Skip => Landings::LeftOut("--placement=skip"),
-                PlacementMode::Wait => {
-                    let mut shot = OneShot::list(connection, ALL, patience).await?;
-                    shot.in_time()?;
-                    return Ok(Self { shot, landings: Landings::Known });
-                }
-                PlacementMode::Auto => {
-                    let patience = patience.at_most(AUTO_PATIENCE);
-                    match patience.wait(count_pods(&connection)).await.flatten() {
-                        Some(count) if count > MANY_PODS => {
-                            Landings::LeftOut("--placement=auto: more than 20,000 pods")
-                        }
-                        Some(_) | None => {
-                            let mut shot = OneShot::list(connection.clone(), ALL, patience).await?;
-                            if shot.in_time().is_ok() {
-                                return Ok(Self { shot, landings: Landings::Known });
-                            }
-                            Landings::LeftOut("--placement=auto: the lists took longer than 2 s")
-                        }
-                    }
-                }
+            match whole(&connection, print.placement.unwrap_or(default), patience).await? {
+                Ok(shot) => return Ok(Self { shot, landings: Landings::Known }),
+                Err(why) => Landings::LeftOut(why),
             }
         } else {
             Landings::None
@@ -84,6 +65,32 @@ impl PlanSource {
         let now = shot.at;
         shot.read(patience, |cluster, namespace| target.needs(cluster, namespace, &rules, now)).await?;
         Ok(Self { shot, landings })
+    }
+}
+
+/// The whole cluster, to place pods over; or why placement is left out.
+async fn whole(
+    connection: &Connection,
+    placement: PlacementMode,
+    patience: Patience,
+) -> Result<Result<OneShot, &'static str>, CliError> {
+    match placement {
+        PlacementMode::Skip => Ok(Err("--placement=skip")),
+        PlacementMode::Wait => {
+            let mut shot = OneShot::list(connection.clone(), ALL, patience).await?;
+            shot.in_time()?;
+            Ok(Ok(shot))
+        }
+        PlacementMode::Auto => {
+            let patience = patience.at_most(AUTO_PATIENCE);
+            let count = patience.wait(count_pods(connection)).await.flatten();
+            if count.is_some_and(|count| count > MANY_PODS) {
+                return Ok(Err("--placement=auto: more than 20,000 pods"));
+            }
+            let mut shot = OneShot::list(connection.clone(), ALL, patience).await?;
+            let in_time = shot.in_time();
+            Ok(in_time.map(|()| shot).map_err(|_| "--placement=auto: the lists took longer than 2 s"))
+        }
     }
 }
 
