@@ -47,34 +47,23 @@ impl FeedKind {
         Self::Leader,
     ];
 
-    /// The controllers whose pods are recreated, and whose scale budgets count.
-    pub const OWNERS: [Self; 6] = [
+    /// What decides whether and how pods can be removed. Heartbeats, and where pods land, do not.
+    pub const REMOVAL: [Self; 10] = [
+        Self::Nodes,
+        Self::Pods,
+        Self::Budgets,
         Self::Workloads(WorkloadKind::ReplicaSet),
         Self::Workloads(WorkloadKind::Deployment),
         Self::Workloads(WorkloadKind::StatefulSet),
         Self::Workloads(WorkloadKind::ReplicationController),
         Self::Workloads(WorkloadKind::DaemonSet),
         Self::Workloads(WorkloadKind::Job),
+        Self::Namespaces,
     ];
 
-    /// What only placement reads.
+    /// What only placement reads: of no use without the pods.
     pub const PLACEMENT: [Self; 5] =
         [Self::Services, Self::Claims, Self::Volumes, Self::StorageClasses, Self::CsiNodes];
-
-    /// Whether the kind is of no use without the pods.
-    pub const fn serves_placement_alone(self) -> bool {
-        match self {
-            Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => true,
-            Self::Nodes
-            | Self::Leases
-            | Self::Pods
-            | Self::Budgets
-            | Self::Workloads(_)
-            | Self::PriorityClasses
-            | Self::Namespaces
-            | Self::Leader => false,
-        }
-    }
 
     /// The resource as a role names it, with its API group after a dot.
     pub const fn resource(self) -> &'static str {

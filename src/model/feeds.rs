@@ -77,33 +77,16 @@ impl Feeds {
         }
     }
 
-    /// Whether the watches are good enough to act on. Heartbeats, and where pods land, do not
-    /// decide about that.
+    /// Whether the watches are good enough to act on.
     pub fn for_approval(&self) -> Watches {
         let live = |kind| self.state(kind) == Some(&FeedState::Live);
-        let is_needed = |kind: &FeedKind| match kind {
-            FeedKind::Nodes
-            | FeedKind::Pods
-            | FeedKind::Budgets
-            | FeedKind::Workloads(_)
-            | FeedKind::Namespaces => true,
-            FeedKind::Leases
-            | FeedKind::PriorityClasses
-            | FeedKind::Services
-            | FeedKind::Claims
-            | FeedKind::Volumes
-            | FeedKind::StorageClasses
-            | FeedKind::CsiNodes
-            | FeedKind::Leader => false,
-        };
-        let kinds = FeedKind::ALL.into_iter().filter(is_needed);
         let is_listed = |kind: &FeedKind| {
             !matches!(self.state(*kind), None | Some(FeedState::Connecting | FeedState::Listing { .. }))
         };
         Watches {
             nodes_live: live(FeedKind::Nodes),
             pods_live: live(FeedKind::Pods),
-            unlisted: kinds.into_iter().find(|kind| !is_listed(kind)).map(|kind| kind.to_string()),
+            unlisted: FeedKind::REMOVAL.iter().find(|kind| !is_listed(kind)).map(|kind| kind.to_string()),
         }
     }
 

@@ -66,14 +66,14 @@ impl NodeWatchlist {
         looked_at.extend(fallen_silent.map(|(_, name)| name.clone()));
         for name in looked_at {
             let node = cluster.node(&name);
-            let silent_from = node.map(|node| engine.silence(cluster, node).silent_from);
-            let is_silent = silent_from.is_some_and(|from| from < now);
+            let silence = node.map(|node| engine.silence(cluster, node));
+            let is_silent = silence.is_some_and(|silence| silence.is_silent(now));
             if node.is_some_and(|node| is_silent || looks_wrong(node)) {
                 self.abnormal.insert(name.clone());
             } else {
                 self.abnormal.remove(&name);
             }
-            self.expect_silence(name, silent_from.filter(|_| !is_silent));
+            self.expect_silence(name, silence.map(|silence| silence.silent_from).filter(|_| !is_silent));
         }
     }
 

@@ -149,7 +149,7 @@ pub enum Warning {
         /// Who, why and until when.
         note: String,
     },
-    /// kordon cordoned the node for nobody knows how long, or for a time that is over.
+    /// kordon cordoned the node without an end, or until a time that is over.
     CordonNoted {
         node: NodeName,
         note: String,

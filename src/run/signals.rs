@@ -10,12 +10,12 @@ use tokio::{
 
 use super::operation::OperatorInput;
 
-/// Signals that come sooner than this after the first are the same wish: GNU timeout sends SIGTERM to the process and to
+/// Signals that come sooner than this after the first are the same request: GNU timeout sends SIGTERM to the process and to
 /// its group.
-const SAME_WISH: Duration = Duration::from_secs(1);
+const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// What signals ask for: the first cancels the operation, a second wish stops the program.
-pub struct Wishes {
+/// What signals ask for: the first cancels the operation, a second request stops the program.
+pub struct SignalRequests {
     pub input: mpsc::Receiver<OperatorInput>,
     pub stop: oneshot::Receiver<()>,
 }
@@ -24,7 +24,7 @@ pub struct Wishes {
 ///
 /// # Errors
 /// The system does not let it.
-pub fn listen() -> io::Result<Wishes> {
+pub fn listen() -> io::Result<SignalRequests> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     // When it is full, further signals say nothing new.
@@ -40,11 +40,11 @@ pub fn listen() -> io::Result<Wishes> {
             }
         }
     });
-    Ok(wishes(signals))
+    Ok(requests(signals))
 }
 
-fn wishes(mut signals: mpsc::Receiver<()>) -> Wishes {
-    // One is enough: the program ends at the second wish.
+fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
+    // One is enough: the program ends at the second request.
     let (cancel, input) = mpsc::channel(1);
     let (second, stop) = oneshot::channel();
     tokio::spawn(async move {
@@ -54,7 +54,7 @@ fn wishes(mut signals: mpsc::Receiver<()>) -> Wishes {
         let first = Instant::now();
         // Fails when the operation has just ended.
         let _ = cancel.send(OperatorInput::Cancel).await;
-        while first.elapsed() < SAME_WISH {
+        while first.elapsed() < SAME_REQUEST {
             if signals.recv().await.is_none() {
                 return;
             }
@@ -63,7 +63,7 @@ fn wishes(mut signals: mpsc::Receiver<()>) -> Wishes {
         // The input stays open.
         cancel.closed().await;
     });
-    Wishes { input, stop }
+    SignalRequests { input, stop }
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     /// Whether the program stops after signals at these times, in milliseconds.
     async fn stops(times: &[u64]) -> bool {
         let (sender, signals) = mpsc::channel(1);
-        let Wishes { mut input, stop } = wishes(signals);
+        let SignalRequests { mut input, stop } = requests(signals);
         let mut now = 0;
         for time in times {
             sleep(Duration::from_millis(time - now)).await;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_signals_at_once_are_one_wish() {
+    async fn two_signals_at_once_are_one_request() {
         assert!(!stops(&[0]).await);
         assert!(!stops(&[0, 1]).await, "as GNU timeout sends them");
         assert!(stops(&[0, 1500]).await);

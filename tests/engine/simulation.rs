@@ -98,7 +98,7 @@ fn a_silent_node_goes_through_every_stage_in_order() {
 }
 
 /// What the shadow, with upstream's defaults, says against a controller with these flags that loses these nodes.
-fn doubts(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
+fn mismatches(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
     let mut theirs = settings();
     for (flag, text) in flags {
         theirs.set(flag, text, Origin::Cluster).expect("a good flag");
@@ -120,18 +120,18 @@ fn doubts(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
 #[test]
 fn a_controller_that_differs_from_its_settings_is_reported_with_the_flag_that_would_explain_it() {
     let lost = ["n00", "n03", "n06"];
-    assert_eq!(doubts(&[], &lost), Vec::<String>::new());
+    assert_eq!(mismatches(&[], &lost), Vec::<String>::new());
     for (flag, text) in [
         ("node-monitor-grace-period", "20s"),
         ("node-monitor-grace-period", "100s"),
         ("node-eviction-rate", "1"),
     ] {
-        let reported = doubts(&[(flag, text)], &lost);
+        let reported = mismatches(&[(flag, text)], &lost);
         assert_eq!(reported.len(), 1, "{flag}={text}: {reported:?}");
         assert!(reported[0].contains(&format!("--{flag}=")), "{flag}={text}: {reported:?}");
     }
     let most = ["n00", "n03", "n06", "n09", "n12", "n15"];
-    let reported = doubts(&[("unhealthy-zone-threshold", "0.95")], &most);
+    let reported = mismatches(&[("unhealthy-zone-threshold", "0.95")], &most);
     assert!(reported.iter().any(|text| text.contains("--unhealthy-zone-threshold")), "{reported:?}");
 }
 

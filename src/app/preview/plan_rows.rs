@@ -144,7 +144,7 @@ impl Filterable for FilterableRow<'_> {
                 pod.node.iter().for_each(|node| found(node));
                 found(pod.verdict.column());
                 found(&pod.verdict.details());
-                pod.notes().iter().for_each(|mind| found(mind));
+                pod.notes().iter().for_each(|note| found(note));
             }
             PlanRow::Help(pod, help) => {
                 found(&plan.pods[pod].pod.to_string());

@@ -10,7 +10,7 @@ use crate::{
         once::{OneShot, Watched},
         plan::{Landings, PlacementMode, PrintArgs, table_of},
     },
-    cluster::{Cluster, WorkloadKind},
+    cluster::Cluster,
     executor::write_context::{OperationLock, WriteContext},
     k8s::feed::FeedKind,
     operation::{
@@ -24,7 +24,7 @@ use crate::{
     run::{
         approval::{ApprovalHost, checks, decide, make_plan},
         operation::OperationRun,
-        signals::{self, Wishes},
+        signals::{self, SignalRequests},
     },
     time::Timestamp,
     ui::text,
@@ -56,20 +56,6 @@ pub enum Reach {
     Pods,
 }
 
-/// The kinds that decide whether and how pods can be removed.
-const REMOVAL_KINDS: [FeedKind; 10] = [
-    FeedKind::Nodes,
-    FeedKind::Pods,
-    FeedKind::Budgets,
-    FeedKind::Workloads(WorkloadKind::ReplicaSet),
-    FeedKind::Workloads(WorkloadKind::Deployment),
-    FeedKind::Workloads(WorkloadKind::StatefulSet),
-    FeedKind::Workloads(WorkloadKind::ReplicationController),
-    FeedKind::Workloads(WorkloadKind::DaemonSet),
-    FeedKind::Workloads(WorkloadKind::Job),
-    FeedKind::Namespaces,
-];
-
 /// A connection with all that the plan is made of, and the journal of its context.
 pub struct OperationSession {
     pub known: OneShot,
@@ -99,7 +85,7 @@ impl OperationSession {
         };
         let kinds: &'static [FeedKind] = match placement {
             Landings::Known => &FeedKind::ALL,
-            Landings::LeftOut(_) => &REMOVAL_KINDS,
+            Landings::LeftOut(_) => &FeedKind::REMOVAL,
             Landings::None => &[FeedKind::Nodes],
         };
         let wanted: Vec<FeedKind> = kinds.iter().copied().filter(|kind| *kind != FeedKind::Leader).collect();
@@ -193,7 +179,7 @@ impl OperationSession {
         let (link, journal) = (context.start_executor(&lock), Some(lock.writer.clone()));
         let mut run = OperationRun { operation: approved.operation, model, feeds, link, journal, clock };
         let failed = |error| CliError::Io { doing: "listening for signals".into(), error };
-        let Wishes { mut input, stop } = signals::listen().map_err(failed)?;
+        let SignalRequests { mut input, stop } = signals::listen().map_err(failed)?;
         tokio::select! {
             () = run.run(&mut input, print_notice) => {}
             _ = stop => print_line("second interrupt: stopping now"),

@@ -128,7 +128,7 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
 }
 
 fn start(kind: FeedKind, shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Option<tokio::task::AbortHandle> {
-    if shared.options.no_pods && (kind == FeedKind::Pods || kind.serves_placement_alone()) {
+    if shared.options.no_pods && (kind == FeedKind::Pods || FeedKind::PLACEMENT.contains(&kind)) {
         let mut report = FeedReporter::new(kind, shared.clone());
         tasks.spawn(async move {
             // A closed channel ends everything else too.

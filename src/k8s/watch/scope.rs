@@ -107,20 +107,16 @@ struct ScopeReader<'a> {
 
 impl ScopeReader<'_> {
     async fn read(&self) -> Result<Vec<Change>, WatchError> {
-        match self.scope.kind() {
-            FeedKind::Nodes => self.read_as(NodeDecoder::default()).await,
-            FeedKind::Pods => self.read_as(PodDecoder::default()).await,
-            FeedKind::Budgets => self.read_as(BudgetDecoder::default()).await,
-            FeedKind::Namespaces => self.read_as(NamespaceDecoder::default()).await,
-            FeedKind::Workloads(kind) => self.read_as(WorkloadDecoder::new(kind)).await,
-            FeedKind::Leases
-            | FeedKind::PriorityClasses
-            | FeedKind::Services
-            | FeedKind::Claims
-            | FeedKind::Volumes
-            | FeedKind::StorageClasses
-            | FeedKind::CsiNodes
-            | FeedKind::Leader => Ok(Vec::new()),
+        match self.scope {
+            Scope::Nodes | Scope::NodesWith(_) | Scope::Node(_) => self.read_as(NodeDecoder::default()).await,
+            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) => {
+                self.read_as(PodDecoder::default()).await
+            }
+            Scope::Budgets | Scope::BudgetsIn(_) => self.read_as(BudgetDecoder::default()).await,
+            Scope::Namespaces | Scope::Namespace(_) => self.read_as(NamespaceDecoder::default()).await,
+            Scope::Workloads(kind) | Scope::Workload(kind, _) => {
+                self.read_as(WorkloadDecoder::new(*kind)).await
+            }
         }
     }
 
