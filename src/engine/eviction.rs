@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration},
-    time::{ClusterClock, Span, Timestamp},
+    time::{Span, Timestamp},
 };
 
 /// The timers of taint eviction.
@@ -86,21 +86,35 @@ pub enum Tolerance<'a> {
     },
 }
 
+/// What the evictor decides by, and where its effects go.
+pub struct Context<'a> {
+    pub cluster: &'a Cluster,
+    pub rules: &'a ControllerRules,
+    pub out: &'a mut Outbox,
+    pub now: Timestamp,
+}
+
+/// When a pod began to tolerate a taint, and how well that is known.
+#[derive(Clone, Copy, Debug)]
+struct TolerationStart {
+    at: Timestamp,
+    certainty: Certainty,
+}
+
+impl TolerationStart {
+    /// Since when the taint counts.
+    fn why(self, taint: &Taint) -> Why {
+        Cause::Tainted { key: taint.key.clone(), since: self.at, certainty: self.certainty }.into()
+    }
+}
+
 impl Evictor {
     pub fn new(timer_source: TimerSource) -> Self {
         Self { timer_source, ..Self::default() }
     }
 
     /// Reacts to a node that was added, changed or removed (upstream `NodeUpdated`, `handleNodeUpdate`).
-    pub fn on_node(
-        &mut self,
-        cluster: &Cluster,
-        delta: &Delta<Node>,
-        health: WatchHealth,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        now: Timestamp,
-    ) {
+    pub fn on_node(&mut self, delta: &Delta<Node>, health: WatchHealth, context: &mut Context<'_>) {
         let before = delta.old.as_ref().map_or_else(Vec::new, |node| no_execute(node));
         let Some(node) = &delta.new else {
             // The timers of its pods continue and still fire (docs/upstream/node-lifecycle.md#12.35).
@@ -115,82 +129,70 @@ impl Evictor {
             Some(_) | None => TaintSource::Found,
         };
         if delta.old.is_none() || before != taints {
-            self.evaluate_node(cluster, &node.name, taints, taint_source, rules, out, now);
+            self.evaluate_node(&node.name, taints, taint_source, context);
         }
     }
 
     /// Evaluates a node's taints and schedules the eviction of its pods.
-    #[expect(clippy::too_many_arguments, reason = "the engine's parts, borrowed apart")]
-    pub fn evaluate_node(
+    fn evaluate_node(
         &mut self,
-        cluster: &Cluster,
         node: &NodeName,
         taints: Vec<Taint>,
         taint_source: TaintSource<'_>,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        now: Timestamp,
+        context: &mut Context<'_>,
     ) {
-        if !rules.evicts_by_taint {
+        if !context.rules.evicts_by_taint {
             return;
         }
         if taints.is_empty() {
-            // A node that returns under its name, without taints, cancels the timers that outlived it.
-            let had_timers = self.tainted.remove(node).is_some() || !self.timers.is_empty();
-            if had_timers {
-                for pod in cluster.pods_on(node) {
-                    self.cancel(&pod.key, Cause::TaintsGone, rules, out, now);
-                }
-            }
-            return;
+            return self.on_taints_gone(node, context);
         }
         let taints: Arc<[Taint]> = taints.into();
         self.tainted.insert(node.clone(), taints.clone());
-        for pod in cluster.pods_on(node) {
-            self.decide(pod, &taints, taint_source, rules, out, cluster.clock(), now);
+        for pod in context.cluster.pods_on(node) {
+            self.decide(pod, &taints, taint_source, context);
+        }
+    }
+
+    /// Cancels the timers of a node's pods; also those that outlived an older node of the same name.
+    fn on_taints_gone(&mut self, node: &NodeName, context: &mut Context<'_>) {
+        let was_tainted = self.tainted.remove(node).is_some();
+        if was_tainted || !self.timers.is_empty() {
+            for pod in context.cluster.pods_on(node) {
+                self.cancel(&pod.key, Cause::TaintsGone, context);
+            }
         }
     }
 
     /// Reacts to a pod that was added, changed or removed (upstream `PodUpdated`, `handlePodUpdate`).
-    pub fn on_pod(
-        &mut self,
-        cluster: &Cluster,
-        delta: &Delta<Pod>,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        now: Timestamp,
-    ) {
+    pub fn on_pod(&mut self, delta: &Delta<Pod>, context: &mut Context<'_>) {
         match (&delta.old, &delta.new) {
-            (Some(old), None) => self.cancel(&old.key, Cause::PodGone, rules, out, now),
-            (old, Some(pod)) => {
-                if pod.termination.is_some() {
-                    self.on_terminating(&pod.key, out);
-                }
-                let same = |old: &Arc<Pod>| old.tolerations == pod.tolerations && old.node == pod.node;
-                if old.as_ref().is_some_and(same) {
-                    return;
-                }
-                let Some(taints) = pod.node.as_ref().and_then(|node| self.tainted.get(node)).cloned() else {
-                    return;
-                };
-                self.decide(pod, &taints, TaintSource::Found, rules, out, cluster.clock(), now);
-            }
+            (Some(old), None) => self.cancel(&old.key, Cause::PodGone, context),
+            (old, Some(pod)) => self.on_pod_changed(old.as_deref(), pod, context),
             (None, None) => {}
         }
     }
 
+    /// Decides again if the pod's tolerations or its node changed.
+    fn on_pod_changed(&mut self, old: Option<&Pod>, pod: &Pod, context: &mut Context<'_>) {
+        if pod.termination.is_some() {
+            self.on_terminating(&pod.key, context.out);
+        }
+        if old.is_some_and(|old| old.tolerations == pod.tolerations && old.node == pod.node) {
+            return;
+        }
+        let taints = pod.node.as_ref().and_then(|node| self.tainted.get(node)).cloned();
+        if let Some(taints) = taints {
+            self.decide(pod, &taints, TaintSource::Found, context);
+        }
+    }
+
     /// Deletes the pods whose timers have fired.
-    pub fn on_timeout(
-        &mut self,
-        cluster: &Cluster,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        now: Timestamp,
-    ) {
-        while self.by_time.first().is_some_and(|(fires, _)| *fires <= now) {
+    pub fn on_timeout(&mut self, context: &mut Context<'_>) {
+        while self.by_time.first().is_some_and(|(fires, _)| *fires <= context.now) {
             let Some((_, key)) = self.by_time.pop_first() else { return };
             let Some(Timer::Running(running)) = self.timers.remove(&key) else { continue };
-            self.delete(cluster, &key, running, rules, out, now);
+            self.delete(&key, running, context);
         }
     }
 
@@ -235,15 +237,9 @@ impl Evictor {
     }
 
     /// Evaluates the taints of every node, as at the start of a controller.
-    pub fn evaluate_all(
-        &mut self,
-        cluster: &Cluster,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        now: Timestamp,
-    ) {
-        for node in cluster.nodes().iter() {
-            self.evaluate_node(cluster, &node.name, no_execute(node), TaintSource::Found, rules, out, now);
+    pub fn evaluate_all(&mut self, context: &mut Context<'_>) {
+        for node in context.cluster.nodes().iter() {
+            self.evaluate_node(&node.name, no_execute(node), TaintSource::Found, context);
         }
     }
 
@@ -285,69 +281,82 @@ impl Evictor {
     }
 
     /// Upstream `processPodOnNode`; the taints are never empty.
-    #[expect(clippy::too_many_arguments, reason = "the engine's parts, borrowed apart")]
     fn decide(
         &mut self,
         pod: &Pod,
         taints: &[Taint],
         taint_source: TaintSource<'_>,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        clock: ClusterClock,
-        now: Timestamp,
+        context: &mut Context<'_>,
     ) {
         match tolerance(&pod.tolerations, taints) {
+            Tolerance::Forever => self.cancel(&pod.key, Cause::ToleratedForever, context),
             Tolerance::NotTolerated(taint) => {
-                let (since, certainty) = self.toleration_start(taint, pod, taint_source, clock, now);
-                let not_tolerated = Cause::NotTolerated { taint: taint.key.clone() };
-                self.replace(&pod.key, not_tolerated.clone(), rules, out, now);
-                let why = Why::from(Cause::Tainted { key: taint.key.clone(), since, certainty })
-                    .then(not_tolerated);
-                self.add(&pod.key, Running { created: now, fires: now, certainty, why });
+                let start = self.toleration_start(taint, pod, taint_source, context);
+                self.evict_now(pod, taint, start, context);
             }
-            Tolerance::Forever => self.cancel(&pod.key, Cause::ToleratedForever, rules, out, now),
             Tolerance::For { span, taint } => {
-                let (since, certainty) = self.toleration_start(taint, pod, taint_source, clock, now);
-                let tolerated = Cause::Tolerated { key: taint.key.clone(), span };
-                let created = match self.timers.get(&pod.key) {
-                    // A running timer keeps its time (docs/upstream/node-lifecycle.md#12.32).
-                    Some(Timer::Running(running)) if running.created < now => return,
-                    Some(Timer::Running(running)) => {
-                        let created = running.created;
-                        self.replace(&pod.key, tolerated.clone(), rules, out, now);
-                        created
-                    }
-                    Some(Timer::Tombstone | Timer::Overdue(_)) => return,
-                    None => since,
-                };
-                let why =
-                    Why::from(Cause::Tainted { key: taint.key.clone(), since, certainty }).then(tolerated);
-                self.add(&pod.key, Running { created, fires: since + span, certainty, why });
+                let start = self.toleration_start(taint, pod, taint_source, context);
+                self.evict_after(span, pod, taint, start, context);
             }
         }
     }
 
-    /// When the toleration time of a pod starts, and how well that is known.
+    /// A timer that fires at once, in place of the pod's running one.
+    fn evict_now(&mut self, pod: &Pod, taint: &Taint, start: TolerationStart, context: &mut Context<'_>) {
+        let cause = Cause::NotTolerated { taint: taint.key.clone() };
+        self.replace(&pod.key, cause.clone(), context);
+        let (created, fires) = (context.now, context.now);
+        let why = start.why(taint).then(cause);
+        self.add(&pod.key, Running { created, fires, certainty: start.certainty, why });
+    }
+
+    /// A timer that fires when the pod has tolerated the taint for this long. A timer that was started earlier keeps
+    /// its time (docs/upstream/node-lifecycle.md#12.32).
+    fn evict_after(
+        &mut self,
+        span: Span,
+        pod: &Pod,
+        taint: &Taint,
+        start: TolerationStart,
+        context: &mut Context<'_>,
+    ) {
+        let cause = Cause::Tolerated { key: taint.key.clone(), span };
+        let created = match self.timers.get(&pod.key) {
+            Some(Timer::Running(running)) if running.created < context.now => return,
+            Some(Timer::Running(running)) => running.created,
+            Some(Timer::Tombstone | Timer::Overdue(_)) => return,
+            None => start.at,
+        };
+        self.replace(&pod.key, cause.clone(), context);
+        let fires = start.at + span;
+        let why = start.why(taint).then(cause);
+        self.add(&pod.key, Running { created, fires, certainty: start.certainty, why });
+    }
+
+    /// When the toleration time of a pod starts.
     fn toleration_start(
         &self,
         taint: &Taint,
         pod: &Pod,
         taint_source: TaintSource<'_>,
-        clock: ClusterClock,
-        now: Timestamp,
-    ) -> (Timestamp, Certainty) {
+        context: &Context<'_>,
+    ) -> TolerationStart {
+        let now = context.now;
         let TimerSource::Shadow { started } = self.timer_source else {
-            return (now, Certainty::Observed);
+            return TolerationStart { at: now, certainty: Certainty::Observed };
         };
         if let TaintSource::Live { before } = taint_source
             && !before.contains(taint)
         {
-            return (now, Certainty::Observed);
+            return TolerationStart { at: now, certainty: Certainty::Observed };
         }
-        let Some(added) = taint.time_added else { return (now, Certainty::AtLatest) };
+        let Some(added) = taint.time_added else {
+            return TolerationStart { at: now, certainty: Certainty::AtLatest };
+        };
         // For a pod created after the taint, or a controller started after both, the time starts there.
-        let theirs = clock.local(added.max(pod.created));
-        (started.map_or(theirs, |started| theirs.max(started)).min(now), Certainty::Estimated)
+        let theirs = context.cluster.local(added.max(pod.created));
+        let at = started.map_or(theirs, |started| theirs.max(started)).min(now);
+        TolerationStart { at, certainty: Certainty::Estimated }
     }
 
     /// Starts a timer, unless the pod has an entry.
@@ -358,62 +367,59 @@ impl Evictor {
         }
     }
 
-    fn delete(
-        &mut self,
-        cluster: &Cluster,
-        key: &Key,
-        running: Running,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        now: Timestamp,
-    ) {
-        if rules.leaves_tombstones {
+    fn delete(&mut self, key: &Key, running: Running, context: &mut Context<'_>) {
+        if context.rules.leaves_tombstones {
             self.timers.insert(key.clone(), Timer::Tombstone);
         }
-        record(key, "Marking for deletion", &running.why, rules, out, now);
-        let Some(pod) = cluster.pod(key) else { return };
+        context.record_event(key, "Marking for deletion", &running.why);
+        let Some(pod) = context.cluster.pod(key) else { return };
         let write = Write::DeletePod {
             pod: key.clone(),
             uid: pod.uid.clone(),
             node: pod.node.clone().unwrap_or_default(),
-            deletion: Deletion::ByTaint { disruption_target: rules.marks_disruption_target },
+            deletion: Deletion::ByTaint { disruption_target: context.rules.marks_disruption_target },
         };
-        let proposed = out.propose(write, running.why.clone(), now);
-        if proposed {
+        if context.out.propose(write, running.why.clone(), context.now) {
             self.requested.insert(key.clone(), running.fires);
-        }
-        if !proposed && out.is_recorded(&EffectSubject::PodDeleted(key.clone())) {
+        } else if context.out.is_recorded(&EffectSubject::PodDeleted(key.clone())) {
             self.overdue(key, running);
         }
     }
 
     /// Cancels a timer and records the event (docs/upstream/node-lifecycle.md#7.7).
-    fn cancel(&mut self, pod: &Key, cause: Cause, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
-        match self.timers.remove(pod) {
-            Some(Timer::Running(running)) => {
-                self.by_time.remove(&(running.fires, pod.clone()));
-                let why = Why::from(cause);
-                record(pod, "Cancelling deletion of", &why, rules, out, now);
-                out.notice(Severity::Info, format!("eviction of pod {pod} cancelled"), why, now);
-            }
-            Some(Timer::Overdue(_) | Timer::Tombstone) | None => {}
+    fn cancel(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
+        if let Some(Timer::Running(running)) = self.timers.remove(pod) {
+            self.by_time.remove(&(running.fires, pod.clone()));
+            let why = Why::from(cause);
+            context.record_event(pod, "Cancelling deletion of", &why);
+            context.out.notice(Severity::Info, format!("eviction of pod {pod} cancelled"), why, context.now);
         }
-        out.forget(&EffectSubject::PodDeleted(pod.clone()));
+        context.out.forget(&EffectSubject::PodDeleted(pod.clone()));
     }
 
     /// Ends a timer that is replaced at once: with upstream's event, without a notice.
-    fn replace(
-        &mut self,
-        pod: &Key,
-        cause: Cause,
-        rules: &ControllerRules,
-        out: &mut Outbox,
-        now: Timestamp,
-    ) {
+    fn replace(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
         if let Some(Timer::Running(running)) = self.timers.remove(pod) {
             self.by_time.remove(&(running.fires, pod.clone()));
-            record(pod, "Cancelling deletion of", &cause.into(), rules, out, now);
+            context.record_event(pod, "Cancelling deletion of", &cause.into());
         }
+    }
+}
+
+impl Context<'_> {
+    /// Records upstream's event about the deletion of a pod.
+    fn record_event(&mut self, pod: &Key, what: &str, why: &Why) {
+        let event = || {
+            let event = RecordedEvent {
+                object: EventObject::Pod(pod.clone()),
+                warning: false,
+                reason: "TaintManagerEviction",
+                message: format!("{what} Pod {pod}"),
+                source: self.rules.taint_eviction_source,
+            };
+            (event, why.clone())
+        };
+        self.out.propose_event(event, self.now);
     }
 }
 
@@ -461,18 +467,4 @@ pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Toleran
         Some((seconds, taint)) => Tolerance::For { span: Span::from_secs(seconds), taint },
         None => Tolerance::Forever,
     }
-}
-
-fn record(pod: &Key, what: &str, why: &Why, rules: &ControllerRules, out: &mut Outbox, now: Timestamp) {
-    let event = || {
-        let event = RecordedEvent {
-            object: EventObject::Pod(pod.clone()),
-            warning: false,
-            reason: "TaintManagerEviction",
-            message: format!("{what} Pod {pod}"),
-            source: rules.taint_eviction_source,
-        };
-        (event, why.clone())
-    };
-    out.propose_event(event, now);
 }

@@ -207,25 +207,55 @@ impl NodeHealth {
     }
 }
 
+/// What a pass reads of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    pub node: &'a Arc<Node>,
+    pub lease: Option<&'a Arc<Lease>>,
+    pub clock: ClusterClock,
+    pub now: Timestamp,
+}
+
 /// Updates a node's health and assesses the node, in the steps of upstream's `tryUpdateNodeHealth`:
 ///
 /// - A, B: the node's own status. A post counts as a heartbeat.
 /// - C: the Lease. A renewal counts as a heartbeat.
 /// - D: the grace period. Once it has expired, Ready and three more conditions become Unknown.
 ///
-/// The rewrite counts as written; its Lease was last renewed at `renewed`. If the write fails, [`NodeHealth::adopt`] restores the conditions.
+/// The Lease was last renewed at `renewed`, as far as the watches saw it. The rewrite counts as written; if the write
+/// fails, [`NodeHealth::adopt`] restores the conditions.
 pub fn update(
     record: &mut NodeHealth,
-    node: &Node,
-    lease: Option<&Arc<Lease>>,
-    settings: &Settings,
-    clock: ClusterClock,
+    reading: Reading<'_>,
     renewed: Option<Timestamp>,
-    now: Timestamp,
+    settings: &Settings,
 ) -> NodeAssessment {
+    let is_renewed = notice_heartbeats(record, reading);
+    let ready = reading.node.ready();
+    let mut assessment = NodeAssessment {
+        observed: ready.map_or(ConditionStatus::Unknown, |ready| ready.status),
+        current: ready.map(|ready| ready.status),
+        rewrite: None,
+        pods_to_retry: record.pods_to_retry,
+        is_renewed,
+        why: Why::default(),
+    };
+    if reading.now > record.probe + record.grace(settings) {
+        assessment.why = record.why(settings, renewed).then(Cause::Silent);
+        assessment.current = Some(ConditionStatus::Unknown);
+        assessment.rewrite = rewrite(record, reading);
+    } else if let Some(ready) = ready.filter(|ready| ready.status != ConditionStatus::True) {
+        assessment.why = Cause::Posted { status: ready.status, reason: ready.reason.clone() }.into();
+    }
+    assessment
+}
+
+/// Steps A to C. Returns whether there was a heartbeat since the last pass.
+fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>) -> bool {
+    let Reading { node, lease, now, .. } = reading;
     // The Lease is compared with the one saved before the status post, which drops the saved one.
     let newer = lease.filter(|lease| is_newer(lease, record.lease.as_deref()));
-    let is_posted = maintain(record, node, now);
+    let is_posted = read_status(record, node, now);
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
         (record.probe, record.heartbeat_source, record.certainty) =
@@ -234,60 +264,45 @@ pub fn update(
     if record.assumed_alive {
         record.record_heartbeat(HeartbeatSource::Lease, now);
     }
-    let ready = node.ready();
-    let observed = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
-    let mut assessment = NodeAssessment {
-        observed,
-        current: ready.map(|ready| ready.status),
-        rewrite: None,
-        pods_to_retry: record.pods_to_retry,
-        is_renewed: is_posted || newer.is_some(),
-        why: Why::default(),
-    };
-    if now > record.probe + record.grace(settings) {
-        assessment.why = record.why(settings, renewed).then(Cause::Silent);
-        assessment.current = Some(ConditionStatus::Unknown);
-        // Conditions are written only together with Ready: a node that is Unknown already keeps its other conditions
-        // (docs/upstream/node-lifecycle.md#12.4).
-        if ready.is_none_or(|ready| ready.status != ConditionStatus::Unknown) {
-            let rewrite = unknown_conditions(node, clock.written(now));
-            record.conditions = rewritten(node, &rewrite);
-            record.ready_transition = now;
-            record.lease = lease.cloned();
-            assessment.rewrite = Some(rewrite);
-        }
-    } else if let Some(ready) = ready.filter(|ready| ready.status != ConditionStatus::True) {
-        assessment.why = Cause::Posted { status: ready.status, reason: ready.reason.clone() }.into();
+    is_posted || newer.is_some()
+}
+
+/// Step D.2: the conditions to write for a silent node, which then count as written; none if its Ready is Unknown
+/// already. Conditions are written only together with Ready: such a node keeps its other conditions
+/// (docs/upstream/node-lifecycle.md#12.4).
+fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownCondition>> {
+    let Reading { node, lease, clock, now, .. } = reading;
+    if node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
+        return None;
     }
-    assessment
+    let unknown = unknown_conditions(node, clock.written(now));
+    record.conditions = rewritten(node, &unknown);
+    record.ready_transition = now;
+    record.lease = lease.cloned();
+    Some(unknown)
 }
 
 /// Steps A and B: reads the node's own status. Returns whether the kubelet posted it since.
-fn maintain(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
+fn read_status(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
     let Some(ready) = node.ready() else {
         record.conditions = node.conditions.clone();
         record.never_posted = true;
         return false;
     };
     record.never_posted = false;
-    let transition = match record.ready() {
-        None => now,
-        Some(saved) if saved.last_heartbeat == ready.last_heartbeat => return false,
-        Some(saved) if saved.last_transition == ready.last_transition => record.ready_transition,
-        Some(_) => now,
-    };
-    renew(record, node, now, transition);
-    true
-}
-
-/// After a status post everything is read again, and the saved Lease is dropped.
-fn renew(record: &mut NodeHealth, node: &Node, now: Timestamp, transition: Timestamp) {
+    let saved = record.ready();
+    if saved.is_some_and(|saved| saved.last_heartbeat == ready.last_heartbeat) {
+        return false;
+    }
+    let same_transition = saved.is_some_and(|saved| saved.last_transition == ready.last_transition);
+    // After a status post everything is read again, and the saved Lease is dropped.
     *record = NodeHealth {
-        ready_transition: transition,
+        ready_transition: if same_transition { record.ready_transition } else { now },
         pods_to_retry: record.pods_to_retry,
         assumed_alive: record.assumed_alive,
         ..NodeHealth::fresh(node, HeartbeatSource::Status, now)
     };
+    true
 }
 
 /// Step C: whether a Lease was renewed since the saved one. One without renewTime is never newer.
@@ -296,7 +311,7 @@ fn is_newer(lease: &Lease, saved: Option<&Lease>) -> bool {
     matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
 }
 
-/// Step D.2: the new conditions of a silent node. Those that are Unknown already stay as they are.
+/// The new conditions of a silent node. Those that are Unknown already stay as they are.
 fn unknown_conditions(node: &Node, now: ClusterTime) -> Vec<UnknownCondition> {
     let rewrite = |kind: &str| match node.condition(kind) {
         None => Some(UnknownCondition {
@@ -378,7 +393,13 @@ mod tests {
     ) -> NodeAssessment {
         let record =
             record.get_or_insert_with(|| NodeHealth::first_seen(node, ClusterClock::default(), at(now)));
-        update(record, node, lease, &settings(), ClusterClock::default(), None, at(now))
+        let node = &Arc::new(node.clone());
+        update(
+            record,
+            Reading { node, lease, clock: ClusterClock::default(), now: at(now) },
+            None,
+            &settings(),
+        )
     }
 
     #[test]

@@ -161,13 +161,10 @@ impl Engine {
     ) -> Option<(Timestamp, Why)> {
         let timeout = Cause::EvictionTimeout { span: self.settings.pod_eviction_timeout.value };
         match ready {
-            ConditionStatus::Unknown => Some((
-                record.probe,
-                record
-                    .why(&self.settings, self.heartbeats.last(&node.name))
-                    .then(Cause::Silent)
-                    .then(timeout),
-            )),
+            ConditionStatus::Unknown => {
+                let silent = record.why(&self.settings, self.heartbeats.last(&node.name)).then(Cause::Silent);
+                Some((record.probe, silent.then(timeout)))
+            }
             ConditionStatus::False => {
                 let reason = node.ready().map(|ready| ready.reason.clone()).unwrap_or_default();
                 let posted = Cause::Posted { status: ready, reason };
@@ -202,14 +199,19 @@ impl Engine {
             });
         }
         for (entry, zone, waiting) in due {
-            let node = cluster.node(&entry.node);
-            let ready = node.and_then(|node| node.ready()).map(|ready| ready.status);
-            let why = self.records.get(&entry.node).zip(node).zip(ready);
-            let why = why.and_then(|((record, node), ready)| self.timeout_start(record, node, ready));
-            let why = why.map(|(_, why)| why).unwrap_or_default().then(waiting);
-            let why = why.then(Cause::Token { zone: zone.clone() });
+            let why =
+                self.why_queued(cluster, &entry.node).then(waiting).then(Cause::Token { zone: zone.clone() });
             self.start_round(cluster, &entry, &zone, &why, now);
         }
+    }
+
+    /// Why a node that waits for its eviction was queued; empty if it is ready again or gone.
+    fn why_queued(&self, cluster: &Cluster, node: &NodeName) -> Why {
+        let timeout = || {
+            let (record, node) = (self.records.get(node)?, cluster.node(node)?);
+            self.timeout_start(record, node, node.ready()?.status)
+        };
+        timeout().map(|(_, why)| why).unwrap_or_default()
     }
 
     /// Deletes all pods of a node; it counts as evicted unless a deletion fails.
@@ -260,25 +262,36 @@ impl Engine {
             self.eviction_event(object, "DeletingAllPods", text, why, now);
         }
         for pod in pods {
-            let mark_lost = (pod.reason != *NODE_LOST).then_some(pod.version);
-            let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), node.clone());
-            if pod.termination.is_some() || is_daemon(cluster, pod) {
-                let Some(version) = mark_lost else { continue };
-                let write = Write::MarkPodLost { pod: key.clone(), uid, version, node };
-                if self.out.propose(write, why.clone(), now) {
-                    requested.insert(key);
-                }
-                continue;
-            }
-            let text = format!("Marking for deletion Pod {} from Node {node}", pod.key.name);
-            let deletion = Deletion::WithNode { mark_lost };
-            let write = Write::DeletePod { pod: key.clone(), uid, node, deletion };
-            if self.out.propose(write, why.clone(), now) {
-                self.eviction_event(EventObject::Pod(key.clone()), "NodeControllerEviction", text, why, now);
-                requested.insert(key);
+            let stays = pod.termination.is_some() || is_daemon(cluster, pod);
+            let is_requested = match stays {
+                true => self.mark_lost(pod, node, why, now),
+                false => self.delete_pod(pod, node, why, now),
+            };
+            if is_requested {
+                requested.insert(pod.key.clone());
             }
         }
         requested
+    }
+
+    /// Marks a pod NodeLost, unless it is. Returns whether the write was requested.
+    fn mark_lost(&mut self, pod: &Pod, node: &NodeName, why: &Why, now: Timestamp) -> bool {
+        let (key, uid, version) = (pod.key.clone(), pod.uid.clone(), pod.version);
+        let write = Write::MarkPodLost { pod: key, uid, version, node: node.clone() };
+        pod.reason != *NODE_LOST && self.out.propose(write, why.clone(), now)
+    }
+
+    /// Deletes a pod, marked NodeLost before. Returns whether the write was requested.
+    fn delete_pod(&mut self, pod: &Pod, node: &NodeName, why: &Why, now: Timestamp) -> bool {
+        let (key, uid) = (pod.key.clone(), pod.uid.clone());
+        let deletion = Deletion::WithNode { mark_lost: (pod.reason != *NODE_LOST).then_some(pod.version) };
+        let write = Write::DeletePod { pod: key.clone(), uid, node: node.clone(), deletion };
+        let is_requested = self.out.propose(write, why.clone(), now);
+        if is_requested {
+            let text = format!("Marking for deletion Pod {} from Node {node}", key.name);
+            self.eviction_event(EventObject::Pod(key), "NodeControllerEviction", text, why, now);
+        }
+        is_requested
     }
 
     fn eviction_event(

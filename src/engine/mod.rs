@@ -168,8 +168,9 @@ impl Engine {
         for node in cluster.nodes().iter() {
             engine.reconcile(cluster, node, now);
         }
-        engine.evictor.evaluate_all(cluster, &engine.rules, &mut engine.out, now);
-        engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
+        let (evictor, mut context) = engine.evictor(cluster, now);
+        evictor.evaluate_all(&mut context);
+        evictor.on_timeout(&mut context);
         engine
     }
 
@@ -194,8 +195,9 @@ impl Engine {
                 "kube-controller-manager runs without the node lifecycle controller: node states are frozen";
             engine.out.notice(Severity::Warning, text.into(), Why::default(), now);
         }
-        engine.evictor.evaluate_all(cluster, &engine.rules, &mut engine.out, now);
-        engine.evictor.on_timeout(cluster, &engine.rules, &mut engine.out, now);
+        let (evictor, mut context) = engine.evictor(cluster, now);
+        evictor.evaluate_all(&mut context);
+        evictor.on_timeout(&mut context);
         engine
     }
 
@@ -586,7 +588,9 @@ impl Engine {
             }
             (None, None) => {}
         }
-        self.evictor.on_node(cluster, delta, self.watch_health, &self.rules, &mut self.out, now);
+        let health = self.watch_health;
+        let (evictor, mut context) = self.evictor(cluster, now);
+        evictor.on_node(delta, health, &mut context);
         if let Some(collector) = &mut self.collector {
             collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
             collector.on_node(cluster, delta);
@@ -616,7 +620,8 @@ impl Engine {
             }
         }
         self.observe_lost(cluster, delta, now);
-        self.evictor.on_pod(cluster, delta, &self.rules, &mut self.out, now);
+        let (evictor, mut context) = self.evictor(cluster, now);
+        evictor.on_pod(delta, &mut context);
         if let Some(collector) = &mut self.collector {
             collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
             collector.on_pod(cluster, delta, &mut self.out);
@@ -637,9 +642,20 @@ impl Engine {
         }
     }
 
+    /// The evictor, and what it decides by.
+    fn evictor<'a>(
+        &'a mut self,
+        cluster: &'a Cluster,
+        now: Timestamp,
+    ) -> (&'a mut Evictor, eviction::Context<'a>) {
+        let Self { evictor, rules, out, .. } = self;
+        (evictor, eviction::Context { cluster, rules, out, now })
+    }
+
     fn evict_due(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.acts() {
-            self.evictor.on_timeout(cluster, &self.rules, &mut self.out, now);
+            let (evictor, mut context) = self.evictor(cluster, now);
+            evictor.on_timeout(&mut context);
         }
     }
 

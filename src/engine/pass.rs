@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Engine, TAINTING_PERIOD,
     effect::{EventObject, LeaseCheck, RecordedEvent, Severity, Write},
-    health::{self, NodeAssessment, NodeHealth},
+    health::{self, NodeAssessment, NodeHealth, Reading},
     legacy::EvictionStatus,
     outbox::EffectSubject,
     pass_scope::{PassScope, UnsettledNodes},
@@ -18,8 +18,8 @@ use super::{
     zone::{self, Census, Zone, ZoneState},
 };
 use crate::{
-    cluster::{Cluster, ConditionStatus, Lease, Node, NodeName, Pod, TaintEffect, ZoneKey},
-    time::{ClusterClock, Span, Timestamp},
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod, TaintEffect, ZoneKey},
+    time::{Span, Timestamp},
 };
 
 /// How long the tainting loop waits before it retries a node without a Ready condition.
@@ -72,7 +72,8 @@ impl Engine {
             while leases.next_if(|lease| lease.node < node.name).is_some() {}
             if let Some((_, record)) = records.next_if(|(name, _)| **name == node.name) {
                 let lease = leases.next_if(|lease| lease.node == node.name);
-                self.assess(node, record, lease, cluster.clock(), &mut findings, now);
+                let reading = Reading { node, lease, clock: cluster.clock(), now };
+                self.assess(record, reading, &mut findings);
             }
         }
         findings
@@ -89,7 +90,8 @@ impl Engine {
         let mut findings = PassFindings::default();
         for name in &unsettled.nodes {
             if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
-                self.assess(node, record, cluster.lease(name), cluster.clock(), &mut findings, now);
+                let reading = Reading { node, lease: cluster.lease(name), clock: cluster.clock(), now };
+                self.assess(record, reading, &mut findings);
             }
         }
         for (zone, settled) in &unsettled.settled {
@@ -99,19 +101,9 @@ impl Engine {
     }
 
     /// Assesses one node and counts it in its zone.
-    fn assess(
-        &self,
-        node: &Arc<Node>,
-        record: &mut NodeHealth,
-        lease: Option<&Arc<Lease>>,
-        clock: ClusterClock,
-        findings: &mut PassFindings,
-        now: Timestamp,
-    ) {
-        let assessment = {
-            let renewed = self.heartbeats.last(&node.name);
-            health::update(record, node, lease, &self.settings, clock, renewed, now)
-        };
+    fn assess(&self, record: &mut NodeHealth, reading: Reading<'_>, findings: &mut PassFindings) {
+        let node = reading.node;
+        let assessment = health::update(record, reading, self.heartbeats.last(&node.name), &self.settings);
         let zone = record.zone(node);
         if !is_excluded(node, &self.rules) {
             zone::count(&mut findings.census, zone, self.counted_status(node, &assessment));

@@ -180,16 +180,8 @@ impl Engine {
     pub(super) fn observe(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
         let (Some(_), Some(old), Some(new)) = (&self.shadow, &delta.old, &delta.new) else { return };
         if turned_unknown(old, new) {
-            if let (Some(record), Some(shadow)) = (self.records.get_mut(&new.name), &mut self.shadow) {
-                let warning = shadow.audit.on_unknown(&new.name, record, &self.settings, now);
-                self.out.warn(warning, now);
-                record.adopt(new, now);
-            }
-            self.out.forget(&EffectSubject::Unknown(new.name.clone()));
             let found = old.ready().map_or(ConditionStatus::Unknown, |ready| ready.status);
-            if let Some(pass) = self.follow_pass(now) {
-                pass.found.insert(new.name.clone(), found);
-            }
+            self.observe_unknown(new, found, now);
         }
         // A swap of one NoExecute taint for the other needs no token.
         let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
@@ -200,6 +192,19 @@ impl Engine {
                 self.follow_pass(now);
             }
             (true, true) | (false, false) => {}
+        }
+    }
+
+    /// The controller marked a node Unknown, whose Ready was `found` before.
+    fn observe_unknown(&mut self, node: &Node, found: ConditionStatus, now: Timestamp) {
+        if let (Some(record), Some(shadow)) = (self.records.get_mut(&node.name), &mut self.shadow) {
+            let warning = shadow.audit.on_unknown(&node.name, record, &self.settings, now);
+            self.out.warn(warning, now);
+            record.adopt(node, now);
+        }
+        self.out.forget(&EffectSubject::Unknown(node.name.clone()));
+        if let Some(pass) = self.follow_pass(now) {
+            pass.found.insert(node.name.clone(), found);
         }
     }
 
@@ -334,7 +339,8 @@ impl Engine {
             self.legacy.register(&node.name);
         }
         self.start_collector(cluster, started, Certainty::Estimated, now);
-        self.evictor.evaluate_all(cluster, &self.rules, &mut self.out, now);
+        let (evictor, mut context) = self.evictor(cluster, now);
+        evictor.evaluate_all(&mut context);
         self.next_pass = now;
     }
 
