@@ -53,31 +53,26 @@ pub struct App {
     pub model: Model,
     pub screen: Screen,
     pub operations: Operations,
-    /// What was known when the user froze the screen, and when that was.
-    pub frozen: Option<(Timestamp, Box<Model>)>,
-    snapshots: SnapshotCache,
 }
 
 impl App {
     pub fn new(model: Model, options: AppOptions) -> Self {
         let AppOptions { mode, themes } = options;
-        Self {
-            model,
-            screen: Screen::new(themes),
-            operations: Operations::new(mode),
-            frozen: None,
-            snapshots: SnapshotCache::default(),
-        }
+        Self { model, screen: Screen::new(themes), operations: Operations::new(mode) }
+    }
+
+    pub const fn is_frozen(&self) -> bool {
+        self.screen.frozen.is_some()
     }
 
     /// What is drawn: the present, or the moment at which the user froze it.
     pub fn shown(&self) -> &Model {
-        self.frozen.as_ref().map_or(&self.model, |(_, model)| model)
+        self.screen.frozen.as_ref().map_or(&self.model, |frozen| &frozen.model)
     }
 
     /// The time that belongs to what is drawn.
     pub fn shown_at(&self, now: Timestamp) -> Timestamp {
-        self.frozen.as_ref().map_or(now, |(at, _)| *at)
+        self.screen.frozen.as_ref().map_or(now, |frozen| frozen.at)
     }
 
     /// Applies what a watch reported.
@@ -86,7 +81,7 @@ impl App {
         let changes = self.model.on_watch_event(event, now);
         if !changes.is_empty() {
             self.operations.on_cluster_changed();
-            self.snapshots.on_changes(&changes);
+            self.screen.plan_snapshot.on_changes(&changes);
         }
         if !had_engine && self.model.engine.is_some() {
             self.refresh(now);
@@ -114,20 +109,22 @@ impl App {
         self.model.refresh(now);
         self.screen.drop_stale_marks(&self.model.cluster);
         self.refresh_operations();
-        if self.frozen.is_none() {
+        if !self.is_frozen() {
             self.arrange(now);
         }
     }
 
     /// The snapshot kept for plans, where no plan is open any more or it is too far behind. It is large: dropping it
     /// takes a while.
-    pub fn take_unneeded_snapshots(&mut self) -> Option<SnapshotCache> {
-        let unneeded = self.screen.overlays.plan().is_none() && self.snapshots.is_kept();
-        (unneeded || self.snapshots.is_outdated()).then(|| std::mem::take(&mut self.snapshots))
+    pub fn take_unneeded_snapshot(&mut self) -> Option<SnapshotCache> {
+        let is_open = self.screen.overlays.plan().is_some();
+        let kept = &mut self.screen.plan_snapshot;
+        let is_unneeded = kept.is_outdated() || (kept.is_kept() && !is_open);
+        is_unneeded.then(|| std::mem::take(kept))
     }
 
     /// Whether anything on screen changes by time alone.
     pub fn counts_down(&self) -> bool {
-        self.frozen.is_none() && (!self.model.cluster.nodes().is_empty() || !self.model.feeds.is_empty())
+        !self.is_frozen() && (!self.model.cluster.nodes().is_empty() || !self.model.feeds.is_empty())
     }
 }

@@ -53,36 +53,45 @@ fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) ->
 }
 
 impl App {
-    /// Sorts and filters every list, except those that cannot have changed.
+    /// Sorts and filters every list of what is shown.
     pub fn arrange(&mut self, now: Timestamp) {
-        let now = self.shown_at(now);
-        let shown = self.frozen.as_ref().map_or(&self.model, |(_, model)| model);
-        let screen = &mut self.screen;
-        let basis = node_basis(shown, screen.nodes.sort, screen.filter(Pane::Nodes));
-        if screen.nodes.arranged.as_ref() != Some(&basis) {
-            screen.nodes.list.replace(nodes(shown, &basis.filter, basis.sort));
-            screen.nodes.arranged = Some(basis);
+        let frozen = self.screen.frozen.take();
+        match &frozen {
+            Some(frozen) => self.screen.arrange(&frozen.model, &self.operations, frozen.at),
+            None => self.screen.arrange(&self.model, &self.operations, now),
         }
-        let filter = screen.filter(Pane::Zones).clone();
-        screen.zones.list.replace(zones(shown, &filter, screen.zones.sort));
-        let basis = eviction_basis(shown, screen.evictions.sort, screen.filter(Pane::Evictions));
-        if screen.evictions.arranged.as_ref() != Some(&basis) {
-            screen.evictions.list.replace(evictions(shown, &basis.filter, basis.sort));
-            screen.evictions.arranged = Some(basis);
+        self.screen.frozen = frozen;
+    }
+}
+
+impl Screen {
+    /// Sorts and filters every list, except those that cannot have changed.
+    fn arrange(&mut self, shown: &Model, operations: &Operations, now: Timestamp) {
+        let basis = node_basis(shown, self.nodes.sort, self.filter(Pane::Nodes));
+        if self.nodes.arranged.as_ref() != Some(&basis) {
+            self.nodes.list.replace(nodes(shown, &basis.filter, basis.sort));
+            self.nodes.arranged = Some(basis);
         }
-        let filter = screen.filter(Pane::Pods).clone();
-        let pods = screen.pods_of.as_ref().map(|node| pods(shown, node, &filter, screen.pods.sort));
-        screen.pods.list.replace(pods.unwrap_or_default());
-        arrange_views(screen, shown, &self.operations, now);
+        let filter = self.filter(Pane::Zones).clone();
+        self.zones.list.replace(zones(shown, &filter, self.zones.sort));
+        let basis = eviction_basis(shown, self.evictions.sort, self.filter(Pane::Evictions));
+        if self.evictions.arranged.as_ref() != Some(&basis) {
+            self.evictions.list.replace(evictions(shown, &basis.filter, basis.sort));
+            self.evictions.arranged = Some(basis);
+        }
+        let filter = self.filter(Pane::Pods).clone();
+        let pods = self.pods_of.as_ref().map(|node| pods(shown, node, &filter, self.pods.sort));
+        self.pods.list.replace(pods.unwrap_or_default());
+        arrange_views(self, shown, operations, now);
         let made = shown.forecast.as_ref().map(|forecast| forecast.made);
-        let basis = (made, shown.views.taken, screen.filter(Pane::Forecast).clone());
-        if screen.forecast.arranged.as_ref() != Some(&basis) {
-            screen.forecast.replace(shown.forecast.as_ref().map(|forecast| forecast.rows(now)), &basis.2);
-            screen.forecast.arranged = Some(basis);
+        let basis = (made, shown.views.taken, self.filter(Pane::Forecast).clone());
+        if self.forecast.arranged.as_ref() != Some(&basis) {
+            self.forecast.replace(shown.forecast.as_ref().map(|forecast| forecast.rows(now)), &basis.2);
+            self.forecast.arranged = Some(basis);
         }
-        let filter = screen.filter(Pane::Journal).clone();
+        let filter = self.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
-        screen.journal.replace(entries.map(|(number, _)| number).collect());
+        self.journal.replace(entries.map(|(number, _)| number).collect());
     }
 }
 

@@ -55,7 +55,7 @@ impl App {
 
     /// The kept snapshot follows the present: it is of no use to a frozen screen.
     fn lend_snapshot(&mut self) -> SnapshotLease {
-        if self.frozen.is_none() { self.snapshots.lend() } else { SnapshotLease::default() }
+        if self.is_frozen() { SnapshotLease::default() } else { self.screen.plan_snapshot.lend() }
     }
 
     /// The request whose result is missing or old, and the state that a new one would be of.
@@ -91,7 +91,7 @@ impl App {
     /// more, which may be large.
     pub fn planned(&mut self, mut result: PreviewResult, now: Timestamp) -> Option<PreviewResult> {
         if let Some(snapshot) = result.snapshot.take() {
-            result.snapshot = self.snapshots.give_back(snapshot);
+            result.snapshot = self.screen.plan_snapshot.give_back(snapshot);
         }
         let preview = self.screen.overlays.plan_mut().filter(|preview| preview.request == result.request);
         let Some(preview) = preview else { return Some(result) };

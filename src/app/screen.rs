@@ -15,15 +15,17 @@ use super::{
     pane::{KeyFocus, Pane},
     preview::PlanKind,
     progress::Progress,
+    snapshot_cache::SnapshotCache,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast,
+    model::Model,
     time::Timestamp,
 };
 
 /// Everything that the user can change about the screen.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Screen {
     pub focus: Pane,
     /// Whether the focused pane has the screen for itself.
@@ -50,8 +52,19 @@ pub struct Screen {
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
     pub forecast: ForecastRows,
+    /// The moment that is shown instead of the present; none unless the user froze the screen.
+    pub frozen: Option<Frozen>,
+    /// Kept while a plan is open.
+    pub plan_snapshot: SnapshotCache,
     themes: Vec<ThemeName>,
     theme: usize,
+}
+
+/// What was known when the user froze the screen.
+#[derive(Debug)]
+pub struct Frozen {
+    pub at: Timestamp,
+    pub model: Box<Model>,
 }
 
 /// The forecast as rows.

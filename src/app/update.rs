@@ -16,6 +16,7 @@ use super::{
     pane::Pane,
     preview::{PlanKind, PlanOption, PlanRequest, Preview, Targets},
     reaction::Reaction,
+    screen::Frozen,
 };
 use crate::{
     cluster::{Key, NodeName},
@@ -386,9 +387,9 @@ fn edit_plan(app: &mut App, is_open: bool) {
 
 /// Freezes the screen, or resumes it; returns what was frozen.
 fn freeze(app: &mut App, now: Timestamp) -> Option<Box<Model>> {
-    let before = app.frozen.take();
+    let before = app.screen.frozen.take();
     if before.is_none() {
-        app.frozen = Some((now, Box::new(app.model.clone())));
+        app.screen.frozen = Some(Frozen { at: now, model: Box::new(app.model.clone()) });
     }
-    before.map(|(_, knowledge)| knowledge)
+    before.map(|frozen| frozen.model)
 }

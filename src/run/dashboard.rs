@@ -136,7 +136,7 @@ pub async fn headless(
     let mut screen = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer cannot fail");
     let mut app = Loop::new(dashboard).run(&mut screen, keys, clock.sleep_until(until)).await?;
     let now = clock.now();
-    if app.frozen.is_none() {
+    if !app.is_frozen() {
         app.refresh(now);
     }
     if let Some(job) = app.next_plan(now) {
@@ -391,7 +391,7 @@ impl Loop {
 
     /// Something has come in that may show.
     fn changed(&mut self) {
-        self.undrawn = self.app.frozen.is_none();
+        self.undrawn = !self.app.is_frozen();
         self.unrefreshed = true;
         self.forecast_is_old = true;
     }
@@ -400,12 +400,12 @@ impl Loop {
         let started = Instant::now();
         self.app.refresh(self.clock.now());
         self.unrefreshed = false;
-        self.undrawn = self.undrawn || self.app.frozen.is_none();
+        self.undrawn = self.undrawn || !self.app.is_frozen();
         self.start_forecast();
         self.start_plan();
         self.start_headroom();
-        if let Some(snapshots) = self.app.take_unneeded_snapshots() {
-            drop_in_background(snapshots);
+        if let Some(snapshot) = self.app.take_unneeded_snapshot() {
+            drop_in_background(snapshot);
         }
         self.next_refresh = Instant::now() + REFRESH.max(started.elapsed() * COST);
     }

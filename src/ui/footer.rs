@@ -42,7 +42,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
             (true, _) | (false, Some(_)) => line.right(priority, runs),
         };
     }
-    if scene.app.frozen.is_some() {
+    if scene.app.is_frozen() {
         let text = format!(" FROZEN at {} ", text::clock(scene.now));
         line = line.right(0, Runs::new(&text, scene.style(Role::ModeReadOnly)));
     }

@@ -292,7 +292,7 @@ impl App {
             JobResult::Written { id, error, closed } => self.on_written(&id, error, closed, now),
         }
         self.screen.leave_closed_pane();
-        if self.frozen.is_none() {
+        if !self.is_frozen() {
             self.arrange(now);
         }
     }

@@ -124,7 +124,7 @@ impl App {
                     .into(),
             ),
             Mode::ReadOnly => Some("read-only: nothing is written in this session".into()),
-            Mode::Enforce if self.frozen.is_some() => {
+            Mode::Enforce if self.is_frozen() => {
                 Some("the screen is frozen: press f to unfreeze it first".into())
             }
             Mode::Enforce => None,

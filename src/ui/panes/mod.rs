@@ -109,7 +109,7 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     if let Some(sort) = sort_note(scene, pane) {
         notes.push((3, Runs::new(&sort, scene.style(Role::HeadingSorted))));
     }
-    if scene.app.frozen.is_some() && pane == scene.screen.focus {
+    if scene.app.is_frozen() && pane == scene.screen.focus {
         let note = format!("frozen at {}", text::clock(scene.now));
         notes.push((1, Runs::new(&note, scene.style(Role::FeedBusy))));
     }
