@@ -19,7 +19,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 5_000;
 const PODS: usize = 150_000;
-/// So many copies of the store are held at once to see what one takes.
+/// This many copies of the store are held at once to see what one takes.
 const COPIES: u64 = 200;
 
 fn main() {
@@ -64,7 +64,7 @@ fn main() {
     println!("forecast of 30 minutes after losing a zone of {lost} nodes ({steps} steps): {loss:?}");
 }
 
-/// The memory of this process that is in RAM, in bytes; 0 where the kernel does not tell.
+/// The memory of this process that is in RAM, in bytes; 0 if the kernel does not say.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// The median of what twenty runs take, each given afresh what it may change.
+/// The median of what twenty runs take, each with a new copy of what it may change.
 pub fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
     median_of(20, given, run)
 }
 
-/// The same of so many runs.
+/// The same of this many runs.
 #[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
 pub fn median_of<T>(runs: usize, given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
     let mut times: Vec<Duration> = (0..runs)

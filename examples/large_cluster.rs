@@ -101,7 +101,7 @@ async fn patch_one(objects: &Objects<DynamicObject>, name: &str, patch: Value) {
     }
 }
 
-/// Does something so many times a second, without end.
+/// Does something this many times a second, without end.
 async fn each(per_second: u32, mut act: impl AsyncFnMut(usize)) {
     if per_second == 0 {
         return std::future::pending().await;

@@ -9,7 +9,7 @@ use crate::time::{Span, Timestamp};
 /// What time it is: wall-clock time at the start, carried on by the monotonic clock.
 ///
 /// A step of the system's clock does not disturb it, tokio's paused time does move it, and the demo runs it
-/// faster than life. Copies agree with each other.
+/// faster than real time. Copies agree with each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,

@@ -30,7 +30,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Parses RFC 3339, as Kubernetes writes `Time` and `MicroTime`. None where the text is no such time.
+    /// Parses RFC 3339, as Kubernetes writes `Time` and `MicroTime`. None if the text is not a time.
     pub fn parse(text: &str) -> Option<Self> {
         DateTime::parse_from_rfc3339(text).ok()?.timestamp_nanos_opt().map(Self)
     }
@@ -77,7 +77,7 @@ impl serde::Serialize for Timestamp {
 /// A time that a component of the cluster wrote into an object (`renewTime`, `timeAdded`, `creationTimestamp` and so on),
 /// by the cluster's clock.
 ///
-/// It compares with its like only, because the cluster's clock may differ from ours: [`ClusterClock::local`] converts
+/// It can only be compared with another one, because the cluster's clock may differ from ours: [`ClusterClock::local`] converts
 /// it, and [`ClusterClock::written`] makes it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterTime(Timestamp);
@@ -88,7 +88,7 @@ impl ClusterTime {
         Self(written)
     }
 
-    /// Parses RFC 3339. None where the text is no such time.
+    /// Parses RFC 3339. None if the text is not a time.
     pub fn parse(text: &str) -> Option<Self> {
         Timestamp::parse(text).map(Self)
     }
@@ -179,7 +179,7 @@ pub struct Span(i64);
 
 impl Span {
     pub const ZERO: Self = Self(0);
-    /// Longer than anything that happens: stands for "never".
+    /// The longest span: "never".
     pub const MAX: Self = Self(i64::MAX);
 
     pub const fn from_nanos(nanos: i64) -> Self {
@@ -194,7 +194,7 @@ impl Span {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The nearest span to so many seconds; saturates, and takes NaN for zero.
+    /// The nearest span to a number of seconds; saturates, and NaN is zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,

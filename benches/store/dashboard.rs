@@ -79,7 +79,7 @@ impl Dashboard {
         self.seen.lock().text()
     }
 
-    /// Waits for the pane that counts all nodes; tells when that was, from the start of the process.
+    /// Waits for the pane that counts all nodes; returns when that was, from the start of the process.
     pub fn wait_for_nodes(&self, nodes: usize) -> Duration {
         let title = format!("2 Nodes  {} ·", thousands(nodes));
         self.wait("all nodes", |screen| screen.text().contains(&title)) - self.begun
@@ -90,7 +90,7 @@ impl Dashboard {
         self.wait("all pods", |screen| screen.text().contains("● pods ")) - self.begun
     }
 
-    /// Moves the selection down and up in turn; tells how long it took to show.
+    /// Moves the selection down and up in turn; returns how long it took to show.
     pub fn key_to_frame(&mut self, number: usize) -> Duration {
         // At no fixed phase of the frames that data draws.
         sleep(Duration::from_millis(40 + 7 * (number as u64 % 13)));

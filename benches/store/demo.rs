@@ -34,9 +34,9 @@ impl Demo {
             .expect("the program starts");
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut line = String::new();
-        output.read_line(&mut line).expect("it tells its address");
+        output.read_line(&mut line).expect("it prints its address");
         let server = line.split(' ').find(|word| word.starts_with("http://"));
-        let server = server.expect("it tells its address").to_owned();
+        let server = server.expect("it prints its address").to_owned();
         println!("demo with {pod_changes_a_second} pod changes a second made in {:.1?}", begun.elapsed());
         Self { child, server, _output: output }
     }

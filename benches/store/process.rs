@@ -1,4 +1,4 @@
-//! A process, as Linux tells of it.
+//! A process, as Linux shows it.
 
 use std::{fs, time::Duration};
 

@@ -87,7 +87,7 @@ pub struct Command {
     pub name: &'static str,
     /// One sentence, for help and docs.
     pub doc: &'static str,
-    /// One or two words for the footer; empty where it is not shown there.
+    /// One or two words for the footer; empty if it is not shown there.
     pub hint: &'static str,
     /// Empty for a command that can only be typed.
     pub keys: &'static [Chord],

@@ -116,7 +116,7 @@ impl Dialog {
         }
     }
 
-    /// What Enter answers; none where it is no answer.
+    /// What Enter answers; none if it is no answer.
     pub fn reply(&mut self) -> Option<DialogReply> {
         if let DialogSubject::Approval(approval) = &self.subject {
             if approval.decision().is_some() {

@@ -17,7 +17,7 @@ struct Term {
 
 /// A row as a filter sees it.
 pub trait Filterable {
-    /// The words of the field of this name; none where the row has no such field.
+    /// The words of the field of this name; none if the row has no such field.
     fn field(&self, key: &str) -> Option<String>;
     /// Calls `found` with each text in which words without a key are searched.
     fn texts(&self, found: &mut dyn FnMut(&str));

@@ -3,7 +3,7 @@
 /// The keys of the rows in order, and the selection.
 ///
 /// While nobody uses the list, a selection at the top stays at the top, where the most urgent rows appear. From the first
-/// key on it stays with its row: a key acts on the row that was under the cursor before it, or on none where that is
+/// key on it stays with its row: a key acts on the row that was under the cursor before it, or on none if that is
 /// gone.
 #[derive(Clone, Debug)]
 pub struct Listing<K> {
@@ -78,7 +78,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.keys.get(self.cursor()?)
     }
 
-    /// The place of the selected row; none where it is gone.
+    /// The place of the selected row; none if it is gone.
     pub const fn cursor(&self) -> Option<usize> {
         if self.gone.is_none() { Some(self.selected) } else { None }
     }
@@ -175,7 +175,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         }
     }
 
-    /// Records that the list was drawn with room for so many rows.
+    /// Records that the list was drawn with room for this many rows.
     pub fn set_drawn(&mut self, rows: usize) {
         self.page = rows.max(1);
         self.clamp();

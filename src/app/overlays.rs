@@ -32,7 +32,7 @@ pub enum Overlay {
     Palette(Palette),
     /// A question that has to be answered first.
     Question(Box<Dialog>),
-    /// Every command with its keys, scrolled by so many rows. Whatever is opened next closes it.
+    /// Every command with its keys, scrolled by this many rows. Whatever is opened next closes it.
     Help(usize),
 }
 
@@ -61,7 +61,7 @@ impl Overlay {
         }
     }
 
-    /// What is typed into it; none where keys are commands.
+    /// What is typed into it; none if keys are commands.
     pub fn input(&self) -> Option<InputTarget> {
         match self {
             Self::Plan(preview) => preview.is_typing().then_some(InputTarget::Edits),
@@ -107,7 +107,7 @@ impl Overlay {
         }
     }
 
-    /// Chooses another one of its proposals or answers, so many places on.
+    /// Chooses another one of its proposals or answers, this many places on.
     pub(super) fn choose(&mut self, by: isize) {
         match self {
             Self::Plan(preview) => preview.choose(by),

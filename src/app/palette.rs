@@ -35,7 +35,7 @@ impl Palette {
         }
     }
 
-    /// Chooses another command, so many places on.
+    /// Chooses another command, this many places on.
     pub fn choose(&mut self, by: isize) {
         let count = self.found.len().max(1);
         self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
@@ -116,7 +116,7 @@ fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     found.into_iter().map(|(_, command)| command).collect()
 }
 
-/// Lower for better matches; none where a word is missing.
+/// Lower for better matches; none if a word is missing.
 fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8> {
     let doc = command.doc.to_lowercase();
     let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));

@@ -20,7 +20,7 @@ use crate::{
 const MOST_NODES: usize = 50;
 
 impl App {
-    /// The job that brings the open plan up to date; none where it is of the present request and cluster.
+    /// The job that brings the open plan up to date; none if it is of the present request and cluster.
     pub fn next_plan(&mut self, now: Timestamp) -> Option<PreviewJob> {
         let (request, basis) = self.plan_to_make()?;
         let request = request.clone();

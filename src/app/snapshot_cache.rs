@@ -16,7 +16,7 @@ pub struct SnapshotCache {
     since: Option<Vec<Applied>>,
 }
 
-/// After so many changes a new one is taken: following them would take as long, and they hold old pods in memory.
+/// After this many changes a new one is taken: following them would take as long, and they hold old pods in memory.
 const MOST: usize = 50_000;
 
 impl SnapshotCache {

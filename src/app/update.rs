@@ -125,7 +125,7 @@ fn focus(app: &mut App, digit: usize) {
     }
 }
 
-/// Focuses the pane so many places on.
+/// Focuses the pane this many places on.
 fn turn(app: &mut App, by: isize) {
     let panes = app.screen.panes();
     let place = panes.iter().position(|pane| *pane == app.screen.focus).unwrap_or(0);

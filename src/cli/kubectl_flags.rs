@@ -30,7 +30,7 @@ const REFUSED: [(&[&str], &str, &str); 15] = [
 const TEMPLATES: &str = "objects are not printed: -o json prints the plan or the report";
 const FILES: &str = "objects are named on the command line, not in files";
 
-/// Why kordon refuses a flag (without dashes) of a kubectl command; none where it is no flag of kubectl.
+/// Why kordon refuses a flag (without dashes) of a kubectl command; none if it is no flag of kubectl.
 pub fn refusal(command: &str, flag: &str) -> Option<&'static str> {
     let long = match flag {
         "f" => "filename",

@@ -54,7 +54,7 @@ impl CordonNote {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// What is left of its time, as in `1h59m left`, `expired 5m00s ago`; none where no time was given.
+    /// What is left of its time, as in `1h59m left`, `expired 5m00s ago`; none if no time was given.
     pub fn time_left(&self, now: Timestamp) -> Option<String> {
         let until = self.until?;
         Some(if self.is_expired(now) {

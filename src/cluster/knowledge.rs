@@ -164,7 +164,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// The permission that would close it; none where none is missing.
+    /// The permission that would close it; none if none is missing.
     pub fn missing_permission(&self) -> Option<String> {
         matches!(self.known, Known::Forbidden { .. }).then(|| format!("list {}", self.kind.resource()))
     }

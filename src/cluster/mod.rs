@@ -316,7 +316,7 @@ impl Cluster {
         if watched.is_known() { watched } else { read().unwrap_or(watched) }
     }
 
-    /// What is missing of a kind; none where its objects are known as they are now.
+    /// What is missing of a kind; none if its objects are known as they are now.
     pub fn gap(&self, kind: FeedKind) -> Option<Gap> {
         gap(kind, self.known(kind))
     }

@@ -125,7 +125,7 @@ impl Phase {
 /// A deletion that has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Termination {
-    /// `metadata.deletionClusterTime`: when the grace period ends.
+    /// `metadata.deletionTimestamp`: when the grace period ends.
     pub deadline: ClusterTime,
     /// `metadata.deletionGracePeriodSeconds`.
     pub grace: Span,

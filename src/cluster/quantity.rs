@@ -2,7 +2,7 @@
 
 /// Parses a Kubernetes quantity into thousandths of its unit, rounded up as upstream's `MilliValue`.
 ///
-/// None where the text is no quantity; amounts beyond `i64` saturate.
+/// None if the text is not a quantity; amounts beyond `i64` saturate.
 pub fn parse_milli(text: &str) -> Option<i64> {
     parse(text, 3)
 }

@@ -58,10 +58,10 @@ impl fmt::Display for Chance {
 /// How many pods are deleted until the end of a forecast, over all orders in which waiting nodes may be tainted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeletedRange {
-    /// At least so many.
+    /// At least this many.
     pub least: usize,
     pub expected: f64,
-    /// At most so many.
+    /// At most this many.
     pub most: usize,
 }
 
@@ -105,7 +105,7 @@ impl Chances {
         chances
     }
 
-    /// Adds to each step the chance that it happens at its time; none where that is certain.
+    /// Adds to each step the chance that it happens at its time; none if that is certain.
     pub fn add_to(&self, steps: &mut [ForecastStep]) {
         let uncertain = self.tokens.iter().filter(|token| token.gets.len() > 1);
         let of_token = |token: &Token| {
@@ -162,7 +162,7 @@ impl DeletedRange {
         self.least < self.most
     }
 
-    /// Without so many deletions, which are not asked about.
+    /// Without this many deletions, which are not asked about.
     pub(super) fn without(self, deletions: usize) -> Self {
         Self {
             least: self.least.saturating_sub(deletions),

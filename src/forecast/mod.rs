@@ -32,13 +32,13 @@ pub struct Forecast {
     /// When it was made.
     pub made: Timestamp,
     pub until: Timestamp,
-    /// In order of time. Empty where nothing can be predicted (see [`Engine::confidence`]).
+    /// In order of time. Empty if nothing can be predicted (see [`Engine::confidence`]).
     pub steps: Vec<ForecastStep>,
     /// Taints that depend on chance upstream, in order of time. `steps` has none of them.
     pub uncertain_taints: Vec<UncertainTaints>,
     /// The nodes that were silent when it was made: it predicts from their silence.
     pub silent: BTreeSet<NodeName>,
-    /// The zones at the end; empty where nothing can be predicted.
+    /// The zones at the end; empty if nothing can be predicted.
     pub zones: Vec<ZoneView>,
     /// The nodes that are not Ready at the end, renew nothing, or were removed.
     pub down: BTreeSet<NodeName>,
@@ -56,7 +56,7 @@ pub struct ForecastStep {
     pub why: Why,
     /// How many pods are marked not ready with it: they leave the endpoints of their Services then.
     pub not_ready: usize,
-    /// Where several nodes wait for one token: the chance that this happens at this time. None where nothing is left to
+    /// Where several nodes wait for one token: the chance that this happens at this time. None if nothing is left to
     /// chance.
     pub chance: Option<Chance>,
 }
@@ -78,7 +78,7 @@ pub enum ForecastKind {
     NoExecute { node: NodeName, key: Name },
     /// The pod is deleted, by taint eviction or with its node.
     Deleted { pod: Key, node: NodeName },
-    /// The pod garbage collector removes the pod's object. The node is empty where the pod never had one.
+    /// The pod garbage collector removes the pod's object. The node is empty if the pod never had one.
     Removed { pod: Key, node: NodeName },
 }
 

@@ -15,7 +15,7 @@ pub struct ForecastRow {
     pub event: NodeForecast,
     /// Why the first of its events happens.
     pub why: Why,
-    /// The chance that it happens at this time; none where that is certain.
+    /// The chance that it happens at this time; none if that is certain.
     pub chance: Option<Chance>,
 }
 

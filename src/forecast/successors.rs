@@ -99,7 +99,7 @@ impl Successor {
         }
     }
 
-    /// What the replacement waits for; none where it is created within the forecast, or never.
+    /// What the replacement waits for; none if it is created within the forecast, or never.
     pub const fn waits_for(&self) -> Option<&'static str> {
         match &self.state {
             SuccessorState::Replaced { at: None, created: CreationTime::WhenGone, .. } => {
@@ -256,7 +256,7 @@ fn is_out_of_service(cluster: &Cluster, step: &ForecastKind) -> bool {
     cluster.node(step.node()).is_some_and(|node| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE))
 }
 
-/// What replaces a pod; none where nothing does elsewhere, and none is lost.
+/// What replaces a pod; none if nothing does elsewhere, and none is lost.
 fn successor(
     pod: &Pod,
     outcome: FailoverOutcome,

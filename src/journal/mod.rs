@@ -85,7 +85,7 @@ impl Journal {
         Ok((folder, journals))
     }
 
-    /// The journals in a folder, by name; none where it does not exist.
+    /// The journals in a folder, by name; none if it does not exist.
     ///
     /// # Errors
     /// The folder cannot be read.

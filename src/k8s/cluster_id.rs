@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{connect::Connection, error};
 
-/// What tells a cluster from all others.
+/// What identifies a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterId {
     /// The uid of namespace kube-system, which lives as long as the cluster.
@@ -52,7 +52,7 @@ impl ClusterId {
         }
     }
 
-    /// What an operator should know; none where there is nothing special.
+    /// What an operator should know; none if there is nothing special.
     pub fn notice(&self) -> Option<String> {
         match self {
             Self::Uid(_) => None,

@@ -32,7 +32,7 @@ pub struct JournalEntry {
     pub at: Timestamp,
     pub last: Timestamp,
     pub level: Severity,
-    /// The object it is about, in kubectl's notation; empty where it is about none.
+    /// The object it is about, in kubectl's notation; empty if it is about none.
     pub subject: String,
     /// How many further objects the same happened to.
     pub others: usize,
@@ -66,7 +66,7 @@ impl SessionJournal {
         self.entries.iter().enumerate().map(|(place, entry)| (self.gone + place, entry))
     }
 
-    /// The entry with this number; none where it was dropped.
+    /// The entry with this number; none if it was dropped.
     pub fn entry(&self, number: usize) -> Option<&JournalEntry> {
         self.entries.get(number.checked_sub(self.gone)?)
     }

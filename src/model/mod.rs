@@ -88,7 +88,7 @@ pub struct ConnectionInfo {
     pub context: String,
     /// The API server's address.
     pub server: String,
-    /// The user as the server names it; none where it does not say.
+    /// The user as the server names it; none if it does not say.
     pub identity: Option<String>,
     /// The server's release, for example `v1.36.3`; none until it has answered.
     pub server_version: Option<String>,

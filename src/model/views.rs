@@ -80,7 +80,7 @@ pub enum EvictionState {
 /// The next event of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NextEvent {
-    /// None where it waits for something that has no known time.
+    /// None if it waits for something that has no known time.
     pub at: Option<Timestamp>,
     pub what: NextEventKind,
     /// Whether the time is an estimate.
@@ -102,7 +102,7 @@ pub enum NextEventKind {
 }
 
 impl EvictionState {
-    /// When the pod is deleted; none where it never is.
+    /// When the pod is deleted; none if it never is.
     pub fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } | Self::Cancelled { at } => Some(*at),

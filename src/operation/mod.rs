@@ -83,7 +83,7 @@ pub struct OperationOptions {
     pub take_over: bool,
     /// How long all of it may take.
     pub total_timeout: Option<Span>,
-    /// The operation that is undone; none where this is no undo.
+    /// The operation that is undone; none if this is no undo.
     pub undoes: Option<OperationId>,
     pub prior: PriorRun,
 }
@@ -102,7 +102,7 @@ pub struct PriorRun {
 pub struct OperationNotice {
     pub at: Timestamp,
     pub level: Severity,
-    /// The object, in kubectl's notation; empty where it is about none.
+    /// The object, in kubectl's notation; empty if it is about none.
     pub subject: String,
     pub text: String,
 }
@@ -553,7 +553,7 @@ fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
     }
 }
 
-/// The wait after so many tries.
+/// The wait after this many tries.
 fn backoff(tries: u32) -> Span {
     Span::from_millis(500) * (1_i64 << tries.min(6))
 }

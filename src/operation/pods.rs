@@ -30,7 +30,7 @@ pub(super) struct PodTask {
 /// Pods that are removed together: those of a node, or those that were named.
 #[derive(Clone, Debug)]
 pub(super) struct PodGroup {
-    /// The index of its node; none where pods were named.
+    /// The index of its node; none if pods were named.
     pub(super) node: Option<NodeIndex>,
     pods: Vec<PodIndex>,
     state: State,

@@ -104,7 +104,7 @@ pub enum NodeProgressStage {
     },
     /// Its pods are listed once more, to see that none is left.
     Verifying,
-    /// No pod is left on it that should leave; so many pods stay.
+    /// No pod is left on it that should leave; this many pods stay.
     Drained {
         stay: usize,
     },

@@ -22,7 +22,7 @@ pub struct Request {
     pub task: RequestKind,
     /// In words fit for the screen and the journal.
     pub why: String,
-    /// What would undo it; none where there is nothing to undo.
+    /// What would undo it; none if there is nothing to undo.
     pub undo: Option<NodeUndo>,
 }
 

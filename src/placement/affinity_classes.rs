@@ -26,7 +26,7 @@ pub(super) struct AffinityClass {
 }
 
 impl AffinityClasses {
-    /// The number of a pod's class; none where it has no affinity terms.
+    /// The number of a pod's class; none if it has no affinity terms.
     pub fn number_of(&mut self, pod: &Pod) -> Option<u32> {
         if !pod.scheduling.has_pod_terms() {
             return None;

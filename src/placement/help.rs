@@ -21,7 +21,7 @@ pub struct Help {
     pub lifts: Vec<Lift>,
     /// The node that is feasible except for its resources, and lacks the least.
     pub nearest: Option<Shortage>,
-    /// What a new node must offer; none where a new node does not help, because it must be near other pods.
+    /// What a new node must offer; none if a new node does not help, because it must be near other pods.
     pub node: Option<RequiredNode>,
 }
 
@@ -94,7 +94,7 @@ impl Constraint {
         )
     }
 
-    /// The pod without the constraint; none where it has no such constraint.
+    /// The pod without the constraint; none if it has no such constraint.
     fn lifted(self, request: &SchedulingRequest) -> Option<SchedulingRequest> {
         let spec = &request.spec;
         let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..request.clone() });
@@ -167,7 +167,7 @@ impl Snapshot {
         Help { lifts, nearest: self.nearest(request, closed), node: self.required_node(request) }
     }
 
-    /// What a new node must offer, including the zone of its volumes; none where a new node does not help.
+    /// What a new node must offer, including the zone of its volumes; none if a new node does not help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
         let mut required = required_node(&request.spec)?;
         for topology in self.volume_topology(request) {

@@ -60,7 +60,7 @@ impl NodeResources {
         ResourceUse { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: self.pods }
     }
 
-    /// Updates what the node offers; none where it is gone.
+    /// Updates what the node offers; none if it is gone.
     pub fn set_node(&mut self, node: Option<&Node>) {
         let nothing = Node::default();
         self.present = node.is_some();

@@ -44,7 +44,7 @@ impl SchedulingRequest {
         }
     }
 
-    /// Why the default scheduler does not try to place it; none where it does.
+    /// Why the default scheduler does not try to place it; none if it does.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if !self.spec.gates.is_empty() {
             return Some(Obstacle::Gated(self.spec.gates.to_vec()));

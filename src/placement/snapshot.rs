@@ -180,7 +180,7 @@ impl Snapshot {
         SchedulingOutcome::Placed(Placement { best, ranking, feasible: feasible.len(), caveats })
     }
 
-    /// The node of [`super::Placement::choice`] alone; none where no node is feasible, or the default scheduler does not try.
+    /// The node of [`super::Placement::choice`] alone; none if no node is feasible, or the default scheduler does not try.
     pub fn choose(&mut self, request: &SchedulingRequest) -> Option<NodeName> {
         if request.obstacle().is_some() {
             return None;
@@ -209,7 +209,7 @@ impl Snapshot {
         reasons
     }
 
-    /// The resource use of a node; none where it does not exist.
+    /// The resource use of a node; none if it does not exist.
     pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.resources(self.number(node)?).resource_use())
     }
@@ -229,7 +229,7 @@ impl Snapshot {
         nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
     }
 
-    /// Puts a pod on a node, as a binding does. False where the node does not exist.
+    /// Puts a pod on a node, as a binding does. False if the node does not exist.
     pub fn add(&mut self, pod: Arc<Pod>, node: &NodeName) -> bool {
         let Some(number) = self.number(node) else { return false };
         let resident = self.resident(pod);

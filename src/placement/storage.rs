@@ -63,7 +63,7 @@ impl Storage {
         self.csi_nodes.get(node).map_or(&[], |node| &node.limits)
     }
 
-    /// The driver and the identity of a claim's volume; none where no driver attaches it.
+    /// The driver and the identity of a claim's volume; none if no driver attaches it.
     pub fn handle(&self, claim: &Key) -> Option<(Name, Handle)> {
         let found = self.claim(claim)?;
         if let Some(volume) = self.volume(&found.volume) {

@@ -31,7 +31,7 @@ pub enum VolumeReach {
 }
 
 impl Snapshot {
-    /// The volumes of a pod that can be reached from some nodes only; none where storage is not known.
+    /// The volumes of a pod that can be reached from some nodes only; none if storage is not known.
     pub fn volume_topology(&self, request: &SchedulingRequest) -> Vec<VolumeTopology> {
         let storage = self.storage();
         if !storage.is_known() {
@@ -52,7 +52,7 @@ impl Snapshot {
 }
 
 impl VolumeReach {
-    /// None where the volume can be reached from everywhere.
+    /// None if the volume can be reached from everywhere.
     fn of(volume: &Volume) -> Option<Self> {
         let Some(terms) = &volume.node_affinity else {
             let mut zones = TOPOLOGY_LABELS.iter().filter(|(key, _)| key.ends_with("/zone"));

@@ -220,7 +220,7 @@ pub struct BudgetState {
     pub policy: UnhealthyPolicy,
     /// The numbers in the status, where they differ from those computed here; the smaller `allowed` counts.
     pub reported: Option<BudgetNumbers>,
-    /// How many healthy pods there can be: the scales of owners, plus pods without a controller. None where unknown.
+    /// How many healthy pods there can be: the scales of owners, plus pods without a controller. None if unknown.
     pub max_healthy: Option<i32>,
     /// Neither minAvailable nor maxUnavailable is set: no disruption is ever allowed.
     pub unspecified: bool,

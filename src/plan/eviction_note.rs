@@ -27,7 +27,7 @@ impl EvictionNote {
         ignored.chain(waits.then_some(Self::WaitsForOldPod)).chain(volume).collect()
     }
 
-    /// All notes on a pod in one line; none where there are none.
+    /// All notes on a pod in one line; none if there are none.
     pub fn line(cluster: &Cluster, pod: &Pod) -> Option<String> {
         let notes: Vec<String> = Self::of(cluster, pod).iter().map(ToString::to_string).collect();
         (!notes.is_empty()).then(|| notes.join("; "))

@@ -78,7 +78,7 @@ impl Failover {
 }
 
 impl FailoverPod {
-    /// Where its replacement lands; none where it has none elsewhere.
+    /// Where its replacement lands; none if it has none elsewhere.
     pub const fn landing(&self) -> Option<&Landing> {
         match &self.outcome {
             FailoverOutcome::Recreated { landing, .. } => Some(landing),
@@ -138,7 +138,7 @@ struct FailoverRun<'a, E> {
 }
 
 impl<E: Environment> FailoverRun<'_, E> {
-    /// What becomes of a pod; none where it has finished, or where its owner has enough pods without it.
+    /// What becomes of a pod; none if it has finished, or where its owner has enough pods without it.
     fn outcome(&mut self, pod: &Pod, recreation: Recreation) -> Option<FailoverOutcome> {
         match recreation {
             Recreation::Immediately => self.recreated(pod, CreationTime::AtDeletion),

@@ -12,9 +12,9 @@ use crate::{
 /// The result of all filters for a pod, not only of the first that objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Screening {
-    /// Why the pod is skipped; none where it is not.
+    /// Why the pod is skipped; none if it is not.
     pub skip: Option<Skip>,
-    /// Why the pod is refused; empty where it is removed or skipped.
+    /// Why the pod is refused; empty if it is removed or skipped.
     pub refusals: Vec<DrainRefusal>,
 }
 

@@ -24,7 +24,7 @@ pub enum PlanPart {
     OtherNodes,
     /// Which pods a controller recreates, and how many others their workloads have.
     Workloads,
-    /// The numbers of budgets: those of their status are used; none where budgets themselves are not known.
+    /// The numbers of budgets: those of their status are used; none if budgets themselves are not known.
     Budgets,
     /// Where pods land.
     Placement,

@@ -23,7 +23,7 @@ use crate::{
 pub struct Headroom {
     /// The losses of single Ready nodes.
     pub nodes: HeadroomLosses<NodeName>,
-    /// The losses of single zones with Ready nodes; empty where there is only one zone.
+    /// The losses of single zones with Ready nodes; empty if there is only one zone.
     pub zones: HeadroomLosses<ZoneKey>,
 }
 
@@ -34,7 +34,7 @@ pub struct HeadroomLosses<T> {
     pub tried: usize,
     /// How many of them leave pods Pending.
     pub short: usize,
-    /// The one that leaves most pods Pending; none where all fit.
+    /// The one that leaves most pods Pending; none if all fit.
     pub worst: Option<HeadroomLoss<T>>,
 }
 
@@ -61,7 +61,7 @@ impl<T> HeadroomLosses<T> {
 }
 
 impl<T: Display> HeadroomLosses<T> {
-    /// `x`, `zone b`, `any of 3 zones`, `x (worst of 2 in 9 nodes)`, and how many pods stay Pending; none where all fit.
+    /// `x`, `zone b`, `any of 3 zones`, `x (worst of 2 in 9 nodes)`, and how many pods stay Pending; none if all fit.
     fn worst_case(&self, prefix: &str, plural: &str) -> Option<(String, usize)> {
         let HeadroomLoss { of, pending, .. } = self.worst.as_ref()?;
         let subject = match self.short {
@@ -81,7 +81,7 @@ impl Headroom {
 }
 
 /// `N-1 ok: nodes, zones`, `N-1 ok: nodes; losing zone b leaves 1 pod Pending`,
-/// `N-1: losing x leaves 4 pods Pending; any of 3 zones: 10`. Empty where nothing was tried.
+/// `N-1: losing x leaves 4 pods Pending; any of 3 zones: 10`. Empty if nothing was tried.
 impl Display for Headroom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (nodes, zones) = (self.nodes.worst_case("", "nodes"), self.zones.worst_case("zone ", "zones"));
@@ -104,7 +104,7 @@ impl Display for Headroom {
 }
 
 /// Loses each Ready node and each zone in turn: how many pods stay Pending once all pods of what is lost are deleted
-/// ([`failover()`]). The snapshot is of this cluster. None where `continues`, which is called before each loss, returns
+/// ([`failover()`]). The snapshot is of this cluster. None if `continues`, which is called before each loss, returns
 /// false.
 pub fn headroom(
     cluster: &Cluster,

@@ -14,7 +14,7 @@ pub struct PlanJob {
     pub action: Action,
     pub cluster: Cluster,
     pub version: ServerVersion,
-    /// None where the plan need not say where pods land.
+    /// None if the plan need not say where pods land.
     pub snapshot: Option<SnapshotLease>,
     pub now: Timestamp,
 }

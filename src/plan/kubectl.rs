@@ -9,7 +9,7 @@ use crate::{
     time::Span,
 };
 
-/// The equivalent kubectl command; none where kubectl has none.
+/// The equivalent kubectl command; none if kubectl has none.
 pub fn command(action: &Action) -> Option<String> {
     match action {
         Action::Cordon { nodes } => Some(format!("kubectl cordon {}", names(nodes))),

@@ -126,7 +126,7 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     }
 }
 
-/// Why no controller recreates a pod that leaves; none where one does, or the pod has finished.
+/// Why no controller recreates a pod that leaves; none if one does, or the pod has finished.
 pub fn not_recreated(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
     match recreation(cluster, pod) {
         Recreation::Never(why @ (NotRecreated::NoOwner | NotRecreated::OwnerGone)) => {

@@ -20,7 +20,7 @@ pub struct PlacementTrace {
     pub best: usize,
     /// The best nodes and their runners-up with the parts of their scores, best first.
     pub ranking: Vec<Scored>,
-    /// By how many points the best is ahead of the next; none where there is no next.
+    /// By how many points the best is ahead of the next; none if there is no next.
     pub margin: Option<i64>,
     /// Whether the margin is so small that a small drift would reverse it.
     pub is_close: bool,
@@ -43,7 +43,7 @@ pub struct PlacementTrace {
 pub struct PreemptedPod {
     pub pod: Key,
     pub node: NodeName,
-    /// Where its own replacement lands; none where no controller recreates it.
+    /// Where its own replacement lands; none if no controller recreates it.
     pub landing: Option<Landing>,
 }
 
@@ -82,7 +82,7 @@ pub fn share(resource: &str, before: i64, after: Share) -> String {
 /// How all pods of one run were placed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
-    /// By the pod that is replaced. Empty where placements are not computed.
+    /// By the pod that is replaced. Empty if placements are not computed.
     pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// By name.
     pub receivers: Vec<Receiver>,

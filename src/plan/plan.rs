@@ -37,9 +37,9 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// By node in that order, then in the order in which they are tried; skipped ones last.
     pub pods: Vec<PodPlan>,
-    /// The nodes that receive pods, by name; empty where placements are not computed.
+    /// The nodes that receive pods, by name; empty if placements are not computed.
     pub receivers: Vec<Receiver>,
-    /// Pending pods that land on a node because of the plan; empty where placements are not computed.
+    /// Pending pods that land on a node because of the plan; empty if placements are not computed.
     pub arrivals: Vec<Arrival>,
     /// The budgets of the pods, by name.
     pub budgets: Vec<BudgetPlan>,
@@ -53,7 +53,7 @@ pub struct Plan {
     pub needs: BTreeSet<DrainFlag>,
     /// The permissions needed to apply it.
     pub permissions: Vec<Permission>,
-    /// The equivalent kubectl command; none where kubectl has none.
+    /// The equivalent kubectl command; none if kubectl has none.
     pub command: Option<String>,
     pub undo: Undo,
     pub assumptions: Vec<&'static str>,

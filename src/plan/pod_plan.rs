@@ -20,7 +20,7 @@ pub struct PodPlan {
     /// Its controller, as its owner reference names it.
     pub owner: Option<(OwnerKind, Name)>,
     pub verdict: Verdict,
-    /// Why no controller recreates it; none where one does, or it stays.
+    /// Why no controller recreates it; none if one does, or it stays.
     pub lost: Option<NotRecreated>,
     pub warnings: BTreeSet<PodWarning>,
     /// What the eviction subresource would answer now.
@@ -32,7 +32,7 @@ pub struct PodPlan {
     /// When the timeout expires before it is gone.
     pub times_out: Option<Timestamp>,
     pub landing: Option<Landing>,
-    /// How its replacement was placed; none where placements are not computed.
+    /// How its replacement was placed; none if placements are not computed.
     pub placement: Option<Arc<PlacementTrace>>,
     /// When its replacement is likely Ready.
     pub ready_again: Option<Timestamp>,

@@ -106,7 +106,7 @@ pub struct PodResult {
     pub leaves: Option<Timestamp>,
     /// When its object was gone.
     pub gone: Option<Timestamp>,
-    /// How its task ended; none where it waits forever.
+    /// How its task ended; none if it waits forever.
     pub end: Option<TaskEnd>,
     /// The pods that had used up the budget when this one was first refused.
     pub behind: Vec<Key>,

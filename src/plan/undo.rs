@@ -27,9 +27,9 @@ pub enum UndoStep {
     Uncordon,
     /// The plan uncordoned the node.
     Cordon,
-    /// The taint `before` and `after` the plan; none where there was none. Undone only while it is as the plan left it.
+    /// The taint `before` and `after` the plan; none if there was none. Undone only while it is as the plan left it.
     Taint { key: Name, effect: TaintEffect, before: Option<Taint>, after: Option<Taint> },
-    /// The label `before` and `after` the plan; none where there was none. Undone only while it is as the plan left it.
+    /// The label `before` and `after` the plan; none if there was none. Undone only while it is as the plan left it.
     Label { key: Name, before: Option<Name>, after: Option<Name> },
 }
 
@@ -79,7 +79,7 @@ impl Undo {
 }
 
 impl NodeUndo {
-    /// The undo of a change; none where nothing changed.
+    /// The undo of a change; none if nothing changed.
     pub fn of(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
         let steps = match change {
             NodeChange::Cordon => vec![UndoStep::Uncordon],

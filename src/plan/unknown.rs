@@ -17,7 +17,7 @@ impl Plan {
         })
     }
 
-    /// What is missing of a part; none where it is known.
+    /// What is missing of a part; none if it is known.
     pub fn gap_of(&self, part: PlanPart) -> Option<&PlanGap> {
         self.gaps().find(|gap| gap.part == part)
     }

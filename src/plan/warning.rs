@@ -112,7 +112,7 @@ pub enum Warning {
         node: NodeName,
         pods: usize,
     },
-    /// Budgets are not checked for these pods, and would block some of them; none where budgets are not known.
+    /// Budgets are not checked for these pods, and would block some of them; none if budgets are not known.
     BudgetsIgnored {
         pods: usize,
         blocked: Option<usize>,

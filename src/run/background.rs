@@ -22,7 +22,7 @@ pub struct Background<T> {
     _cancels_when_dropped: DropGuard,
 }
 
-/// Work that repeats leaves so many times its own cost before it runs again.
+/// Work that repeats leaves this many times its own cost before it runs again.
 pub const COST: u32 = 20;
 
 /// Lets long work stop early once its result is not needed any more.

@@ -62,7 +62,7 @@ pub struct Dashboard {
     pub app: App,
     pub links: Links,
     pub clock: Clock,
-    /// Where operations write; none where they cannot.
+    /// Where operations write; none if they cannot.
     pub context: Option<WriteContext>,
 }
 

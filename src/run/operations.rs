@@ -36,7 +36,7 @@ use crate::{
 
 /// What operations of the dashboard are connected to.
 pub struct OperationsDriver {
-    /// None where nothing can be written.
+    /// None if nothing can be written.
     context: Option<WriteContext>,
     /// The jobs of the app that are being done, several at once: one of a dialog that was closed may take long.
     jobs: Vec<Background<DoneJob>>,
@@ -239,7 +239,7 @@ impl RunningOperation {
     }
 }
 
-/// The next result of any operation; forever none where there is no operation.
+/// The next result of any operation; forever none if there is no operation.
 async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> JobResult {
     let results: Vec<_> = running.map(|running| Box::pin(running.next_result())).collect();
     if results.is_empty() {

@@ -10,7 +10,7 @@ use crate::{
     ui::{self, Drawn},
 };
 
-/// A terminal, or something that stands for one.
+/// A terminal, or something in its place.
 pub trait Surface {
     /// Draws the app as it is.
     ///

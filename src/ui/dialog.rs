@@ -119,7 +119,7 @@ impl Paper<'_> {
         cut_line(runs.line(), self.cells)
     }
 
-    /// A sentence behind a sign, over as many lines as it takes, three at most.
+    /// A sentence after a sign, over at most three lines.
     fn sentence(&self, sign: &str, text: &str, role: Role, lines: &mut Vec<Line<'static>>) {
         let wrapped = text::wrap(&text::brief(&text::clean(text)), self.cells.saturating_sub(2), 3);
         for (place, part) in wrapped.iter().enumerate() {

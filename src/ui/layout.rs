@@ -29,7 +29,7 @@ impl ScreenLayout {
     /// evictions | forecast | journal      as many side by side as there is room for, those last focused
     /// footer
     /// ```
-    /// None where the terminal is too small. On a low one, and when zoomed, the focused pane stands alone.
+    /// None if the terminal is too small. On a low one, and when zoomed, the focused pane stands alone.
     pub fn of(area: Rect, screen: &Screen, zones: usize, banner: bool) -> Option<Self> {
         if area.width < LEAST.0 || area.height < LEAST.1 {
             return None;

@@ -56,7 +56,7 @@ pub fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { Run::raw(text).width() }
 }
 
-/// The text cut to so many cells; what is cut shows as `…`.
+/// The text cut to this many cells; what is cut shows as `…`.
 pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
     if width(text) <= cells {
         return Cow::Borrowed(text);
@@ -76,7 +76,7 @@ pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The text over at most so many lines of so many cells, broken between words where it can be; the last line is
+/// The text over at most this many lines of this many cells, broken between words where it can be; the last line is
 /// cut where the text continues.
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut wrapped: Vec<String> = Vec::new();

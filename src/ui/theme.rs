@@ -1,4 +1,4 @@
-//! Themes: what each role looks like. Panes ask for roles and never for colours.
+//! Themes: the style of each role. Panes ask for roles and never for colours.
 
 use std::{str::FromStr, sync::LazyLock};
 
@@ -9,7 +9,7 @@ use crate::app::ThemeName;
 /// Declares the roles with the names that theme files give them.
 macro_rules! roles {
     ($($role:ident = $name:literal),+ $(,)?) => {
-        /// Something on screen that has a look of its own.
+        /// Something on screen with its own style.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Role { $($role),+ }
 
@@ -76,7 +76,7 @@ roles! {
     LevelError = "level.error",
 }
 
-/// The look of every role.
+/// The style of every role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Theme {
     styles: Vec<Style>,
@@ -111,7 +111,7 @@ impl Theme {
     /// Reads a theme: roles in tables (`[node] ready = …`), each a colour or a table of attributes.
     ///
     /// # Errors
-    /// The text is no theme, or not a whole one.
+    /// The text is not a theme, or a role is missing.
     pub fn parse(text: &str) -> Result<Self, ThemeError> {
         let table: toml::Table = text.parse().map_err(|error| ThemeError::Toml(format!("{error}")))?;
         let mut styles = vec![None; Role::ALL.len()];
@@ -140,7 +140,7 @@ const fn source(name: ThemeName) -> &'static str {
     }
 }
 
-/// Reads one role, or the roles of a table that is none itself.
+/// Reads one role, or the roles of a table of roles.
 fn read_role(name: &str, value: &toml::Value, styles: &mut [Option<Style>]) -> Result<(), ThemeError> {
     if let Some(role) = Role::ALL.iter().find(|role| role.as_str() == name) {
         let bad = || ThemeError::BadValue { role: name.into(), value: shown(value) };
@@ -180,7 +180,7 @@ fn read_style(value: &toml::Value) -> Option<Style> {
     Some(style)
 }
 
-/// A value as it stands in the file, or nearly so.
+/// A value about as it is written in the file.
 fn shown(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => format!("{text:?}"),

@@ -18,7 +18,7 @@ use crate::{
 /// One step of an explanation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// When it was, is or will be; none where it has no time.
+    /// When it was, is or will be; none if it has no time.
     pub at: Option<Timestamp>,
     pub tense: StepTime,
     /// Whether the time is an estimate, or hangs on chance.
@@ -335,7 +335,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Where the node waits, or will; and where its zone's rate is zero, why it waits in vain.
+    /// Where the node waits, or will; and where its zone's rate is zero, why its turn does not come.
     fn explain_queue(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let concerned = match health.stage {
             NodeStage::Queued | NodeStage::Requested => true,

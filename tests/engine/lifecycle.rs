@@ -211,7 +211,7 @@ impl LifecycleRecording {
     }
 
     /// How chance made this run what it is: how many nodes of each zone were tainted before its state took effect, the
-    /// nodes that wait being handled in the order of their next taints. None where no number explains it; then the
+    /// nodes that wait being handled in the order of their next taints. None if no number explains it; then the
     /// differences that the best of them leaves.
     pub fn explanation(&self) -> Result<BTreeMap<ZoneKey, usize>, Vec<String>> {
         let zones = Playback::new(self).cluster;
@@ -402,7 +402,7 @@ struct Playback {
 struct Kubelet {
     /// None while silent.
     beat: Option<Beat>,
-    /// The statuses it posts by condition type; none where it never posts.
+    /// The statuses it posts by condition type; none if it never posts.
     posts: Option<BTreeMap<String, ConditionStatus>>,
 }
 

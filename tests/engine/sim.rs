@@ -114,7 +114,7 @@ impl Sim {
         self.kubelets.insert(name.into(), Kubelet { renews: Some(self.now + phase) });
     }
 
-    /// Adds a Ready pod that tolerates not-ready and unreachable nodes for so many seconds; none: forever.
+    /// Adds a Ready pod that tolerates not-ready and unreachable nodes for this many seconds; none: forever.
     pub fn add_pod(&mut self, name: &str, node: &str, bears: Option<i64>) {
         let mut toleration = |key: &str| Toleration {
             key: self.names.name(key),

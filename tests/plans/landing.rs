@@ -122,7 +122,7 @@ fn the_same_snapshot_gives_the_same_landings() {
     assert_eq!(drain(&fixture, &["n1"]), drain(&fixture, &["n1"]));
 }
 
-/// Nodes with so many cores, 10 pods each.
+/// Nodes with this many cores, 10 pods each.
 fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
     let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
     let mut fixture = PlanFixture::new(&names);
@@ -133,7 +133,7 @@ fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
     fixture
 }
 
-/// A ReplicaSet whose pods ask for so many cores.
+/// A ReplicaSet whose pods ask for this many cores.
 fn replicas(fixture: &mut PlanFixture, name: &str, on: &[&str], cores: i64) {
     fixture.replica_set(name, i32::try_from(on.len()).expect("few"), on);
     for (place, node) in on.iter().enumerate() {

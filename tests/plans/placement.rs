@@ -777,7 +777,7 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
         let mut cluster = scene.cluster();
         let mut apply = |change| cluster.apply(change, &mut Vec::new());
         for _ in 0..12 {
-            // So many nodes would do that it hangs on what the pods are to each other.
+            // With enough nodes feasible, the result depends on the relations between the pods.
             let node = Node { unschedulable: false, taints: [].into(), ..random_node(&mut chance) };
             apply(Change::Node(ObjectEvent::Applied(node)));
         }
@@ -972,7 +972,7 @@ fn two_zones(first: &[&str], second: &[&str]) -> BriefCluster {
     BriefCluster { nodes: [zone(first, "zone1"), zone(second, "zone2")].concat(), ..BriefCluster::default() }
 }
 
-/// Nodes a, b in zone1, x, y in zone2, with so many pods labelled foo on each.
+/// Nodes a, b in zone1, x, y in zone2, with this many pods labelled foo on each.
 fn spread_fixture(counts: [usize; 4]) -> BriefCluster {
     let mut scene = two_zones(&["a", "b"], &["x", "y"]);
     let on =

@@ -254,7 +254,7 @@ pub fn not_ready(pod: &mut Pod) {
         Some(PodReady { status: ConditionStatus::False, last_transition: Some(ClusterTime::new(NOW)) });
 }
 
-/// Its deletion began, and its grace ends so many seconds from now.
+/// Its deletion began, and its grace ends this many seconds from now.
 pub fn terminating(pod: &mut Pod, seconds_left: i64) {
     let deadline = ClusterTime::new(NOW + Span::from_secs(seconds_left));
     pod.termination = Some(Termination { deadline, grace: pod.grace });

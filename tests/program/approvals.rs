@@ -297,7 +297,7 @@ impl Program {
         Self { terminal: Terminal::with(harness.shell.under_terminal(arguments)), read: 0 }
     }
 
-    /// Waits for the next question and returns what is to be typed; none where it has ended or started.
+    /// Waits for the next question and returns what is to be typed; none if it has ended or started.
     async fn next(&mut self, has_started: impl Fn() -> bool, transcript: &mut Transcript) -> Option<String> {
         const QUESTION: &str = " to continue, anything else to cancel: ";
         loop {
@@ -371,7 +371,7 @@ impl DashboardDriver {
         self.wait_until("no dialog", |screen| dialog(screen).is_some()).await;
     }
 
-    /// Waits for the next question; false where it has ended or started.
+    /// Waits for the next question; false if it has ended or started.
     async fn next(&self, transcript: &mut Transcript) -> bool {
         let decided = |screen: &str| {
             dialog(screen).is_none_or(|lines| {
@@ -447,7 +447,7 @@ fn typed_words(line: &str) -> Option<&str> {
     line.strip_prefix("Type ")?.strip_suffix(" to continue:")
 }
 
-/// The lines of the dialog on a screen, the line of its hints last; none where there is none.
+/// The lines of the dialog on a screen, the line of its hints last; none if there is none.
 fn dialog(screen: &str) -> Option<Vec<String>> {
     let mut lines = screen.lines().map(|line| line.chars().collect::<Vec<char>>());
     let titles = ["╭ Apply ", "╭ Undo "].map(|title| title.chars().collect::<Vec<char>>());

@@ -156,7 +156,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     }
 }
 
-/// What the last key acted on; none where it did nothing.
+/// What the last key acted on; none if it did nothing.
 fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     let screen = &fixture.app.screen;
     if let Some(detail) = screen.overlays.detail() {

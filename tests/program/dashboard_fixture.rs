@@ -1,6 +1,6 @@
 //! A small cluster that is simulated second by second, and the app that watches it: the states that the screens show.
 
-#![allow(dead_code, reason = "each test program tells another part of the story")]
+#![allow(dead_code, reason = "each test program uses another part")]
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -402,7 +402,7 @@ impl DashboardFixture {
         self.tell(vec![Change::Leader(Some(lease))]);
     }
 
-    /// Lets so many seconds go by: kubelets renew, the controller acts as the engine says, the app looks on.
+    /// Lets this many seconds go by: kubelets renew, the controller acts as the engine says, the app looks on.
     pub fn run(&mut self, seconds: i64) {
         for _ in 0..seconds {
             let end = self.now + Span::from_secs(1);

@@ -26,7 +26,7 @@ use kordon::{
 
 use crate::dashboard_fixture::{DashboardFixture, tolerates};
 
-/// A node of some zone with so many cores.
+/// A node of some zone with this many cores.
 #[derive(Clone, Debug)]
 struct RandomNode {
     zone: usize,

@@ -194,7 +194,7 @@ fn heads(tokens: &[Token]) -> Vec<Token> {
     found
 }
 
-/// The number of `#` before the quote of a raw text; none where no raw text begins.
+/// The number of `#` before the quote of a raw text; none if no raw text begins.
 fn raw_hashes(chars: &[char], from: usize) -> Option<usize> {
     let hashes = chars[from.min(chars.len())..].iter().take_while(|c| **c == '#').count();
     (chars.get(from + hashes) == Some(&'"')).then_some(hashes)

@@ -36,7 +36,7 @@ const NOTICES: usize = 200;
 #[derive(Debug, Default)]
 pub struct Operations {
     pub mode: Mode,
-    /// Why nothing can be applied, whatever the mode; none where it can.
+    /// Why nothing can be applied, whatever the mode; none if it can.
     pub locked: Option<String>,
     /// When enforce mode ends by itself.
     pub enforced_until: Option<Timestamp>,
@@ -153,7 +153,7 @@ impl OperationEntry {
         self.undoes.is_some()
     }
 
-    /// When it ends according to its plan; none where the plan had no ETA.
+    /// When it ends according to its plan; none if the plan had no ETA.
     pub fn planned_end(&self) -> Option<Timestamp> {
         let plan = self.plan.as_ref()?;
         Some(self.progress.started_at + plan.totals.ends.likely?.since(plan.made))

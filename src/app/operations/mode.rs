@@ -116,7 +116,7 @@ impl App {
         }
     }
 
-    /// Why nothing that writes may be started; none where it may.
+    /// Why nothing that writes may be started; none if it may.
     pub(super) fn why_not_now(&self) -> Option<String> {
         match self.operations.mode {
             Mode::DryRun => Some(

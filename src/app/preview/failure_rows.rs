@@ -24,7 +24,7 @@ pub struct FailureImpact {
     pub pods_unknown: Gaps,
     /// What is missing of all pods: where replacements land is unknown.
     pub placement_unknown: Gaps,
-    /// What follows the evicted pods, and how that was decided; none where there are too many to work it out with
+    /// What follows the evicted pods, and how that was decided; none if there are too many to work it out with
     /// every change.
     pub succession: Option<Succession>,
 }

@@ -19,7 +19,7 @@ use crate::{
 /// How far ahead the consequences of a failure are predicted.
 pub const HORIZON: Span = Span::from_secs(1800);
 
-/// Up to so many nodes are looked at, over all pods that no longer run, to say where the pods of a failure land each time that
+/// Up to this many nodes are looked at, over all pods that no longer run, to say where the pods of a failure land each time that
 /// it is worked out: a tenth of a second's work.
 const MAX_LOOKS: usize = 1_000_000;
 

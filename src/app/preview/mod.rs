@@ -40,7 +40,7 @@ pub struct Preview {
     pub result: Option<PreviewResult>,
     /// Indices of the rows of the result.
     pub list: Listing<usize>,
-    /// The line in which taints or labels are typed; none where nothing is.
+    /// The line in which taints or labels are typed; none if nothing is.
     pub line: Option<EditLine>,
     /// The row that was selected last.
     chosen: Option<ChosenRow>,
@@ -217,7 +217,7 @@ impl Preview {
         self.with_line(EditLine::complete);
     }
 
-    /// Chooses another candidate, so many places on.
+    /// Chooses another candidate, this many places on.
     pub(super) fn choose(&mut self, by: isize) {
         if let Some(line) = &mut self.line {
             let count = line.candidates.len().max(1);

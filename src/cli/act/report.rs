@@ -20,7 +20,7 @@ pub struct OperationReport {
     /// `kordon.report/v1`: grows fields, never loses or renames one.
     pub schema: &'static str,
     /// Its id in the journal and on the nodes.
-    /// Null where nothing was started because nothing would change.
+    /// Null if nothing was started because nothing would change.
     pub operation: Option<OperationId>,
     pub began: Timestamp,
     pub ended: Timestamp,

@@ -202,7 +202,7 @@ struct PastReport {
     nodes: Vec<NodeName>,
     pods: usize,
     overrides: Vec<String>,
-    /// Null where it was interrupted or is in progress.
+    /// Null if it was interrupted or is in progress.
     end: Option<String>,
     undone: bool,
     /// Nodes that it may have cordoned.

@@ -116,7 +116,7 @@ pub struct ForecastStepReport {
     pub pods_not_ready: usize,
     /// The probability that it happens at this time, from 0 to 1.
     pub probability: f64,
-    /// The nodes that wait for the token; empty where nothing is left to chance.
+    /// The nodes that wait for the token; empty if nothing is left to chance.
     pub among: Vec<NodeName>,
     pub why: Why,
 }

@@ -39,11 +39,11 @@ pub struct PlanReport {
     pub totals: PlanTotalsReport,
     pub nodes: Vec<PlanNodeReport>,
     pub pods: Vec<PlanPodReport>,
-    /// The nodes that receive pods; null where it is unknown where pods land.
+    /// The nodes that receive pods; null if it is unknown where pods land.
     pub receivers: Option<Vec<ReceiverReport>>,
-    /// Pending pods that the plan lets the scheduler place; null where that is unknown.
+    /// Pending pods that the plan lets the scheduler place; null if that is unknown.
     pub arrivals: Option<Vec<ArrivalReport>>,
-    /// Null where budgets are unknown.
+    /// Null if budgets are unknown.
     pub budgets: Option<Vec<BudgetReport>>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
@@ -69,7 +69,7 @@ pub struct PlanTotalsReport {
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
-    /// This and the next two are null where it is unknown where pods land.
+    /// This and the next two are null if it is unknown where pods land.
     pub placed: Option<usize>,
     pub pending: Option<usize>,
     pub preempted: Option<usize>,

@@ -117,7 +117,7 @@ impl NodeTargets {
         }
     }
 
-    /// The nodes that it chooses from; none where they are named.
+    /// The nodes that it chooses from; none if they are named.
     fn selection(&self) -> Option<Scope> {
         match self {
             Self::Names(_) => None,
@@ -179,7 +179,7 @@ impl PodTargets {
         }
     }
 
-    /// The pods that it chooses from; none where they are named.
+    /// The pods that it chooses from; none if they are named.
     fn selection(&self, namespace: &str) -> Option<Scope> {
         match self {
             Self::Names { .. } => None,

@@ -29,9 +29,9 @@ pub struct StatusReport {
     pub watches: Vec<WatchReport>,
     pub zones: Vec<StatusZoneReport>,
     pub nodes: Vec<StatusNodeReport>,
-    /// Null where pods are unknown.
+    /// Null if pods are unknown.
     pub evictions: Option<Vec<EvictionReport>>,
-    /// Null where nodes or pods are unknown, and if computing it takes too long.
+    /// Null if nodes or pods are unknown, and if computing it takes too long.
     pub headroom: Option<HeadroomReport>,
     /// The kinds of objects that are not known as they are now.
     pub unknown: Vec<GapReport>,

@@ -14,7 +14,7 @@ use crate::{
     time::{ClusterTime, Span},
 };
 
-/// A string; empty where absent.
+/// A string; empty if absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a>(pub Cow<'a, str>);
 
@@ -59,7 +59,7 @@ impl Int {
     }
 }
 
-/// A truth value; false where absent.
+/// A truth value; false if absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LenientBool(pub bool);
 

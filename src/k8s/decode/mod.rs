@@ -140,7 +140,7 @@ fn unusual_line(bytes: &[u8]) -> StreamLine {
     StreamLine::Bad(describe(&value["object"]))
 }
 
-/// Reads a Status object; a default if it is none.
+/// Reads a Status object; the default if it is not one.
 pub fn status_error(status: &Value) -> StatusError {
     StatusError {
         code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),

@@ -72,7 +72,7 @@ impl CollectionQuery {
         }
     }
 
-    /// Asks for a watch that the server closes after so many seconds.
+    /// Asks for a watch that the server closes after this many seconds.
     pub fn watched(self, seconds: u64) -> Self {
         self.with("watch", "true")
             .with("allowWatchBookmarks", "true")

@@ -20,7 +20,7 @@ pub struct PriorOperation {
     pub reason: String,
     /// Until when its cordons are meant to stand.
     pub until: Option<Timestamp>,
-    /// How it ended; none where it was interrupted, or is in progress.
+    /// How it ended; none if it was interrupted, or is in progress.
     pub end: Option<String>,
     pub undone: bool,
     /// Its options, where it is a drain.

@@ -9,7 +9,7 @@ pub struct Situation<'a> {
     pub cluster: &'a Cluster,
     /// The watches that the cluster comes from.
     pub watches: Watches,
-    /// Why nothing may be written, as in dry-run mode; none where it may be.
+    /// Why nothing may be written, as in dry-run mode; none if it may be.
     pub locked: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub struct Watches {
 }
 
 impl Situation<'_> {
-    /// Why an operation may not start now; none where it may.
+    /// Why an operation may not start now; none if it may.
     pub(super) fn obstacle(&self, touches_pods: bool) -> Option<ApprovalRefusal> {
         let Watches { nodes_live, pods_live, unlisted } = &self.watches;
         if let Some(why) = &self.locked {
@@ -42,7 +42,7 @@ impl Situation<'_> {
         }
     }
 
-    /// What is missing of the pods; none where they are known.
+    /// What is missing of the pods; none if they are known.
     fn unknown_pods(&self) -> Option<Gaps> {
         Some(self.cluster.gaps([FeedKind::Pods]).unknown()).filter(|gaps| !gaps.is_empty())
     }

@@ -17,7 +17,7 @@ use crate::cluster::{
 pub(in super::super) struct NodeMatch {
     /// `nodeSelector`: all must match.
     selector: Vec<LabelTest>,
-    /// One must match; none where nothing is required.
+    /// One must match; none if nothing is required.
     terms: Option<Vec<TermMatch>>,
     names: RequiredNames,
 }

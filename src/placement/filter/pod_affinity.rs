@@ -77,7 +77,7 @@ impl Domains {
         Self { counts: vec![0; column.values.len()], column: column.clone() }
     }
 
-    /// Adds pods on a node, and returns how many count: none where the node is in no domain.
+    /// Adds pods on a node, and returns how many count: none if the node is in no domain.
     fn add(&mut self, node: u32, pods: i64) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,

@@ -27,7 +27,7 @@ pub(super) fn check(
     if fits { Ok(()) } else { insufficient(requests, basic, resources, rules) }
 }
 
-/// The refusal; none where nothing is requested of what is insufficient.
+/// The refusal; none if nothing is requested of what is insufficient.
 #[cold]
 fn insufficient(
     requests: &Requests,

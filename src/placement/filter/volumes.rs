@@ -67,7 +67,7 @@ struct Unbound {
     selected: Option<Option<u32>>,
     /// The volumes that match it, the smallest first.
     candidates: Vec<(Name, Reach)>,
-    /// Where a volume can be provisioned for it; none where none is.
+    /// Where a volume can be provisioned for it; none if none is.
     provisioned: Option<Reach>,
 }
 

@@ -57,7 +57,7 @@ pub(super) fn rank(filters: &Filters<'_>, feasible: &[u32]) -> (Vec<NodeName>, V
     (best, ranking)
 }
 
-/// The points of each node by one scorer, 0 to 100; none where it is skipped.
+/// The points of each node by one scorer, 0 to 100; none if it is skipped.
 fn points(scorer: Scorer, filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
     match scorer {
         Scorer::LeastAllocated => Some(resources::least_allocated(filters, feasible)),

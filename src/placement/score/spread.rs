@@ -117,7 +117,7 @@ impl Counts {
         Self { tally: Tally::new(snapshot, request, column.clone(), counted, selector), price }
     }
 
-    /// The cost of the pods in the domain of a node; none where it is in no domain.
+    /// The cost of the pods in the domain of a node; none if it is in no domain.
     fn cost(&self, node: u32, max_skew: i32) -> Option<f64> {
         let place = self.tally.column.of_node[node as usize];
         #[expect(clippy::cast_precision_loss, reason = "fewer pods than 2^53")]

@@ -118,7 +118,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// When [`SchedulingQueue::wake`] must be called; none where no pod is set aside.
+    /// When [`SchedulingQueue::wake`] must be called; none if no pod is set aside.
     pub fn wakes_at(&self) -> Option<Timestamp> {
         self.parked.first().map(|(again, _)| *again)
     }

@@ -243,7 +243,7 @@ fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     bar(cell, scene.now.since(silence.heartbeat))
 }
 
-/// How so long a time without a heartbeat looks: late from [`Silence::late_from`] on, lost when the grace period is over.
+/// The style of a time without a heartbeat: late from [`Silence::late_from`] on, lost when the grace period is over.
 fn heartbeat_role(scene: &Scene, silence: &Silence, gap: Span, health: Option<&NodeView>) -> Role {
     let grace =
         health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);

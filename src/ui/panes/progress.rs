@@ -37,7 +37,7 @@ const STATE: u16 = 11;
 /// in progress
 ///     in 3s  shop/web-7d4b9    blocked     shop/web needs 3 and has 3; 4 tries
 /// ```
-/// Draws the entry that is shown; tells how many rows there is room for.
+/// Draws the entry that is shown; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(shown) = scene.screen.overlays.progress() else { return 0 };
     let Some(entry) = scene.app.operations.entry(&shown.operation) else {

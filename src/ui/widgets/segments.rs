@@ -105,7 +105,7 @@ impl Segments {
     }
 }
 
-/// The line cut to so many cells, with `…` where it was cut.
+/// The line cut to this many cells, with `…` where it was cut.
 pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
     if line.width() <= cells {
         return line;

@@ -45,7 +45,7 @@ pub enum Width {
     Fixed(u16),
     /// As wide as its widest cell on the page, within these bounds.
     Fit(u16, u16),
-    /// At least so wide; what is left over is distributed in this proportion.
+    /// At least this wide; what is left over is distributed in this proportion.
     Grow(u16, u16),
 }
 
@@ -181,7 +181,7 @@ impl TableWidget {
         draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
     }
 
-    /// Where each column starts and how wide it is; none where it was dropped.
+    /// Where each column starts and how wide it is; none if it was dropped.
     fn places(&self, area: Rect, cells: &[Vec<Cell>]) -> Vec<Option<(u16, u16)>> {
         let wanted: Vec<u16> = (0..self.columns.len()).map(|place| self.wanted(place, cells)).collect();
         let mut kept = vec![true; self.columns.len()];

@@ -20,7 +20,7 @@ pub enum NodeAction {
     Remove,
     /// The Node object is created again, ready.
     Rejoin,
-    /// A pod is created on the node that tolerates NoExecute taints for so many seconds; None: forever.
+    /// A pod is created on the node that tolerates NoExecute taints for this many seconds; None: forever.
     AddPod {
         tolerates: Option<i64>,
     },
@@ -39,7 +39,7 @@ pub struct ScheduledAction {
     pub action: NodeAction,
 }
 
-/// A zone of so many nodes, named by the zone and a number.
+/// A zone of this many nodes, named by the zone and a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Zone {
     pub name: &'static str,
@@ -95,7 +95,7 @@ enum Incident {
     NotReady,
     /// Some nodes of a zone are silent, too few to disrupt it.
     Several,
-    /// So many nodes of a zone are silent that it is partially disrupted.
+    /// Enough nodes of a zone are silent that it is partially disrupted.
     Most,
     /// A whole zone.
     Zone,

@@ -97,7 +97,7 @@ fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
     }
 }
 
-/// The full text of a selected row; none where the row says everything.
+/// The full text of a selected row; none if the row says everything.
 pub fn full_text(impact: &FailureImpact, row: FailureRow) -> Option<String> {
     match row {
         FailureRow::Step(place) => impact.forecast.steps.get(place).map(step_text),

@@ -173,7 +173,7 @@ fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     }
 }
 
-/// The full text of the selected row; none where the row itself says everything.
+/// The full text of the selected row; none if the row itself says everything.
 fn full_text(preview: &Preview, width: u16) -> Option<String> {
     let row = preview.selected_row()?;
     match preview.outcome()? {

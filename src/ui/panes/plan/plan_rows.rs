@@ -148,7 +148,7 @@ fn budget(scene: &Scene, budget: &BudgetPlan) -> EventRow {
     }
 }
 
-/// The full text of a selected row, and of a pod what else is known; none where the row says everything.
+/// The full text of a selected row, and of a pod what else is known; none if the row says everything.
 pub fn full_text(plan: &Plan, row: PlanRow) -> Option<String> {
     match row {
         PlanRow::Pod(place) => Some(full_pod(plan.pods.get(place)?, plan.made)),
