@@ -54,3 +54,17 @@ pub enum FeedState {
         error: String,
     },
 }
+
+impl FeedState {
+    /// The state in one word.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Connecting => "connecting",
+            Self::Listing { .. } => "listing",
+            Self::Live => "live",
+            Self::Broken { .. } => "broken",
+            Self::Forbidden { .. } => "forbidden",
+        }
+    }
+}

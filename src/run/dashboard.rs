@@ -20,7 +20,7 @@ use super::{
     operations::{OperationsDriver, room},
     session::{Links, Session},
     surface::Surface,
-    tty,
+    tty, vitals,
 };
 use crate::{
     app::{App, AppOptions, Reaction, commands, operations::JobResult, preview::PreviewResult, update},
@@ -168,6 +168,8 @@ struct Loop {
     operations: OperationsDriver,
     /// When operations may look at what has changed again.
     next_look: Instant,
+    /// When the program next writes about itself to the log.
+    next_vitals: Instant,
 }
 
 /// What the loop does after an event.
@@ -203,6 +205,7 @@ impl Loop {
             headroom: Background::new(HEADROOM),
             operations: OperationsDriver::new(context),
             next_look: now,
+            next_vitals: now + vitals::EVERY,
         }
     }
 
@@ -226,6 +229,7 @@ impl Loop {
             let frame = self.undrawn.then_some(self.next_frame);
             let refresh = self.unrefreshed.then_some(self.next_refresh);
             let tick = self.app.counts_down().then_some(self.next_tick);
+            let vitals = tracing::enabled!(tracing::Level::DEBUG).then_some(self.next_vitals);
             tokio::select! {
                 biased;
                 event = keys.next() => match event {
@@ -247,6 +251,7 @@ impl Loop {
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
+                () = at(vitals) => self.log_vitals(),
                 message = receive(&mut self.feeds) => self.on_feed(message),
                 () = at(tick) => self.on_tick(),
             }
@@ -364,6 +369,11 @@ impl Loop {
         // A node may have fallen silent by nothing but time.
         self.forecast_is_old |= self.app.model.forecast.is_none();
         self.refresh();
+    }
+
+    fn log_vitals(&mut self) {
+        self.next_vitals = Instant::now() + vitals::EVERY;
+        vitals::log(&self.app.model, self.clock.now());
     }
 
     fn on_forecast(&mut self, forecast: Result<Forecast, Failed>) {

@@ -14,6 +14,7 @@ pub mod session;
 pub mod signals;
 pub mod surface;
 pub mod tty;
+mod vitals;
 mod wanted;
 
 pub use dashboard::{Dashboard, RunError, headless, run_dashboard, terminal};

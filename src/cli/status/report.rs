@@ -352,15 +352,11 @@ fn controller(model: &Model) -> ControllerReport {
 }
 
 fn watch(kind: FeedKind, health: &FeedHealth) -> WatchReport {
-    let (state, error) = match &health.state {
-        FeedState::Off => ("off", None),
-        FeedState::Connecting => ("connecting", None),
-        FeedState::Listing { .. } => ("listing", None),
-        FeedState::Live => ("live", None),
-        FeedState::Broken { error, .. } => ("broken", Some(error.clone())),
-        FeedState::Forbidden { error } => ("forbidden", Some(error.clone())),
+    let error = match &health.state {
+        FeedState::Broken { error, .. } | FeedState::Forbidden { error } => Some(error.clone()),
+        FeedState::Off | FeedState::Connecting | FeedState::Listing { .. } | FeedState::Live => None,
     };
-    WatchReport { kind: kind.to_string(), state, error, last_event: health.last_heard }
+    WatchReport { kind: kind.to_string(), state: health.state.as_str(), error, last_event: health.last_heard }
 }
 
 fn zone(view: &ZoneView) -> StatusZoneReport {
