@@ -97,6 +97,11 @@ impl Terminal {
         status
     }
 
+    /// Drops the output that has been kept for [`Self::raw`]: of a program that runs for hours it would be too much.
+    pub fn forget_raw(&self) {
+        self.raw.lock().expect("no panic").clear();
+    }
+
     pub fn raw(&self) -> String {
         String::from_utf8_lossy(&self.raw.lock().expect("no panic")).into_owned()
     }

@@ -9,3 +9,4 @@ mod forecasts;
 mod harness;
 mod outage;
 mod placement;
+mod soak;

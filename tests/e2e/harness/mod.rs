@@ -7,6 +7,7 @@ pub mod kubelets;
 pub mod objects;
 pub mod observer;
 pub mod plane;
+pub mod proxy;
 pub mod incident_player;
 pub mod script;
 mod cleanup;

@@ -1,0 +1,286 @@
+//! A proxy in front of the API server that does what networks and overloaded servers do: it cuts connections, leaves them
+//! half open, goes away, throttles, fails, and says that a version is too old to resume from.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::Ipv4Addr,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use anyhow::Result;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use kube::{Client, client::Body};
+use serde_json::json;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    task::{AbortHandle, JoinHandle, JoinSet},
+};
+
+/// How long a half-open connection is kept, if its client keeps it.
+const HALF_OPEN: Duration = Duration::from_secs(240);
+
+/// A proxy on loopback that speaks HTTP/1.1 without TLS and sends what it forwards as the user of its client. Dropping it
+/// closes all connections.
+pub struct Proxy {
+    pub url: String,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+/// How the proxy answers. The default forwards everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Whether new connections are closed at once.
+    pub down: bool,
+    /// The share of requests that are answered with 429 and a pause to make.
+    pub throttled: f64,
+    /// The share of requests that are answered with 500.
+    pub failing: f64,
+    /// The share of watches from a version that are answered with 410.
+    pub expired: f64,
+}
+
+/// How often the proxy did what.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub forwarded: AtomicUsize,
+    pub cut: AtomicUsize,
+    pub half_open: AtomicUsize,
+    pub throttled: AtomicUsize,
+    pub failed: AtomicUsize,
+    pub expired: AtomicUsize,
+}
+
+struct Shared {
+    client: Client,
+    faults: Mutex<Faults>,
+    connections: Mutex<BTreeMap<usize, Connection>>,
+    tally: Tally,
+}
+
+struct Connection {
+    task: AbortHandle,
+    silent: Arc<AtomicBool>,
+}
+
+impl Proxy {
+    /// Starts a proxy that forwards requests through this client.
+    pub async fn start(client: Client) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let shared = Arc::new(Shared {
+            client,
+            faults: Mutex::default(),
+            connections: Mutex::default(),
+            tally: Tally::default(),
+        });
+        let accepting = tokio::spawn(shared.clone().accept(listener));
+        Ok(Self { url, shared, accepting })
+    }
+
+    /// From now on the proxy answers like this.
+    pub fn set(&self, faults: Faults) {
+        *self.shared.faults.lock().expect("no panic") = faults;
+    }
+
+    pub fn tally(&self) -> &Tally {
+        &self.shared.tally
+    }
+
+    /// Closes all connections.
+    pub fn cut_all(&self) {
+        self.shared.cut(usize::MAX, &mut fastrand::Rng::new());
+    }
+
+    /// Closes some connections.
+    pub fn cut(&self, count: usize, rng: &mut fastrand::Rng) {
+        self.shared.cut(count, rng);
+    }
+
+    /// Leaves some connections half open: nothing comes or goes any more, and nobody says so.
+    pub fn silence(&self, count: usize, rng: &mut fastrand::Rng) {
+        let connections = self.shared.connections.lock().expect("no panic");
+        let mut audible: Vec<&Connection> =
+            connections.values().filter(|connection| !connection.silent.load(Ordering::Relaxed)).collect();
+        rng.shuffle(&mut audible);
+        for connection in audible.into_iter().take(count) {
+            connection.silent.store(true, Ordering::Relaxed);
+            self.shared.tally.half_open.fetch_add(1, Ordering::Relaxed);
+            let task = connection.task.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(HALF_OPEN).await;
+                task.abort();
+            });
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Shared {
+    fn cut(&self, count: usize, rng: &mut fastrand::Rng) {
+        let connections = self.connections.lock().expect("no panic");
+        let mut all: Vec<&Connection> = connections.values().collect();
+        rng.shuffle(&mut all);
+        for connection in all.into_iter().take(count) {
+            connection.task.abort();
+            self.tally.cut.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        *self.faults.lock().expect("no panic")
+    }
+
+    async fn accept(self: Arc<Self>, listener: TcpListener) {
+        // Dropping the set aborts them.
+        let mut tasks = JoinSet::new();
+        for number in 0.. {
+            let accepted = loop {
+                tokio::select! {
+                    accepted = listener.accept() => break accepted,
+                    Some(_) = tasks.join_next() => self.forget_ended(),
+                }
+            };
+            let Ok((stream, _)) = accepted else { continue };
+            if self.faults().down {
+                continue;
+            }
+            let silent = Arc::new(AtomicBool::default());
+            let link = Link { stream, silent: silent.clone() };
+            let task = tasks.spawn(self.clone().serve(link));
+            self.connections.lock().expect("no panic").insert(number, Connection { task, silent });
+        }
+    }
+
+    fn forget_ended(&self) {
+        self.connections.lock().expect("no panic").retain(|_, connection| !connection.task.is_finished());
+    }
+
+    async fn serve(self: Arc<Self>, link: Link) {
+        let _ = link.stream.set_nodelay(true);
+        let service = hyper::service::service_fn(|request| self.answer(request));
+        // A client that disconnects is not an error.
+        let _ =
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(link), service).await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+        let faults = self.faults();
+        let query = request.uri().query().unwrap_or_default();
+        let resumes = query.contains("watch=true") && query.contains("resourceVersion=");
+        let tally = &self.tally;
+        let (code, reason, count) = if fastrand::f64() < faults.throttled {
+            (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", &tally.throttled)
+        } else if fastrand::f64() < faults.failing {
+            (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", &tally.failed)
+        } else if resumes && fastrand::f64() < faults.expired {
+            (StatusCode::GONE, "Expired", &tally.expired)
+        } else {
+            tally.forwarded.fetch_add(1, Ordering::Relaxed);
+            return self.forward(request).await;
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(refusal(code, reason))
+    }
+
+    async fn forward(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+        let (mut head, body) = request.into_parts();
+        for own in [header::HOST, header::CONNECTION, header::AUTHORIZATION] {
+            head.headers.remove(own);
+        }
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let request = Request::from_parts(head, Body::from(body.to_vec()));
+        let mut answer = self.client.send(request).await.map_err(io::Error::other)?;
+        for own in [header::CONNECTION, header::TRANSFER_ENCODING] {
+            answer.headers_mut().remove(own);
+        }
+        Ok(answer)
+    }
+}
+
+/// An answer of the API server that is not a success. 410 comes as the event of a watch, as the real server sends it.
+fn refusal(code: StatusCode, reason: &str) -> Response<Body> {
+    let status = json!({
+        "apiVersion": "v1", "kind": "Status", "status": "Failure", "metadata": {},
+        "code": code.as_u16(), "reason": reason, "message": format!("the proxy of the test: {reason}"),
+    });
+    let answer = Response::builder().header(header::CONTENT_TYPE, "application/json");
+    let (answer, body) = match code {
+        StatusCode::GONE => (answer, format!("{}\n", json!({ "type": "ERROR", "object": status }))),
+        StatusCode::TOO_MANY_REQUESTS => (
+            answer.status(code).header(header::RETRY_AFTER, u16::from(fastrand::u8(1..=3))),
+            status.to_string(),
+        ),
+        code => (answer.status(code), status.to_string()),
+    };
+    answer.body(Body::from(body.into_bytes())).expect("the parts are valid")
+}
+
+/// A connection that may fall silent.
+struct Link {
+    stream: TcpStream,
+    silent: Arc<AtomicBool>,
+}
+
+impl Link {
+    /// The stream, unless it is silent. Nobody is woken by a silent one: it never speaks again.
+    fn audible(&mut self) -> Option<Pin<&mut TcpStream>> {
+        (!self.silent.load(Ordering::Relaxed)).then(|| Pin::new(&mut self.stream))
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.audible() {
+            Some(stream) => stream.poll_read(context, bytes),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.audible() {
+            Some(stream) => stream.poll_write(context, bytes),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.audible() {
+            Some(stream) => stream.poll_flush(context),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.audible() {
+            Some(stream) => stream.poll_shutdown(context),
+            None => Poll::Pending,
+        }
+    }
+}

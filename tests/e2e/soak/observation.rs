@@ -1,0 +1,130 @@
+//! What a running dashboard uses and knows: by `/proc`, by its log, and by its screen.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+/// What the process uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Resident memory, in bytes.
+    pub memory: u64,
+    pub threads: u64,
+    pub files: usize,
+}
+
+impl Usage {
+    pub fn of(process: u32) -> Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).context("the dashboard ended")?;
+        let field = |name: &str| -> Result<u64> {
+            let line = status.lines().find(|line| line.starts_with(name)).context("no such field")?;
+            Ok(line.split_whitespace().nth(1).context("an empty field")?.parse()?)
+        };
+        Ok(Self {
+            memory: field("VmRSS:")? * 1024,
+            threads: field("Threads:")?,
+            files: fs::read_dir(format!("/proc/{process}/fd"))?.count(),
+        })
+    }
+}
+
+/// What the program last wrote about itself to its log.
+#[derive(Clone, Debug, Default)]
+pub struct Vitals {
+    /// How often it has written.
+    pub written: usize,
+    pub tasks: u64,
+    pub journal: u64,
+    pub requests: u64,
+    pub watches: BTreeMap<String, Watch>,
+    /// Lines of warnings and errors so far.
+    pub warnings: usize,
+}
+
+/// One watch.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    pub state: String,
+    pub objects: usize,
+    /// Since the server last sent something, in seconds.
+    pub age: u64,
+    pub relists: u64,
+}
+
+/// The log of the program.
+pub struct Log(PathBuf);
+
+impl Log {
+    pub fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// The last numbers of each kind.
+    pub fn vitals(&self) -> Result<Vitals> {
+        let text = match fs::read_to_string(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(), // it has just been started
+            text => text.context("reading the log of the program")?,
+        };
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)]; // the last line may still be growing
+        let mut vitals = Vitals::default();
+        for line in whole.lines() {
+            if line.contains(" WARN ") || line.contains(" ERROR ") {
+                vitals.warnings += 1;
+            }
+            let Some((_, line)) = line.split_once("kordon::run::vitals: ") else { continue };
+            if let Some(fields) = line.strip_prefix("program ") {
+                vitals.written += 1;
+                vitals.tasks = number(fields, "tasks");
+                vitals.journal = number(fields, "journal");
+                vitals.requests = number(fields, "requests");
+            } else if let Some(fields) = line.strip_prefix("watch ") {
+                let watch = Watch {
+                    state: field(fields, "state").trim_matches('"').to_owned(),
+                    objects: usize::try_from(number(fields, "objects"))?,
+                    age: number(fields, "age"),
+                    relists: number(fields, "relists"),
+                };
+                let (kind, _) = fields.split_once(" state=").context("a watch without a state")?;
+                vitals.watches.insert(kind.trim_start_matches("kind=").to_owned(), watch);
+            }
+        }
+        Ok(vitals)
+    }
+}
+
+fn number(fields: &str, name: &str) -> u64 {
+    field(fields, name).parse().unwrap_or_default()
+}
+
+/// The value of `name=value` in a line of such fields.
+fn field<'a>(fields: &'a str, name: &str) -> &'a str {
+    let found = fields.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_default()
+}
+
+/// The rows of the pane of nodes: name, whether it is ready, and its pods.
+pub fn node_rows(screen: &str) -> Vec<(String, bool, usize)> {
+    let lines: Vec<Vec<char>> = screen.lines().map(|line| line.chars().collect()).collect();
+    let text = |cells: &[char]| cells.iter().collect::<String>();
+    let find = |line: &[char], word: &str| {
+        let at = text(line).find(word)?;
+        Some(text(line)[..at].chars().count() + word.chars().count())
+    };
+    let header = lines.iter().position(|line| find(line, " heartbeat ").is_some());
+    let Some(header) = header else { return Vec::new() };
+    let Some(end) = find(&lines[header], " pods") else { return Vec::new() };
+    let row = |line: &Vec<char>| {
+        let line = line.get(..end)?;
+        let mut words = text(line).trim_start_matches(['│', ' ']).to_owned();
+        let pods = words.split_off(words.rfind(' ')?).trim().parse().ok()?;
+        let mut words = words.split_whitespace().skip(1);
+        let (name, ready) = (words.next()?.to_owned(), words.next()?.to_owned());
+        Some((name, ready == "Ready", pods))
+    };
+    lines[header + 1..].iter().map_while(row).collect()
+}
