@@ -1,7 +1,7 @@
 //! What kordon shows while it is disconnected and while no controller is active: the real API server stops, and the real
 //! controller manager stops and another one becomes the leader.
 //!
-//! `KORDON_OUTAGE` is for how many seconds the API server is down (20).
+//! `KORDON_OUTAGE` is for how many seconds the API server is down (70, which is longer than the grace period).
 
 use std::time::Duration;
 
@@ -50,13 +50,13 @@ async fn outages(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// The outage is longer than the watches' timeout.
+/// The outage is longer than the grace period: nodes whose renewals nobody could see must not count as silent.
 async fn api_server_goes_away(
     plane: &mut Plane,
     manager: &ControllerManager,
     observer: &mut Observer,
 ) -> Result<()> {
-    let seconds_down = std::env::var("KORDON_OUTAGE").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let seconds_down = std::env::var("KORDON_OUTAGE").ok().and_then(|text| text.parse().ok()).unwrap_or(70);
     let started = tokio::time::Instant::now();
     plane.kill_api_server()?;
     let disconnected =
