@@ -84,6 +84,9 @@ pub enum CliError {
     /// The object, as in "node n-1".
     #[error("{0} not found")]
     NotFound(String),
+    /// There is no operation to undo or resume.
+    #[error("nothing to {0}; kordon journal lists the operations")]
+    NothingTo(&'static str),
     /// As in "pod shop/cart-1 is unknown", and what is missing.
     #[error("{what}: {gaps}")]
     Unknown { what: String, gaps: Gaps },
@@ -151,7 +154,9 @@ impl CliError {
                 OperationEnd::Cancelled => Exit::Interrupted,
             },
             Self::Journal(_) => Exit::Failed,
-            Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::Io { .. } => Exit::Failed,
+            Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::NothingTo(_) | Self::Io { .. } => {
+                Exit::Failed
+            }
         }
     }
 }

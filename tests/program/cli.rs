@@ -314,6 +314,16 @@ async fn an_answer_about_pods_says_that_it_may_not_look() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_zone_that_does_not_exist_is_answered_with_those_that_do() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let output = shell.run(&["plan", "zone-failure", "x", "--server", &server.url]).await;
+    let zones = "eu-central-1/eu-central-1a, eu-central-1/eu-central-1b, eu-central-1/eu-central-1c";
+    let text = format!("the zones are {zones}: zone x not found");
+    assert!(output.code == FAILED && output.err.contains(&text), "{}: {}", output.code, output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn status_that_does_not_get_its_lists_in_time_names_them() {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();

@@ -61,9 +61,11 @@ async fn undo_without_an_id_undoes_the_last_operation() {
     let run = async |line: &[&str]| {
         shell.run(&[line, &["--server", &server.url, "--enforce", "--yes"]].concat()).await
     };
+    let journal = shell.run(&["journal"]).await.done();
+    assert!(journal.starts_with("no operations in "), "{journal}");
     let nothing = run(&["undo"]).await;
     assert_eq!(nothing.code, FAILED);
-    assert!(nothing.err.contains("an operation that could be undone not found"), "{}", nothing.err);
+    assert!(nothing.err.contains("nothing to undo: no operation of this cluster"), "{}", nothing.err);
     for node in ["general-1a-01", NODE] {
         assert_eq!(run(&["cordon", node]).await.code, DONE);
     }

@@ -66,7 +66,7 @@ pub async fn resume(
 /// The only interrupted drain.
 fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError> {
     match interrupted.len() {
-        0 => Err(CliError::NotFound("an interrupted drain".into())),
+        0 => Err(CliError::NothingTo("resume: no drain was interrupted")),
         1 => Ok(interrupted.remove(0)),
         _ => {
             let ids: Vec<&str> = interrupted.iter().map(|prior| &*prior.id).collect();
@@ -87,7 +87,8 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
         Some(operation) => session.context.prior(&operation)?,
         None => {
             let last = session.context.undoable(None)?;
-            let last = last.ok_or_else(|| CliError::NotFound("an operation that could be undone".into()))?;
+            let last =
+                last.ok_or_else(|| CliError::NothingTo("undo: no operation of this cluster changed nodes"))?;
             let (title, id, started) = (&last.title, &last.id, last.started_at.to_time());
             print_line(&format!("the last operation: {title} ({id}, started {started})"));
             last
@@ -234,6 +235,9 @@ impl PastReport {
 }
 
 fn table(report: &JournalReport) -> String {
+    if report.operations.is_empty() {
+        return format!("no operations in {}\n", report.folder);
+    }
     let mut out = format!("{}\n", report.folder);
     let row = |past: &PastReport| {
         let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();

@@ -121,7 +121,7 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
         let of_zone = cluster.nodes().iter().filter(|node| is_named(&node.zone(), zone));
         nodes.extend(of_zone.map(|node| node.name.clone()));
         if nodes.len() == before {
-            return Err(CliError::NotFound(format!("zone {zone}")));
+            return Err(no_zone(cluster, zone));
         }
     }
     let at = shot.at + args.at;
@@ -173,6 +173,13 @@ fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
         Some(_) => Ok(()),
         None => Err(CliError::NotFound(format!("node {node}"))),
     }
+}
+
+/// The error for a zone that no node is in, with the zones that there are.
+fn no_zone(cluster: &Cluster, zone: &str) -> CliError {
+    let zones: BTreeSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
+    let zones: Vec<String> = zones.iter().map(ZoneKey::to_string).collect();
+    CliError::NotFound(format!("the zones are {}: zone {zone}", zones.join(", ")))
 }
 
 fn is_named(key: &ZoneKey, name: &str) -> bool {
