@@ -113,6 +113,9 @@ pub enum Deletion {
 /// The `status.reason` of a pod whose node is lost (upstream `NodeUnreachablePodReason`).
 pub const NODE_LOST: &str = "NodeLost";
 
+/// The reason of the condition DisruptionTarget that taint eviction sets (upstream `DeletionByTaintManager`).
+pub const DELETION_BY_TAINT: &str = "DeletionByTaintManager";
+
 /// A condition that the controller makes Unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnknownCondition {

@@ -32,8 +32,8 @@ use std::{
 };
 
 pub use effect::{
-    Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, Notice, Outcome, RecordedEvent, Severity,
-    UnknownCondition, Write,
+    DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, Notice, Outcome,
+    RecordedEvent, Severity, UnknownCondition, Write,
 };
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
@@ -41,7 +41,7 @@ pub use heartbeats::{Heartbeats, Silence};
 pub use legacy::EvictionStatus;
 pub use settings::{ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings};
 pub use taint_turns::TaintTurn;
-pub use taints::{NOT_READY, UNREACHABLE};
+pub use taints::{NOT_READY, UNREACHABLE, controllers_own};
 pub use uncertain_taints::UncertainTaints;
 pub use view::{Deadline, Due, NodeStage, NodeView, PendingEviction, ZoneView};
 pub use why::{Cause, Certainty, HeartbeatSource, Why};

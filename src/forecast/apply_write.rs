@@ -7,7 +7,7 @@ use crate::{
         Applied, Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady,
         Taint, Termination, Version,
     },
-    engine::{Deletion, NODE_LOST, Write, rewritten},
+    engine::{DELETION_BY_TAINT, Deletion, NODE_LOST, Write, rewritten},
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -105,7 +105,7 @@ fn delete_pod(
 fn mark(pod: &mut Pod, deletion: Deletion) {
     match deletion {
         Deletion::ByTaint { disruption_target: true } => {
-            pod.disruption_target = Some("DeletionByTaintManager".into());
+            pod.disruption_target = Some(DELETION_BY_TAINT.into());
         }
         Deletion::WithNode { mark_lost: Some(_) } => pod.reason = NODE_LOST.into(),
         Deletion::Collected { fail: true, disruption_target } => {

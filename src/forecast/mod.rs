@@ -1,5 +1,6 @@
 //! Runs a copy of the engine forward on a virtual clock, on a copy of the cluster.
 
+pub mod accuracy;
 mod apply_write;
 mod assumptions;
 mod baseline;
@@ -7,6 +8,7 @@ mod chance;
 mod rows;
 mod successors;
 
+pub use accuracy::{Accuracy, AccuracyReport};
 pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};

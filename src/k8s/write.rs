@@ -15,7 +15,10 @@ use tokio::time::timeout;
 use super::error::words;
 use crate::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
-    engine::{Deletion, EventObject, LeaseCheck, NODE_LOST, Outcome, RecordedEvent, UnknownCondition, Write},
+    engine::{
+        DELETION_BY_TAINT, Deletion, EventObject, LeaseCheck, NODE_LOST, Outcome, RecordedEvent,
+        UnknownCondition, Write,
+    },
     time::{ClusterTime, Timestamp},
 };
 
@@ -240,7 +243,7 @@ async fn delete_pod(
     match deletion {
         Deletion::ByTaint { disruption_target: true } => {
             let text = "Taint manager: deleting due to NoExecute taint";
-            let target = disruption_target("DeletionByTaintManager", text, now);
+            let target = disruption_target(DELETION_BY_TAINT, text, now);
             patch_status(client, pod, preconditions(uid, None), json!({"conditions": [target]})).await?;
         }
         Deletion::WithNode { mark_lost: Some(version) } => {

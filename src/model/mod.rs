@@ -20,7 +20,7 @@ pub use watchlist::{NodeWatchlist, ReadinessCounts};
 use crate::{
     cluster::{Change, Cluster, Gaps},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
-    forecast::Forecast,
+    forecast::{Accuracy, Forecast},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     time::{ClusterClock, Span, Timestamp},
     why::Explainer,
@@ -47,6 +47,8 @@ pub struct Model {
     pub feeds: Feeds,
     pub journal: SessionJournal,
     pub forecast: Option<Forecast>,
+    /// How right the forecasts of the session have been.
+    pub accuracy: Accuracy,
     pub watchlist: NodeWatchlist,
     /// What the cluster could lose when that was last worked out.
     pub headroom: Option<HeadroomSnapshot>,
@@ -109,6 +111,7 @@ pub enum ControllerRole {
 impl Model {
     pub fn new(options: ModelOptions, now: Timestamp) -> Self {
         let ModelOptions { connection, settings, role } = options;
+        let accuracy = Accuracy::new(settings.node_monitor_period.value);
         Self {
             connection,
             settings,
@@ -118,6 +121,7 @@ impl Model {
             feeds: Feeds::default(),
             journal: SessionJournal::default(),
             forecast: None,
+            accuracy,
             watchlist: NodeWatchlist::default(),
             headroom: None,
             views: Views::default(),
@@ -209,9 +213,16 @@ impl Model {
     /// Makes the forecast of the next ten minutes and brings the views up to it.
     pub fn run_forecast(&mut self, now: Timestamp) {
         if let Some(engine) = &self.engine {
-            self.forecast = Some(Forecast::run(engine, &self.cluster, now, HORIZON));
+            let forecast = Forecast::run(engine, &self.cluster, now, HORIZON);
+            self.set_forecast(forecast);
         }
         self.refresh(now);
+    }
+
+    /// Takes a new forecast, and returns the one before.
+    pub fn set_forecast(&mut self, forecast: Forecast) -> Option<Forecast> {
+        self.accuracy.on_forecast(&forecast, &self.cluster);
+        self.forecast.replace(forecast)
     }
 
     /// Counts changes that plans may differ by.
@@ -237,6 +248,7 @@ impl Model {
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
         let AppliedChange { applied, impact } = change;
         self.watchlist.on_applied(applied);
+        self.accuracy.on_change(applied, &self.cluster, now);
         self.node_changes += u64::from(*impact == Impact::Node);
         self.plan_changes += u64::from(impact.bears_on_plans());
         if let Some(engine) = &mut self.engine {
@@ -264,6 +276,7 @@ impl Model {
             return;
         }
         self.watch_health = watch_health;
+        self.accuracy.restart();
         if let Some(engine) = &mut self.engine {
             engine.handle_watch_health(&self.cluster, watch_health, now);
             self.collect();

@@ -379,7 +379,7 @@ impl Loop {
     fn on_forecast(&mut self, forecast: Result<Forecast, Failed>) {
         match forecast {
             // The next refresh shows it; a tick is never far while there is something to predict.
-            Ok(forecast) => drop_in_background(self.app.model.forecast.replace(forecast)),
+            Ok(forecast) => drop_in_background(self.app.model.set_forecast(forecast)),
             Err(Failed) => self.report_fault("the forecast failed, predicted times may be missing"),
         }
     }

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod accuracy;
 mod controllers;
 mod drains;
 mod lifecycle;

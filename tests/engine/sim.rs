@@ -11,7 +11,7 @@ use kordon::{
         Uid, Version,
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
-    forecast::apply_write,
+    forecast::{Accuracy, Forecast, apply_write},
     time::{ClusterClock, ClusterTime, Span, Timestamp},
 };
 
@@ -36,6 +36,8 @@ pub struct Sim {
     pub notices: Vec<Notice>,
     /// Whether changes reach the shadow.
     pub shadow_sees: bool,
+    /// Compares the controller with the shadow's forecasts; a new one is made every second.
+    pub accuracy: Option<Accuracy>,
     kubelets: BTreeMap<NodeName, Kubelet>,
     /// As the watches do it: equal names are one allocation.
     names: Interner,
@@ -82,6 +84,7 @@ impl Sim {
             recorded: Vec::new(),
             notices: Vec::new(),
             shadow_sees: true,
+            accuracy: None,
             kubelets: BTreeMap::new(),
             names: Interner::default(),
             version: 0,
@@ -227,6 +230,17 @@ impl Sim {
         self.now = until;
     }
 
+    /// Lets the world run, with a new forecast of the shadow every second.
+    pub fn run_with_forecasts(&mut self, seconds: i64) {
+        for _ in 0..seconds {
+            self.run(Span::from_secs(1));
+            let Self { shadow: Some(shadow), accuracy: Some(accuracy), cluster, now, .. } = self else {
+                panic!("it has a shadow and its accuracy");
+            };
+            accuracy.on_forecast(&Forecast::run(shadow, cluster, *now, Span::from_secs(60)), cluster);
+        }
+    }
+
     fn renew_due(&mut self) {
         let due = |kubelet: &Kubelet| kubelet.renews.is_some_and(|renews| renews <= self.now);
         let due: Vec<NodeName> =
@@ -268,6 +282,9 @@ impl Sim {
             }
             if let Some(shadow) = self.shadow.as_mut().filter(|_| self.shadow_sees) {
                 shadow.handle_change(&self.cluster, applied, self.now);
+            }
+            if let Some(accuracy) = &mut self.accuracy {
+                accuracy.on_change(applied, &self.cluster, self.now);
             }
         }
     }

@@ -1,0 +1,389 @@
+//! How right the forecasts have been: what the controller did, compared with what had been predicted five seconds
+//! before.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+};
+
+use super::{Forecast, ForecastKind, ForecastStep};
+use crate::{
+    cluster::{
+        Applied, Cluster, ConditionStatus, Delta, Key, LeaderLease, Node, NodeName, Pod, Taint, TaintEffect,
+        ZoneKey,
+    },
+    engine::{Cause, DELETION_BY_TAINT, controllers_own},
+    time::{Span, Timestamp},
+};
+
+/// How long before an event it must have been predicted.
+pub const NOTICE: Span = Span::from_secs(5);
+/// What is predicted for later than this after a forecast was made is not compared: later forecasts are.
+const AHEAD: Span = Span::from_secs(35);
+/// How much later the watches may report a change than it was made: a forecast of that time may include it or not.
+const DELAY: Span = Span::from_secs(1);
+/// Errors that are kept, for the median.
+const ERRORS: usize = 10_000;
+/// Misses that are kept, the last ones.
+const MISSES: usize = 100;
+
+/// Compares what the controller does with the forecasts.
+///
+/// Pass in every forecast with [`Accuracy::on_forecast`] and every change of the cluster, after it was applied, with
+/// [`Accuracy::on_change`]. An event is compared with the last forecast that is at least [`NOTICE`] older.
+#[derive(Clone, Debug)]
+pub struct Accuracy {
+    /// By how much a predicted time may be off.
+    tolerance: Span,
+    /// What was predicted, by the time when; the first is older than [`NOTICE`], unless it is the only one.
+    predictions: VecDeque<Predictions>,
+    /// What the controller did since the first of `predictions`.
+    events: VecDeque<ControllerEvent>,
+    /// What others did since then that no forecast can know.
+    surprises: VecDeque<Surprise>,
+    counts: BTreeMap<EventKind, EventCounts>,
+    errors: VecDeque<Span>,
+    misses: VecDeque<Miss>,
+}
+
+/// The near future as a forecast has it.
+#[derive(Clone, Debug)]
+struct Predictions {
+    made: Timestamp,
+    events: Vec<ControllerEvent>,
+}
+
+/// Something that the controller did, or is predicted to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ControllerEvent {
+    at: Timestamp,
+    kind: EventKind,
+    node: NodeName,
+    zone: ZoneKey,
+    /// The pod, if one is deleted.
+    pod: Option<Key>,
+}
+
+/// What the controller does to nodes and pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventKind {
+    /// The node becomes Unknown.
+    Unknown,
+    /// The node gets a NoExecute taint, with a token of its zone.
+    NoExecute,
+    /// The node gets a NoExecute taint in place of the opposite one, which needs no token.
+    Swap,
+    /// A pod is deleted because of its node's taints.
+    Deletion,
+}
+
+impl EventKind {
+    /// The word for reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "Unknown",
+            Self::NoExecute => "NoExecute taint",
+            Self::Swap => "swapped taint",
+            Self::Deletion => "pod deletion",
+        }
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Something that somebody other than the controller did to a node.
+#[derive(Clone, Debug)]
+struct Surprise {
+    at: Timestamp,
+    node: NodeName,
+    zone: ZoneKey,
+}
+
+/// How many events of a kind happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCounts {
+    /// Predicted [`NOTICE`] before, for about the time at which they happened.
+    pub predicted: usize,
+    /// Caused by something that happened less than [`NOTICE`] before.
+    pub unforeseeable: usize,
+    /// Predicted for another time, or not at all.
+    pub missed: usize,
+}
+
+impl EventCounts {
+    pub const fn all(self) -> usize {
+        self.predicted + self.unforeseeable + self.missed
+    }
+}
+
+/// An event that was not predicted as it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miss {
+    pub at: Timestamp,
+    pub kind: EventKind,
+    pub node: NodeName,
+    pub pod: Option<Key>,
+    /// How much later than it happened it was predicted; none if it was not predicted.
+    pub off: Option<Span>,
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.kind, self.node)?;
+        if let Some(pod) = &self.pod {
+            write!(f, ", {pod}")?;
+        }
+        match self.off {
+            Some(off) if off < Span::ZERO => write!(f, ": {} later than predicted", -off),
+            Some(off) => write!(f, ": {off} earlier than predicted"),
+            None => write!(f, ": not predicted"),
+        }
+    }
+}
+
+/// How right the forecasts have been.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AccuracyReport {
+    pub kinds: BTreeMap<EventKind, EventCounts>,
+    /// The median error of the predicted times, whether early or late; none without any.
+    pub median: Option<Span>,
+    /// The largest error.
+    pub worst: Option<Span>,
+    /// The last events that were missed, oldest first.
+    pub misses: Vec<Miss>,
+}
+
+impl AccuracyReport {
+    /// The counts of all kinds together.
+    pub fn total(&self) -> EventCounts {
+        self.kinds.values().fold(EventCounts::default(), |sum, counts| EventCounts {
+            predicted: sum.predicted + counts.predicted,
+            unforeseeable: sum.unforeseeable + counts.unforeseeable,
+            missed: sum.missed + counts.missed,
+        })
+    }
+}
+
+impl Accuracy {
+    /// For a controller whose passes are a `period` apart: a predicted time may be off by that and a second.
+    pub fn new(period: Span) -> Self {
+        Self {
+            tolerance: period + Span::from_secs(1),
+            predictions: VecDeque::new(),
+            events: VecDeque::new(),
+            surprises: VecDeque::new(),
+            counts: BTreeMap::new(),
+            errors: VecDeque::new(),
+            misses: VecDeque::new(),
+        }
+    }
+
+    /// Takes a new forecast over this cluster.
+    pub fn on_forecast(&mut self, forecast: &Forecast, cluster: &Cluster) {
+        let near = forecast.steps.iter().take_while(|step| step.at <= forecast.made + AHEAD);
+        let events = near.filter_map(|step| ControllerEvent::predicted(step, cluster)).collect();
+        self.predictions.push_back(Predictions { made: forecast.made, events });
+        let needed = forecast.made - NOTICE;
+        while self.predictions.get(1).is_some_and(|second| second.made <= needed) {
+            self.predictions.pop_front();
+        }
+        let oldest = self.predictions.front().map_or(needed, |first| first.made) - DELAY;
+        self.events.retain(|event| event.at >= oldest);
+        self.surprises.retain(|surprise| surprise.at >= oldest);
+    }
+
+    /// The watches were down or the controller changed: what happens next is not compared with older forecasts.
+    pub fn restart(&mut self) {
+        self.predictions.clear();
+        self.events.clear();
+        self.surprises.clear();
+    }
+
+    /// Takes a change that was applied to the cluster.
+    pub fn on_change(&mut self, change: &Applied, cluster: &Cluster, now: Timestamp) {
+        match change {
+            Applied::Node(delta) => self.on_node(delta, now),
+            Applied::Pod(delta) => {
+                if let Some(event) = deletion(delta, cluster, now) {
+                    self.judge(event);
+                }
+            }
+            Applied::Leader(before, after) => {
+                let holder = |lease: &Option<LeaderLease>| lease.as_ref().map(|lease| lease.holder.clone());
+                if holder(before) != holder(after) {
+                    self.restart();
+                }
+            }
+            Applied::Lease(_) | Applied::Other => {}
+        }
+    }
+
+    /// How right the forecasts have been until now.
+    pub fn report(&self) -> AccuracyReport {
+        let mut errors: Vec<Span> = self.errors.iter().map(|error| (*error).max(-*error)).collect();
+        errors.sort();
+        AccuracyReport {
+            kinds: self.counts.clone(),
+            median: errors.get(errors.len() / 2).copied(),
+            worst: errors.last().copied(),
+            misses: self.misses.iter().cloned().collect(),
+        }
+    }
+
+    fn on_node(&mut self, delta: &Delta<Node>, now: Timestamp) {
+        let Some(node) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
+        let event =
+            |kind| ControllerEvent { at: now, kind, node: node.name.clone(), zone: node.zone(), pod: None };
+        let (Some(old), Some(new)) = (&delta.old, &delta.new) else { return self.surprise(node, now) };
+        if is_surprise(old, new) {
+            self.surprise(new, now);
+        }
+        if status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown) {
+            self.judge(event(EventKind::Unknown));
+        }
+        if controllers_own(new).any(|taint| !controllers_own(old).any(|known| known.key == taint.key)) {
+            let swapped = controllers_own(old).next().is_some();
+            self.judge(event(if swapped { EventKind::Swap } else { EventKind::NoExecute }));
+        }
+    }
+
+    fn surprise(&mut self, node: &Node, now: Timestamp) {
+        self.surprises.push_back(Surprise { at: now, node: node.name.clone(), zone: node.zone() });
+    }
+
+    /// Compares an event with the last forecast that is old enough. Before the first forecasts nothing is compared.
+    fn judge(&mut self, event: ControllerEvent) {
+        let predictions = self.predictions.iter().rev().find(|older| older.made + NOTICE <= event.at);
+        if let Some(predictions) = predictions {
+            let off = self.find(predictions, &event).map(|at| at.since(event.at));
+            let is_foreseeable = !self.is_surprised(&event, predictions.made - DELAY);
+            self.count(&event, off, is_foreseeable);
+        }
+        self.events.push_back(event);
+    }
+
+    fn count(&mut self, event: &ControllerEvent, off: Option<Span>, is_foreseeable: bool) {
+        let counts = self.counts.entry(event.kind).or_default();
+        match off.filter(|off| magnitude(*off) <= self.tolerance) {
+            Some(off) => {
+                counts.predicted += 1;
+                keep(&mut self.errors, magnitude(off), ERRORS);
+            }
+            None if is_foreseeable => {
+                counts.missed += 1;
+                let ControllerEvent { at, kind, node, pod, .. } = event.clone();
+                keep(&mut self.misses, Miss { at, kind, node, pod, off }, MISSES);
+            }
+            None => counts.unforeseeable += 1,
+        }
+    }
+
+    /// The time for which an event was predicted; none if it was not.
+    fn find(&self, predictions: &Predictions, event: &ControllerEvent) -> Option<Timestamp> {
+        match event.kind {
+            // The order in which the nodes of a zone are tainted is random: the nth time is compared with the nth.
+            EventKind::NoExecute => {
+                let is_like = |other: &&ControllerEvent| other.kind == event.kind && other.zone == event.zone;
+                let since = self.events.iter().filter(|other| other.at > predictions.made);
+                let place = since.filter(is_like).count();
+                predictions.events.iter().filter(is_like).nth(place).map(|predicted| predicted.at)
+            }
+            EventKind::Unknown | EventKind::Swap | EventKind::Deletion => {
+                let is_same = |other: &&ControllerEvent| {
+                    other.kind == event.kind && other.node == event.node && other.pod == event.pod
+                };
+                let same = predictions.events.iter().filter(is_same).map(|predicted| predicted.at);
+                let at = same.min_by_key(|at| magnitude(at.since(event.at)))?;
+                Some(at + self.taint_delay(predictions, event, at))
+            }
+        }
+    }
+
+    /// How much later than predicted the node of a deleted pod was tainted since: the deletion counts from there.
+    fn taint_delay(&self, predictions: &Predictions, event: &ControllerEvent, until: Timestamp) -> Span {
+        let is_taint = |other: &&ControllerEvent| {
+            other.kind == EventKind::NoExecute && other.node == event.node && other.at <= until.max(event.at)
+        };
+        let predicted = predictions.events.iter().rfind(is_taint);
+        let since = self.events.iter().filter(|other| other.at > predictions.made).rfind(is_taint);
+        match (event.kind, predicted, since) {
+            (EventKind::Deletion, Some(predicted), Some(since)) => since.at.since(predicted.at),
+            _ => Span::ZERO,
+        }
+    }
+
+    /// Whether somebody did something since then that the event follows from: to its node, or to another of its zone,
+    /// which decides about the zone's rate and queue.
+    fn is_surprised(&self, event: &ControllerEvent, since: Timestamp) -> bool {
+        let affects = |surprise: &&Surprise| match event.kind {
+            EventKind::Unknown => surprise.node == event.node,
+            EventKind::NoExecute | EventKind::Swap | EventKind::Deletion => surprise.zone == event.zone,
+        };
+        self.surprises.iter().filter(|surprise| surprise.at >= since).any(|surprise| affects(&surprise))
+    }
+}
+
+impl ControllerEvent {
+    /// The event of a step; none for what the pod garbage collector does, whose passes nobody can observe.
+    fn predicted(step: &ForecastStep, cluster: &Cluster) -> Option<Self> {
+        let kind = match &step.kind {
+            ForecastKind::Unknown { .. } => EventKind::Unknown,
+            ForecastKind::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => EventKind::Swap,
+            ForecastKind::NoExecute { .. } => EventKind::NoExecute,
+            ForecastKind::Deleted { .. } => EventKind::Deletion,
+            ForecastKind::Removed { .. } => return None,
+        };
+        let node = step.kind.node().clone();
+        let zone = cluster.node(&node).map(|node| node.zone()).unwrap_or_default();
+        Some(Self { at: step.at, kind, node, zone, pod: step.kind.pod().cloned() })
+    }
+}
+
+/// The deletion of a pod by taint eviction, if the change is the start of one.
+fn deletion(delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) -> Option<ControllerEvent> {
+    let (before, after) = (delta.old.as_ref()?, delta.new.as_ref());
+    let pod = after.unwrap_or(before);
+    let starts = before.termination.is_none() && after.is_none_or(|after| after.termination.is_some());
+    let node = cluster.node(pod.node.as_ref()?)?;
+    // Releases before 1.26 do not say who deletes a pod.
+    let by_taint = pod.disruption_target.as_ref().is_some_and(|reason| *reason == *DELETION_BY_TAINT);
+    (starts && by_taint).then(|| ControllerEvent {
+        at: now,
+        kind: EventKind::Deletion,
+        node: node.name.clone(),
+        zone: node.zone(),
+        pod: Some(pod.key.clone()),
+    })
+}
+
+/// Whether a kubelet or a person changed what the controller decides by: readiness, or NoExecute taints.
+fn is_surprise(old: &Node, new: &Node) -> bool {
+    let posted = status(new) != status(old) && status(new) != Some(ConditionStatus::Unknown);
+    let others = |node: &Node| -> Vec<Taint> {
+        let is_other = |taint: &&Taint| {
+            taint.effect == TaintEffect::NoExecute && !controllers_own(node).any(|own| own.key == taint.key)
+        };
+        node.taints.iter().filter(is_other).cloned().collect()
+    };
+    posted || others(old) != others(new)
+}
+
+fn status(node: &Node) -> Option<ConditionStatus> {
+    node.ready().map(|ready| ready.status)
+}
+
+fn magnitude(off: Span) -> Span {
+    off.max(-off)
+}
+
+/// Appends a value and drops the oldest ones beyond the most that are kept.
+fn keep<T>(values: &mut VecDeque<T>, value: T, most: usize) {
+    if values.len() == most {
+        values.pop_front();
+    }
+    values.push_back(value);
+}
