@@ -243,6 +243,19 @@ impl Evictor {
         }
     }
 
+    /// The controller was paused since then and goes on now: timers that it did not start before start now.
+    pub fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
+        for (key, timer) in &mut self.timers {
+            let Timer::Running(running) = timer else { continue };
+            if running.created > paused_since && self.by_time.remove(&(running.fires, key.clone())) {
+                let later = now.since(running.created);
+                running.created = running.created + later;
+                running.fires = running.fires + later;
+                self.by_time.insert((running.fires, key.clone()));
+            }
+        }
+    }
+
     /// A copy for a forecast: there overdue deletions happen at once.
     pub fn forecast_copy(&self) -> Self {
         let mut copy = Self { requested: BTreeMap::new(), ..self.clone() };

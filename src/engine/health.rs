@@ -128,6 +128,11 @@ impl NodeHealth {
         self.lease = Some(lease.clone());
     }
 
+    /// The Lease counts as new when the next pass reads it.
+    pub fn forget_lease(&mut self) {
+        self.lease = None;
+    }
+
     /// Starts a new grace period, for this reason.
     pub fn restart_grace(&mut self, reason: HeartbeatSource, now: Timestamp) {
         (self.probe, self.heartbeat_source, self.certainty) = (now, reason, Certainty::Observed);

@@ -297,8 +297,10 @@ impl Engine {
         }
     }
 
-    /// The controller manager's Lease changed. A new holder starts from the beginning, like any new controller.
+    /// The controller manager's Lease changed. A new holder starts from the beginning, like any new controller; one that
+    /// was gone and is back goes on with what it knew.
     pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
+        let confidence = self.confidence(now);
         let Some(shadow) = &mut self.shadow else { return };
         let before = std::mem::replace(&mut shadow.leader, lease.cloned());
         let renewed = leader_renewed(cluster, now);
@@ -306,7 +308,14 @@ impl Engine {
             shadow.leader_renewed = renewed.map(|at| arrived(at, self.watch_health, now));
         }
         let (Some(before), Some(lease)) = (before, lease) else { return };
-        if lease.holder.is_empty() || lease.holder == before.holder {
+        if lease.holder.is_empty() {
+            return;
+        }
+        if lease.holder == before.holder {
+            let is_back = shadow.confidence(now) == Confidence::Live;
+            if let (Confidence::NoController { since }, true) = (confidence, is_back) {
+                self.go_on(since, now);
+            }
             return;
         }
         let started = leader_started(cluster).unwrap_or(now).min(now);
@@ -316,6 +325,21 @@ impl Engine {
         );
         self.out.notice(Severity::Warning, text, Why::default(), now);
         self.restart(cluster, started, now);
+    }
+
+    /// The controller was paused since then and goes on now (docs/upstream/node-lifecycle.md#3.11): its next pass comes at
+    /// once, and what happened meanwhile it notices only now. A pass of the shadow may have noticed it before.
+    fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
+        let mut skips_nodes = false;
+        for (name, record) in &mut self.records {
+            if self.heartbeats.last(name).is_some_and(|at| at > paused_since) {
+                record.forget_lease();
+                skips_nodes |= self.rules.rereads_lease && now > paused_since + record.grace(&self.settings);
+            }
+        }
+        self.evictor.go_on(paused_since, now);
+        let period = if skips_nodes { self.settings.node_monitor_period.value } else { Span::ZERO };
+        self.next_pass = now + period;
     }
 
     fn restart(&mut self, cluster: &Cluster, started: Timestamp, now: Timestamp) {

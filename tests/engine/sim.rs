@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use kordon::{
     cluster::{
         Applied, Change, Cluster, Condition, ConditionStatus, Interner, Key, LeaderLease, Lease, Name,
-        Namespace, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, READY, Toleration, TolerationOperator,
-        Uid, Version,
+        Namespace, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, READY, Taint, TaintEffect, Toleration,
+        TolerationOperator, Uid, Version,
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
     forecast::{Accuracy, Forecast, apply_write},
@@ -17,6 +17,9 @@ use kordon::{
 
 /// How often a kubelet renews its lease; the lease says four times as much.
 pub const RENEWAL: Span = Span::from_secs(10);
+
+/// The key of somebody's taint: see [`Sim::add_taint`].
+pub const MAINTENANCE: &str = "maintenance";
 
 /// The world, the controller and its shadow.
 pub struct Sim {
@@ -27,6 +30,8 @@ pub struct Sim {
     clock: ClusterClock,
     /// Acts: what it wants done is done at once.
     pub controller: Option<Engine>,
+    /// A controller that was stopped in its tracks, with what its watches have not brought yet.
+    paused: Option<(Engine, Vec<Applied>)>,
     /// Watches: what it wants done is recorded.
     pub shadow: Option<Engine>,
     /// What the controller did, in order.
@@ -79,6 +84,7 @@ impl Sim {
             cluster: Cluster::default(),
             clock: ClusterClock::default(),
             controller: None,
+            paused: None,
             shadow: None,
             done: Vec::new(),
             recorded: Vec::new(),
@@ -117,15 +123,29 @@ impl Sim {
         self.kubelets.insert(name.into(), Kubelet { renews: Some(self.now + phase) });
     }
 
-    /// Adds a Ready pod that tolerates not-ready and unreachable nodes for this many seconds; none: forever.
+    /// Adds somebody's NoExecute taint [`MAINTENANCE`] to a node.
+    pub fn add_taint(&mut self, node: &str) {
+        let mut changed = (**self.cluster.node(&node.into()).expect("a node of ours")).clone();
+        let taint = Taint {
+            key: self.names.name(MAINTENANCE),
+            effect: TaintEffect::NoExecute,
+            time_added: Some(self.written()),
+            ..Taint::default()
+        };
+        changed.taints = changed.taints.iter().cloned().chain([taint]).collect();
+        changed.version = self.next_version();
+        self.tell(Change::Node(ObjectEvent::Applied(changed)));
+    }
+
+    /// Adds a Ready pod that tolerates the NoExecute taints of this simulation for this many seconds; none: forever.
     pub fn add_pod(&mut self, name: &str, node: &str, bears: Option<i64>) {
-        let mut toleration = |key: &str| Toleration {
+        let toleration = |key: &str| Toleration {
             key: self.names.name(key),
             operator: TolerationOperator::Exists,
             seconds: bears,
             ..Toleration::default()
         };
-        let tolerations = [toleration(NOT_READY), toleration(UNREACHABLE)].into();
+        let tolerations = [NOT_READY, UNREACHABLE, MAINTENANCE].map(toleration).into();
         let key = Key { namespace: Namespace(self.names.name("default")), name: name.into() };
         let pod = Pod {
             key,
@@ -145,6 +165,23 @@ impl Sim {
     pub fn start_controller(&mut self, settings: Settings, first_pass: Span) {
         let cluster = self.seen_by_controller();
         self.controller = Some(Engine::start(settings, &cluster, self.now + first_pass, self.now));
+        self.drain();
+    }
+
+    /// The controller stops in its tracks: it sees nothing and does nothing.
+    pub fn pause_controller(&mut self) {
+        self.paused = self.controller.take().map(|controller| (controller, Vec::new()));
+    }
+
+    /// The paused controller goes on: its watches bring what they missed, and its timers are due.
+    pub fn resume_controller(&mut self) {
+        let (mut controller, missed) = self.paused.take().expect("it was paused");
+        let cluster = self.seen_by_controller();
+        for applied in &missed {
+            controller.handle_change(&cluster, applied, self.now);
+        }
+        controller.handle_timeout(&cluster, self.now);
+        self.controller = Some(controller);
         self.drain();
     }
 
@@ -276,6 +313,9 @@ impl Sim {
 
     fn hand_over(&mut self, applied: &[Applied]) {
         let seen_by_controller = self.seen_by_controller();
+        if let Some((_, missed)) = &mut self.paused {
+            missed.extend_from_slice(applied);
+        }
         for applied in applied {
             if let Some(controller) = &mut self.controller {
                 controller.handle_change(&seen_by_controller, applied, self.now);

@@ -292,6 +292,82 @@ fn without_a_leader_nothing_is_predicted() {
     );
 }
 
+/// A leader that renews its Lease every two seconds for so long.
+fn run_led(sim: &mut Sim, acquired: Timestamp, seconds: i64) {
+    for _ in 0..seconds / 2 {
+        sim.lead("first", acquired);
+        sim.run(Span::from_secs(2));
+    }
+}
+
+#[test]
+fn a_controller_that_was_paused_goes_on_as_predicted() {
+    let mut sim = peaceful(15, &settings());
+    let acquired = sim.now;
+    sim.lead("first", acquired);
+    sim.attach_shadow(settings());
+    run_led(&mut sim, acquired, 20);
+    sim.silence("n00");
+    run_led(&mut sim, acquired, 30);
+    // The shadow notices these two before it knows of the pause.
+    sim.pause_controller();
+    sim.run(Span::from_secs(5));
+    sim.fail("n01");
+    sim.add_taint("n05");
+    sim.run(Span::from_secs(25));
+    sim.fail("n02");
+    sim.run(Span::from_secs(30));
+    let before = sim.done.len();
+    sim.lead("first", acquired);
+    sim.resume_controller();
+    let resumed = sim.now;
+    run_led(&mut sim, acquired, 2);
+    let shadow = sim.shadow.as_ref().expect("attached");
+    let forecast = Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(500));
+    run_led(&mut sim, acquired, 500);
+
+    let done = &sim.done[before..];
+    let unknown = |node: &str| {
+        let marks = |effect: &&Effect| marks_unknown(effect) == Some(&node.into());
+        done.iter().find(marks).map(|effect| effect.at).expect("it is silent")
+    };
+    assert!(unknown("n00").since(resumed) < Span::from_secs(1), "the first pass comes at once");
+    let happened: Vec<(Timestamp, ForecastKind)> = done
+        .iter()
+        .filter(|effect| effect.at > forecast.made)
+        .filter_map(|effect| Some((effect.at, what(effect)?)))
+        .collect();
+    let count = |is: &dyn Fn(&ForecastKind) -> bool| happened.iter().filter(|(_, kind)| is(kind)).count();
+    assert_eq!(count(&|kind| matches!(kind, ForecastKind::Unknown { .. })), 2, "n01 and n02");
+    assert!(count(&|kind| matches!(kind, ForecastKind::Deleted { .. })) >= 4, "of all four nodes");
+    for (at, kind) in happened {
+        let step = forecast.steps.iter().find(|step| step.kind == kind);
+        let off = step.map(|step| abs(step.at.since(at)));
+        assert!(off.is_some_and(|off| off <= TOLERANCE), "{kind:?} at {at}: predicted {step:?}");
+    }
+}
+
+#[test]
+fn from_1_37_a_controller_that_was_paused_marks_nodes_in_its_second_pass() {
+    let marked_after = |minor: u32, paused: i64| {
+        let settings = Settings::defaults(ServerVersion::new(1, minor));
+        let mut sim = peaceful(6, &settings);
+        let acquired = sim.now;
+        sim.attach_shadow(settings);
+        sim.lead("first", acquired);
+        sim.silence("n00");
+        sim.pause_controller();
+        sim.run(Span::from_secs(paused));
+        sim.lead("first", acquired);
+        let shadow = sim.shadow.as_ref().expect("attached");
+        let forecast = Forecast::run(shadow, &sim.cluster, sim.now, HOUR);
+        forecast.of_node(&"n00".into()).next().expect("it is silent").at.since(sim.now).as_secs()
+    };
+    assert_eq!((marked_after(36, 70), marked_after(37, 70)), (0, 5));
+    // A pause that is shorter than the grace period makes no node look silent.
+    assert_eq!(marked_after(37, 40), marked_after(36, 40));
+}
+
 #[test]
 fn pods_leave_their_endpoints_when_a_forecast_says_so() {
     let mut sim = peaceful(12, &settings());
