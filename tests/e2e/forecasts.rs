@@ -1,13 +1,14 @@
-//! Forecasts against the real controllers, while nodes fail and recover at random: each event is compared with the last
-//! forecast made five seconds before, and each prediction with what happened.
+//! Forecasts against the real controllers, while nodes fail and recover at random, and while the controller manager is
+//! killed, replaced by a standby, and paused for 20 s and 60 s: each event is compared with the last forecast made five
+//! seconds before, and each prediction with what happened.
 //!
-//! Asserts that every event was predicted with the right cause, or that there is an explanation. Prints by how much the
-//! times were off.
+//! Asserts that every event was predicted with the right causes in the right order, or that there is an explanation. Prints
+//! how many predictions came true, and by how much the times were off.
 //!
 //! Once more for a minute with a clock that is 28 s behind the cluster's.
 //!
-//! Takes five minutes. `KORDON_RUN=1h` runs for the given time and also fails for times that are off by more than a
-//! monitor period and a second. `KORDON_SEED` selects another script of incidents.
+//! Takes six minutes. `KORDON_RUN=1h` runs each of the two for the given time and also fails for times that are off by more
+//! than a monitor period and a second. `KORDON_SEED` selects another script of incidents.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::harness::{
     observer::Observer,
     plane::{self, ControllerManager, Options, Plane},
     say,
-    script::{self, ScheduledAction, Zone},
+    script::{self, IncidentAction, ScheduledAction, Zone},
 };
 
 /// One zone is large for the controller's `--large-cluster-size-threshold`, two are small.
@@ -79,7 +80,8 @@ async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -
         secondary_eviction_rate: 0.08,
         large_cluster_threshold: 22,
         ..ControllerManager::default()
-    };
+    }
+    .with_short_lease();
     say(&format!("e2e_forecasts: {length} of incidents, seed {seed}: {} actions", incidents.len()));
 
     let client = plane.client();
@@ -98,7 +100,7 @@ async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -
 
     let nodes = ZONES.iter().flat_map(|zone| zone.names());
     let checker = ForecastChecker::new(nodes, &manager);
-    let checker = play(plane, &incidents, &player, &watcher, observer, checker).await?;
+    let checker = play(plane, &manager, &incidents, &player, &watcher, observer, checker).await?;
     say(&format!("e2e_forecasts: seed {seed}\n{checker}"));
     for (kind, tally) in checker.tallies() {
         let is_wrong = |off: &Option<Span>| off.is_none_or(|off| long.is_some() || off.max(-off) > GROSS);
@@ -110,6 +112,8 @@ async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -
             .collect();
         ensure!(wrong.is_empty(), "{kind}, with seed {seed}: {}", wrong.join("\n"));
     }
+    let wrong = &checker.out_of_order;
+    ensure!(wrong.is_empty(), "with seed {seed}: {} explanations, the first: {}", wrong.len(), wrong[0]);
     let absent = &checker.predictions().absent;
     ensure!(absent.is_empty(), "with seed {seed}: {}", absent.join("\n"));
     Ok(())
@@ -118,6 +122,7 @@ async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -
 /// Plays the script to its end and checks the forecasts meanwhile.
 async fn play(
     plane: &mut Plane,
+    manager: &ControllerManager,
     script: &[ScheduledAction],
     player: &IncidentPlayer,
     watcher: &EffectWatcher,
@@ -131,8 +136,11 @@ async fn play(
     while clock.now() < ends {
         let scheduled = |scheduled: &&ScheduledAction| started + scheduled.at <= clock.now();
         let count = script[played..].iter().take_while(scheduled).count();
-        checker.add_actions(player.play(&script[played..played + count]).await?);
+        checker.add_actions(player.play(&script[played..played + count], plane, manager).await?);
         played += count;
+        if plane.revive_controller_manager(manager)? {
+            checker.add_consequence(clock.now(), IncidentAction::RestartController);
+        }
         checker.add_samples(observer.samples());
         let effects = watcher.after(effects_checked);
         effects_checked += effects.len();

@@ -32,14 +32,8 @@ async fn outages(plane: &mut Plane) -> Result<()> {
     let specs =
         (1..=6).map(|number| NodeSpec::new(format!("n{number}"), ["a", "b", "c"][number % 3])).collect();
     let kubelets = Kubelets::start(&client, specs, Heartbeats::default()).await?;
-    let manager = ControllerManager {
-        grace_period: Span::from_secs(50),
-        leader_elect: true,
-        flags: ["lease-duration=6s", "renew-deadline=4s", "retry-period=1s"]
-            .map(|flag| format!("--leader-elect-{flag}"))
-            .into(),
-        ..ControllerManager::default()
-    };
+    let manager = ControllerManager { grace_period: Span::from_secs(50), ..ControllerManager::default() }
+        .with_short_lease();
     plane.start_controller_manager(&manager)?;
     let mut observer = Observer::start(client, Settings::defaults(plane::VERSION));
     observer.wait_until("a leader", Duration::from_secs(40), is_live).await?;

@@ -53,16 +53,31 @@ impl Component {
         Ok(())
     }
 
+    /// Stops the process in its tracks, as a machine that freezes does (SIGSTOP).
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a paused process continue.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal)
+            .with_context(|| format!("signalling {}", self.name))
+    }
+
     /// Sends SIGTERM and waits for the end of the process.
     pub async fn stop(&mut self) -> Result<()> {
-        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM)
-            .with_context(|| format!("signalling {}", self.name))?;
+        self.signal(Signal::TERM)?;
         let what = format!("the end of {}", self.name);
         eventually(&what, Span::from_secs(20), async || self.ended()).await?;
         Ok(())
     }
 
-    fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    /// How the process ended, if it did.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 

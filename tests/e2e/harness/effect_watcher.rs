@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Node, Pod},
+};
 use kordon::{
     clock::Clock,
     time::{Span, Timestamp},
@@ -73,6 +76,10 @@ pub enum EffectKind {
     /// Its deletion started: it has a deletion timestamp, or the object is gone without one.
     PodDeleted(PodName),
     PodGone(PodName),
+    /// Another controller manager became the leader.
+    LeaderChanged {
+        holder: String,
+    },
 }
 
 impl EffectKind {
@@ -87,7 +94,7 @@ impl EffectKind {
         Self::TaintAdded { node: node.into(), key, effect }
     }
 
-    /// The node it is about; None for a pod that was never bound.
+    /// The node it is about; None for a pod that was never bound, and for a leader.
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::NodeAdded { node }
@@ -103,6 +110,7 @@ impl EffectKind {
             | Self::PodDisrupted { pod, .. }
             | Self::PodDeleted(pod)
             | Self::PodGone(pod) => pod.node.as_deref(),
+            Self::LeaderChanged { .. } => None,
         }
     }
 }
@@ -114,7 +122,7 @@ pub struct PodName {
     pub node: Option<String>,
 }
 
-/// Two watches and the effects they have reported. Dropping it ends the watches.
+/// Some watches and the effects they have reported. Dropping it ends the watches.
 pub struct EffectWatcher {
     seen: watch::Receiver<Vec<Effect>>,
     started: Timestamp,
@@ -126,15 +134,17 @@ impl EffectWatcher {
     pub async fn start(client: &Client) -> Result<Self> {
         let clock = Clock::system();
         let (send, seen) = watch::channel(Vec::new());
-        let (nodes_known, pods_known) = (watch::Sender::new(false), watch::Sender::new(false));
-        let mut known = [nodes_known.subscribe(), pods_known.subscribe()];
+        let [nodes_known, pods_known, leader_known] = [(); 3].map(|()| watch::Sender::new(false));
+        let mut known = [nodes_known.subscribe(), pods_known.subscribe(), leader_known.subscribe()];
         let mut watches = JoinSet::new();
         watches.spawn(watch_kind::<Node>(Api::all(client.clone()), clock, send.clone(), nodes_known));
-        watches.spawn(watch_kind::<Pod>(Api::all(client.clone()), clock, send, pods_known));
+        watches.spawn(watch_kind::<Pod>(Api::all(client.clone()), clock, send.clone(), pods_known));
+        let leases = Api::<Lease>::namespaced(client.clone(), "kube-system");
+        watches.spawn(watch_kind(leases, clock, send, leader_known));
         for known in &mut known {
             let first_list = known.wait_for(|known| *known);
             let listed = tokio::time::timeout(Span::from_secs(20).to_std(), first_list).await;
-            listed.context("the effect watcher got no first list of nodes and pods")??;
+            listed.context("the effect watcher got no first lists")??;
         }
         Ok(Self { seen, started: clock.now(), _watches: watches })
     }
@@ -309,6 +319,23 @@ impl Observed for Pod {
             kinds.push(EffectKind::PodDeleted(pod));
         }
         kinds
+    }
+}
+
+/// A Lease of a component of the control plane.
+impl Observed for Lease {
+    fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<EffectKind> {
+        let holder =
+            |lease: &Self| lease.spec.as_ref()?.holder_identity.clone().filter(|name| !name.is_empty());
+        let Some(now) = now.filter(|lease| lease.name_any() == "kube-controller-manager") else {
+            return Vec::new();
+        };
+        match holder(now) {
+            Some(new) if before.and_then(holder).as_ref() != Some(&new) => {
+                vec![EffectKind::LeaderChanged { holder: new }]
+            }
+            Some(_) | None => Vec::new(),
+        }
     }
 }
 

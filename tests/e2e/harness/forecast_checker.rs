@@ -14,14 +14,14 @@ use kordon::{
     time::{Span, Timestamp},
 };
 
-use explain::{EVERYWHERE, MISSED, SLOW, follows_taint};
+use explain::{MISSED, SLOW, follows_taint};
 
 use super::{
     effect_watcher::{Effect, EffectKind},
     incident_player::{CompletedAction, FOREIGN_TAINT},
     observer::Sample,
     plane::ControllerManager,
-    script::{NodeAction, zone_of},
+    script::{EVERYWHERE, IncidentAction, zone_of},
 };
 
 /// How long in advance an event must be predicted.
@@ -61,12 +61,16 @@ pub struct ForecastChecker {
     disruptions: Vec<(Timestamp, String)>,
     /// When the last Ready node became not Ready.
     blackouts: Vec<Timestamp>,
+    /// When another controller manager became the leader.
+    leaders: Vec<Timestamp>,
     /// Pods with the condition by which taint eviction announces their deletion.
     marked: BTreeSet<String>,
     tallies: BTreeMap<EventKind, Tally>,
     predictions: PredictionTally,
     /// When forecasts were made late, and by how much.
     pub late: Vec<(Timestamp, Span)>,
+    /// Explanations in which an effect stands before its cause.
+    pub out_of_order: Vec<String>,
 }
 
 /// Something that the controllers did, or are predicted to do.
@@ -148,16 +152,19 @@ impl ForecastChecker {
             sizes,
             disruptions: Vec::new(),
             blackouts: Vec::new(),
+            leaders: Vec::new(),
             marked: BTreeSet::new(),
             tallies: BTreeMap::new(),
             predictions: PredictionTally::default(),
             late: Vec::new(),
+            out_of_order: Vec::new(),
         }
     }
 
     pub fn add_samples(&mut self, samples: Vec<Sample>) {
         let late = |sample: &Sample| (sample.late > LATE).then_some((sample.forecast.made, sample.late));
         self.late.extend(samples.iter().filter_map(late));
+        self.out_of_order.extend(samples.iter().flat_map(|sample| sample.out_of_order.iter().cloned()));
         self.samples.extend(samples);
     }
 
@@ -202,8 +209,18 @@ impl ForecastChecker {
             EffectKind::PodDeleted(pod) if self.marked.contains(&pod.name) => {
                 self.events.push(event(EventKind::Deletion, &pod.node.unwrap_or_default(), &pod.name));
             }
+            EffectKind::LeaderChanged { .. } => {
+                self.leaders.push(at);
+                self.add_consequence(at, IncidentAction::BecomeLeader);
+            }
             _ => {}
         }
+    }
+
+    /// Adds what affects all nodes and follows from the test's actions.
+    pub fn add_consequence(&mut self, at: Timestamp, action: IncidentAction) {
+        let node = EVERYWHERE.into();
+        self.actions.push(CompletedAction { started: at, finished: at, node, action });
     }
 
     fn on_not_ready(&mut self, node: &str, at: Timestamp) {
@@ -226,13 +243,7 @@ impl ForecastChecker {
     /// The first node that becomes Ready when none was affects all zones.
     fn on_ready(&mut self, node: String, at: Timestamp) {
         if self.ready.is_empty() {
-            let revival = CompletedAction {
-                started: at,
-                finished: at,
-                node: EVERYWHERE.into(),
-                action: NodeAction::ComeBack,
-            };
-            self.actions.push(revival);
+            self.add_consequence(at, IncidentAction::ComeBack);
         }
         self.ready.insert(node);
     }
@@ -282,7 +293,7 @@ impl ForecastChecker {
         };
         let found = self.find(forecast, event);
         let off = found.map(|(at, _)| at.since(event.at));
-        let is_right = found.is_some_and(|(_, why)| self.is_right(event.kind, why));
+        let is_right = found.is_some_and(|(at, why)| self.is_right(event.kind, at, why, forecast.made));
         if let Some(off) = off.filter(|off| is_right && is_within(*off, self.tolerance)) {
             return Verdict::Predicted(off);
         }
@@ -352,12 +363,16 @@ impl ForecastChecker {
         }
     }
 
-    /// Whether the causes are those of such an event.
-    fn is_right(&self, kind: EventKind, why: &Why) -> bool {
+    /// Whether the causes, predicted at `made`, are those of such an event at that time: none is later than its effect.
+    fn is_right(&self, kind: EventKind, at: Timestamp, why: &Why, made: Timestamp) -> bool {
+        if !times(why).chain([at]).is_sorted() {
+            return false;
+        }
         let any = |is: &dyn Fn(&Cause) -> bool| why.0.iter().any(is);
         match kind {
             EventKind::Unknown => {
-                any(&|cause| matches!(cause, Cause::LastHeartbeat { .. }))
+                self.names_restart(why, made)
+                    && any(&|cause| matches!(cause, Cause::LastHeartbeat { .. }))
                     && any(
                         &|cause| matches!(cause, Cause::Grace { flag: "node-monitor-grace-period", span } if *span == self.grace),
                     )
@@ -373,6 +388,16 @@ impl ForecastChecker {
                     && any(&|cause| matches!(cause, Cause::Tolerated { .. } | Cause::NotTolerated { .. }))
             }
         }
+    }
+
+    /// Whether the causes of a silence that began before the controller manager was replaced have the new grace period.
+    fn names_restart(&self, why: &Why, made: Timestamp) -> bool {
+        let Some(leader) = self.leaders.iter().rfind(|leader| **leader <= made) else { return true };
+        // A Lease is acquired at the beginning of the try that acquires it.
+        let since = *leader - self.tolerance;
+        let silent = |cause: &Cause| matches!(cause, Cause::LastHeartbeat { at, .. } if *at < since);
+        let restarted = |cause: &Cause| matches!(cause, Cause::GraceRestarted { at, .. } if *at >= since);
+        !why.0.iter().any(silent) || why.0.iter().any(restarted)
     }
 
     /// Checks whether the events happened that a forecast has in the time that starts five seconds after it and ends
@@ -452,6 +477,15 @@ impl ForecastChecker {
     }
 }
 
+/// The times of the causes that have one, in the order of the chain.
+fn times(why: &Why) -> impl Iterator<Item = Timestamp> {
+    why.0.iter().filter_map(|cause| match cause {
+        Cause::LastHeartbeat { at, .. } | Cause::GraceRestarted { at, .. } => Some(*at),
+        Cause::Tainted { since, .. } => Some(*since),
+        _ => None,
+    })
+}
+
 /// Whether a predicted time is near enough.
 fn is_within(off: Span, tolerance: Span) -> bool {
     off <= tolerance && -off <= tolerance
@@ -526,6 +560,16 @@ impl fmt::Display for ForecastChecker {
         for (reason, count) in explained {
             writeln!(f, "    explained: {count} because {reason}")?;
         }
+        let offs: Vec<f64> = self.tallies.values().flat_map(|tally| tally.offs.iter().copied()).collect();
+        let unexplained: usize = self.tallies.values().map(|tally| tally.unexplained.len()).sum();
+        writeln!(
+            f,
+            "in all: {} predictions made, {happened} came true, {} unexplained; {} times {}",
+            happened + absent_count,
+            unexplained + absent.len(),
+            offs.len(),
+            Distribution(&offs)
+        )?;
         let worst = self.late.iter().map(|(_, late)| *late).max().unwrap_or_default();
         writeln!(f, "{} forecasts were late by more than {LATE}, the worst by {worst}", self.late.len())
     }

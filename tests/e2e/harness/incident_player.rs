@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::{
     kubelets::Kubelets,
-    script::{NodeAction, ScheduledAction},
+    plane::{ControllerManager, Plane},
+    script::{IncidentAction, ScheduledAction},
 };
 
-/// The key of the NoExecute taint that [`NodeAction::Taint`] adds.
+/// The key of the NoExecute taint that [`IncidentAction::Taint`] adds.
 pub const FOREIGN_TAINT: &str = "kordon.test/maintenance";
 
 /// An action that was done, with the times between which it was done.
@@ -24,7 +25,7 @@ pub struct CompletedAction {
     pub started: Timestamp,
     pub finished: Timestamp,
     pub node: String,
-    pub action: NodeAction,
+    pub action: IncidentAction,
 }
 
 pub struct IncidentPlayer {
@@ -43,23 +44,48 @@ impl IncidentPlayer {
         try_join_all(self.kubelets.names().map(|node| self.refill(node))).await.map(drop)
     }
 
-    /// Does these actions concurrently, and returns when each was done.
-    pub async fn play(&self, scheduled: &[ScheduledAction]) -> Result<Vec<CompletedAction>> {
+    /// Does these actions concurrently, first those on the controller manager, and returns when each was done.
+    pub async fn play(
+        &self,
+        scheduled: &[ScheduledAction],
+        plane: &mut Plane,
+        manager: &ControllerManager,
+    ) -> Result<Vec<CompletedAction>> {
+        for scheduled in scheduled {
+            match scheduled.action {
+                IncidentAction::RestartController => {
+                    plane.kill_controller_manager()?;
+                    plane.start_controller_manager(manager)?;
+                }
+                IncidentAction::StartStandby => plane.start_standby(manager)?,
+                IncidentAction::FailOver => plane.fail_over()?,
+                IncidentAction::PauseController => plane.pause_controller_manager()?,
+                IncidentAction::ResumeController => plane.resume_controller_manager()?,
+                _ => {}
+            }
+        }
         try_join_all(scheduled.iter().map(|scheduled| self.perform(scheduled))).await
     }
 
     async fn perform(&self, scheduled: &ScheduledAction) -> Result<CompletedAction> {
         let (node, started) = (scheduled.node.as_str(), self.clock.now());
         let done = match &scheduled.action {
-            NodeAction::Silence => self.kubelets.silence(node).await.map(drop),
-            NodeAction::ComeBack => self.kubelets.come_back(node).await,
-            NodeAction::Post(status) => self.kubelets.post(node, "Ready", status).await,
-            NodeAction::Remove => self.kubelets.remove(node).await,
-            NodeAction::Rejoin => self.kubelets.rejoin(node).await,
-            NodeAction::AddPod { tolerates } => self.add_pod(node, "late", Some(*tolerates)).await,
-            NodeAction::Refill => self.refill(node).await,
-            NodeAction::Taint => self.taint(node, true).await,
-            NodeAction::Untaint => self.taint(node, false).await,
+            IncidentAction::Silence => self.kubelets.silence(node).await.map(drop),
+            IncidentAction::ComeBack => self.kubelets.come_back(node).await,
+            IncidentAction::Post(status) => self.kubelets.post(node, "Ready", status).await,
+            IncidentAction::Remove => self.kubelets.remove(node).await,
+            IncidentAction::Rejoin => self.kubelets.rejoin(node).await,
+            IncidentAction::AddPod { tolerates } => self.add_pod(node, "late", Some(*tolerates)).await,
+            IncidentAction::Refill => self.refill(node).await,
+            IncidentAction::Taint => self.taint(node, true).await,
+            IncidentAction::Untaint => self.taint(node, false).await,
+            // `play` has done them.
+            IncidentAction::RestartController
+            | IncidentAction::StartStandby
+            | IncidentAction::FailOver
+            | IncidentAction::PauseController
+            | IncidentAction::ResumeController
+            | IncidentAction::BecomeLeader => Ok(()),
         };
         done.with_context(|| format!("{:?} of {node}", scheduled.action))?;
         Ok(CompletedAction {

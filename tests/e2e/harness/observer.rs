@@ -13,6 +13,7 @@ use kordon::{
     },
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     time::Span,
+    why::{Explainer, Step, StepTime},
 };
 use kube::Client;
 use tokio::{
@@ -43,6 +44,8 @@ pub struct Observer {
 pub struct Sample {
     pub forecast: Forecast,
     pub late: Span,
+    /// Explanations of nodes in which an effect stands before its cause.
+    pub out_of_order: Vec<String>,
 }
 
 /// The observer's state, at most half a second old.
@@ -170,7 +173,8 @@ async fn observe(
                 });
                 // The newest are dropped if the channel is full: see WAITING.
                 if let (Some(forecast), Ok(place)) = (forecast, give.try_reserve()) {
-                    place.send(Sample { forecast: by_machine_clock(forecast, ahead), late });
+                    let out_of_order = out_of_order(&model, &forecast, clock);
+                    place.send(Sample { forecast: by_machine_clock(forecast, ahead), late, out_of_order });
                 }
                 next = Box::pin(sleep(EVERY));
             }
@@ -181,6 +185,23 @@ async fn observe(
             model.on_outcome(effect.id, Outcome::Recorded, clock.now());
         }
     }
+}
+
+/// The explanations of nodes that are not ready in which an effect stands before its cause.
+fn out_of_order(model: &Model, forecast: &Forecast, clock: Clock) -> Vec<String> {
+    let Some(engine) = &model.engine else { return Vec::new() };
+    let explainer = Explainer { engine, cluster: &model.cluster, forecast: Some(forecast), now: clock.now() };
+    let down = model.cluster.nodes().iter().filter(|node| !node.is_ready());
+    let is_wrong = |steps: &[Step]| {
+        [StepTime::Past, StepTime::Ahead].into_iter().any(|tense| {
+            !steps.iter().filter(|step| step.tense == tense).filter_map(|step| step.at).is_sorted()
+        })
+    };
+    down.filter_map(|node| {
+        let steps = explainer.node(node);
+        is_wrong(&steps).then(|| format!("{}: {steps:#?}", node.name))
+    })
+    .collect()
 }
 
 fn forecast(model: &Model, clock: Clock) -> Option<Forecast> {

@@ -37,6 +37,10 @@ pub const VERSION: ServerVersion = ServerVersion::new(1, 37);
 /// The control plane's administrator.
 pub const ADMIN: &str = "admin";
 
+/// When the Lease of a controller manager [with a short one](ControllerManager::with_short_lease) expires after its last
+/// renewal.
+pub const LEASE_DURATION: Span = Span::from_secs(6);
+
 /// The label of what `grant` creates, for `wipe`.
 const GRANT_LABEL: &str = "kordon.test/grant";
 
@@ -55,6 +59,7 @@ pub struct Plane {
     // They end in this order.
     scheduler: Option<Component>,
     controller_manager: Option<Component>,
+    standby: Option<Component>,
     api_server: Option<Component>,
     etcd: Component,
     _running: MutexGuard<'static, ()>,
@@ -115,6 +120,15 @@ impl Default for ControllerManager {
 }
 
 impl ControllerManager {
+    /// With a Lease that expires soon, so that another one can take over.
+    pub fn with_short_lease(self) -> Self {
+        let lease = LEASE_DURATION.as_secs();
+        let flags =
+            [format!("lease-duration={lease}s"), "renew-deadline=4s".into(), "retry-period=1s".into()];
+        let flags = flags.map(|flag| format!("--leader-elect-{flag}")).into();
+        Self { leader_elect: true, flags, ..self }
+    }
+
     /// The same flags as kordon's settings.
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = Settings::defaults(VERSION);
@@ -191,6 +205,7 @@ impl Plane {
             client,
             scheduler: None,
             controller_manager: None,
+            standby: None,
             api_server: Some(api_server),
             etcd,
             _running: running,
@@ -315,10 +330,45 @@ impl Plane {
             settings.eviction_rate != 1.0 && settings.secondary_eviction_rate != 1.0,
             "an eviction rate of exactly 1 evicts nothing after a disruption"
         );
-        let flags = controller_manager_flags(&self.kubeconfig(ADMIN)?, self.folder(), settings);
-        let started = Component::start(&self.binary, "kube-controller-manager", &flags, self.folder())?;
-        self.controller_manager = Some(started);
+        self.controller_manager = Some(self.another_controller_manager(settings)?);
         Ok(())
+    }
+
+    fn another_controller_manager(&self, settings: &ControllerManager) -> Result<Component> {
+        let flags = controller_manager_flags(&self.kubeconfig(ADMIN)?, self.folder(), settings);
+        Component::start(&self.binary, "kube-controller-manager", &flags, self.folder())
+    }
+
+    /// Starts another kube-controller-manager, which waits for the Lease of the one that runs.
+    pub fn start_standby(&mut self, settings: &ControllerManager) -> Result<()> {
+        self.standby = Some(self.another_controller_manager(settings)?);
+        Ok(())
+    }
+
+    /// Kills the kube-controller-manager that runs; the one that waits becomes the leader.
+    pub fn fail_over(&mut self) -> Result<()> {
+        self.kill_controller_manager()?;
+        self.controller_manager = self.standby.take();
+        Ok(())
+    }
+
+    pub fn pause_controller_manager(&self) -> Result<()> {
+        self.controller_manager.as_ref().context("kube-controller-manager does not run")?.pause()
+    }
+
+    pub fn resume_controller_manager(&self) -> Result<()> {
+        self.controller_manager.as_ref().context("kube-controller-manager does not run")?.resume()
+    }
+
+    /// Starts kube-controller-manager again if it has ended by itself, as a kubelet would: one that was paused in the middle
+    /// of renewing its Lease ends when it continues. Returns whether it had ended.
+    pub fn revive_controller_manager(&mut self, settings: &ControllerManager) -> Result<bool> {
+        let running = self.controller_manager.as_mut().context("kube-controller-manager does not run")?;
+        let has_ended = running.ended()?.is_some();
+        if has_ended {
+            self.controller_manager = Some(self.another_controller_manager(settings)?);
+        }
+        Ok(has_ended)
     }
 
     pub fn start_scheduler(&mut self) -> Result<()> {

@@ -9,7 +9,7 @@ use kordon::time::Span;
 
 /// Something the test does to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NodeAction {
+pub enum IncidentAction {
     /// The kubelet stops renewing its lease and posting its status.
     Silence,
     /// The kubelet is back and posts its last status.
@@ -29,14 +29,28 @@ pub enum NodeAction {
     /// A third party adds a NoExecute taint to the node, or removes it.
     Taint,
     Untaint,
+    /// The controller manager is killed and another one is started, which waits until the Lease has expired.
+    RestartController,
+    /// Another controller manager is started and waits for the Lease.
+    StartStandby,
+    /// The controller manager is killed, and the one that waits becomes the leader.
+    FailOver,
+    /// The controller manager stops in its tracks, and continues.
+    PauseController,
+    ResumeController,
+    /// A controller manager becomes the leader: it follows from the others, and is no part of a script.
+    BecomeLeader,
 }
+
+/// Stands for all nodes in an action on all nodes, or on the controller manager.
+pub const EVERYWHERE: &str = "*";
 
 /// An action and its time since the start of the script.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScheduledAction {
     pub at: Span,
     pub node: String,
-    pub action: NodeAction,
+    pub action: IncidentAction,
 }
 
 /// A zone of this many nodes, named by the zone and a number.
@@ -77,6 +91,7 @@ pub fn write(zones: &[Zone], seed: u64, length: Span) -> Vec<ScheduledAction> {
         };
         now = started + generator.between(1.0, 4.0);
     }
+    generator.disturb_controller(length);
     generator.script.sort();
     generator.script
 }
@@ -140,6 +155,19 @@ const DECK: [Incident; 19] = [
 /// tainted when others wait, before its pods are deleted, or until after some of them are.
 const STAYS: [(f64, f64); 5] = [(4.0, 12.0), (19.0, 21.0), (22.0, 30.0), (32.0, 50.0), (32.0, 50.0)];
 
+/// What happens to the controller manager, while nodes fail and recover.
+#[derive(Clone, Copy, Debug)]
+enum Disturbance {
+    Restart,
+    FailOver,
+    /// It stops in its tracks for so many seconds.
+    Pause(f64),
+}
+
+/// All of them fit into the shortest script.
+const DISTURBANCES: [Disturbance; 4] =
+    [Disturbance::Restart, Disturbance::FailOver, Disturbance::Pause(20.0), Disturbance::Pause(60.0)];
+
 struct Generator {
     chance: Rng,
     zones: Vec<Zone>,
@@ -182,6 +210,37 @@ impl Generator {
         Some(begins)
     }
 
+    /// Adds what happens to the controller manager: everything in random order, again and again.
+    fn disturb_controller(&mut self, length: Span) {
+        let (mut now, mut deck) = (secs(20.0), Vec::new());
+        loop {
+            if deck.is_empty() {
+                deck = DISTURBANCES.to_vec();
+                self.chance.shuffle(&mut deck);
+            }
+            let actions = match deck.pop().expect("it was filled") {
+                Disturbance::Restart => vec![(0.0, IncidentAction::RestartController)],
+                Disturbance::FailOver => {
+                    vec![(0.0, IncidentAction::StartStandby), (4.0, IncidentAction::FailOver)]
+                }
+                Disturbance::Pause(lasts) => {
+                    vec![(0.0, IncidentAction::PauseController), (lasts, IncidentAction::ResumeController)]
+                }
+            };
+            let ends = now + secs(actions.last().map_or(0.0, |(after, _)| *after));
+            if ends > length {
+                return;
+            }
+            let scheduled = |(after, action)| ScheduledAction {
+                at: now + secs(after),
+                node: EVERYWHERE.to_owned(),
+                action,
+            };
+            self.script.extend(actions.into_iter().map(scheduled));
+            now = ends + self.between(12.0, 24.0);
+        }
+    }
+
     /// The `count` nodes of a zone that are free first (`usize::MAX`: all nodes), and from when they are.
     fn choose(&mut self, zone: Zone, count: usize, now: Span) -> (Vec<String>, Span) {
         let mut nodes: Vec<String> = match count {
@@ -197,67 +256,71 @@ impl Generator {
 
     /// Adds the actions of an incident on one node, and returns when they end.
     fn add_actions(&mut self, incident: Incident, node: &str, begins: Span, together: Span) -> Span {
-        let mut actions: Vec<(Span, NodeAction)> = Vec::new();
+        let mut actions: Vec<(Span, IncidentAction)> = Vec::new();
         let ends = match incident {
             Incident::Single => {
-                actions.push((Span::ZERO, NodeAction::Silence));
+                actions.push((Span::ZERO, IncidentAction::Silence));
                 if self.chance.bool() {
                     let tolerates = self.tolerance();
-                    actions.push((self.between(3.0, 25.0), NodeAction::AddPod { tolerates }));
+                    actions.push((self.between(3.0, 25.0), IncidentAction::AddPod { tolerates }));
                 }
-                actions.push((together, NodeAction::ComeBack));
+                actions.push((together, IncidentAction::ComeBack));
                 together
             }
             Incident::Several | Incident::Most | Incident::Zone | Incident::Everything => {
-                actions.push((self.between(0.0, 2.0), NodeAction::Silence));
+                actions.push((self.between(0.0, 2.0), IncidentAction::Silence));
                 let ends = together + self.between(0.0, 8.0);
-                actions.push((ends, NodeAction::ComeBack));
+                actions.push((ends, IncidentAction::ComeBack));
                 ends
             }
             Incident::NotReady => {
-                actions.push((Span::ZERO, NodeAction::Post("False")));
+                actions.push((Span::ZERO, IncidentAction::Post("False")));
                 let ends = self.between(4.0, 40.0);
-                actions.push((ends, NodeAction::Post("True")));
+                actions.push((ends, IncidentAction::Post("True")));
                 ends
             }
             Incident::BackNotReady => {
                 let back = self.between(21.0, 40.0);
-                actions.extend([(Span::ZERO, NodeAction::Silence), (back, NodeAction::Post("False"))]);
+                actions
+                    .extend([(Span::ZERO, IncidentAction::Silence), (back, IncidentAction::Post("False"))]);
                 let ends = back + self.between(3.0, 15.0);
-                actions.push((ends, NodeAction::Post("True")));
+                actions.push((ends, IncidentAction::Post("True")));
                 ends
             }
             Incident::NotReadyThenSilent => {
                 let silent = self.between(2.0, 10.0);
-                actions.extend([(Span::ZERO, NodeAction::Post("False")), (silent, NodeAction::Silence)]);
+                actions
+                    .extend([(Span::ZERO, IncidentAction::Post("False")), (silent, IncidentAction::Silence)]);
                 let ends = silent + self.between(19.0, 35.0);
-                actions.push((ends, NodeAction::Post("True")));
+                actions.push((ends, IncidentAction::Post("True")));
                 ends
             }
             Incident::Flapping => {
                 let back = self.between(3.0, 24.0);
                 let again = back + self.between(1.5, 4.0);
                 let ends = again + self.between(20.0, 30.0);
-                let silent = [(Span::ZERO, NodeAction::Silence), (again, NodeAction::Silence)];
+                let silent = [(Span::ZERO, IncidentAction::Silence), (again, IncidentAction::Silence)];
                 actions.extend(
-                    silent.into_iter().chain([(back, NodeAction::ComeBack), (ends, NodeAction::ComeBack)]),
+                    silent
+                        .into_iter()
+                        .chain([(back, IncidentAction::ComeBack), (ends, IncidentAction::ComeBack)]),
                 );
                 ends
             }
             Incident::Removed => {
                 let gone = self.between(2.0, 34.0);
                 let ends = gone + self.between(2.0, 15.0);
-                let silent = [(Span::ZERO, NodeAction::Silence), (gone, NodeAction::Remove)];
-                actions.extend(silent.into_iter().chain([(ends, NodeAction::Rejoin)]));
+                let silent = [(Span::ZERO, IncidentAction::Silence), (gone, IncidentAction::Remove)];
+                actions.extend(silent.into_iter().chain([(ends, IncidentAction::Rejoin)]));
                 ends
             }
             Incident::Tainted => {
                 let ends = self.between(8.0, 40.0);
-                actions.extend([(Span::ZERO, NodeAction::Taint), (ends, NodeAction::Untaint)]);
+                actions.extend([(Span::ZERO, IncidentAction::Taint), (ends, IncidentAction::Untaint)]);
                 ends
             }
         };
-        actions.push((ends + secs(3.0), NodeAction::Refill));
+        actions.push((ends + secs(3.0), IncidentAction::Refill));
         let scheduled =
             |(after, action)| ScheduledAction { at: begins + after, node: node.to_owned(), action };
         self.script.extend(actions.into_iter().map(scheduled));

@@ -10,7 +10,8 @@ use kordon::{
 use super::{ControllerEvent, EventKind, ForecastChecker, NOTICE, THAT_MOMENT, is_within};
 use crate::harness::{
     incident_player::CompletedAction,
-    script::{NodeAction, zone_of},
+    plane::LEASE_DURATION,
+    script::{EVERYWHERE, IncidentAction, zone_of},
 };
 
 impl ForecastChecker {
@@ -38,14 +39,16 @@ impl ForecastChecker {
         let by_deed =
             action.map(|action| (action.finished + unknown_for(&action.action), reason(action, event)));
         let (known, reason) = by_deed.or_else(|| {
-            let made = forecast.made - unknown_for(&NodeAction::Taint);
+            let made = forecast.made - unknown_for(&IncidentAction::Taint);
             let taint = self.taint_since(made, event).filter(|_| follows_taint(event.kind))?;
             let reason = self.why_this_node(forecast, taint)?;
-            Some((taint.at + unknown_for(&NodeAction::Taint), reason))
+            Some((taint.at + unknown_for(&IncidentAction::Taint), reason))
         })?;
         if let Some(forecast) = self.before(event.at).filter(|forecast| forecast.made >= known) {
             let (at, why) = self.find(forecast, event)?;
-            if !is_within(at.since(event.at), self.tolerance) || !self.is_right(event.kind, why) {
+            if !is_within(at.since(event.at), self.tolerance)
+                || !self.is_right(event.kind, at, why, forecast.made)
+            {
                 return None;
             }
         }
@@ -66,8 +69,10 @@ impl ForecastChecker {
         let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
         let came_back = |at: Timestamp| {
             self.actions.iter().any(|done| {
-                matches!(done.action, NodeAction::ComeBack | NodeAction::Post("True") | NodeAction::Remove)
-                    && zone_of(&done.node) == zone
+                matches!(
+                    done.action,
+                    IncidentAction::ComeBack | IncidentAction::Post("True") | IncidentAction::Remove
+                ) && zone_of(&done.node) == zone
                     && done.started <= at
                     && at <= done.finished + self.tolerance
             })
@@ -141,6 +146,7 @@ impl ForecastChecker {
                 && done.started <= until
                 && done.finished + unknown_for(&done.action) > made
                 && (self.concerns(done, event, made) || done.node == EVERYWHERE)
+                && done.action != IncidentAction::StartStandby
         };
         self.actions.iter().filter(tolerates).max_by_key(|done| done.finished)
     }
@@ -148,14 +154,21 @@ impl ForecastChecker {
     fn concerns(&self, done: &CompletedAction, event: &ControllerEvent, made: Timestamp) -> bool {
         // Changes the zone's state, or which of its nodes are queued.
         let affects_zone = match done.action {
-            NodeAction::ComeBack | NodeAction::Post(_) | NodeAction::Remove | NodeAction::Rejoin => {
+            IncidentAction::ComeBack | IncidentAction::Post(_) | IncidentAction::Remove | IncidentAction::Rejoin => {
                 zone_of(&done.node) == zone_of(&event.node)
             }
-            NodeAction::Silence
-            | NodeAction::AddPod { .. }
-            | NodeAction::Refill
-            | NodeAction::Taint
-            | NodeAction::Untaint => false,
+            IncidentAction::Silence
+            | IncidentAction::AddPod { .. }
+            | IncidentAction::Refill
+            | IncidentAction::Taint
+            | IncidentAction::Untaint
+            // Those on the controller manager concern everything, except that a standby does nothing.
+            | IncidentAction::RestartController
+            | IncidentAction::StartStandby
+            | IncidentAction::FailOver
+            | IncidentAction::PauseController
+            | IncidentAction::ResumeController
+            | IncidentAction::BecomeLeader => false,
         };
         let is_own = done.node == event.node;
         match event.kind {
@@ -231,14 +244,17 @@ pub(super) const SLOW: &str = "the controller's passes took long because they ha
 pub(super) const MISSED: &str =
     "its last heartbeat arrived in the middle of a pass, and whether that pass saw it is random";
 
-/// Stands for all nodes in an action on all nodes.
-pub(super) const EVERYWHERE: &str = "*";
-
 /// How long after an action forecasts may not include it: until the watch has reported it and the next forecast is made;
 /// a node counts as silent when it has missed a heartbeat and a half.
-fn unknown_for(action: &NodeAction) -> Span {
+fn unknown_for(action: &IncidentAction) -> Span {
     match action {
-        NodeAction::Silence => Span::from_millis(3500),
+        IncidentAction::Silence => Span::from_millis(3500),
+        // Nobody can know before its Lease has expired.
+        IncidentAction::RestartController | IncidentAction::FailOver | IncidentAction::PauseController => {
+            LEASE_DURATION + Span::from_secs(1)
+        }
+        // Its passes skip nodes until its caches have caught up (docs/upstream/node-lifecycle.md#3.11).
+        IncidentAction::ResumeController => Span::from_secs(8),
         _ => Span::from_secs(1),
     }
 }
@@ -246,25 +262,31 @@ fn unknown_for(action: &NodeAction) -> Span {
 fn reason(action: &CompletedAction, event: &ControllerEvent) -> String {
     let whose = match action.node.as_str() {
         node if node == event.node => "the node itself",
-        EVERYWHERE => "the first node of all that were down",
+        EVERYWHERE if action.action == IncidentAction::ComeBack => "the first node of all that were down",
+        EVERYWHERE => "the controller manager",
         _ => "another node of its zone",
     };
     let what = match &action.action {
-        NodeAction::Silence => "fell silent",
-        NodeAction::ComeBack => "came back",
-        NodeAction::Post("True") => "posted Ready=True",
-        NodeAction::Post(_) => "posted Ready=False",
-        NodeAction::Remove => "was removed",
-        NodeAction::Rejoin => "was registered again",
-        NodeAction::AddPod { .. } | NodeAction::Refill => "got a new pod",
-        NodeAction::Taint => "was tainted by somebody",
-        NodeAction::Untaint => "was untainted by somebody",
+        IncidentAction::Silence => "fell silent",
+        IncidentAction::ComeBack => "came back",
+        IncidentAction::Post("True") => "posted Ready=True",
+        IncidentAction::Post(_) => "posted Ready=False",
+        IncidentAction::Remove => "was removed",
+        IncidentAction::Rejoin => "was registered again",
+        IncidentAction::AddPod { .. } | IncidentAction::Refill => "got a new pod",
+        IncidentAction::Taint => "was tainted by somebody",
+        IncidentAction::Untaint => "was untainted by somebody",
+        IncidentAction::RestartController | IncidentAction::FailOver => "was killed",
+        IncidentAction::StartStandby => "got a standby",
+        IncidentAction::PauseController => "was paused",
+        IncidentAction::ResumeController => "was resumed",
+        IncidentAction::BecomeLeader => "was replaced by another one",
     };
     format!("{whose} {what} less than 5 s before")
 }
 
-fn adds_pods(action: &NodeAction) -> bool {
-    matches!(action, NodeAction::AddPod { .. } | NodeAction::Refill)
+fn adds_pods(action: &IncidentAction) -> bool {
+    matches!(action, IncidentAction::AddPod { .. } | IncidentAction::Refill)
 }
 
 /// Whether such an event follows from the rate limited taint of its node.
