@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    cluster::{Change, Cluster, Known, Scope, WorkloadKind},
+    cluster::{Change, Known, Scope},
     executor::effects::EffectExecutor,
     k8s::{
         connect::{self, Connection},
@@ -60,26 +60,6 @@ impl Output {
 
 /// What has to be in before most answers are given.
 const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
-
-/// The kinds of objects that plans and placements need.
-pub const WANTED_FOR_PLANS: [FeedKind; 16] = [
-    FeedKind::Nodes,
-    FeedKind::Leases,
-    FeedKind::Pods,
-    FeedKind::Budgets,
-    FeedKind::Workloads(WorkloadKind::ReplicaSet),
-    FeedKind::Workloads(WorkloadKind::Deployment),
-    FeedKind::Workloads(WorkloadKind::StatefulSet),
-    FeedKind::Workloads(WorkloadKind::ReplicationController),
-    FeedKind::Workloads(WorkloadKind::DaemonSet),
-    FeedKind::Workloads(WorkloadKind::Job),
-    FeedKind::Namespaces,
-    FeedKind::Services,
-    FeedKind::Claims,
-    FeedKind::Volumes,
-    FeedKind::StorageClasses,
-    FeedKind::CsiNodes,
-];
 
 /// What the engine needs to start.
 const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
@@ -181,7 +161,7 @@ impl OneShot {
     pub async fn ask_about(
         args: &OnceArgs,
         connection: ConnectionArgs,
-        needs: impl Fn(&Cluster, &str) -> BTreeSet<Scope>,
+        needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
     ) -> Result<Self, CliError> {
         let patience = args.patience();
         let kinds = Watched { kinds: &ENGINE, wanted: &ENGINE[..2], no_pods: false };
@@ -244,20 +224,21 @@ impl OneShot {
     pub async fn read(
         &mut self,
         patience: Patience,
-        needs: impl Fn(&Cluster, &str) -> BTreeSet<Scope>,
+        needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
     ) -> Result<(), CliError> {
         let Self { model, namespace, connection, clock, .. } = self;
-        let all = |cluster: &Cluster| needs(cluster, namespace);
+        let all = |model: &Model| needs(model, namespace);
         let read = patience.wait(read_needed(connection, model, *clock, all)).await;
+        self.catch_up();
         self.at = self.clock.now();
         let cluster = &self.model.cluster;
         if read.is_none() {
-            let needed = needs(cluster, &self.namespace);
+            let needed = needs(&self.model, &self.namespace);
             let unread = needed.iter().filter(|scope| cluster.known_in(scope) == Known::NotListed);
             let unread: Vec<String> = unread.map(ToString::to_string).collect();
             return Err(patience.late(&unread.join(", ")));
         }
-        let forbidden = needs(cluster, &self.namespace).into_iter().find_map(|scope| {
+        let forbidden = needs(&self.model, &self.namespace).into_iter().find_map(|scope| {
             match (scope.kind(), cluster.known_in(&scope)) {
                 (FeedKind::Nodes, Known::Forbidden { error }) => Some(error),
                 _ => None,

@@ -9,17 +9,18 @@ use super::{
     columns::section,
     connection::ConnectionArgs,
     exit::CliError,
-    once::{OnceArgs, OneShot, WANTED_FOR_PLANS},
+    once::{OnceArgs, OneShot},
     placement::{self, PlacementReport},
 };
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod, Scope, WorkloadKind},
+    cluster::{Cluster, FeedKind, Key, NodeName, Pod, Scope},
     engine::ServerVersion,
+    model::Model,
     placement::Snapshot,
     plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
     ui::text,
-    why::Step,
+    why::{Step, needs},
 };
 
 #[derive(Args, Debug)]
@@ -95,13 +96,19 @@ struct StepReport {
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = match &args.subject {
         Subject::Pod { placement: true, .. } => {
-            OneShot::ask_for(&args.once, &WANTED_FOR_PLANS, connection).await?
+            OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?
         }
-        Subject::Pod { .. } => OneShot::ask(&args.once, connection, false).await?,
+        Subject::Pod { name, .. } => {
+            let needs = |model: &Model, namespace: &str| {
+                needs::of_pod(&Key::new(namespace, name), &model.cluster, &model.settings)
+            };
+            OneShot::ask_about(&args.once, connection, needs).await?
+        }
         Subject::Node { name } => {
-            let pods = Scope::PodsOn(name.as_str().into());
-            let needs = BTreeSet::from([pods, Scope::Workloads(WorkloadKind::DaemonSet)]);
-            OneShot::ask_about(&args.once, connection, |_, _| needs.clone()).await?
+            let needs = |model: &Model, _: &str| {
+                needs::of_node(&name.as_str().into(), &model.cluster, &model.settings)
+            };
+            OneShot::ask_about(&args.once, connection, needs).await?
         }
     };
     shot.run_forecast();

@@ -25,6 +25,19 @@ pub enum FeedKind {
     Leader,
 }
 
+/// What the objects of a kind decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decides {
+    /// Whether and how pods can be removed, and with that where they land.
+    Removal,
+    /// Whether nodes are alive.
+    Heartbeats,
+    /// Where pods land, and nothing else.
+    Placement,
+    /// Nothing that is planned or placed.
+    Nothing,
+}
+
 impl FeedKind {
     pub const ALL: [Self; 18] = [
         Self::Nodes,
@@ -48,22 +61,45 @@ impl FeedKind {
     ];
 
     /// What decides whether and how pods can be removed. Heartbeats, and where pods land, do not.
-    pub const REMOVAL: [Self; 10] = [
-        Self::Nodes,
-        Self::Pods,
-        Self::Budgets,
-        Self::Workloads(WorkloadKind::ReplicaSet),
-        Self::Workloads(WorkloadKind::Deployment),
-        Self::Workloads(WorkloadKind::StatefulSet),
-        Self::Workloads(WorkloadKind::ReplicationController),
-        Self::Workloads(WorkloadKind::DaemonSet),
-        Self::Workloads(WorkloadKind::Job),
-        Self::Namespaces,
-    ];
+    pub const REMOVAL: [Self; 10] = Self::that_decide(&[Decides::Removal]);
 
     /// What only placement reads: of no use without the pods.
-    pub const PLACEMENT: [Self; 5] =
-        [Self::Services, Self::Claims, Self::Volumes, Self::StorageClasses, Self::CsiNodes];
+    pub const PLACEMENT: [Self; 5] = Self::that_decide(&[Decides::Placement]);
+
+    /// What plans, placements and forecasts rest on.
+    pub const PREDICTION: [Self; 16] =
+        Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement]);
+
+    const fn decides(self) -> Decides {
+        match self {
+            Self::Nodes | Self::Pods | Self::Budgets | Self::Workloads(_) | Self::Namespaces => {
+                Decides::Removal
+            }
+            Self::Leases => Decides::Heartbeats,
+            Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => {
+                Decides::Placement
+            }
+            Self::PriorityClasses | Self::Leader => Decides::Nothing,
+        }
+    }
+
+    /// The kinds that decide one of these, in their order; there must be as many as the array holds.
+    const fn that_decide<const COUNT: usize>(what: &[Decides]) -> [Self; COUNT] {
+        let (mut kinds, mut count, mut place) = ([Self::Nodes; COUNT], 0, 0);
+        while place < Self::ALL.len() {
+            let mut asked = 0;
+            while asked < what.len() {
+                if what[asked] as u8 == Self::ALL[place].decides() as u8 {
+                    kinds[count] = Self::ALL[place];
+                    count += 1;
+                }
+                asked += 1;
+            }
+            place += 1;
+        }
+        assert!(count == COUNT, "one of these kinds has no place in the array");
+        kinds
+    }
 
     /// The resource as a role names it, with its API group after a dot.
     pub const fn resource(self) -> &'static str {
@@ -268,6 +304,31 @@ mod tests {
 
     fn apply(cluster: &mut Cluster, changes: impl IntoIterator<Item = Change>) {
         changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
+    }
+
+    /// How many variants an enum has in a source file.
+    fn variants(source: &str, of: &str) -> usize {
+        let (_, rest) = source.split_once(&format!("pub enum {of} {{\n")).expect("it is defined there");
+        let (body, _) = rest.split_once("\n}").expect("it ends");
+        body.lines().map(str::trim).filter(|line| !line.starts_with("//") && line.ends_with(',')).count()
+    }
+
+    #[test]
+    fn no_kind_is_forgotten() {
+        let workloads = variants(include_str!("owner.rs"), "WorkloadKind");
+        assert_eq!(WorkloadKind::ALL.len(), workloads);
+        let kinds = variants(include_str!("knowledge.rs"), "FeedKind") - 1 + workloads;
+        let all: std::collections::BTreeSet<FeedKind> = FeedKind::ALL.into();
+        assert_eq!((FeedKind::ALL.len(), all.len()), (kinds, kinds));
+    }
+
+    #[test]
+    fn predictions_rest_on_all_kinds_but_those_that_decide_nothing() {
+        let unused = |kind: &FeedKind| !FeedKind::PREDICTION.contains(kind);
+        let unused: Vec<FeedKind> = FeedKind::ALL.into_iter().filter(unused).collect();
+        assert_eq!(unused, [FeedKind::PriorityClasses, FeedKind::Leader]);
+        let parts = FeedKind::REMOVAL.into_iter().chain(FeedKind::PLACEMENT);
+        assert!(parts.into_iter().all(|kind| FeedKind::PREDICTION.contains(&kind)));
     }
 
     #[test]

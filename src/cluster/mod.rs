@@ -112,13 +112,31 @@ impl Change {
     /// The object that was read ahead of its list; the namespace of one that has none is empty.
     pub fn prefetched(&self) -> Option<Key> {
         match self {
-            Self::Node(ObjectEvent::Prefetched(node)) => Some(Key::new("", &node.name)),
-            Self::Pod(ObjectEvent::Prefetched(pod)) => Some(pod.key.clone()),
-            Self::Budget(ObjectEvent::Prefetched(budget)) => Some(budget.key.clone()),
-            Self::Workload(_, ObjectEvent::Prefetched(workload)) => Some(workload.key.clone()),
-            Self::Namespace(ObjectEvent::Prefetched(namespace)) => Some(Key::new("", &namespace.name)),
-            _ => None,
+            Self::Node(event) => prefetched(event, |node| Key::new("", &node.name)),
+            Self::Lease(event) => prefetched(event, |lease| Key::new("", &lease.node)),
+            Self::Pod(event) => prefetched(event, |pod| pod.key.clone()),
+            Self::Budget(event) => prefetched(event, |budget| budget.key.clone()),
+            Self::Workload(_, event) => prefetched(event, |workload| workload.key.clone()),
+            Self::PriorityClass(event) => prefetched(event, |class| Key::new("", &class.name)),
+            Self::Namespace(event) => prefetched(event, |namespace| Key::new("", &namespace.name)),
+            Self::Service(event) => prefetched(event, |service| service.key.clone()),
+            Self::Claim(event) => prefetched(event, |claim| claim.key.clone()),
+            Self::Volume(event) => prefetched(event, |volume| Key::new("", &volume.name)),
+            Self::StorageClass(event) => prefetched(event, |class| Key::new("", &class.name)),
+            Self::CsiNode(event) => prefetched(event, |node| Key::new("", &node.name)),
+            Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::Unread(..) => None,
         }
+    }
+}
+
+fn prefetched<T: TableObject>(event: &ObjectEvent<T>, key: impl FnOnce(&T) -> Key) -> Option<Key> {
+    match event {
+        ObjectEvent::Prefetched(object) => Some(key(object)),
+        ObjectEvent::ListStarted
+        | ObjectEvent::Listed(_)
+        | ObjectEvent::ListDone
+        | ObjectEvent::Applied(_)
+        | ObjectEvent::Deleted(_) => None,
     }
 }
 
@@ -426,7 +444,7 @@ impl Cluster {
                     read.gone(&self.nodes, |node| scope.has_node(node), |node| Key::new("", &node.name));
                 gone.map(|node| Change::Node(Deleted(node))).collect()
             }
-            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) => {
+            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) | Scope::FinishedPods => {
                 let gone = read.gone(&self.pods, |pod| scope.has_pod(pod), |pod| pod.key.clone());
                 gone.map(|pod| Change::Pod(Deleted(pod))).collect()
             }
@@ -444,6 +462,15 @@ impl Cluster {
                 let is_in = |workload: &Workload| scope.has_workload(workload);
                 let gone = read.gone(self.workloads(kind), is_in, |workload| workload.key.clone());
                 gone.map(|workload| Change::Workload(kind, Deleted(workload))).collect()
+            }
+            Scope::Claims | Scope::Claim(_) => {
+                let gone = read.gone(&self.claims, |claim| scope.has_claim(claim), |claim| claim.key.clone());
+                gone.map(|claim| Change::Claim(Deleted(claim))).collect()
+            }
+            Scope::Volumes | Scope::Volume(_) => {
+                let is_in = |volume: &Volume| scope.has_volume(volume);
+                let gone = read.gone(&self.volumes, is_in, |volume| Key::new("", &volume.name));
+                gone.map(|volume| Change::Volume(Deleted(volume))).collect()
             }
         }
     }

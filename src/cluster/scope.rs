@@ -6,10 +6,11 @@ use super::{
     budget::Budget,
     knowledge::FeedKind,
     labels::Selector,
-    names::{Key, Namespace, NodeName},
+    names::{Key, Name, Namespace, NodeName},
     node::Node,
     owner::WorkloadKind,
     pod::Pod,
+    storage::{Claim, Volume},
     table::{Table, TableObject, Version},
     workload::{NamespaceObject, Workload},
 };
@@ -28,12 +29,18 @@ pub enum Scope {
     PodsWith(Option<Namespace>, Selector),
     PodsOn(NodeName),
     Pod(Key),
+    /// Those that have succeeded or failed.
+    FinishedPods,
     Budgets,
     BudgetsIn(Namespace),
     Namespaces,
     Namespace(Namespace),
     Workloads(WorkloadKind),
     Workload(WorkloadKind, Key),
+    Claims,
+    Claim(Key),
+    Volumes,
+    Volume(Name),
 }
 
 /// A scope that was read completely.
@@ -51,10 +58,14 @@ impl Scope {
     pub fn whole(&self) -> Self {
         match self {
             Self::Nodes | Self::NodesWith(_) | Self::Node(_) => Self::Nodes,
-            Self::Pods | Self::PodsWith(..) | Self::PodsOn(_) | Self::Pod(_) => Self::Pods,
+            Self::Pods | Self::PodsWith(..) | Self::PodsOn(_) | Self::Pod(_) | Self::FinishedPods => {
+                Self::Pods
+            }
             Self::Budgets | Self::BudgetsIn(_) => Self::Budgets,
             Self::Namespaces | Self::Namespace(_) => Self::Namespaces,
             Self::Workloads(kind) | Self::Workload(kind, _) => Self::Workloads(*kind),
+            Self::Claims | Self::Claim(_) => Self::Claims,
+            Self::Volumes | Self::Volume(_) => Self::Volumes,
         }
     }
 }
@@ -78,6 +89,7 @@ impl Scope {
             }
             Self::PodsOn(node) => pod.node.as_ref() == Some(node),
             Self::Pod(key) => pod.key == *key,
+            Self::FinishedPods => pod.is_finished(),
             _ => false,
         }
     }
@@ -105,6 +117,22 @@ impl Scope {
             _ => false,
         }
     }
+
+    pub(super) fn has_claim(&self, claim: &Claim) -> bool {
+        match self {
+            Self::Claims => true,
+            Self::Claim(key) => claim.key == *key,
+            _ => false,
+        }
+    }
+
+    pub(super) fn has_volume(&self, volume: &Volume) -> bool {
+        match self {
+            Self::Volumes => true,
+            Self::Volume(name) => volume.name == *name,
+            _ => false,
+        }
+    }
 }
 
 impl ScopeRead {
@@ -124,18 +152,18 @@ impl ScopeRead {
 
 impl Scope {
     /// All objects of a kind; none of a kind that no command reads by itself.
-    pub(super) const fn all_of(kind: FeedKind) -> Option<Self> {
+    pub const fn all_of(kind: FeedKind) -> Option<Self> {
         match kind {
             FeedKind::Nodes => Some(Self::Nodes),
             FeedKind::Pods => Some(Self::Pods),
             FeedKind::Budgets => Some(Self::Budgets),
             FeedKind::Namespaces => Some(Self::Namespaces),
             FeedKind::Workloads(kind) => Some(Self::Workloads(kind)),
+            FeedKind::Claims => Some(Self::Claims),
+            FeedKind::Volumes => Some(Self::Volumes),
             FeedKind::Leases
             | FeedKind::PriorityClasses
             | FeedKind::Services
-            | FeedKind::Claims
-            | FeedKind::Volumes
             | FeedKind::StorageClasses
             | FeedKind::CsiNodes
             | FeedKind::Leader => None,
@@ -146,10 +174,14 @@ impl Scope {
     pub const fn kind(&self) -> FeedKind {
         match self {
             Self::Nodes | Self::NodesWith(_) | Self::Node(_) => FeedKind::Nodes,
-            Self::Pods | Self::PodsWith(..) | Self::PodsOn(_) | Self::Pod(_) => FeedKind::Pods,
+            Self::Pods | Self::PodsWith(..) | Self::PodsOn(_) | Self::Pod(_) | Self::FinishedPods => {
+                FeedKind::Pods
+            }
             Self::Budgets | Self::BudgetsIn(_) => FeedKind::Budgets,
             Self::Namespaces | Self::Namespace(_) => FeedKind::Namespaces,
             Self::Workloads(kind) | Self::Workload(kind, _) => FeedKind::Workloads(*kind),
+            Self::Claims | Self::Claim(_) => FeedKind::Claims,
+            Self::Volumes | Self::Volume(_) => FeedKind::Volumes,
         }
     }
 }
@@ -170,12 +202,17 @@ impl fmt::Display for Scope {
             Self::PodsWith(None, selector) => write!(f, "pods with the labels {selector}"),
             Self::PodsOn(node) => write!(f, "pods of node {node}"),
             Self::Pod(pod) => write!(f, "pod {pod}"),
+            Self::FinishedPods => f.write_str("finished pods"),
             Self::Budgets => f.write_str("budgets"),
             Self::BudgetsIn(namespace) => write!(f, "budgets of namespace {namespace}"),
             Self::Namespaces => f.write_str("namespaces"),
             Self::Namespace(namespace) => write!(f, "namespace {namespace}"),
             Self::Workloads(kind) => write!(f, "{}s", kind.as_str()),
             Self::Workload(kind, key) => write!(f, "{} {key}", kind.as_str()),
+            Self::Claims => f.write_str("persistentvolumeclaims"),
+            Self::Claim(key) => write!(f, "persistentvolumeclaim {key}"),
+            Self::Volumes => f.write_str("persistentvolumes"),
+            Self::Volume(name) => write!(f, "persistentvolume {name}"),
         }
     }
 }

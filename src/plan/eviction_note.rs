@@ -1,10 +1,10 @@
 //! What to know of the eviction of a pod by a taint: what it ignores, and what keeps the pod from running again soon
 //! (docs/upstream/neighbours.md#3, docs/upstream/neighbours.md#4).
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::owner::{self, Recreation};
-use crate::cluster::{Cluster, Key, Name, Pod, scheduling::PodVolume};
+use crate::cluster::{Cluster, Key, Name, Namespace, OwnerKind, Pod, Scope, scheduling::PodVolume};
 
 /// What to know of the eviction of a pod by a taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,24 @@ impl EvictionNote {
         let waits = owner::recreation(cluster, pod) == Recreation::WhenGone;
         let volume = attached_once(cluster, pod).map(|claim| Self::VolumeAttached { claim });
         ignored.chain(waits.then_some(Self::WaitsForOldPod)).chain(volume).collect()
+    }
+
+    /// The parts of the cluster that the notes on a pod rest on, by what is known of it.
+    pub fn needs(cluster: &Cluster, pod: &Pod) -> BTreeSet<Scope> {
+        let namespace = &pod.key.namespace;
+        let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
+            OwnerKind::Workload(kind) => Some(Scope::Workload(kind, key(namespace, &owner.name))),
+            OwnerKind::Node | OwnerKind::Other(_) => None,
+        });
+        let mut needs: BTreeSet<Scope> =
+            owner.into_iter().chain([Scope::BudgetsIn(namespace.clone())]).collect();
+        for name in claims(pod) {
+            let claim = key(namespace, name);
+            let volume = cluster.claims().get(&claim).map(|claim| claim.volume.clone());
+            needs.extend(volume.filter(|volume| !volume.is_empty()).map(Scope::Volume));
+            needs.insert(Scope::Claim(claim));
+        }
+        needs
     }
 
     /// All notes on a pod in one line; none if there are none.
@@ -54,15 +72,22 @@ impl fmt::Display for EvictionNote {
 /// The first claim of a pod whose volume can be attached to one node at a time, as far as claims and volumes are known.
 pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let is_attached_once = |name: &&Name| {
-        let key = Key { namespace: pod.key.namespace.clone(), name: (*name).clone() };
-        let Some(claim) = cluster.claims().get(&key) else { return false };
+        let Some(claim) = cluster.claims().get(&key(&pod.key.namespace, name)) else { return false };
         let volume = cluster.volumes().get(&claim.volume);
         volume.map_or(claim.requested.modes, |volume| volume.properties.modes).is_single_node()
     };
-    let claims = pod.scheduling.volumes.iter().filter_map(|volume| match volume {
+    claims(pod).find(is_attached_once).cloned()
+}
+
+/// The claims of a pod that outlive it.
+fn claims(pod: &Pod) -> impl Iterator<Item = &Name> {
+    pod.scheduling.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Claim(name) => Some(name),
         // A claim made for the pod is deleted with it.
         PodVolume::OwnClaim { .. } | PodVolume::Disk(_) => None,
-    });
-    claims.into_iter().find(is_attached_once).cloned()
+    })
+}
+
+fn key(namespace: &Namespace, name: &Name) -> Key {
+    Key { namespace: namespace.clone(), name: name.clone() }
 }

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 
 use crate::{
     clock::Clock,
-    cluster::{Change, Cluster, Known, Scope},
+    cluster::{Change, Known, Scope},
     k8s::{connect::Connection, watch::read_scope},
     model::Model,
 };
@@ -21,11 +21,11 @@ pub async fn read_needed(
     connection: &Connection,
     model: &mut Model,
     clock: Clock,
-    needs: impl Fn(&Cluster) -> BTreeSet<Scope>,
+    needs: impl Fn(&Model) -> BTreeSet<Scope>,
 ) {
     let mut asked = BTreeSet::new();
     loop {
-        let missing: Vec<Scope> = needs(&model.cluster).difference(&asked).cloned().collect();
+        let missing: Vec<Scope> = needs(model).difference(&asked).cloned().collect();
         if missing.is_empty() {
             return;
         }

@@ -1,6 +1,8 @@
 //! The explanation of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
 //! not come and why, each with its time.
 
+pub mod needs;
+
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Scope, Taint, TaintEffect, TaintOwner,

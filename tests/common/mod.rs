@@ -3,4 +3,5 @@
 
 pub mod placements;
 pub mod program;
+pub mod reads;
 pub mod terminal;

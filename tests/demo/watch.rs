@@ -12,12 +12,13 @@ use std::{
 use http::{Request, Response};
 use kordon::{
     clock::Clock,
-    cluster::{Change, Cluster, Key, ObjectEvent},
+    cluster::{Change, Cluster, Key, ObjectEvent, Scope},
     demo::api::{Api, ApiOptions, Fault, FaultAnswer, LoggedRequest, Verb},
     engine::ServerVersion,
     k8s::{
+        connect::Connection,
         feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-        watch::{self, WatchOptions},
+        watch::{self, WatchOptions, read_scope},
     },
     time::{Span, Timestamp},
 };
@@ -277,6 +278,46 @@ async fn everything_ends_when_it_is_cancelled_or_the_receiver_is_gone() {
 }
 
 /// The watches, and all that they have reported so far.
+/// How many objects of a kind are known.
+fn known(cluster: &Cluster, kind: FeedKind) -> usize {
+    match kind {
+        FeedKind::Nodes => cluster.nodes().len(),
+        FeedKind::Leases => cluster.leases().len(),
+        FeedKind::Pods => cluster.pods().len(),
+        FeedKind::Budgets => cluster.budgets().len(),
+        FeedKind::Workloads(kind) => cluster.workloads(kind).len(),
+        FeedKind::PriorityClasses => cluster.priority_classes().len(),
+        FeedKind::Namespaces => cluster.namespaces().len(),
+        FeedKind::Services => cluster.services().len(),
+        FeedKind::Claims => cluster.claims().len(),
+        FeedKind::Volumes => cluster.volumes().len(),
+        FeedKind::StorageClasses => cluster.storage_classes().len(),
+        FeedKind::CsiNodes => cluster.csi_nodes().len(),
+        FeedKind::Leader => cluster.leader().iter().len(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_scope_reads_stays_whatever_its_kind() {
+    let api = server();
+    let connection = Connection::embedded(api.client(), "here");
+    for (kind, scope) in FeedKind::ALL.into_iter().filter_map(|kind| Some((kind, Scope::all_of(kind)?))) {
+        let (resource, _) = kind.resource().split_once('.').unwrap_or((kind.resource(), ""));
+        let before = api.count(resource);
+        let is_namespaced = !matches!(kind, FeedKind::Nodes | FeedKind::Namespaces | FeedKind::Volumes);
+        let namespace = is_namespaced.then_some("default");
+        api.load(resource, json!({"metadata": {"name": "an-object", "namespace": namespace}}));
+        let mut cluster = Cluster::default();
+        for _ in 0..2 {
+            for change in read_scope(&connection, &scope).await.expect("it may be read") {
+                cluster.apply(change, &mut Vec::new());
+            }
+        }
+        assert_eq!(known(&cluster, kind), before + 1, "{kind}");
+        assert!(cluster.knows(&scope), "{kind}");
+    }
+}
+
 struct Session {
     events: mpsc::Receiver<FeedEvent>,
     task: JoinHandle<()>,

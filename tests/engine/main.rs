@@ -9,4 +9,5 @@ mod lifecycle;
 mod sim;
 mod simulation;
 mod explanation;
+mod explanation_needs;
 mod vectors;

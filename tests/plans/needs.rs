@@ -7,9 +7,8 @@ use std::{
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, IntOrPercent, Key, LocalStorage, Name, NamespaceObject, Node, ObjectEvent,
-        Owner, OwnerKind, Phase, Pod, Requirement, Scope, ScopeRead, Selector, SelectorOperator, TaintEffect,
-        Version, Workload, WorkloadKind,
+        Budget, Change, Cluster, IntOrPercent, Key, LocalStorage, Name, ObjectEvent, Owner, OwnerKind, Phase,
+        Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
     },
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanGap, PlanPart, PodPlan, RemovalOptions, TaintEdits,
@@ -18,6 +17,7 @@ use kordon::{
 };
 use proptest::{collection::vec, prelude::*};
 
+use crate::common::reads::read;
 use crate::plan_fixture::{NEWEST, NOW, PlanFixture, not_ready, terminating, uid};
 
 /// A workload of a random cluster, with its pods.
@@ -156,52 +156,6 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         };
         changes.push(Change::Budget(ObjectEvent::Applied(budget)));
     }
-    changes
-}
-
-/// What a server with this cluster answers when a scope is read.
-fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
-    let in_namespace = |of: &Option<_>, key: &Key| of.as_ref().is_none_or(|of| key.namespace == *of);
-    let pods = |is_in: &dyn Fn(&Pod) -> bool| -> Vec<Change> {
-        let pods = cluster.pods().iter().filter(|pod| is_in(pod));
-        pods.map(|pod| Change::Pod(ObjectEvent::Prefetched((**pod).clone()))).collect()
-    };
-    let nodes = |is_in: &dyn Fn(&Node) -> bool| -> Vec<Change> {
-        let nodes = cluster.nodes().iter().filter(|node| is_in(node));
-        nodes.map(|node| Change::Node(ObjectEvent::Prefetched((**node).clone()))).collect()
-    };
-    let budgets = |is_in: &dyn Fn(&Budget) -> bool| -> Vec<Change> {
-        let budgets = cluster.budgets().iter().filter(|budget| is_in(budget));
-        budgets.map(|budget| Change::Budget(ObjectEvent::Prefetched((**budget).clone()))).collect()
-    };
-    let namespaces = |is_in: &dyn Fn(&NamespaceObject) -> bool| -> Vec<Change> {
-        let namespaces = cluster.namespaces().iter().filter(|namespace| is_in(namespace));
-        namespaces.map(|found| Change::Namespace(ObjectEvent::Prefetched((**found).clone()))).collect()
-    };
-    let workloads = |kind: WorkloadKind, is_in: &dyn Fn(&Workload) -> bool| -> Vec<Change> {
-        let workloads = cluster.workloads(kind).iter().filter(|workload| is_in(workload));
-        workloads.map(|found| Change::Workload(kind, ObjectEvent::Prefetched((**found).clone()))).collect()
-    };
-    let mut changes = match scope {
-        Scope::Nodes => nodes(&|_| true),
-        Scope::NodesWith(selector) => nodes(&|node| selector.matches(&node.labels)),
-        Scope::Node(name) => nodes(&|node| node.name == *name),
-        Scope::Pods => pods(&|_| true),
-        Scope::PodsWith(of, selector) => {
-            pods(&|pod| in_namespace(of, &pod.key) && selector.matches(&pod.labels))
-        }
-        Scope::PodsOn(node) => pods(&|pod| pod.node.as_ref() == Some(node)),
-        Scope::Pod(key) => pods(&|pod| pod.key == *key),
-        Scope::Budgets => budgets(&|_| true),
-        Scope::BudgetsIn(of) => budgets(&|budget| budget.key.namespace == *of),
-        Scope::Namespaces => namespaces(&|_| true),
-        Scope::Namespace(of) => namespaces(&|namespace| namespace.name == *of),
-        Scope::Workloads(kind) => workloads(*kind, &|_| true),
-        Scope::Workload(kind, key) => workloads(*kind, &|workload| workload.key == *key),
-    };
-    let found = changes.iter().filter_map(Change::prefetched).collect();
-    let read = ScopeRead { scope: scope.clone(), version: Version(1000), found };
-    changes.push(Change::Read(Box::new(read)));
     changes
 }
 

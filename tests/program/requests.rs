@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use kordon::demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
+use kube::{Api as Objects, ResourceExt, api::ListParams};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -72,6 +74,31 @@ async fn why_node_reads_the_pods_of_that_node() {
     let (_, reads) = asked(&server, &["why", "node", NODE], DONE).await;
     assert!(!lists_all_pods(&reads), "{reads:#?}");
     assert!(reads.contains(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}")), "{reads:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_pod_reads_the_pods_of_its_node_its_budgets_and_its_owner() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    server.govern().await;
+    let pods = server.api.client();
+    let pods: Objects<Pod> = Objects::namespaced(pods, "data");
+    let pod = pods.list(&ListParams::default()).await.expect("pods").items.remove(0);
+    let (name, node) = (pod.name_any(), pod.spec.and_then(|spec| spec.node_name).expect("it is bound"));
+    let (text, reads) = asked(&server, &["why", "pod", &name, "-n", "data"], DONE).await;
+    assert!(text.contains("nothing evicts it"), "{text}");
+    let is_of_engine = |uri: &&String| !uri.contains("/leases") && !uri.starts_with("/api/v1/nodes");
+    let is_of_pod = |uri: &String| {
+        uri.starts_with(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"))
+            || uri.contains("/namespaces/data/")
+            || uri.starts_with("/api/v1/persistentvolumes?fieldSelector=metadata.name")
+    };
+    let other: Vec<&String> = reads.iter().filter(is_of_engine).filter(|uri| !is_of_pod(uri)).collect();
+    assert!(other.iter().all(|uri| *uri == "/version" || uri.contains("/kube-system/")), "{other:#?}");
+    for part in ["/pods?fieldSelector=metadata.name", "/poddisruptionbudgets", "fieldSelector=spec.nodeName"]
+    {
+        assert!(reads.iter().any(|uri| uri.contains(part)), "no {part} in {reads:#?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,11 +10,11 @@ use clap::Args;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
-    once::{OnceArgs, OneShot, WANTED_FOR_PLANS},
+    once::{OnceArgs, OneShot},
     span,
 };
 use crate::{
-    cluster::{Cluster, Gaps, NodeName, ZoneKey},
+    cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
     placement::Snapshot,
     plan::PlacingEnvironment,
@@ -83,7 +83,7 @@ const MAX_HORIZON: Span = Span::from_secs(24 * 3600);
 /// Predicts what happens if nobody intervenes, under the assumptions of the arguments.
 pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let HorizonArgs { horizon, once } = args.horizon;
-    let shot = OneShot::ask_for(&once, &WANTED_FOR_PLANS, connection).await?;
+    let shot = OneShot::ask_for(&once, &FeedKind::PREDICTION, connection).await?;
     let mut incidents = Vec::new();
     for (kind, nodes) in [
         (IncidentKind::Fails, args.fail),
@@ -101,7 +101,7 @@ pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), C
 /// Predicts the failure of nodes.
 pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let HorizonArgs { horizon, once } = args.horizon;
-    let shot = OneShot::ask_for(&once, &WANTED_FOR_PLANS, connection).await?;
+    let shot = OneShot::ask_for(&once, &FeedKind::PREDICTION, connection).await?;
     let nodes: BTreeSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
     for node in &nodes {
         check_node(&shot.model.cluster, node)?;
@@ -113,7 +113,7 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
 /// Predicts the failure of all nodes of zones.
 pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let HorizonArgs { horizon, once } = args.horizon;
-    let shot = OneShot::ask_for(&once, &WANTED_FOR_PLANS, connection).await?;
+    let shot = OneShot::ask_for(&once, &FeedKind::PREDICTION, connection).await?;
     let cluster = &shot.model.cluster;
     let mut nodes = BTreeSet::new();
     for zone in &args.zones {

@@ -9,9 +9,10 @@ use crate::{
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
-        once::{OneShot, Patience, WANTED_FOR_PLANS, Watched},
+        once::{OneShot, Patience, Watched},
     },
     k8s::{connect::Connection, feed::FeedKind, watch::count_pods},
+    model::Model,
     plan::EvictionRules,
     time::Span,
 };
@@ -63,7 +64,8 @@ impl PlanSource {
             shot.leave_out(flag, kinds);
         }
         let now = shot.at;
-        shot.read(patience, |cluster, namespace| target.needs(cluster, namespace, &rules, now)).await?;
+        let needs = |model: &Model, namespace: &str| target.needs(&model.cluster, namespace, &rules, now);
+        shot.read(patience, needs).await?;
         Ok(Self { shot, landings })
     }
 }
@@ -95,4 +97,5 @@ async fn whole(
 }
 
 /// All that plans are made of.
-const ALL: Watched<'static> = Watched { kinds: &FeedKind::ALL, wanted: &WANTED_FOR_PLANS, no_pods: false };
+const ALL: Watched<'static> =
+    Watched { kinds: &FeedKind::ALL, wanted: &FeedKind::PREDICTION, no_pods: false };

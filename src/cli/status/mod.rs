@@ -8,9 +8,9 @@ use clap::Args;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
-    once::{OnceArgs, OneShot, WANTED_FOR_PLANS},
+    once::{OnceArgs, OneShot},
 };
-use crate::time::Span;
+use crate::{cluster::FeedKind, time::Span};
 use report::StatusReport;
 
 #[derive(Args, Debug)]
@@ -25,7 +25,7 @@ pub struct StatusArgs {
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = match args.no_pods {
         true => OneShot::ask(&args.once, connection, true).await?,
-        false => OneShot::ask_for(&args.once, &WANTED_FOR_PLANS, connection).await?,
+        false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
     shot.run_forecast();
     if !args.no_pods {

@@ -16,8 +16,13 @@ use crate::{
     k8s::{
         connect::Connection,
         decode::{
-            self, Decoder, ListPurpose, budget::BudgetDecoder, namespace::NamespaceDecoder,
-            node::NodeDecoder, pod::PodDecoder, workload::WorkloadDecoder,
+            self, Decoder, ListPurpose,
+            budget::BudgetDecoder,
+            namespace::NamespaceDecoder,
+            node::NodeDecoder,
+            pod::PodDecoder,
+            storage::{ClaimDecoder, VolumeDecoder},
+            workload::WorkloadDecoder,
         },
         feed::FeedKind,
     },
@@ -28,6 +33,9 @@ const PAGE: &str = "500";
 
 /// The longest response that is read, in bytes.
 const LONGEST: usize = 256 << 20;
+
+/// The pods that have finished (upstream `gcTerminated` tells them by their phase).
+const FINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 
 /// How long a response may take to start.
 const RESPONSE: Duration = Duration::from_secs(60);
@@ -82,7 +90,13 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
     let named =
         |key: &Key| within(&key.namespace).with("fieldSelector", &format!("metadata.name={}", key.name));
     match scope {
-        Scope::Nodes | Scope::Pods | Scope::Budgets | Scope::Namespaces | Scope::Workloads(_) => all(),
+        Scope::Nodes
+        | Scope::Pods
+        | Scope::Budgets
+        | Scope::Namespaces
+        | Scope::Workloads(_)
+        | Scope::Claims
+        | Scope::Volumes => all(),
         Scope::NodesWith(selector) | Scope::PodsWith(None, selector) => {
             all().with("labelSelector", &selector.to_string())
         }
@@ -91,10 +105,12 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
             within(namespace).with("labelSelector", &selector.to_string())
         }
         Scope::PodsOn(node) => all().with("fieldSelector", &format!("spec.nodeName={node}")),
+        Scope::FinishedPods => all().with("fieldSelector", FINISHED),
         Scope::Node(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
+        Scope::Volume(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
         Scope::Namespace(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
         Scope::BudgetsIn(namespace) => within(namespace),
-        Scope::Pod(key) | Scope::Workload(_, key) => named(key),
+        Scope::Pod(key) | Scope::Workload(_, key) | Scope::Claim(key) => named(key),
     }
 }
 
@@ -109,7 +125,7 @@ impl ScopeReader<'_> {
     async fn read(&self) -> Result<Vec<Change>, WatchError> {
         match self.scope {
             Scope::Nodes | Scope::NodesWith(_) | Scope::Node(_) => self.read_as(NodeDecoder::default()).await,
-            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) => {
+            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) | Scope::FinishedPods => {
                 self.read_as(PodDecoder::default()).await
             }
             Scope::Budgets | Scope::BudgetsIn(_) => self.read_as(BudgetDecoder::default()).await,
@@ -117,6 +133,8 @@ impl ScopeReader<'_> {
             Scope::Workloads(kind) | Scope::Workload(kind, _) => {
                 self.read_as(WorkloadDecoder::new(*kind)).await
             }
+            Scope::Claims | Scope::Claim(_) => self.read_as(ClaimDecoder::default()).await,
+            Scope::Volumes | Scope::Volume(_) => self.read_as(VolumeDecoder::default()).await,
         }
     }
 
@@ -152,6 +170,9 @@ impl ScopeReader<'_> {
         match self.scope {
             Scope::Pods
             | Scope::PodsWith(None, _)
+            | Scope::FinishedPods
+            | Scope::Claims
+            | Scope::Volumes
             | Scope::Budgets
             | Scope::Namespaces
             | Scope::Workloads(
