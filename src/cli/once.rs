@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
@@ -13,14 +13,19 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    cluster::{Change, Known, Scope},
+    cluster::{Change, Cluster, Known, Scope},
     executor::effects::EffectExecutor,
     k8s::{
         connect::{self, Connection},
         feed::{FeedEvent, FeedKind, FeedState},
     },
     model::{ControllerRole, Model, ModelOptions},
-    run::{Session, read::read_needed},
+    plan::{Action, EvictionRules, needs},
+    run::{
+        Session,
+        read::{read_needed, read_scopes},
+        watch_scopes,
+    },
     time::{Span, Timestamp},
 };
 
@@ -126,6 +131,8 @@ pub struct OneShot {
     pub connection: Connection,
     /// What the watches go on to say; they end with this.
     pub feeds: mpsc::Receiver<FeedEvent>,
+    /// The scopes that are watched, where [no whole kinds](Self::following) are.
+    scopes: watch::Sender<BTreeSet<Scope>>,
     pub clock: Clock,
     _ends_with_us: DropGuard,
 }
@@ -209,9 +216,83 @@ impl OneShot {
             late: None,
             connection,
             feeds,
+            scopes: watch::Sender::default(),
             clock,
             _ends_with_us: CancellationToken::new().drop_guard(),
         }
+    }
+
+    /// Knows nothing yet, and watches what is [followed](Self::follow) from then on.
+    pub fn following(connection: Connection, clock: Clock) -> Self {
+        let cancel = CancellationToken::new();
+        let (scopes, feeds) = watch_scopes(&connection, clock, cancel.clone());
+        let _ends_with_us = cancel.drop_guard();
+        Self { scopes, feeds, _ends_with_us, ..Self::unread(connection, clock) }
+    }
+
+    /// Watches what an action changes, and reads what else its plan needs; again, where it was read before.
+    pub async fn follow(
+        &mut self,
+        action: &Action,
+        rules: &EvictionRules,
+        patience: Patience,
+    ) -> Result<(), CliError> {
+        let mut read = BTreeSet::new();
+        loop {
+            let needed = needs::needs(action, &self.model.cluster, rules, self.at);
+            let followed = needs::followed(action, &needed);
+            self.scopes.send_if_modified(|scopes| {
+                let before = scopes.len();
+                scopes.extend(followed.iter().cloned());
+                scopes.len() > before
+            });
+            let missing: Vec<Scope> =
+                needed.difference(&followed).filter(|scope| !read.contains(*scope)).cloned().collect();
+            let is_complete = missing.is_empty();
+            read.extend(missing.iter().cloned());
+            let answered = async {
+                let Self { model, connection, clock, .. } = &mut *self;
+                read_scopes(connection, model, *clock, missing).await;
+                self.until_answered(&followed).await;
+            };
+            if patience.wait(answered).await.is_none() {
+                return Err(self.late_scopes(needed.union(&followed), patience));
+            }
+            self.at = self.clock.now();
+            if is_complete && needs::needs(action, &self.model.cluster, rules, self.at) == needed {
+                return self.may_read_nodes(&needed);
+            }
+        }
+    }
+
+    /// Applies what the watches report until they have answered for these scopes: with objects, or that they are
+    /// forbidden.
+    async fn until_answered(&mut self, scopes: &BTreeSet<Scope>) {
+        let is_answered = |cluster: &Cluster, scope: &Scope| match cluster.known_in(scope) {
+            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => true,
+            Known::NotListed | Known::Off { .. } => false,
+        };
+        while !scopes.iter().all(|scope| is_answered(&self.model.cluster, scope)) {
+            let Some(event) = self.feeds.recv().await else { return };
+            self.model.on_watch_event(event, self.clock.now());
+        }
+        self.catch_up();
+    }
+
+    fn late_scopes<'a>(&self, scopes: impl Iterator<Item = &'a Scope>, patience: Patience) -> CliError {
+        let unread = |scope: &&Scope| self.model.cluster.known_in(scope) == Known::NotListed;
+        let unread: Vec<String> = scopes.filter(unread).map(ToString::to_string).collect();
+        patience.late(&unread.join(", "))
+    }
+
+    /// Fails where nodes are needed and forbidden: without them there is nothing to tell.
+    fn may_read_nodes(&self, needed: &BTreeSet<Scope>) -> Result<(), CliError> {
+        let of_nodes = needed.iter().filter(|scope| scope.kind() == FeedKind::Nodes);
+        let forbidden = of_nodes.filter_map(|scope| match self.model.cluster.known_in(scope) {
+            Known::Forbidden { error } => Some(error.to_string()),
+            _ => None,
+        });
+        forbidden.into_iter().next().map_or(Ok(()), |error| Err(CliError::NodesForbidden(error)))
     }
 
     /// Says which flag has these kinds not read as a whole.
@@ -231,20 +312,11 @@ impl OneShot {
         let read = patience.wait(read_needed(connection, model, *clock, all)).await;
         self.catch_up();
         self.at = self.clock.now();
-        let cluster = &self.model.cluster;
+        let needed = needs(&self.model, &self.namespace);
         if read.is_none() {
-            let needed = needs(&self.model, &self.namespace);
-            let unread = needed.iter().filter(|scope| cluster.known_in(scope) == Known::NotListed);
-            let unread: Vec<String> = unread.map(ToString::to_string).collect();
-            return Err(patience.late(&unread.join(", ")));
+            return Err(self.late_scopes(needed.iter(), patience));
         }
-        let forbidden = needs(&self.model, &self.namespace).into_iter().find_map(|scope| {
-            match (scope.kind(), cluster.known_in(&scope)) {
-                (FeedKind::Nodes, Known::Forbidden { error }) => Some(error),
-                _ => None,
-            }
-        });
-        forbidden.map_or(Ok(()), |error| Err(CliError::NodesForbidden(error.to_string())))
+        self.may_read_nodes(&needed)
     }
 
     async fn watch(
@@ -266,7 +338,8 @@ impl OneShot {
         }
         let late = (!is_whole(&model, wanted)).then(|| patience.late(&missing(&model, wanted)));
         let (at, namespace) = (clock.now(), connection.namespace.clone());
-        Ok(Self { model, at, namespace, late, connection, feeds: links.feeds, clock, _ends_with_us })
+        let (feeds, scopes) = (links.feeds, links.wanted);
+        Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })
     }
 
     /// Fails where not everything came in time.

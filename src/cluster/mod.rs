@@ -70,7 +70,7 @@ pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{LocalStorage, Phase, Pod, PodReady, Termination};
 pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
-pub use scope::{Scope, ScopeRead};
+pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
 pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
@@ -102,40 +102,39 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// A scope was read completely. Its objects came before, as prefetched ones.
+    /// A scope was read completely. Its objects came before: as prefetched ones, or as applied ones if it is watched.
     Read(Box<ScopeRead>),
-    /// A scope could not be read.
-    Unread(Box<Scope>, Known),
+    /// How well the objects of a scope are known from now on.
+    KnownIn(Box<Scope>, Known),
 }
 
 impl Change {
-    /// The object that was read ahead of its list; the namespace of one that has none is empty.
-    pub fn prefetched(&self) -> Option<Key> {
+    /// The object that a read of a scope found; the namespace of one that has none is empty.
+    pub fn found(&self) -> Option<Key> {
         match self {
-            Self::Node(event) => prefetched(event, |node| Key::new("", &node.name)),
-            Self::Lease(event) => prefetched(event, |lease| Key::new("", &lease.node)),
-            Self::Pod(event) => prefetched(event, |pod| pod.key.clone()),
-            Self::Budget(event) => prefetched(event, |budget| budget.key.clone()),
-            Self::Workload(_, event) => prefetched(event, |workload| workload.key.clone()),
-            Self::PriorityClass(event) => prefetched(event, |class| Key::new("", &class.name)),
-            Self::Namespace(event) => prefetched(event, |namespace| Key::new("", &namespace.name)),
-            Self::Service(event) => prefetched(event, |service| service.key.clone()),
-            Self::Claim(event) => prefetched(event, |claim| claim.key.clone()),
-            Self::Volume(event) => prefetched(event, |volume| Key::new("", &volume.name)),
-            Self::StorageClass(event) => prefetched(event, |class| Key::new("", &class.name)),
-            Self::CsiNode(event) => prefetched(event, |node| Key::new("", &node.name)),
-            Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::Unread(..) => None,
+            Self::Node(event) => found(event, |node| Key::new("", &node.name)),
+            Self::Lease(event) => found(event, |lease| Key::new("", &lease.node)),
+            Self::Pod(event) => found(event, |pod| pod.key.clone()),
+            Self::Budget(event) => found(event, |budget| budget.key.clone()),
+            Self::Workload(_, event) => found(event, |workload| workload.key.clone()),
+            Self::PriorityClass(event) => found(event, |class| Key::new("", &class.name)),
+            Self::Namespace(event) => found(event, |namespace| Key::new("", &namespace.name)),
+            Self::Service(event) => found(event, |service| service.key.clone()),
+            Self::Claim(event) => found(event, |claim| claim.key.clone()),
+            Self::Volume(event) => found(event, |volume| Key::new("", &volume.name)),
+            Self::StorageClass(event) => found(event, |class| Key::new("", &class.name)),
+            Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
+            Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => None,
         }
     }
 }
 
-fn prefetched<T: TableObject>(event: &ObjectEvent<T>, key: impl FnOnce(&T) -> Key) -> Option<Key> {
+fn found<T: TableObject>(event: &ObjectEvent<T>, key: impl FnOnce(&T) -> Key) -> Option<Key> {
     match event {
-        ObjectEvent::Prefetched(object) => Some(key(object)),
+        ObjectEvent::Prefetched(object) | ObjectEvent::Applied(object) => Some(key(object)),
         ObjectEvent::ListStarted
         | ObjectEvent::Listed(_)
         | ObjectEvent::ListDone
-        | ObjectEvent::Applied(_)
         | ObjectEvent::Deleted(_) => None,
     }
 }
@@ -172,6 +171,8 @@ pub struct Cluster {
     knowledge: Knowledge,
     /// The scopes that were read, or were to be.
     scopes: CowMap<Scope, Known>,
+    /// Those of them that are watched.
+    watched: CowMap<Scope, ()>,
     /// The pods bound to a node.
     by_node: CowMap<(NodeName, Key), ()>,
     /// The pods of an owner.
@@ -392,6 +393,8 @@ impl Cluster {
         match change {
             Change::Node(event) => self.nodes.apply(event, |delta| applied.push(Applied::Node(delta))),
             Change::Lease(event) => self.leases.apply(event, |delta| applied.push(Applied::Lease(delta))),
+            // A read may be older than what the watch of the pod has reported: that it is gone.
+            Change::Pod(ObjectEvent::Prefetched(pod)) if self.watches_pod(&pod) => {}
             Change::Pod(event) => self.apply_pod(event, applied),
             Change::Budget(event) => self.budgets.apply(event, |_| applied.push(Applied::Other)),
             Change::Workload(kind, event) => {
@@ -418,7 +421,7 @@ impl Cluster {
                 }
             }
             Change::Read(read) => self.apply_read(*read, applied),
-            Change::Unread(scope, known) => {
+            Change::KnownIn(scope, known) => {
                 if self.scopes.insert(*scope, known.clone()) != Some(known) {
                     applied.push(Applied::Other);
                 }
@@ -431,8 +434,18 @@ impl Cluster {
         for change in self.gone_since(&read) {
             self.apply(change, applied);
         }
+        if read.by == ReadBy::Watch {
+            self.watched.insert(read.scope.clone(), ());
+        }
         self.scopes.insert(read.scope, Known::Live);
         applied.push(Applied::Other);
+    }
+
+    /// Whether a watch reports what becomes of a pod. It alone is believed then.
+    fn watches_pod(&self, pod: &Pod) -> bool {
+        let on_node = pod.node.clone().map(Scope::PodsOn);
+        let mut scopes = on_node.into_iter().chain([Scope::Pod(pod.key.clone())]);
+        scopes.any(|scope| self.watched.get(&scope).is_some())
     }
 
     fn gone_since(&self, read: &ScopeRead) -> Vec<Change> {
@@ -445,7 +458,9 @@ impl Cluster {
                 gone.map(|node| Change::Node(Deleted(node))).collect()
             }
             Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) | Scope::FinishedPods => {
-                let gone = read.gone(&self.pods, |pod| scope.has_pod(pod), |pod| pod.key.clone());
+                let is_believed = |pod: &Pod| read.by == ReadBy::Watch || !self.watches_pod(pod);
+                let is_in = |pod: &Pod| scope.has_pod(pod) && is_believed(pod);
+                let gone = read.gone(&self.pods, is_in, |pod| pod.key.clone());
                 gone.map(|pod| Change::Pod(Deleted(pod))).collect()
             }
             Scope::Budgets | Scope::BudgetsIn(_) => {

@@ -51,6 +51,16 @@ pub struct ScopeRead {
     pub version: Version,
     /// The objects that it had; the namespace of those that have none is empty.
     pub found: Vec<Key>,
+    pub by: ReadBy,
+}
+
+/// Who read a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBy {
+    /// One request.
+    Request,
+    /// The watch of the scope: it reports every later change.
+    Watch,
 }
 
 impl Scope {
@@ -232,12 +242,20 @@ mod tests {
     }
 
     fn read(cluster: &mut Cluster, pods: &[Pod], version: u64) {
+        read_by(ReadBy::Request, cluster, pods, version);
+    }
+
+    fn read_by(by: ReadBy, cluster: &mut Cluster, pods: &[Pod], version: u64) {
         let mut applied = Vec::new();
-        for pod in pods {
-            cluster.apply(Change::Pod(ObjectEvent::Prefetched(pod.clone())), &mut applied);
+        for pod in pods.iter().cloned() {
+            let event = match by {
+                ReadBy::Request => ObjectEvent::Prefetched(pod),
+                ReadBy::Watch => ObjectEvent::Applied(pod),
+            };
+            cluster.apply(Change::Pod(event), &mut applied);
         }
         let (scope, found) = (Scope::PodsOn("n1".into()), pods.iter().map(|pod| pod.key.clone()).collect());
-        let read = ScopeRead { scope, version: Version(version), found };
+        let read = ScopeRead { scope, version: Version(version), found, by };
         cluster.apply(Change::Read(Box::new(read)), &mut applied);
     }
 
@@ -252,6 +270,24 @@ mod tests {
         cluster.apply(Change::Pod(ObjectEvent::ListStarted), &mut applied);
         cluster.apply(Change::Pod(ObjectEvent::ListDone), &mut applied);
         assert!(cluster.knows(&Scope::PodsOn("n2".into())) && cluster.pods().is_empty());
+    }
+
+    #[test]
+    fn a_read_does_not_bring_back_a_pod_that_its_watch_has_seen_go() {
+        let mut cluster = Cluster::default();
+        let pods = [pod("a", "n1", 5), pod("b", "n1", 6)];
+        read_by(ReadBy::Watch, &mut cluster, &pods, 9);
+        let mut applied = Vec::new();
+        cluster.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "a"))), &mut applied);
+        // The answer to a request that was sent before; it has pods of other nodes too.
+        for pod in [pods[0].clone(), pod("elsewhere", "n2", 7)] {
+            cluster.apply(Change::Pod(ObjectEvent::Prefetched(pod)), &mut applied);
+        }
+        let names: Vec<&str> = cluster.pods().iter().map(|pod| &*pod.key.name).collect();
+        assert_eq!(names, ["b", "elsewhere"]);
+        read_by(ReadBy::Watch, &mut cluster, &[pod("c", "n1", 12)], 20);
+        let names: Vec<&str> = cluster.pods().iter().map(|pod| &*pod.key.name).collect();
+        assert_eq!(names, ["c", "elsewhere"], "the watch lists again after a gap");
     }
 
     #[test]

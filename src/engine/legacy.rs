@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, SelectorOperator, Uid, WorkloadKind,
-        ZoneKey,
+        Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Scope, SelectorOperator, Uid,
+        WorkloadKind, ZoneKey,
     },
     time::{Span, Timestamp},
 };
@@ -408,7 +408,7 @@ impl Engine {
 /// DaemonSets are not watched, the owner reference decides.
 fn is_daemon(cluster: &Cluster, pod: &Pod) -> bool {
     let sets = cluster.workloads(WorkloadKind::DaemonSet);
-    if !sets.is_synced() {
+    if !cluster.knows(&Scope::Workloads(WorkloadKind::DaemonSet)) {
         let kind = |owner: &crate::cluster::Owner| owner.kind.as_str() == WorkloadKind::DaemonSet.as_str();
         return pod.owner.as_ref().is_some_and(kind);
     }

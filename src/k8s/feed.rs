@@ -2,7 +2,7 @@
 
 pub use crate::cluster::FeedKind;
 use crate::{
-    cluster::Change,
+    cluster::{Change, Scope},
     time::{Span, Timestamp},
 };
 
@@ -13,6 +13,8 @@ pub enum FeedEvent {
     Changes(Vec<Change>),
     /// The health of a watch, sent when its state changes and at least once a second while it lists.
     Health(FeedKind, FeedHealth),
+    /// What the watch of a scope is doing, sent when that changes.
+    ScopeState(Box<Scope>, FeedState),
     /// The API server's clock minus ours, from its Date header, to about a second.
     ClockDifference(Span),
     /// An error for the journal, with its source and what happens next.

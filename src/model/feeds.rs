@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cluster::{Cluster, Known},
+    cluster::Known,
     engine::WatchHealth,
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     operation::approval::Watches,
@@ -60,14 +60,14 @@ impl Feeds {
         }
     }
 
-    /// How well a kind is known once its watch is in this state. While a watch starts again, the last answer holds.
-    pub fn known(kind: FeedKind, state: &FeedState, cluster: &Cluster) -> Known {
+    /// How well objects are known once their watch is in this state. While a watch starts again, the last answer holds.
+    pub fn known(before: Known, state: &FeedState) -> Known {
         match state {
             FeedState::Live => Known::Live,
             FeedState::Off => Known::Off { flag: "--no-pods" },
             FeedState::Forbidden { error } => Known::Forbidden { error: error.as_str().into() },
-            FeedState::Connecting | FeedState::Listing { .. } => cluster.known(kind),
-            FeedState::Broken { since, .. } => match cluster.known(kind) {
+            FeedState::Connecting | FeedState::Listing { .. } => before,
+            FeedState::Broken { since, .. } => match before {
                 Known::Live => Known::Stale { since: *since },
                 known @ (Known::Stale { .. }
                 | Known::NotListed

@@ -140,6 +140,10 @@ impl Model {
         match event {
             FeedEvent::Changes(reported) => changes = self.apply(reported, now),
             FeedEvent::Health(kind, health) => self.on_feed_health(kind, health, now),
+            FeedEvent::ScopeState(scope, state) => {
+                let known = Feeds::known(self.cluster.known_in(&scope), &state);
+                changes = self.apply(vec![Change::KnownIn(scope, known)], now);
+            }
             FeedEvent::ClockDifference(difference) => self.on_clock_difference(difference, now),
             FeedEvent::Trouble(text) => self.on_feed_trouble(&text, now),
         }
@@ -268,7 +272,7 @@ impl Model {
     }
 
     fn on_feed_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
-        let known = Feeds::known(kind, &health.state, &self.cluster);
+        let known = Feeds::known(self.cluster.known(kind), &health.state);
         self.apply(vec![Change::Known(kind, known)], now);
         self.feeds.set(kind, health);
         let watch_health = self.feeds.watch_health(self.watch_health, self.started_at);

@@ -6,7 +6,7 @@ use super::{
     Severity, Subject, backoff, nodes::NodeIndex, report::BlockedBy, tasks::TaskIndex,
 };
 use crate::{
-    cluster::{Budget, Cluster, Key, Uid, Version},
+    cluster::{Budget, Cluster, Key, Scope, Uid, Version},
     plan::{PlanStep, RemovalMode, Retry, Skip, filter},
     time::{Span, Timestamp},
 };
@@ -205,7 +205,7 @@ impl Operation {
             return;
         }
         let stage = match cluster.pod(&task.key) {
-            None if !cluster.pods().is_synced() => return,
+            None if !self.knows(cluster, place) => return,
             None => PodProgressStage::Ended(PodEnd::Gone),
             Some(pod) if pod.uid != task.uid => PodProgressStage::Ended(PodEnd::Replaced),
             Some(pod) => match (&pod.termination, &task.stage) {
@@ -228,6 +228,16 @@ impl Operation {
         if ended {
             self.report(place, Severity::Info, now);
         }
+    }
+
+    /// Whether a pod that is not there does not exist.
+    fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
+        let task = &self.pods[place];
+        let scope = match self.groups[task.group].node {
+            Some(node) => Scope::PodsOn(self.nodes[node].node.clone()),
+            None => Scope::Pod(task.key.clone()),
+        };
+        cluster.knows(&scope)
     }
 
     /// Requests the removal of the pods that are due, in their order.

@@ -7,10 +7,12 @@ use super::{
     filter,
     rules::EvictionRules,
     taint,
+    taint_edits::TaintEdits,
 };
 use crate::{
     cluster::{
-        Cluster, Key, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
+        Cluster, FeedKind, Key, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload,
+        WorkloadKind,
     },
     time::Timestamp,
 };
@@ -39,11 +41,9 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
     match action {
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {}
         Action::Taint { nodes, edits } => {
-            for node in nodes {
-                if cluster.node(node).is_some_and(|node| taint::changes_evictions(edits, node)) {
-                    needs.scopes.insert(Scope::PodsOn(node.clone()));
-                    needs.add_all(cluster.pods_on(node).map(|pod| &**pod));
-                }
+            for node in evicting(nodes, edits, cluster) {
+                needs.scopes.insert(Scope::PodsOn(node.clone()));
+                needs.add_all(cluster.pods_on(node).map(|pod| &**pod));
             }
         }
         Action::Drain { nodes, options } => {
@@ -59,6 +59,42 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
         }
     }
     few(needs.scopes)
+}
+
+/// The pods that an action may remove. Its outcome rests on them, and it may not start on old data about them.
+pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
+    let on = |node: &NodeName| Scope::PodsOn(node.clone());
+    match action {
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => BTreeSet::new(),
+        Action::Taint { nodes, edits } => evicting(nodes, edits, cluster).map(on).collect(),
+        Action::Drain { nodes, .. } => nodes.iter().map(on).collect(),
+        Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
+            pods.iter().cloned().map(Scope::Pod).collect()
+        }
+    }
+}
+
+/// The nodes from which pods leave because of these edits, or stay.
+fn evicting<'a>(
+    nodes: &'a [NodeName],
+    edits: &TaintEdits,
+    cluster: &Cluster,
+) -> impl Iterator<Item = &'a NodeName> {
+    let changes =
+        |node: &&NodeName| cluster.node(node).is_some_and(|node| taint::changes_evictions(edits, node));
+    nodes.iter().filter(changes)
+}
+
+/// What is watched from the plan of an action until the action has been applied, of all that the plan needs: the budgets
+/// that may block it, and what [`watched`] names.
+pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
+    // What is read as a whole anyway is not watched in parts.
+    let whole_if_read = |scope: Scope| {
+        let whole = scope.whole();
+        if needs.contains(&whole) { whole } else { scope }
+    };
+    let budgets = needs.iter().filter(|scope| scope.kind() == FeedKind::Budgets).cloned();
+    watched(action).into_iter().map(whole_if_read).chain(budgets).collect()
 }
 
 /// Of what a plan needs, the scopes whose changes matter while it is applied.

@@ -18,5 +18,5 @@ mod vitals;
 mod wanted;
 
 pub use dashboard::{Dashboard, RunError, headless, run_dashboard, terminal};
-pub use session::{Ended, Links, Session};
+pub use session::{Ended, Links, Session, watch_scopes};
 pub use surface::Surface;

@@ -12,7 +12,7 @@ use crate::{
     engine::Severity,
     executor::requests::RequestLink,
     journal::{JournalLine, JournalWriter, LineKind},
-    k8s::feed::{FeedEvent, FeedState},
+    k8s::feed::{FeedEvent, FeedHealth, FeedState},
     model::Model,
     operation::{Operation, OperationNotice},
 };
@@ -106,10 +106,19 @@ impl OperationRun {
 
     /// Applies what a watch reported. Returns whether that changed the cluster.
     fn on_watch_event(&mut self, event: FeedEvent, tell: &mut impl FnMut(&OperationNotice)) -> bool {
-        if let FeedEvent::Health(kind, health) = &event
-            && let FeedState::Broken { error, .. } = &health.state
-        {
-            self.tell(Severity::Warning, format!("the watch of {kind} is broken: {error}"), tell);
+        let broken = match &event {
+            FeedEvent::Health(kind, FeedHealth { state: FeedState::Broken { error, .. }, .. }) => {
+                Some((kind.to_string(), error))
+            }
+            FeedEvent::ScopeState(scope, FeedState::Broken { error, .. }) => Some((scope.to_string(), error)),
+            FeedEvent::Health(..)
+            | FeedEvent::ScopeState(..)
+            | FeedEvent::Changes(_)
+            | FeedEvent::ClockDifference(_)
+            | FeedEvent::Trouble(_) => None,
+        };
+        if let Some((what, error)) = broken {
+            self.tell(Severity::Warning, format!("the watch of {what} is broken: {error}"), tell);
         }
         !self.model.on_watch_event(event, self.clock.now()).is_empty()
     }

@@ -30,15 +30,20 @@ pub async fn read_needed(
             return;
         }
         asked.extend(missing.iter().cloned());
-        let mut reads = stream::iter(missing)
-            .map(|scope| async move { (read_scope(connection, &scope).await, scope) })
-            .buffer_unordered(AT_ONCE);
-        while let Some((answer, scope)) = reads.next().await {
-            let changes = answer.unwrap_or_else(|error| {
-                let known = Known::Forbidden { error: error.as_str().into() };
-                vec![Change::Unread(Box::new(scope), known)]
-            });
-            model.apply(changes, clock.now());
-        }
+        read_scopes(connection, model, clock, missing).await;
+    }
+}
+
+/// Reads scopes. What may not be read stays unknown.
+pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Clock, scopes: Vec<Scope>) {
+    let mut reads = stream::iter(scopes)
+        .map(|scope| async move { (read_scope(connection, &scope).await, scope) })
+        .buffer_unordered(AT_ONCE);
+    while let Some((answer, scope)) = reads.next().await {
+        let changes = answer.unwrap_or_else(|error| {
+            let known = Known::Forbidden { error: error.as_str().into() };
+            vec![Change::KnownIn(Box::new(scope), known)]
+        });
+        model.apply(changes, clock.now());
     }
 }

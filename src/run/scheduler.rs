@@ -120,7 +120,7 @@ impl Work {
         match &mut event {
             FeedEvent::Changes(changes) => changes.iter_mut().for_each(|change| self.assume(change)),
             FeedEvent::Trouble(text) => tracing::warn!(text, "the scheduler's watches"),
-            FeedEvent::Health(..) | FeedEvent::ClockDifference(_) => {}
+            FeedEvent::Health(..) | FeedEvent::ScopeState(..) | FeedEvent::ClockDifference(_) => {}
         }
         let changes = self.model.on_watch_event(event, self.clock.now());
         self.follow(&changes);

@@ -133,6 +133,24 @@ pub(super) fn watch_kinds(
     feeds
 }
 
+/// Watches the scopes that come to stand in the first channel, until `cancel`. The watches report on the second.
+pub fn watch_scopes(
+    connection: &Connection,
+    clock: Clock,
+    cancel: CancellationToken,
+) -> (tokio::sync::watch::Sender<BTreeSet<Scope>>, mpsc::Receiver<FeedEvent>) {
+    let (reports, feeds) = mpsc::channel(EVENTS);
+    let (scopes, wanted) = tokio::sync::watch::channel(BTreeSet::new());
+    let options = watch_options(connection, &FeedKind::ALL, false);
+    watch::spawn_scopes(connection.client.clone(), options, wanted, clock, reports, cancel);
+    (scopes, feeds)
+}
+
+fn watch_options(connection: &Connection, kinds: &'static [FeedKind], no_pods: bool) -> WatchOptions {
+    let Connection { version, request_timeout, .. } = *connection;
+    WatchOptions { version, kinds, no_pods, request_timeout }
+}
+
 fn watch_into(
     reports: mpsc::Sender<FeedEvent>,
     connection: &Connection,
@@ -141,7 +159,6 @@ fn watch_into(
     clock: Clock,
     cancel: CancellationToken,
 ) {
-    let Connection { version, request_timeout, .. } = *connection;
-    let options = WatchOptions { version, kinds, no_pods, request_timeout };
+    let options = watch_options(connection, kinds, no_pods);
     watch::spawn(connection.client.clone(), options, clock, reports, cancel);
 }

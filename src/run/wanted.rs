@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::{
     clock::Clock,
-    cluster::{Change, Known, Scope, ScopeRead, Version},
+    cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version},
     k8s::{connect::Connection, feed::FeedEvent, watch::read_scope},
     time::Timestamp,
 };
@@ -59,7 +59,7 @@ impl WantedReader {
     }
 
     async fn read(&self, scope: &Scope, read: &mut BTreeMap<Scope, Timestamp>) -> Vec<Change> {
-        let unread = |known| vec![Change::Unread(Box::new(scope.clone()), known)];
+        let unread = |known| vec![Change::KnownIn(Box::new(scope.clone()), known)];
         match timeout(PATIENCE, read_scope(&self.connection, scope)).await {
             Ok(Ok(changes)) => {
                 read.insert(scope.clone(), self.clock.now());
@@ -76,7 +76,12 @@ impl WantedReader {
 
 /// Removes what was read: nobody keeps it up to date.
 fn forget(scope: Scope) -> Vec<Change> {
-    let nothing = ScopeRead { scope: scope.clone(), version: Version(u64::MAX), found: Vec::new() };
+    let nothing = ScopeRead {
+        scope: scope.clone(),
+        version: Version(u64::MAX),
+        found: Vec::new(),
+        by: ReadBy::Request,
+    };
     let off = Known::Off { flag: "--no-pods" };
-    vec![Change::Read(Box::new(nothing)), Change::Unread(Box::new(scope), off)]
+    vec![Change::Read(Box::new(nothing)), Change::KnownIn(Box::new(scope), off)]
 }

@@ -1,8 +1,8 @@
 //! What a server answers when a part of its cluster is read.
 
 use kordon::cluster::{
-    Budget, Change, Claim, Cluster, Key, NamespaceObject, Node, ObjectEvent, Pod, Scope, ScopeRead, Version,
-    Volume, Workload, WorkloadKind,
+    Budget, Change, Claim, Cluster, Key, NamespaceObject, Node, ObjectEvent, Pod, ReadBy, Scope, ScopeRead,
+    Version, Volume, Workload, WorkloadKind,
 };
 
 /// What a server with this cluster answers when a scope is read.
@@ -58,8 +58,8 @@ pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
         Scope::Volumes => volumes(&|_| true),
         Scope::Volume(name) => volumes(&|volume| volume.name == *name),
     };
-    let found = changes.iter().filter_map(Change::prefetched).collect();
-    let read = ScopeRead { scope: scope.clone(), version: Version(1000), found };
+    let found = changes.iter().filter_map(Change::found).collect();
+    let read = ScopeRead { scope: scope.clone(), version: Version(1000), found, by: ReadBy::Request };
     changes.push(Change::Read(Box::new(read)));
     changes
 }

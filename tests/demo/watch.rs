@@ -1,7 +1,7 @@
 //! The watches against the embedded API server, in process and on a paused clock: no test takes real time.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,6 +10,7 @@ use std::{
 };
 
 use http::{Request, Response};
+use k8s_openapi::api::core::v1::Pod as CorePod;
 use kordon::{
     clock::Clock,
     cluster::{Change, Cluster, Key, ObjectEvent, Scope},
@@ -22,7 +23,7 @@ use kordon::{
     },
     time::{Span, Timestamp},
 };
-use kube::client::Body;
+use kube::{api::DeleteParams, client::Body};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -278,6 +279,50 @@ async fn everything_ends_when_it_is_cancelled_or_the_receiver_is_gone() {
 }
 
 /// The watches, and all that they have reported so far.
+#[tokio::test(start_paused = true)]
+async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap() {
+    let api = server();
+    seed(&api, 2, 6);
+    let (sender, events) = mpsc::channel(16);
+    let (wanted, scopes) = tokio::sync::watch::channel(BTreeSet::new());
+    let (cancel, clock) = (CancellationToken::new(), clock());
+    let version = ServerVersion::new(1, 36);
+    let options = WatchOptions { version, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
+    let task = watch::spawn_scopes(api.client(), options, scopes, clock, sender, cancel.clone());
+    let mut session = Session::receiving(events, task, cancel);
+    let scope = Scope::PodsOn("n0".into());
+    let is_live = |session: &Session| session.scopes.get(&scope) == Some(&FeedState::Live);
+    wanted.send_replace([scope.clone()].into());
+    session.until("the pods of n0", is_live).await;
+    assert!(session.cluster.knows(&scope) && !session.cluster.knows(&Scope::Pods));
+    assert_eq!(session.cluster.pods().len(), 3);
+    // Changes of its pods are reported, those of others are not.
+    api.load("pods", pod("elsewhere", "n1"));
+    api.load("pods", pod("late", "n0"));
+    session.until("the late pod", |session| session.has_pod("late")).await;
+    assert!(!session.has_pod("elsewhere"));
+    // A pod that is deleted while the versions between are lost is gone after the next list.
+    api.set_down(true);
+    let is_broken = |session: &Session| matches!(session.scopes[&scope], FeedState::Broken { .. });
+    session.until("broken", is_broken).await;
+    api.set_down(false);
+    api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "pods"));
+    let pods: kube::Api<CorePod> = kube::Api::namespaced(api.client(), "default");
+    pods.delete("late", &DeleteParams::default().grace_period(0)).await.expect("deleted");
+    api.compact_history();
+    api.clear_faults();
+    session.until("live again", is_live).await;
+    session.until("the late pod is gone", |session| !session.has_pod("late")).await;
+    assert_eq!(session.cluster.pods().len(), 3);
+    // Scopes come later too, whole kinds among them.
+    wanted.send_replace([scope.clone(), Scope::Node("n1".into()), Scope::Nodes].into());
+    session.until("the nodes", |session| session.cluster.nodes().len() == 2).await;
+    let lists_all = |request: &LoggedRequest| {
+        request.uri.starts_with("/api/v1/pods") && !request.uri.contains("fieldSelector")
+    };
+    assert!(!api.log().iter().any(lists_all), "{:#?}", api.log());
+}
+
 /// How many objects of a kind are known.
 fn known(cluster: &Cluster, kind: FeedKind) -> usize {
     match kind {
@@ -325,6 +370,7 @@ struct Session {
     clock: Clock,
     cluster: Cluster,
     health: BTreeMap<FeedKind, FeedHealth>,
+    scopes: BTreeMap<Scope, FeedState>,
     troubles: Vec<String>,
     difference: Option<Span>,
 }
@@ -342,13 +388,19 @@ impl Session {
         let (sender, events) = mpsc::channel(16);
         let (cancel, clock) = (CancellationToken::new(), clock());
         let options = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout: None };
+        let task = watch::spawn(client, options, clock, sender, cancel.clone());
+        Self::receiving(events, task, cancel)
+    }
+
+    fn receiving(events: mpsc::Receiver<FeedEvent>, task: JoinHandle<()>, cancel: CancellationToken) -> Self {
         Self {
-            task: watch::spawn(client, options, clock, sender, cancel.clone()),
+            task,
             events,
             cancel,
-            clock,
+            clock: clock(),
             cluster: Cluster::default(),
             health: BTreeMap::new(),
+            scopes: BTreeMap::new(),
             troubles: Vec::new(),
             difference: None,
         }
@@ -386,6 +438,7 @@ impl Session {
                 }
             }
             FeedEvent::Health(kind, health) => drop(self.health.insert(kind, health)),
+            FeedEvent::ScopeState(scope, state) => drop(self.scopes.insert(*scope, state)),
             FeedEvent::ClockDifference(difference) => self.difference = Some(difference),
             FeedEvent::Trouble(text) => self.troubles.push(text),
         }

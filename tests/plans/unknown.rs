@@ -8,7 +8,7 @@ use std::{
 
 use kordon::{
     cluster::{
-        Change, Cluster, FeedKind, IntOrPercent, Key, Known, NodeName, ObjectEvent, Resources, Scope,
+        Change, Cluster, FeedKind, IntOrPercent, Key, Known, NodeName, ObjectEvent, ReadBy, Resources, Scope,
         ScopeRead, TableObject, Version, WorkloadKind,
     },
     placement::Snapshot,
@@ -64,7 +64,7 @@ fn read_pods_of(known: &mut Cluster, now: &Cluster, node: &NodeName) {
         apply(known, Change::Pod(ObjectEvent::Prefetched((**pod).clone())));
     }
     let (scope, version) = (Scope::PodsOn(node.clone()), Version(u64::MAX));
-    apply(known, Change::Read(Box::new(ScopeRead { scope, version, found })));
+    apply(known, Change::Read(Box::new(ScopeRead { scope, version, found, by: ReadBy::Request })));
 }
 
 fn apply(cluster: &mut Cluster, change: Change) {

@@ -81,16 +81,15 @@ async fn why_pod_reads_the_pods_of_its_node_its_budgets_and_its_owner() {
     let server = Server::start(ApiOptions::default()).await;
     let _world = server.inhabit();
     server.govern().await;
-    let pods = server.api.client();
-    let pods: Objects<Pod> = Objects::namespaced(pods, "data");
+    let pods: Objects<Pod> = Objects::namespaced(server.api.client(), "shop");
     let pod = pods.list(&ListParams::default()).await.expect("pods").items.remove(0);
     let (name, node) = (pod.name_any(), pod.spec.and_then(|spec| spec.node_name).expect("it is bound"));
-    let (text, reads) = asked(&server, &["why", "pod", &name, "-n", "data"], DONE).await;
+    let (text, reads) = asked(&server, &["why", "pod", &name, "-n", "shop"], DONE).await;
     assert!(text.contains("nothing evicts it"), "{text}");
     let is_of_engine = |uri: &&String| !uri.contains("/leases") && !uri.starts_with("/api/v1/nodes");
     let is_of_pod = |uri: &String| {
         uri.starts_with(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"))
-            || uri.contains("/namespaces/data/")
+            || uri.contains("/namespaces/shop/")
             || uri.starts_with("/api/v1/persistentvolumes?fieldSelector=metadata.name")
     };
     let other: Vec<&String> = reads.iter().filter(is_of_engine).filter(|uri| !is_of_pod(uri)).collect();
@@ -157,4 +156,50 @@ async fn a_cordon_that_is_applied_lists_no_pods_and_a_drain_does_not_wait_for_pl
     let (report, reads) = asked(&server, &drain, DONE).await;
     assert!(report.contains("done after"), "{report}");
     assert!(!reads.iter().any(|uri| uri.contains("/services") || uri.contains("csinodes")), "{reads:#?}");
+}
+
+/// An operation that is applied lists and watches what it touches: nothing of the whole cluster but nodes and DaemonSets.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_that_is_applied_watches_the_pods_that_it_removes() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let watches_of = |reads: &[String], part: &str| {
+        reads.iter().filter(|uri| uri.contains("watch=true") && uri.contains(part)).count()
+    };
+    let drain = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", "--disable-eviction"];
+    let drain = [&["drain", NODE, "--enforce", "--yes", "--grace-period=0"], &drain[..]].concat();
+    let (_, reads) = asked(&server, &drain, DONE).await;
+    assert!(!lists_all_pods(&reads), "{reads:#?}");
+    assert_eq!(watches_of(&reads, &format!("spec.nodeName%3D{NODE}")), 1, "{reads:#?}");
+    assert!(watches_of(&reads, "/poddisruptionbudgets") > 0, "{reads:#?}");
+    let whole: Vec<&String> = reads.iter().filter(|uri| is_of_all(uri)).collect();
+    let expected = ["/api/v1/nodes", "/apis/apps/v1/daemonsets"];
+    let is_expected = |uri: &&String| expected.iter().any(|path| uri.starts_with(path));
+    assert!(whole.iter().all(|uri| is_expected(uri)), "{whole:#?}");
+
+    let pods: Objects<Pod> = Objects::namespaced(server.api.client(), "shop");
+    let names: Vec<String> =
+        pods.list(&ListParams::default()).await.expect("pods").iter().map(ResourceExt::name_any).collect();
+    for (line, name) in [("delete", &names[0]), ("evict", &names[1])] {
+        let line = [line, name, "-n", "shop", "--enforce", "--yes", "--grace-period=1"];
+        let (_, reads) = asked(&server, &line, DONE).await;
+        assert_eq!(reads.iter().filter(|uri| is_of_all(uri)).count(), 0, "{line:?}: {reads:#?}");
+        assert_eq!(watches_of(&reads, &format!("metadata.name%3D{name}")), 1, "{line:?}: {reads:#?}");
+    }
+
+    let taint = ["taint", "general-1b-01", "a=b:NoExecute", "--enforce", "--yes"];
+    let (_, reads) = asked(&server, &taint, DONE).await;
+    assert_eq!(reads.iter().filter(|uri| is_of_all(uri)).count(), 0, "{reads:#?}");
+    assert!(reads.iter().any(|uri| uri.contains("spec.nodeName%3Dgeneral-1b-01")), "{reads:#?}");
+    let soft = ["taint", "general-1b-02", "a=b:NoSchedule", "--enforce", "--yes"];
+    let (_, reads) = asked(&server, &soft, DONE).await;
+    assert!(!reads.iter().any(|uri| uri.contains("/pods")), "no pod leaves: {reads:#?}");
+}
+
+/// Whether a request asks for objects of the whole cluster.
+fn is_of_all(uri: &String) -> bool {
+    !uri.contains("/namespaces/")
+        && !uri.contains("Selector=")
+        && uri.matches('/').count() > 1
+        && !uri.starts_with("/api/v1/nodes/")
 }

@@ -27,7 +27,7 @@ use crate::{
     time::Span,
     ui::text,
 };
-use session::{OperationSession, Reach};
+use session::{OperationSession, Placing};
 
 /// An action and how it is applied.
 #[derive(Args, Debug)]
@@ -134,10 +134,10 @@ pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs)
     if let Some(flag) = print.writes_nothing() {
         return Err(CliError::Usage(format!("{flag} writes nothing: it cannot be used with --enforce")));
     }
-    let reach = if target.removes_pods() { Reach::Pods } else { Reach::Nodes };
-    let session = OperationSession::start(reach, print, &how, connection).await?;
+    let places = if target.removes_pods() { Placing::Pods } else { Placing::Nothing };
+    let mut session = OperationSession::connect(places, print, &how, connection).await?;
     session.report_interrupted();
-    let action = target.action(session.cluster(), session.namespace());
+    let action = session.resolve(&target).await?;
     let approval = Approval::apply(action, None, session.terms(&how), &session.situation());
     session.run(approval, print).await
 }

@@ -7,20 +7,20 @@ use crate::{
     cli::{
         CliError,
         connection::ConnectionArgs,
-        once::{OneShot, Watched},
-        plan::{Landings, PlacementMode, PrintArgs, table_of},
+        once::OneShot,
+        plan::{PlacementMode, PlanTarget, PrintArgs, source, table_of, unknown_plan},
     },
     cluster::Cluster,
     executor::write_context::{OperationLock, WriteContext},
-    k8s::feed::FeedKind,
+    model::Model,
     operation::{
         Drift, Guards, OperationEnd, OperationNotice, OperationOptions,
         approval::{
             Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, NotStarted, Operator, Question,
-            Situation, StartRequest, Started, Terms, plan_job,
+            Situation, StartRequest, Started, Terms, Watches, plan_job,
         },
     },
-    plan::{Action, Permission, Plan},
+    plan::{Action, EvictionRules, Permission, Plan, needs},
     run::{
         approval::{ApprovalHost, checks, decide, make_plan},
         operation::OperationRun,
@@ -49,57 +49,101 @@ pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
     }
 }
 
-/// What an operation changes.
+/// Whether an operation may move pods, so that where they land can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    Nodes,
+pub enum Placing {
     Pods,
+    Nothing,
 }
 
-/// A connection with all that the plan is made of, and the journal of its context.
+/// A connection with all that the plan is made of, and the journal of its cluster.
 pub struct OperationSession {
     pub known: OneShot,
     pub context: WriteContext,
     guards: Guards,
-    placement: Landings,
+    /// How long the cluster's objects may take, whenever they are read.
+    print: PrintArgs,
+    source: Source,
     /// The lock of the operation once it has started.
     lock: Option<OperationLock>,
 }
 
+/// What is watched until the operation ends.
+enum Source {
+    /// Everything, to place pods.
+    Whole,
+    /// What the operation changes, once it is known what that is.
+    Scopes { action: Option<Action> },
+}
+
 impl OperationSession {
-    /// Connects, and waits until everything that the operation depends on has been listed.
-    pub async fn start(
-        reach: Reach,
+    /// Connects. What the operation depends on is [read](Self::read) once it is known.
+    pub async fn connect(
+        places: Placing,
         print: &PrintArgs,
         how: &HowArgs,
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
         let guards = how.guards()?;
         let patience = print.patience();
-        let placement = match (reach, print.placement) {
-            (Reach::Pods, Some(PlacementMode::Wait)) => Landings::Known,
-            (Reach::Pods, Some(PlacementMode::Skip | PlacementMode::Auto) | None) => {
-                Landings::LeftOut("--placement=skip")
-            }
-            (Reach::Nodes, _) => Landings::None,
-        };
-        let kinds: &'static [FeedKind] = match placement {
-            Landings::Known => &FeedKind::ALL,
-            Landings::LeftOut(_) => &FeedKind::REMOVAL,
-            Landings::None => &[FeedKind::Nodes],
-        };
-        let wanted: Vec<FeedKind> = kinds.iter().copied().filter(|kind| *kind != FeedKind::Leader).collect();
-        let kinds = Watched { kinds, wanted: &wanted, no_pods: false };
-        let mut known = OneShot::list(patience.connect(connection).await?, kinds, patience).await?;
-        known.in_time()?;
-        if let Landings::LeftOut(flag) = placement {
-            known.leave_out(flag, FeedKind::PLACEMENT);
-        }
-        let context = WriteContext::of(&known.connection, known.clock).await?;
+        let connection = patience.connect(connection).await?;
+        let context = WriteContext::of(&connection, patience.clock).await?;
         if let Some(notice) = &context.notice {
             print_line(notice);
         }
-        Ok(Self { known, context, guards, placement, lock: None })
+        let whole = match (places, print.placement.unwrap_or(PlacementMode::Skip)) {
+            (Placing::Pods, placement) => source::whole(&connection, placement, patience).await?,
+            (Placing::Nothing, _) => Err(""),
+        };
+        let (known, source) = match whole {
+            Ok(known) => (known, Source::Whole),
+            Err(flag) => {
+                let mut known = OneShot::following(connection, patience.clock);
+                if places == Placing::Pods {
+                    source::leave_out_placement(&mut known, flag);
+                }
+                (known, Source::Scopes { action: None })
+            }
+        };
+        Ok(Self { known, context, guards, print: print.clone(), source, lock: None })
+    }
+
+    /// Resolves the selectors of a target, and reads what the action depends on.
+    pub async fn resolve(&mut self, target: &PlanTarget) -> Result<Action, CliError> {
+        let selection = |_: &Model, namespace: &str| target.selection(namespace);
+        if let Source::Scopes { .. } = self.source {
+            self.known.read(self.print.patience(), selection).await?;
+        }
+        let unselected = self.cluster().gaps_in(target.selection(self.namespace())).unknown();
+        if !unselected.is_empty() {
+            return Err(unknown_plan(unselected));
+        }
+        let action = target.action(self.cluster(), self.namespace());
+        self.read(action.clone()).await?;
+        Ok(action)
+    }
+
+    /// Reads what an action depends on, and watches what it changes. For an undo that is an uncordon: both change nodes
+    /// alone.
+    pub async fn read(&mut self, action: Action) -> Result<(), CliError> {
+        if let Source::Scopes { action: watched } = &mut self.source {
+            *watched = Some(action);
+        }
+        self.bring_up_to_date().await
+    }
+
+    /// Reads again what is not watched.
+    async fn bring_up_to_date(&mut self) -> Result<(), CliError> {
+        let rules = EvictionRules::of(self.known.model.settings.version);
+        match &self.source {
+            Source::Scopes { action: Some(action) } => {
+                self.known.follow(action, &rules, self.print.patience()).await
+            }
+            Source::Scopes { action: None } | Source::Whole => {
+                self.known.catch_up();
+                Ok(())
+            }
+        }
     }
 
     pub fn cluster(&self) -> &Cluster {
@@ -112,7 +156,11 @@ impl OperationSession {
 
     pub fn situation(&self) -> Situation<'_> {
         let model = &self.known.model;
-        Situation { cluster: &model.cluster, watches: model.feeds.for_approval(), locked: None }
+        let watches = match &self.source {
+            Source::Scopes { action: Some(action) } => Watches::of(&needs::watched(action), &model.cluster),
+            Source::Scopes { action: None } | Source::Whole => model.feeds.for_approval(),
+        };
+        Situation { cluster: &model.cluster, watches, locked: None }
     }
 
     pub fn terms(&self, how: &HowArgs) -> Terms {
@@ -224,11 +272,11 @@ impl ApprovalHost for OperationSession {
     }
 
     async fn plan(&mut self, action: Action) -> Result<Box<Plan>, String> {
-        self.known.catch_up();
+        self.bring_up_to_date().await.map_err(|error| error.to_string())?;
         let (cluster, version, now) =
             (self.cluster().clone(), self.known.model.settings.version, ApprovalHost::now(self));
         let mut job = plan_job(action, cluster, version, now);
-        if self.placement != Landings::Known {
+        if let Source::Scopes { .. } = self.source {
             job.snapshot = None;
         }
         self.while_watching(make_plan(job)).await

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     HowArgs, print_line,
-    session::{self, OperationSession, Reach},
+    session::{self, OperationSession, Placing},
 };
 use crate::{
     cli::{
@@ -19,6 +19,7 @@ use crate::{
     journal::{Journal, JournaledOperation, operations},
     k8s::validation,
     operation::approval::{Approval, PriorOperation, UndoProposal},
+    plan::Action,
     time::Timestamp,
 };
 
@@ -53,14 +54,21 @@ pub async fn resume(
         return Err(CliError::Usage("resuming a drain writes to the cluster: add --enforce".into()));
     }
     session::require_operator(&how)?;
-    let session = OperationSession::start(Reach::Pods, print, &how, connection).await?;
+    let mut session = OperationSession::connect(Placing::Pods, print, &how, connection).await?;
     let prior = match id {
         Some(id) => session.context.prior(&id)?,
         None => only(session.context.interrupted()?)?,
     };
+    let options = prior.drain.clone().unwrap_or_default();
+    session.read(Action::Drain { nodes: names(&prior), options }).await?;
     let now = session.known.clock.now();
     let approval = Approval::resume(prior, session.terms(&how), &session.situation(), now);
     session.run(approval, print).await
+}
+
+/// The nodes that an operation was about.
+fn names(prior: &PriorOperation) -> Vec<NodeName> {
+    prior.nodes.iter().map(|(node, _)| node.clone()).collect()
 }
 
 /// The only interrupted drain.
@@ -82,7 +90,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
     if how.enforce {
         session::require_operator(&how)?;
     }
-    let session = OperationSession::start(Reach::Nodes, &print, &how, connection).await?;
+    let mut session = OperationSession::connect(Placing::Nothing, &print, &how, connection).await?;
     let prior = match operation {
         Some(operation) => session.context.prior(&operation)?,
         None => {
@@ -94,6 +102,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
             last
         }
     };
+    session.read(Action::Uncordon { nodes: names(&prior) }).await?;
     if !how.enforce {
         let proposal = UndoProposal::new(prior, session.cluster());
         return preview_undo(&proposal, &print, &session).await;

@@ -55,7 +55,7 @@ pub enum PlanCommand {
     Delete(PodsArgs),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct PrintArgs {
     /// Output format
     #[arg(long, short, value_enum, default_value_t = Output::Table)]

@@ -2,7 +2,7 @@
 
 mod args;
 mod report;
-mod source;
+pub mod source;
 mod table;
 mod targets;
 mod validate;
@@ -23,7 +23,8 @@ pub use args::{
     DrainArgs, LabelArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
 };
 use report::{PlanReport, UnknownPlanReport};
-pub use source::{Landings, PlanSource};
+use source::{Landings, PlanSource};
+pub use targets::PlanTarget;
 use validate::ValidationAnswers;
 pub use validate::{word as answer_word, words as step_words};
 
@@ -89,7 +90,7 @@ fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Resu
 }
 
 /// The error for a plan whose outcome is not known.
-fn unknown_plan(gaps: Gaps) -> CliError {
+pub fn unknown_plan(gaps: Gaps) -> CliError {
     CliError::Unknown { what: "plan refused, its outcome is unknown".into(), gaps }
 }
 

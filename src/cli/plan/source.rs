@@ -60,8 +60,7 @@ impl PlanSource {
         let rules = EvictionRules::of(connection.version);
         let mut shot = OneShot::unread(connection, patience.clock);
         if let Landings::LeftOut(flag) = landings {
-            let kinds = FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]);
-            shot.leave_out(flag, kinds);
+            leave_out_placement(&mut shot, flag);
         }
         let now = shot.at;
         let needs = |model: &Model, namespace: &str| target.needs(&model.cluster, namespace, &rules, now);
@@ -70,8 +69,13 @@ impl PlanSource {
     }
 }
 
+/// Says which flag has where pods land left out.
+pub fn leave_out_placement(shot: &mut OneShot, flag: &'static str) {
+    shot.leave_out(flag, FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]));
+}
+
 /// The whole cluster, to place pods over; or why placement is left out.
-async fn whole(
+pub async fn whole(
     connection: &Connection,
     placement: PlacementMode,
     patience: Patience,

@@ -170,6 +170,8 @@ pub enum ListPurpose {
     Whole,
     /// It is a part, prefetched before the whole.
     Prefetch,
+    /// It is a part that is watched from then on.
+    Part,
 }
 
 impl ListPurpose {
@@ -177,6 +179,7 @@ impl ListPurpose {
         match self {
             Self::Whole => WatchEvent::Listed(wire),
             Self::Prefetch => WatchEvent::Prefetched(wire),
+            Self::Part => WatchEvent::Applied(wire),
         }
     }
 }

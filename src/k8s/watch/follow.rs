@@ -1,4 +1,4 @@
-//! Follows one kind: lists it, watches it, resumes a watch that ended, and lists again when it cannot be resumed.
+//! Follows one kind, or a part of it: lists it, watches it, resumes a watch that ended, and lists again when it cannot be resumed.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -16,9 +16,10 @@ use super::{
     error::{self, WatchError},
     paths::CollectionQuery,
     reporter::FeedReporter,
+    scope,
 };
 use crate::{
-    cluster::{Change, Node, NodeName, ObjectEvent},
+    cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version},
     k8s::{
         decode::{self, Decoder, ListPurpose, StreamLine, WatchEvent},
         feed::{FeedKind, FeedState},
@@ -67,6 +68,8 @@ const PREFETCHED_AT_FIRST: usize = 20;
 /// All changes and states go through `report`, in the order in which they happened.
 pub struct Follower<D> {
     kind: FeedKind,
+    /// The part of the kind that is followed; none: all of it.
+    scope: Option<Scope>,
     decoder: D,
     shared: Arc<Shared>,
     report: FeedReporter,
@@ -79,6 +82,8 @@ pub struct Follower<D> {
     listed_before: bool,
     /// Objects in the last list.
     rows: usize,
+    /// The objects of the last list of a scope.
+    found: Vec<Key>,
     /// Lines since names were last tidied.
     lines: usize,
     /// Of the list of nodes: those that are not ready, and since when.
@@ -136,11 +141,13 @@ impl From<Closed> for Stop {
 }
 
 impl<D: Decoder> Follower<D> {
-    pub fn new(kind: FeedKind, decoder: D, shared: Arc<Shared>) -> Self {
+    pub fn new(kind: FeedKind, scope: Option<Scope>, decoder: D, shared: Arc<Shared>) -> Self {
         Self {
             kind,
             decoder,
-            report: FeedReporter::new(kind, shared.clone()),
+            report: FeedReporter::new(kind, scope.clone(), shared.clone()),
+            scope,
+            found: Vec::new(),
             backoff: Backoff::default(),
             reported_error: None,
             version: None,
@@ -161,7 +168,8 @@ impl<D: Decoder> Follower<D> {
 
     async fn follow(&mut self) -> Result<(), Closed> {
         self.report.state(FeedState::Connecting).await?;
-        if !matches!(self.kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Leader) {
+        let is_first = matches!(self.kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Leader);
+        if !is_first && self.scope.is_none() {
             let mut known = self.shared.nodes_known.subscribe();
             // The sender is held by `shared`.
             let _ = known.wait_for(|known| *known).await;
@@ -187,12 +195,18 @@ impl<D: Decoder> Follower<D> {
         let shared = self.shared.clone();
         let turn = shared.lists.acquire().await.expect("it is never closed");
         self.start_list().await?;
-        if shared.streams() { self.stream_list(turn).await } else { self.page_list(turn).await }
+        // The objects of a scope are few.
+        let streams = shared.streams() && self.scope.is_none();
+        if streams { self.stream_list(turn).await } else { self.page_list(turn).await }
     }
 
     async fn start_list(&mut self) -> Result<(), Closed> {
         self.rows = 0;
+        self.found.clear();
         self.not_ready.clear();
+        if self.scope.is_some() {
+            return Ok(());
+        }
         match self.decoder.change(WatchEvent::ListStarted) {
             Some(change) => self.report.change(change).await,
             None => Ok(()),
@@ -232,7 +246,7 @@ impl<D: Decoder> Follower<D> {
     async fn page_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
         let mut next = String::new();
         let version = loop {
-            let mut query = self.query().with("limit", PAGE);
+            let mut query = self.first_page();
             if !next.is_empty() {
                 query = query.with("continue", &next);
             }
@@ -255,10 +269,13 @@ impl<D: Decoder> Follower<D> {
 
     async fn on_page(&mut self, bytes: &[u8]) -> Result<decode::PageEnd, Stop> {
         let mut changes = Vec::new();
-        let end =
-            decode::page(&mut self.decoder, bytes, ListPurpose::Whole, &mut changes).map_err(|error| {
-                WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
-            })?;
+        let purpose = if self.scope.is_some() { ListPurpose::Part } else { ListPurpose::Whole };
+        let end = decode::page(&mut self.decoder, bytes, purpose, &mut changes).map_err(|error| {
+            WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
+        })?;
+        if self.scope.is_some() {
+            self.found.extend(changes.iter().filter_map(Change::found));
+        }
         if let FeedState::Listing { expected: expected @ None, .. } = self.report.current_mut() {
             *expected = end.remaining.map(|remaining| remaining + end.count);
         }
@@ -284,7 +301,18 @@ impl<D: Decoder> Follower<D> {
     }
 
     fn query(&self) -> CollectionQuery {
-        CollectionQuery::new(self.kind, self.shared.options.version)
+        let version = self.shared.options.version;
+        match &self.scope {
+            Some(scope) => scope::query(scope, version),
+            None => CollectionQuery::new(self.kind, version),
+        }
+    }
+
+    fn first_page(&self) -> CollectionQuery {
+        match &self.scope {
+            Some(scope) => scope::list_query(scope, self.shared.options.version),
+            None => self.query().with("limit", PAGE),
+        }
     }
 
     async fn open(&mut self, query: &CollectionQuery, limit: Duration) -> Result<Body, WatchError> {
@@ -430,12 +458,12 @@ impl<D: Decoder> Follower<D> {
     }
 
     async fn on_list_done(&mut self, version: String) -> Result<(), Closed> {
-        if self.kind == FeedKind::Pods {
-            // Prefetched pods are sent only while this is locked: from here on there are none.
-            *self.shared.pods_whole.lock().await = true;
-        }
-        if let Some(change) = self.decoder.change(WatchEvent::ListDone) {
-            self.report.change(change).await?;
+        if let Some(scope) = self.scope.clone() {
+            let (version, found) = (Version::parse(&version), std::mem::take(&mut self.found));
+            let read = ScopeRead { scope, version, found, by: ReadBy::Watch };
+            self.report.change(Change::Read(Box::new(read))).await?;
+        } else {
+            self.on_whole_list().await?;
         }
         self.version = Some(version);
         if std::mem::replace(&mut self.listed_before, true) {
@@ -443,12 +471,23 @@ impl<D: Decoder> Follower<D> {
         }
         self.report.state(FeedState::Live).await?;
         self.on_success();
-        if self.kind == FeedKind::Nodes {
+        if self.kind == FeedKind::Nodes && self.scope.is_none() {
             self.prefetch();
             self.shared.nodes_known.send_replace(true);
         }
         self.tidy();
         Ok(())
+    }
+
+    async fn on_whole_list(&mut self) -> Result<(), Closed> {
+        if self.kind == FeedKind::Pods {
+            // Prefetched pods are sent only while this is locked: from here on there are none.
+            *self.shared.pods_whole.lock().await = true;
+        }
+        match self.decoder.change(WatchEvent::ListDone) {
+            Some(change) => self.report.change(change).await,
+            None => Ok(()),
+        }
     }
 
     /// A list is complete, or a line of a watch came: the next failure counts as the first.

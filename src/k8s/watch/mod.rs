@@ -14,6 +14,7 @@ mod scope;
 mod sleep_detector;
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -46,7 +47,11 @@ use super::{
     },
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
 };
-use crate::{clock::Clock, cluster::NodeName, engine::ServerVersion};
+use crate::{
+    clock::Clock,
+    cluster::{NodeName, Scope},
+    engine::ServerVersion,
+};
 
 /// What to watch.
 #[derive(Clone, Copy, Debug)]
@@ -77,27 +82,39 @@ pub fn spawn(
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let (not_ready, asked) = mpsc::channel(PREFETCHES);
-    let shared = Arc::new(Shared {
-        client,
-        options,
-        clock,
-        events: events.clone(),
-        lists: Semaphore::new(LISTS_AT_ONCE),
-        // Older servers ignore the parameter, and would never end the list.
-        streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
-        nodes_known: watch::Sender::new(false),
-        // Without a list of all pods, those of single nodes are not read ahead of it.
-        pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
-        not_ready,
-        recovered: watch::Sender::new(0),
-        woken: watch::Sender::new(0),
-        extra: ExtraTraffic::default(),
-    });
+    let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
+    run(supervise(shared, asked), events, cancel)
+}
+
+/// The same for scopes. Those that come to stand in `wanted` are watched from then on.
+///
+/// An object must leave such a scope by its deletion alone: with a selector over labels, an object that is changed would
+/// seem to be deleted.
+pub fn spawn_scopes(
+    client: Client,
+    options: WatchOptions,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
+    clock: Clock,
+    events: mpsc::Sender<FeedEvent>,
+    cancel: CancellationToken,
+) -> JoinHandle<()> {
+    // Nothing is prefetched: the scopes themselves say what is urgent.
+    let (not_ready, _) = mpsc::channel(1);
+    let shared = Shared::new(client, options, clock, events.clone(), not_ready);
+    shared.nodes_known.send_replace(true);
+    run(supervise_scopes(Arc::new(shared), wanted), events, cancel)
+}
+
+fn run(
+    watches: impl Future<Output = ()> + Send + 'static,
+    events: mpsc::Sender<FeedEvent>,
+    cancel: CancellationToken,
+) -> JoinHandle<()> {
     tokio::spawn(async move {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = events.closed() => {}
-            () = supervise(shared, asked) => {}
+            () = watches => {}
         }
     })
 }
@@ -107,7 +124,7 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
     let mut tasks = JoinSet::new();
     let mut kinds = std::collections::BTreeMap::new();
     for kind in shared.options.kinds.iter().copied() {
-        if let Some(task) = start(kind, &shared, &mut tasks) {
+        if let Some(task) = start(kind, None, &shared, &mut tasks) {
             kinds.insert(task.id(), kind);
         }
     }
@@ -127,37 +144,65 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
     }
 }
 
-fn start(kind: FeedKind, shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Option<tokio::task::AbortHandle> {
+/// Starts the watches of scopes as they are wanted. If one panics, that is reported and the others continue.
+async fn supervise_scopes(shared: Arc<Shared>, mut wanted: watch::Receiver<BTreeSet<Scope>>) {
+    let mut tasks = JoinSet::new();
+    let mut started: BTreeSet<Scope> = BTreeSet::new();
+    tasks.spawn(sleep_detector::run(shared.clone()));
+    loop {
+        let new: Vec<Scope> = wanted.borrow_and_update().difference(&started).cloned().collect();
+        for scope in new {
+            let part = (scope != scope.whole()).then(|| scope.clone());
+            start(scope.kind(), part, &shared, &mut tasks);
+            started.insert(scope);
+        }
+        tokio::select! {
+            changed = wanted.changed() => if changed.is_err() { return },
+            Some(ended) = tasks.join_next() => if ended.is_err() {
+                let text = "a watch failed by a bug in kordon; restart kordon";
+                let _ = shared.events.send(FeedEvent::Trouble(text.into())).await;
+            }
+        }
+    }
+}
+
+fn start(
+    kind: FeedKind,
+    scope: Option<Scope>,
+    shared: &Arc<Shared>,
+    tasks: &mut JoinSet<()>,
+) -> Option<tokio::task::AbortHandle> {
     if shared.options.no_pods && (kind == FeedKind::Pods || FeedKind::PLACEMENT.contains(&kind)) {
-        let mut report = FeedReporter::new(kind, shared.clone());
+        let mut report = FeedReporter::new(kind, scope, shared.clone());
         tasks.spawn(async move {
             // A closed channel ends everything else too.
             let _ = report.state(FeedState::Off).await;
         });
         return None;
     }
+    let of = (kind, scope);
     fn follow<D: Decoder>(
-        kind: FeedKind,
+        (kind, scope): (FeedKind, Option<Scope>),
         decoder: D,
         shared: &Arc<Shared>,
         tasks: &mut JoinSet<()>,
     ) -> tokio::task::AbortHandle {
-        tasks.spawn(Follower::new(kind, decoder, shared.clone()).run())
+        tasks.spawn(Follower::new(kind, scope, decoder, shared.clone()).run())
     }
     Some(match kind {
-        FeedKind::Nodes => follow(kind, NodeDecoder::default(), shared, tasks),
-        FeedKind::Leases => follow(kind, LeaseDecoder::default(), shared, tasks),
-        FeedKind::Pods => follow(kind, PodDecoder::default(), shared, tasks),
-        FeedKind::Budgets => follow(kind, BudgetDecoder::default(), shared, tasks),
-        FeedKind::Workloads(of) => follow(kind, WorkloadDecoder::new(of), shared, tasks),
-        FeedKind::PriorityClasses => follow(kind, PriorityClassDecoder::default(), shared, tasks),
-        FeedKind::Namespaces => follow(kind, NamespaceDecoder::default(), shared, tasks),
-        FeedKind::Services => follow(kind, ServiceDecoder::default(), shared, tasks),
-        FeedKind::Claims => follow(kind, ClaimDecoder::default(), shared, tasks),
-        FeedKind::Volumes => follow(kind, VolumeDecoder::default(), shared, tasks),
-        FeedKind::StorageClasses => follow(kind, StorageClassDecoder::default(), shared, tasks),
-        FeedKind::CsiNodes => follow(kind, CsiNodeDecoder::default(), shared, tasks),
-        FeedKind::Leader => follow(kind, LeaderDecoder::default(), shared, tasks),
+        FeedKind::Nodes => follow(of, NodeDecoder::default(), shared, tasks),
+        FeedKind::Leases => follow(of, LeaseDecoder::default(), shared, tasks),
+        FeedKind::Pods => follow(of, PodDecoder::default(), shared, tasks),
+        FeedKind::Budgets => follow(of, BudgetDecoder::default(), shared, tasks),
+        FeedKind::Workloads(workload) => follow(of, WorkloadDecoder::new(workload), shared, tasks),
+        FeedKind::PriorityClasses => follow(of, PriorityClassDecoder::default(), shared, tasks),
+        FeedKind::Namespaces => follow(of, NamespaceDecoder::default(), shared, tasks),
+        FeedKind::Services => follow(of, ServiceDecoder::default(), shared, tasks),
+        FeedKind::Claims => follow(of, ClaimDecoder::default(), shared, tasks),
+        FeedKind::Volumes => follow(of, VolumeDecoder::default(), shared, tasks),
+        FeedKind::StorageClasses => follow(of, StorageClassDecoder::default(), shared, tasks),
+        FeedKind::CsiNodes => follow(of, CsiNodeDecoder::default(), shared, tasks),
+        FeedKind::Leader => follow(of, LeaderDecoder::default(), shared, tasks),
     })
 }
 
@@ -184,6 +229,31 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(
+        client: Client,
+        options: WatchOptions,
+        clock: Clock,
+        events: mpsc::Sender<FeedEvent>,
+        not_ready: mpsc::Sender<NodeName>,
+    ) -> Self {
+        Self {
+            client,
+            options,
+            clock,
+            events,
+            lists: Semaphore::new(LISTS_AT_ONCE),
+            // Older servers ignore the parameter, and would never end the list.
+            streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
+            nodes_known: watch::Sender::new(false),
+            // Without a list of all pods, those of single nodes are not read ahead of it.
+            pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
+            not_ready,
+            recovered: watch::Sender::new(0),
+            woken: watch::Sender::new(0),
+            extra: ExtraTraffic::default(),
+        }
+    }
+
     fn streams(&self) -> bool {
         self.streams.load(Ordering::Relaxed)
     }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Closed, Shared};
 use crate::{
-    cluster::Change,
+    cluster::{Change, Scope},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     time::Timestamp,
 };
@@ -26,6 +26,8 @@ const HEALTH_EVERY: Duration = Duration::from_secs(1);
 /// at most once a second.
 pub struct FeedReporter {
     kind: FeedKind,
+    /// The scope that is watched; none: all objects of the kind.
+    scope: Option<Scope>,
     shared: Arc<Shared>,
     health: FeedHealth,
     batch: Vec<Change>,
@@ -36,10 +38,11 @@ pub struct FeedReporter {
 }
 
 impl FeedReporter {
-    pub fn new(kind: FeedKind, shared: Arc<Shared>) -> Self {
+    pub fn new(kind: FeedKind, scope: Option<Scope>, shared: Arc<Shared>) -> Self {
         let state = FeedState::Connecting;
         Self {
             kind,
+            scope,
             shared,
             health: FeedHealth { state, last_heard: None, relists: 0, requests: 0, bytes: 0 },
             batch: Vec::new(),
@@ -109,7 +112,8 @@ impl FeedReporter {
 
     pub async fn trouble(&mut self, text: String) -> Result<(), Closed> {
         self.flush().await?;
-        self.send(FeedEvent::Trouble(format!("{}: {text}", self.kind))).await
+        let of = self.scope.as_ref().map_or_else(|| self.kind.to_string(), ToString::to_string);
+        self.send(FeedEvent::Trouble(format!("{of}: {text}"))).await
     }
 
     /// When [`FeedReporter::on_time`] has to be called.
@@ -142,6 +146,10 @@ impl FeedReporter {
     async fn send_health(&mut self) -> Result<(), Closed> {
         self.health_sent = Instant::now();
         self.health_changed = false;
+        if let Some(scope) = &self.scope {
+            let state = self.health.state.clone();
+            return self.send(FeedEvent::ScopeState(Box::new(scope.clone()), state)).await;
+        }
         let mut health = self.health.clone();
         if self.kind == FeedKind::Pods {
             health.requests += self.shared.extra.requests.load(Ordering::Relaxed);

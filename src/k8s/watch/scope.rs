@@ -11,7 +11,7 @@ use super::{
     paths::CollectionQuery,
 };
 use crate::{
-    cluster::{Change, Key, Scope, ScopeRead, Version, WorkloadKind},
+    cluster::{Change, Key, ReadBy, Scope, ScopeRead, Version, WorkloadKind},
     engine::ServerVersion,
     k8s::{
         connect::Connection,
@@ -141,7 +141,7 @@ impl ScopeReader<'_> {
     async fn read_as<D: Decoder>(&self, mut decoder: D) -> Result<Vec<Change>, WatchError> {
         let (mut changes, mut next) = (Vec::new(), String::new());
         let version = loop {
-            let mut query = self.first_page();
+            let mut query = list_query(self.scope, self.version);
             if !next.is_empty() {
                 query = query.with("continue", &next);
             }
@@ -156,35 +156,38 @@ impl ScopeReader<'_> {
             }
             next = end.next;
         };
-        let found = changes.iter().filter_map(Change::prefetched).collect();
-        let read = ScopeRead { scope: self.scope.clone(), version: Version::parse(&version), found };
+        let found = changes.iter().filter_map(Change::found).collect();
+        let (scope, version) = (self.scope.clone(), Version::parse(&version));
+        let read = ScopeRead { scope, version, found, by: ReadBy::Request };
         changes.push(Change::Read(Box::new(read)));
         Ok(changes)
     }
+}
 
-    /// A long list is read in pages. A short one is read from the cache of the server, which has indexes and needs no
-    /// pages: newer servers ensure that the cache is not behind (upstream `ConsistentListFromCache`), older ones
-    /// would read every object of the kind from the store.
-    fn first_page(&self) -> CollectionQuery {
-        let query = query(self.scope, self.version);
-        match self.scope {
-            Scope::Pods
-            | Scope::PodsWith(None, _)
-            | Scope::FinishedPods
-            | Scope::Claims
-            | Scope::Volumes
-            | Scope::Budgets
-            | Scope::Namespaces
-            | Scope::Workloads(
-                WorkloadKind::ReplicaSet
-                | WorkloadKind::Deployment
-                | WorkloadKind::StatefulSet
-                | WorkloadKind::ReplicationController
-                | WorkloadKind::Job,
-            ) => query.with("limit", PAGE),
-            _ if self.version < ServerVersion::new(1, 31) => query.with("resourceVersion", "0"),
-            _ => query,
-        }
+/// The query of the first page of a list of a scope.
+///
+/// A long list is read in pages. A short one is read from the cache of the server, which has indexes and needs no
+/// pages: newer servers ensure that the cache is not behind (upstream `ConsistentListFromCache`), older ones
+/// would read every object of the kind from the store.
+pub fn list_query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
+    let query = query(scope, version);
+    match scope {
+        Scope::Pods
+        | Scope::PodsWith(None, _)
+        | Scope::FinishedPods
+        | Scope::Claims
+        | Scope::Volumes
+        | Scope::Budgets
+        | Scope::Namespaces
+        | Scope::Workloads(
+            WorkloadKind::ReplicaSet
+            | WorkloadKind::Deployment
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::ReplicationController
+            | WorkloadKind::Job,
+        ) => query.with("limit", PAGE),
+        _ if version < ServerVersion::new(1, 31) => query.with("resourceVersion", "0"),
+        _ => query,
     }
 }
 

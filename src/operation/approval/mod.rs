@@ -12,7 +12,7 @@ pub use question::{Answer, Prompt, Question};
 pub use refusal::{ApprovalRefusal, NotStarted};
 pub use situation::{Situation, Watches};
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{
     Agreed, Confirmation, Drift, Guards, Operation, OperationNotice, OperationOptions, Overrides,
@@ -22,7 +22,7 @@ use crate::{
     cluster::{Cluster, NodeName, OperationId},
     engine::{ServerVersion, Severity},
     placement::SnapshotLease,
-    plan::{Action, EvictionRules, Permission, Plan, PlanJob, Prospect},
+    plan::{Action, EvictionRules, Permission, Plan, PlanJob, Prospect, needs},
     time::Timestamp,
 };
 
@@ -643,8 +643,8 @@ impl Approval {
     /// Rule 2.
     fn obstacle(&self, situation: &Situation<'_>) -> Option<ApprovalRefusal> {
         situation.obstacle(match &self.subject {
-            Subject::Plan(proposal) => touches_pods(&proposal.action),
-            Subject::Undo(_) => false,
+            Subject::Plan(proposal) => needs::removable(&proposal.action, situation.cluster),
+            Subject::Undo(_) => BTreeSet::new(),
         })
     }
 

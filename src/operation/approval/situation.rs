@@ -1,7 +1,9 @@
 //! What an approval looks at.
 
+use std::collections::BTreeSet;
+
 use super::ApprovalRefusal;
-use crate::cluster::{Cluster, FeedKind, Gaps};
+use crate::cluster::{Cluster, FeedKind, Gaps, Known, Scope};
 
 /// The newest state, and what forbids writing now.
 #[derive(Clone, Debug)]
@@ -22,17 +24,28 @@ pub struct Watches {
     pub unlisted: Option<String>,
 }
 
+impl Watches {
+    /// Whether the watches of these scopes are good enough to act on. What a plan needs besides was read for it.
+    pub fn of(scopes: &BTreeSet<Scope>, cluster: &Cluster) -> Self {
+        let live = |kind: FeedKind| {
+            let mut of_kind = scopes.iter().filter(|scope| scope.kind() == kind);
+            of_kind.all(|scope| cluster.known_in(scope) == Known::Live)
+        };
+        Self { nodes_live: live(FeedKind::Nodes), pods_live: live(FeedKind::Pods), unlisted: None }
+    }
+}
+
 impl Situation<'_> {
-    /// Why an operation may not start now; none if it may.
-    pub(super) fn obstacle(&self, touches_pods: bool) -> Option<ApprovalRefusal> {
+    /// Why an operation that may remove these pods may not start now; none if it may.
+    pub(super) fn obstacle(&self, pods: BTreeSet<Scope>) -> Option<ApprovalRefusal> {
         let Watches { nodes_live, pods_live, unlisted } = &self.watches;
         if let Some(why) = &self.locked {
             Some(ApprovalRefusal::Locked(why.clone()))
         } else if !nodes_live {
             Some(ApprovalRefusal::Stale("nodes"))
-        } else if !touches_pods {
+        } else if pods.is_empty() {
             None
-        } else if let Some(unknown) = self.unknown_pods() {
+        } else if let Some(unknown) = self.unknown(pods) {
             Some(ApprovalRefusal::Unknown(unknown))
         } else if !pods_live {
             Some(ApprovalRefusal::Stale("pods"))
@@ -43,7 +56,7 @@ impl Situation<'_> {
     }
 
     /// What is missing of the pods; none if they are known.
-    fn unknown_pods(&self) -> Option<Gaps> {
-        Some(self.cluster.gaps([FeedKind::Pods]).unknown()).filter(|gaps| !gaps.is_empty())
+    fn unknown(&self, pods: BTreeSet<Scope>) -> Option<Gaps> {
+        Some(self.cluster.gaps_in(pods).unknown()).filter(|gaps| !gaps.is_empty())
     }
 }
