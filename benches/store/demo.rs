@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::process::Process;
 
@@ -59,16 +60,43 @@ impl Demo {
 
     /// The revision of its latest write: each write is one more.
     pub fn revision(&self) -> u64 {
+        let answer = self.get("/apis/policy/v1/namespaces/none/poddisruptionbudgets");
+        let (_, rest) = answer.split_once("\"resourceVersion\":\"").expect("a list has a version");
+        let digits = rest.split('"').next().unwrap_or_default();
+        digits.parse().expect("a version is a number")
+    }
+
+    /// The name of the first node.
+    pub fn first_node(&self) -> String {
+        let list = self.list("/api/v1/nodes?limit=1");
+        list["items"][0]["metadata"]["name"].as_str().expect("there are nodes").to_owned()
+    }
+
+    /// The namespace and name of the first pod of a node.
+    pub fn first_pod_of(&self, node: &str) -> (String, String) {
+        let list = self.list(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"));
+        let metadata = &list["items"][0]["metadata"];
+        let text = |field: &str| metadata[field].as_str().expect("the node has pods").to_owned();
+        (text("namespace"), text("name"))
+    }
+
+    fn list(&self, path: &str) -> Value {
+        let answer = self.get(path);
+        // The body may come in chunks; no chunk's head has a brace.
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        let start = body.find('{').expect("an object");
+        let mut objects = serde_json::Deserializer::from_str(&body[start..]).into_iter::<Value>();
+        objects.next().expect("an object").expect("JSON")
+    }
+
+    fn get(&self, path: &str) -> String {
         let address = self.server.trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).expect("it listens");
-        let path = "/apis/policy/v1/namespaces/none/poddisruptionbudgets";
         let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
-        let (_, rest) = answer.split_once("\"resourceVersion\":\"").expect("a list has a version");
-        let digits = rest.split('"').next().unwrap_or_default();
-        digits.parse().expect("a version is a number")
+        answer
     }
 
     /// Stops it where it is: its connections stay open, and nothing comes over them.

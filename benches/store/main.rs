@@ -1,12 +1,16 @@
 //! What the dashboard takes on a large cluster, beside a bare client of the same API server; each with its budget.
 //!
-//! `cargo bench --bench store`, or with fewer nodes and pods: `cargo bench --bench store -- 500 15000`.
+//! `cargo bench --bench store`, or with fewer nodes and pods: `cargo bench --bench store -- 500 15000`. The commands that
+//! answer and end, alone: `cargo bench --bench store -- commands`.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod bare;
+mod commands;
 mod dashboard;
 mod demo;
+#[path = "../median.rs"]
+mod median;
 mod process;
 
 use std::{
@@ -36,17 +40,29 @@ fn main() {
     {
         return bare::run(server);
     }
-    let count = |place: usize, default| arguments.get(place).map_or(Ok(default), |text| text.parse());
+    let (alone, counts) = match arguments.as_slice() {
+        [first, counts @ ..] if first == "commands" => (true, counts),
+        counts => (false, counts),
+    };
+    let count = |place: usize, default| counts.get(place).map_or(Ok(default), |text| text.parse());
     match (count(0, 5_000), count(1, 150_000)) {
+        (Ok(nodes), Ok(pods)) if alone => commands_alone(nodes, pods),
         (Ok(nodes), Ok(pods)) => measure(nodes, pods),
         (Err(error), _) | (_, Err(error)) => println!("not a number of nodes or pods: {error}"),
     }
+}
+
+fn commands_alone(nodes: usize, pods: usize) {
+    let demo = Demo::start(nodes, pods, "0");
+    demo.settle();
+    commands::measure(&demo);
 }
 
 fn measure(nodes: usize, pods: usize) {
     let demo = Demo::start(nodes, pods, "0");
     demo.settle();
     loading(&demo, nodes);
+    commands::measure(&demo);
     drop(demo);
     let demo = Demo::start(nodes, pods, POD_CHANGES_A_SECOND);
     demo.settle();
