@@ -626,6 +626,9 @@ impl Engine {
             collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
             collector.on_pod(cluster, delta, &mut self.out);
         }
+        if let (Some(gone), None) = (&delta.old, &delta.new) {
+            self.out.forget_pod(&gone.key);
+        }
     }
 
     /// What upstream's pod workers do with a newly bound pod (docs/upstream/node-lifecycle.md#9.2): on a node that is

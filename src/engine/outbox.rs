@@ -162,6 +162,22 @@ impl Outbox {
         self.recorded.remove(subject);
     }
 
+    /// The pod is gone: nothing is wanted of it any more.
+    pub fn forget_pod(&mut self, pod: &Key) {
+        if self.recorded.is_empty() {
+            return;
+        }
+        let subjects = [
+            EffectSubject::PodNotReady,
+            EffectSubject::PodLost,
+            EffectSubject::PodDeleted,
+            EffectSubject::PodCollected,
+        ];
+        for subject in subjects {
+            self.recorded.remove(&subject(pod.clone()));
+        }
+    }
+
     /// Removes an effect from those in flight when its outcome comes back. None if the id is unknown.
     pub fn complete(&mut self, id: EffectId) -> Option<Effect> {
         let effect = self.in_flight.remove(&id)?;

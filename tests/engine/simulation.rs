@@ -348,6 +348,19 @@ fn a_controller_that_was_paused_goes_on_as_predicted() {
 }
 
 #[test]
+fn nothing_stays_of_a_pod_that_is_gone() {
+    let mut sim = peaceful(12, &settings());
+    sim.attach_shadow(settings());
+    sim.silence("n00");
+    sim.run(Span::from_secs(120));
+    let remembers = |sim: &Sim| format!("{:?}", sim.shadow).contains("p00");
+    assert!(remembers(&sim), "its eviction is pending");
+    sim.tell(Change::Pod(ObjectEvent::Deleted(Key::new("default", "p00"))));
+    sim.run(Span::from_secs(60));
+    assert!(!remembers(&sim), "{:#?}", sim.shadow);
+}
+
+#[test]
 fn from_1_37_a_controller_that_was_paused_marks_nodes_in_its_second_pass() {
     let marked_after = |minor: u32, paused: i64| {
         let settings = Settings::defaults(ServerVersion::new(1, minor));
