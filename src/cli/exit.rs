@@ -129,7 +129,7 @@ impl CliError {
             Self::TooSlow { .. } => Exit::TooSlow,
             Self::Unknown { gaps, .. } => unknown(gaps),
             Self::WouldNot { prospect, .. } => match prospect {
-                Prospect::Completes => Exit::Done,
+                Prospect::Completes | Prospect::Unknown => Exit::Done,
                 Prospect::Stalls => Exit::Stalls,
                 Prospect::Blocked => Exit::Blocked,
                 Prospect::Refused => Exit::Refused,

@@ -247,6 +247,11 @@ impl Gaps {
         Self(self.0.into_iter().filter(|gap| !gap.known.is_known()).collect())
     }
 
+    /// Those whose objects are known, as they were at an earlier time.
+    pub fn known(self) -> Self {
+        Self(self.0.into_iter().filter(|gap| gap.known.is_known()).collect())
+    }
+
     pub fn contains(&self, kind: FeedKind) -> bool {
         self.0.iter().any(|gap| gap.kind == kind)
     }
@@ -254,6 +259,16 @@ impl Gaps {
     /// Whether a permission would close one of them.
     pub fn needs_permission(&self) -> bool {
         self.0.iter().any(|gap| gap.missing_permission().is_some())
+    }
+}
+
+/// One gap for each kind and reason, in their order.
+impl FromIterator<Gap> for Gaps {
+    fn from_iter<I: IntoIterator<Item = Gap>>(gaps: I) -> Self {
+        let mut gaps: Vec<Gap> = gaps.into_iter().collect();
+        gaps.sort_unstable();
+        gaps.dedup_by(|gap, before| gap.kind == before.kind && gap.known.has_reason_of(&before.known));
+        Self(gaps)
     }
 }
 
@@ -351,6 +366,17 @@ mod tests {
         assert_eq!(text(Known::NotListed), "budgets are not listed yet");
         let since = Timestamp::from_secs(0);
         assert_eq!(text(Known::Stale { since }), "budgets are as of 1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_kind_that_is_forbidden_in_several_namespaces_is_one_gap() {
+        let forbidden = |error: &str| Known::Forbidden { error: error.into() };
+        let gap = |error| Gap { kind: FeedKind::Budgets, known: forbidden(error) };
+        let gaps: Gaps = [gap("not in a"), gap("not in b")].into_iter().collect();
+        assert_eq!(
+            gaps.to_string(),
+            "budgets cannot be listed (missing permission: list poddisruptionbudgets.policy)"
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub mod taint;
 pub mod taint_owner;
 pub mod workload;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{CordonNote, DrainClaim};
@@ -348,7 +348,7 @@ impl Cluster {
     /// What is missing of these scopes: one gap for each kind and reason.
     pub fn gaps_in(&self, scopes: impl IntoIterator<Item = Scope>) -> Gaps {
         let gap = |scope: Scope| gap(scope.kind(), self.known_in(&scope));
-        Gaps(scopes.into_iter().filter_map(gap).collect::<BTreeSet<_>>().into_iter().collect())
+        scopes.into_iter().filter_map(gap).collect()
     }
 
     fn is_listed(&self, kind: FeedKind) -> bool {

@@ -42,7 +42,8 @@ impl Overrides {
     /// Whether a plan with this prospect may begin at all.
     pub const fn allow(&self, prospect: Prospect) -> bool {
         match prospect {
-            Prospect::Completes | Prospect::Stalls => true,
+            // The server checks the budgets that are not known here.
+            Prospect::Completes | Prospect::Unknown | Prospect::Stalls => true,
             Prospect::Blocked => self.try_blocked,
             Prospect::Refused => false,
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    cluster::{Cluster, Key, Namespace, NodeName, Selector, ZoneKey},
+    cluster::{Cluster, Gaps, Key, Namespace, NodeName, Selector, ZoneKey},
     plan::{Action, NodeChange, Plan, Verdict},
 };
 
@@ -41,11 +41,29 @@ impl Default for Guards {
 /// A limit that a plan would break.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Breach {
-    TooManyNodes { nodes: usize, most: usize },
-    TooMuchOfZone { zone: ZoneKey, percent: usize, most: u8 },
-    LastReadyOfZone { zone: ZoneKey },
-    ProtectedNamespace { namespace: Namespace, pods: usize },
-    ProtectedPod { pod: Key },
+    TooManyNodes {
+        nodes: usize,
+        most: usize,
+    },
+    TooMuchOfZone {
+        zone: ZoneKey,
+        percent: usize,
+        most: u8,
+    },
+    LastReadyOfZone {
+        zone: ZoneKey,
+    },
+    ProtectedNamespace {
+        namespace: Namespace,
+        pods: usize,
+    },
+    ProtectedPod {
+        pod: Key,
+    },
+    /// Pods are deleted, not evicted, and which budgets protect them is not known: the server does not check them.
+    UnknownBudgets {
+        gaps: Gaps,
+    },
 }
 
 impl Breach {
@@ -57,12 +75,19 @@ impl Breach {
             Self::LastReadyOfZone { .. } => "last-ready",
             Self::ProtectedNamespace { .. } => "protected-namespace",
             Self::ProtectedPod { .. } => "protected-pod",
+            Self::UnknownBudgets { .. } => "unknown-budgets",
         }
     }
 
     /// Every name there is.
-    pub const GUARDS: [&'static str; 5] =
-        ["max-nodes", "max-zone-percent", "last-ready", "protected-namespace", "protected-pod"];
+    pub const GUARDS: [&'static str; 6] = [
+        "max-nodes",
+        "max-zone-percent",
+        "last-ready",
+        "protected-namespace",
+        "protected-pod",
+        "unknown-budgets",
+    ];
 }
 
 impl Guards {
@@ -90,6 +115,7 @@ impl Guards {
                 .into_iter()
                 .map(|(namespace, pods)| Breach::ProtectedNamespace { namespace: namespace.clone(), pods }),
         );
+        breaches.extend(plan.ignores_unknown_budgets().map(|gaps| Breach::UnknownBudgets { gaps }));
         breaches
     }
 
@@ -171,6 +197,9 @@ impl fmt::Display for Breach {
                 write!(f, "{pods} pods of the protected namespace {namespace} would go")
             }
             Self::ProtectedPod { pod } => write!(f, "the protected pod {pod} would go"),
+            Self::UnknownBudgets { gaps } => {
+                write!(f, "deletions ignore budgets, and which ones protect the pods is unknown: {gaps}")
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ pub enum Risk {
     DuplicateIdentity,
     /// A taint deletes the pod: no budget prevents that.
     BudgetIgnored,
-    /// The pod leaves only once its budget, its namespace or the disruption controller lets it.
+    /// The pod leaves only once its budget, its namespace or the disruption controller lets it, or that is not known.
     Waits,
     /// The pod can never leave.
     Blocked,
@@ -37,9 +37,10 @@ impl Risk {
             | Verdict::DeletionCancelled => return BTreeSet::new(),
             Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => None,
             Verdict::Deleted { .. } => Some(Self::BudgetIgnored),
-            Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
-                Some(Self::Waits)
-            }
+            Verdict::Waits { .. }
+            | Verdict::WaitsForController { .. }
+            | Verdict::WaitsForNamespace
+            | Verdict::Undecided { .. } => Some(Self::Waits),
             Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => {
                 Some(Self::Blocked)
             }

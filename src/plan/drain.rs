@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    action::{Action, DrainOptions, RemovalMode},
+    action::{Action, DrainOptions},
     context::PlanContext,
     cordon::{self, CordonChange},
     environment::{self, Environment},
@@ -21,7 +21,7 @@ use super::{
     verdict::Verdict,
     warning::{self, Warning},
 };
-use crate::cluster::{Cluster, Gap, Key, Node, NodeName, Pod, Scope, WorkloadKind};
+use crate::cluster::{Cluster, Gaps, Key, Node, NodeName, Pod, Scope, WorkloadKind};
 
 pub(super) fn plan<E: Environment>(
     action: &Action,
@@ -35,8 +35,11 @@ pub(super) fn plan<E: Environment>(
     require(&gaps)?;
     let screened: Vec<ScreenedNode> =
         nodes.iter().map(|node| ScreenedNode::new(node.clone(), options, context)).collect();
-    gaps.0.extend(gaps_of_screened(&screened, options.mode(), context));
+    gaps.0.extend(gaps_of_daemonsets(&screened, context).0);
     require(&gaps)?;
+    let removed = screened.iter().flat_map(|node| &node.pods);
+    let removed = removed.filter(|(_, screening)| filter::is_removed(screening)).map(|(pod, _)| pod);
+    gaps.0.extend(gaps::of_removal(cluster, options.mode(), removed).known().0);
     let input = SimulationInput {
         groups: screened.iter().map(ScreenedNode::removal).collect(),
         mode: options.mode(),
@@ -61,22 +64,16 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
-/// What is missing of the kinds that decide which pods of the nodes are removed, and whether they can be.
-fn gaps_of_screened<E>(
-    screened: &[ScreenedNode],
-    mode: RemovalMode,
-    context: &PlanContext<'_, E>,
-) -> impl Iterator<Item = Gap> {
+/// What is missing of the DaemonSets that decide which pods of the nodes are removed.
+fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>) -> Gaps {
     let PlanContext { cluster, rules, .. } = context;
-    let pods = || screened.iter().flat_map(|node| &node.pods);
-    let of_daemonsets = pods().filter(|(pod, _)| filter::asks_for_daemonset(pod, rules));
+    let pods = screened.iter().flat_map(|node| &node.pods);
+    let of_daemonsets = pods.filter(|(pod, _)| filter::asks_for_daemonset(pod, rules));
     let daemonsets = of_daemonsets.filter_map(|(pod, _)| {
         let name = pod.owner.as_ref()?.name.clone();
         Some(Scope::Workload(WorkloadKind::DaemonSet, Key { namespace: pod.key.namespace.clone(), name }))
     });
-    let daemonsets = cluster.gaps_in(daemonsets);
-    let removed = pods().filter(|(_, screening)| filter::is_removed(screening)).map(|(pod, _)| pod);
-    daemonsets.0.into_iter().chain(gaps::of_removal(cluster, mode, removed).0)
+    cluster.gaps_in(daemonsets)
 }
 
 /// A node with its pods, and what kubectl's filters say of each.

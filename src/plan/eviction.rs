@@ -102,6 +102,11 @@ impl PodState {
     }
 }
 
+/// Whether the eviction of a pod depends on its budgets: they protect only pods that run.
+pub fn asks_budgets(pod: &Pod) -> bool {
+    pod.termination.is_none() && matches!(pod.phase, Phase::Running | Phase::Unknown)
+}
+
 /// The decision on a pod with these protecting budgets (upstream `EvictionREST.Create`).
 pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
     if pod.namespace_terminating {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{action::RemovalMode, owner};
+use super::{action::RemovalMode, eviction, owner};
 use crate::cluster::{
     Cluster, FeedKind, Gaps, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
     WorkloadKind,
@@ -50,8 +50,11 @@ impl fmt::Display for PlanGap {
             PlanPart::Everything => "not up to date",
             PlanPart::OtherNodes => "which other nodes are schedulable is unknown",
             PlanPart::Workloads => "which pods are recreated is not known for certain",
-            PlanPart::Budgets if gaps.contains(FeedKind::Budgets) || gaps.contains(FeedKind::Namespaces) => {
-                "which pods evictions would remove is unknown"
+            PlanPart::Budgets if gaps.contains(FeedKind::Budgets) => {
+                "whether a PodDisruptionBudget blocks an eviction is unknown"
+            }
+            PlanPart::Budgets if gaps.contains(FeedKind::Namespaces) => {
+                "whether a namespace is being deleted, where evictions are refused, is unknown"
             }
             PlanPart::Budgets => "budgets have the numbers of their status",
             PlanPart::Placement => "where pods land is unknown",
@@ -75,22 +78,32 @@ pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     cluster.gaps_in(scopes.chain(nodes.map(Scope::Node)))
 }
 
-/// What is missing of what decides whether these pods can be removed.
+/// What is missing of what decides whether these pods leave.
 pub(super) fn of_removal<'a>(
     cluster: &Cluster,
     mode: RemovalMode,
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
 ) -> Gaps {
     match mode {
-        RemovalMode::Evict => cluster.gaps_in(pods.into_iter().flat_map(|pod| of_eviction(pod))),
+        RemovalMode::Evict => {
+            let pods = pods.into_iter().filter(|pod| pod.termination.is_none());
+            cluster.gaps_in(pods.flat_map(|pod| of_eviction(pod)))
+        }
         RemovalMode::Delete => Gaps::default(),
     }
 }
 
+/// What has to be known to tell whether a pod leaves, and is not. A pod that is terminating already leaves, and so does one
+/// that is deleted.
+pub(super) fn undecided(cluster: &Cluster, mode: RemovalMode, pod: &Arc<Pod>) -> Gaps {
+    of_removal(cluster, mode, [pod]).unknown()
+}
+
 /// The scopes that decide what the eviction of a pod is answered, apart from the numbers of budgets.
-fn of_eviction(pod: &Pod) -> [Scope; 2] {
+fn of_eviction(pod: &Pod) -> Vec<Scope> {
     let namespace = &pod.key.namespace;
-    [Scope::BudgetsIn(namespace.clone()), Scope::Namespace(namespace.clone())]
+    let budgets = eviction::asks_budgets(pod).then(|| Scope::BudgetsIn(namespace.clone()));
+    budgets.into_iter().chain([Scope::Namespace(namespace.clone())]).collect()
 }
 
 /// Whether it is known what the eviction of a pod is answered, apart from the numbers of its budget.
@@ -123,7 +136,7 @@ pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
 /// The scopes that decide what the eviction of a pod is answered, and those that the numbers of its budgets are computed
 /// from.
 pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
-    let mut scopes = of_eviction(pod).to_vec();
+    let mut scopes = of_eviction(pod);
     for budget in cluster.budgets_of(pod) {
         scopes.extend(pods_with(&pod.key.namespace, budget.selector.as_ref()));
         let counted = cluster.pods_in(&pod.key.namespace).filter(|pod| budget.covers(pod));

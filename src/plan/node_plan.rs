@@ -52,8 +52,8 @@ pub struct NodeDrain {
     pub after_incomplete: bool,
     /// The budget that its last pod waited for.
     pub dominated_by: Option<Key>,
-    /// How many of its pods are on it at the end.
-    pub remaining: usize,
+    /// How many of its pods are on it at the end; none where that is not known.
+    pub remaining: Option<usize>,
 }
 
 impl NodeChange {

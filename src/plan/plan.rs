@@ -18,10 +18,10 @@ use super::{
     undo::{NodeUndo, Undo},
     verdict::Verdict,
     warning::Warning,
-    words::{counted, ends},
+    words::{self, counted},
 };
 use crate::{
-    cluster::{Key, Name, NodeName},
+    cluster::{Gaps, Key, Name, NodeName},
     engine::ServerVersion,
     time::Timestamp,
 };
@@ -83,6 +83,8 @@ pub struct BudgetPlan {
 pub enum Prospect {
     /// Everything ends.
     Completes,
+    /// Whether everything ends depends on objects that are not known.
+    Unknown,
     /// Something waits for what may never happen, or the timeout is too short.
     Stalls,
     /// A pod can never leave.
@@ -161,8 +163,10 @@ impl Plan {
             Prospect::Refused
         } else if totals.blocked > 0 {
             Prospect::Blocked
-        } else if totals.wait > 0 || totals.ends.likely.is_none() || self.times_out() {
+        } else if totals.wait > 0 || totals.likely_end().is_none() || self.times_out() {
             Prospect::Stalls
+        } else if totals.undecided > 0 {
+            Prospect::Unknown
         } else {
             Prospect::Completes
         }
@@ -175,9 +179,12 @@ impl Plan {
 
     /// When it ends, in words.
     pub fn ends(&self) -> String {
-        let window = self.totals.ends;
+        let PlanTotals { ends: window, not_before, .. } = self.totals;
         let after = |at: Option<Timestamp>| at.map(|at| at.since(self.made));
-        ends(after(window.likely), after(window.latest))
+        match after(not_before) {
+            Some(span) => words::not_before(span),
+            None => words::ends(after(window.likely), after(window.latest)),
+        }
     }
 
     /// Why it does not complete, in one line.
@@ -198,8 +205,21 @@ impl Plan {
                 format!("{}, possibly forever", counted(totals.wait, "pod waits", "pods wait"))
             }
             Prospect::Stalls => "deleted pods stay Terminating".into(),
+            Prospect::Unknown => {
+                let pods = counted(totals.undecided, "pod leaves", "pods leave");
+                format!("whether {pods} is unknown: {}", self.undecided())
+            }
             Prospect::Completes => "completes".into(),
         }
+    }
+
+    /// What is missing to tell whether its pods leave.
+    pub fn undecided(&self) -> Gaps {
+        let gaps = self.pods.iter().filter_map(|pod| match pod.verdict.as_if_granted() {
+            Verdict::Undecided { gaps } => Some(gaps.0.iter().cloned()),
+            _ => None,
+        });
+        gaps.flatten().collect()
     }
 
     /// The permissions that are missing.
@@ -216,6 +236,7 @@ impl Prospect {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Completes => "completes",
+            Self::Unknown => "unknown",
             Self::Stalls => "stalls",
             Self::Blocked => "blocked",
             Self::Refused => "refused",

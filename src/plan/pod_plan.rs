@@ -42,12 +42,19 @@ pub struct PodPlan {
     pub eviction_notes: Vec<EvictionNote>,
 }
 
-/// When something happens; none is never.
+/// When something happens; none is never, or not known (of a pod that is undecided).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub soonest: Option<Timestamp>,
     pub likely: Option<Timestamp>,
     pub latest: Option<Timestamp>,
+}
+
+impl Window {
+    /// The same where no more is known than the soonest time.
+    pub(super) fn at_the_soonest(self) -> Self {
+        Self { likely: None, latest: None, ..self }
+    }
 }
 
 impl PodPlan {
@@ -87,6 +94,7 @@ impl PodPlan {
             | Verdict::Terminating
             | Verdict::Leaves(_)
             | Verdict::LeavesAfter { .. }
+            | Verdict::Undecided { .. }
             | Verdict::Deleted { .. }
             | Verdict::Tolerates
             | Verdict::DeletionCancelled => self.times_out.is_some(),

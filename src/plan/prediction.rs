@@ -27,7 +27,7 @@ use super::{
     warning::{self, PodWarning, Warning},
 };
 use crate::{
-    cluster::{Key, Pod},
+    cluster::{Gaps, Key, Pod},
     time::{Span, Timestamp},
 };
 
@@ -43,6 +43,8 @@ pub(super) struct Prediction<'a, E> {
     unlimited: RunResult,
     /// The pods that leave in the unlimited run.
     leaving: BTreeSet<Key>,
+    /// The pods of which it is not known whether they leave, and what is missing. In the runs they leave at the first attempt.
+    undecided: BTreeMap<Key, Gaps>,
 }
 
 impl<'a, E: Environment> Prediction<'a, E> {
@@ -65,7 +67,10 @@ impl<'a, E: Environment> Prediction<'a, E> {
             likely.clone()
         };
         let leaves = |(key, result): (&Key, &PodResult)| result.leaves.map(|_| key.clone());
+        let pods = input.groups.iter().flat_map(|group| &group.pods);
+        let undecided = pods.map(|pod| (pod.key.clone(), gaps::undecided(cluster, input.mode, pod)));
         Self {
+            undecided: undecided.filter(|(_, gaps)| !gaps.is_empty()).collect(),
             context,
             soonest: simulation.run(fixed.clone(), Bound::Soonest),
             latest: simulation.run(fixed, Bound::Latest),
@@ -79,14 +84,15 @@ impl<'a, E: Environment> Prediction<'a, E> {
 
     /// The rows of the pods of a group.
     pub fn pods(&self, group: usize) -> Vec<PodPlan> {
-        self.input.groups[group].pods.iter().map(|pod| self.pod(pod)).collect()
+        self.input.groups[group].pods.iter().map(|pod| self.pod(pod, group)).collect()
     }
 
-    fn pod(&self, pod: &Arc<Pod>) -> PodPlan {
+    fn pod(&self, pod: &Arc<Pod>, group: usize) -> PodPlan {
         let PlanContext { cluster, rules, .. } = self.context;
         let mut plan = PodPlan::new(pod, self.verdict(pod));
         plan.leaves = self.window(pod, |result| result.leaves);
         plan.gone = self.window(pod, |result| result.gone);
+        plan.warnings = self.pod_warnings(pod, &plan);
         let decision = eviction::decision(cluster, pod, &self.budgets_before, rules);
         plan.answer = gaps::can_answer_eviction(cluster, pod).then(|| EvictionAnswer::to(&decision, rules));
         plan.times_out = self.timed_out_at(&pod.key);
@@ -103,8 +109,23 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
         plan.quality = self.quality(pod, &plan.verdict);
         plan.lost = owner::not_recreated(cluster, pod);
-        plan.warnings = self.pod_warnings(pod, &plan);
+        if self.undecided.contains_key(&pod.key) || !self.starts_on_time(group) {
+            plan.leaves = plan.leaves.at_the_soonest();
+            plan.gone = plan.gone.at_the_soonest();
+            plan.ready_again = None;
+        }
         plan
+    }
+
+    /// Whether it is known when a group starts: none has to wait for a pod that is undecided.
+    fn starts_on_time(&self, group: usize) -> bool {
+        self.undecided.is_empty() || self.likely.groups[group].started <= self.context.now
+    }
+
+    /// Whether it is known when a group ends.
+    fn ends_on_time(&self, group: usize) -> bool {
+        let is_decided = |pod: &Arc<Pod>| !self.undecided.contains_key(&pod.key);
+        self.starts_on_time(group) && self.input.groups[group].pods.iter().all(is_decided)
     }
 
     fn window(&self, pod: &Pod, time: fn(&PodResult) -> Option<Timestamp>) -> Window {
@@ -126,6 +147,9 @@ impl<'a, E: Environment> Prediction<'a, E> {
         let Some(result) = self.unlimited.pods.get(&pod.key) else { return not_attempted() };
         if pod.termination.is_some() && result.end != Some(TaskEnd::GaveUp(GiveUpReason::EvictionFailed)) {
             return Verdict::Terminating;
+        }
+        if let Some(gaps) = self.undecided.get(&pod.key) {
+            return Verdict::Undecided { gaps: gaps.clone() };
         }
         if result.leaves.is_none() {
             let PlanContext { cluster, rules, .. } = self.context;
@@ -169,8 +193,9 @@ impl<'a, E: Environment> Prediction<'a, E> {
 
     fn pod_warnings(&self, pod: &Pod, plan: &PodPlan) -> BTreeSet<PodWarning> {
         let PlanContext { cluster, rules, .. } = self.context;
-        let is_unprotected = self.input.mode == RemovalMode::Delete
-            || eviction::budgets_of(cluster, pod, rules).next().is_none();
+        let is_unprotected = self.undecided.is_empty()
+            && (self.input.mode == RemovalMode::Delete
+                || eviction::budgets_of(cluster, pod, rules).next().is_none());
         let mut warnings = warning::of_pod(cluster, pod, &self.leaving, is_unprotected);
         if self.input.grace == Some(Span::ZERO) && warning::has_identity(pod) {
             warnings.insert(PodWarning::DuplicateIdentity);
@@ -206,18 +231,20 @@ impl<'a, E: Environment> Prediction<'a, E> {
             .filter(|pod| matches!(pod.verdict.as_if_granted(), Verdict::LeavesAfter { .. }))
             .max_by_key(|pod| (pod.leaves.likely, pod.pod.clone()));
         let remains = |pod: &&PodPlan| refused || pod.gone.likely.is_none();
+        let ends = Window {
+            soonest: self.soonest.groups[group].ended,
+            likely: likely.ended,
+            latest: self.latest.groups[group].ended,
+        };
+        let is_known = self.ends_on_time(group);
         NodeDrain {
             refused,
             refusals,
             starts: likely.started,
-            ends: Window {
-                soonest: self.soonest.groups[group].ended,
-                likely: likely.ended,
-                latest: self.latest.groups[group].ended,
-            },
+            ends: if is_known { ends } else { ends.at_the_soonest() },
             after_incomplete: likely.after_incomplete,
             dominated_by: stuck.or(last).and_then(|pod| pod.verdict.budget().cloned()),
-            remaining: pods.iter().filter(remains).count(),
+            remaining: (refused || is_known).then(|| pods.iter().filter(remains).count()),
         }
     }
 
@@ -244,11 +271,17 @@ impl<'a, E: Environment> Prediction<'a, E> {
     pub fn complete(&self, plan: &mut Plan) {
         plan.budgets = self.budgets();
         plan.receivers = self.likely.trace.receivers.clone();
-        plan.timeline = self.likely.moments.clone();
+        if self.undecided.is_empty() {
+            plan.timeline = self.likely.moments.clone();
+        }
         plan.assumptions = ASSUMPTIONS.to_vec();
         self.add_warnings(plan);
         plan.count_pods();
         plan.totals.ends = self.ends();
+        if !self.undecided.is_empty() {
+            plan.totals.not_before = plan.totals.ends.likely;
+            plan.totals.ends = plan.totals.ends.at_the_soonest();
+        }
         plan.finish_nodes();
     }
 

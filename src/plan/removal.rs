@@ -24,8 +24,8 @@ pub(super) fn plan<E: Environment>(
 ) -> Result<Plan, PlanError> {
     let pods = pods_named(context.cluster, keys)?;
     let mut gaps = gaps::of_pods(context.cluster, &pods);
-    gaps.0.extend(gaps::of_removal(context.cluster, mode, &pods).0);
     require(&gaps)?;
+    gaps.0.extend(gaps::of_removal(context.cluster, mode, &pods).known().0);
     let input = SimulationInput {
         groups: vec![RemovalGroup { node: None, pods }],
         mode,

@@ -1,7 +1,7 @@
 //! Evictions and deletions as a chain of events on a virtual timeline (docs/upstream/operator-actions.md#6.4).
 //!
 //! All groups share the budgets. A refused pod is retried as [`Retry`] says, and a replacement that becomes Ready counts
-//! as healthy again. A run ends when no event is left.
+//! as healthy again. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +14,7 @@ use super::{
     budget::{self, BudgetState, DISRUPTION_TIMEOUT},
     environment::{Bound, Environment},
     eviction::{self, EvictionBlock, EvictionDecision, FreeEviction, PodState},
+    gaps,
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
@@ -217,9 +218,10 @@ impl<'a> Simulation<'a> {
     fn add_task(&mut self, pod: &Arc<Pod>, group: usize, rules: &EvictionRules) {
         let (mut protected_by, mut counted_by) = (Vec::new(), Vec::new());
         let mut is_disrupted = false;
+        let is_decided = gaps::undecided(self.cluster, self.input.mode, pod).is_empty();
         for budget in self.cluster.budgets_of(pod).filter(|budget| budget::selects(budget, pod, rules)) {
             counted_by.push(budget.key.clone());
-            if budget::protects(budget, pod, rules) {
+            if is_decided && budget::protects(budget, pod, rules) {
                 protected_by.push(budget.key.clone());
             }
             is_disrupted |= !budget::is_healthy(self.cluster, budget, pod, self.now);

@@ -23,6 +23,8 @@ pub struct PlanTotals {
     /// Wait for something that may never happen.
     pub wait: usize,
     pub blocked: usize,
+    /// Leave unless something that is not known forbids it.
+    pub undecided: usize,
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
@@ -32,8 +34,10 @@ pub struct PlanTotals {
     pub pending: usize,
     /// Pods that replacements preempt.
     pub preempted: usize,
-    /// When everything has ended; none is never.
+    /// When everything has ended; none is never, or not known where pods are undecided.
     pub ends: Window,
+    /// Where pods are undecided: when everything has likely ended if all of them leave at the first attempt.
+    pub not_before: Option<Timestamp>,
 }
 
 /// What is counted of pods and their replacements.
@@ -45,6 +49,7 @@ pub enum PodCount {
     Stay,
     Wait,
     Blocked,
+    Undecided,
     Refused,
     Lost,
     DataLost,
@@ -62,6 +67,7 @@ impl PodCount {
             Self::Stay => "stay",
             Self::Wait => "wait",
             Self::Blocked => "blocked",
+            Self::Undecided => "undecided",
             Self::Refused => "refused",
             Self::Lost => "lost",
             Self::DataLost => "lose data",
@@ -73,7 +79,7 @@ impl PodCount {
 
 impl PlanTotals {
     /// All counts, in the order in which they are shown.
-    pub const fn counts(&self) -> [(PodCount, usize); 11] {
+    pub const fn counts(&self) -> [(PodCount, usize); 12] {
         [
             (PodCount::LeaveNow, self.leave_now),
             (PodCount::LeaveLater, self.leave_later),
@@ -81,6 +87,7 @@ impl PlanTotals {
             (PodCount::Stay, self.stay),
             (PodCount::Wait, self.wait),
             (PodCount::Blocked, self.blocked),
+            (PodCount::Undecided, self.undecided),
             (PodCount::Refused, self.refused_pods),
             (PodCount::Lost, self.lost),
             (PodCount::DataLost, self.data_lost),
@@ -105,6 +112,11 @@ impl PlanTotals {
         totals
     }
 
+    /// When everything has likely ended, or not before which; none is never.
+    pub(super) fn likely_end(&self) -> Option<Timestamp> {
+        self.not_before.or(self.ends.likely)
+    }
+
     fn add(&mut self, pod: &PodPlan, made: Timestamp) {
         self.refused_pods += usize::from(matches!(pod.verdict, Verdict::Refused { .. }));
         let verdict = pod.verdict.as_if_granted();
@@ -124,6 +136,7 @@ impl PlanTotals {
             Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => {
                 &mut self.blocked
             }
+            Verdict::Undecided { .. } => &mut self.undecided,
         };
         *counter += 1;
         match &pod.landing {
@@ -132,7 +145,7 @@ impl PlanTotals {
             Some(Landing::Unknown) | None => {}
         }
         self.preempted += pod.placement.as_ref().map_or(0, |trace| trace.preempts.len());
-        if verdict.leaves() {
+        if verdict.may_leave() {
             self.lost += usize::from(pod.lost.is_some());
             self.data_lost += usize::from(pod.warnings.iter().any(|warning| warning.loses_data()));
         }

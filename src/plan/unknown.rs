@@ -22,6 +22,15 @@ impl Plan {
         self.gaps().find(|gap| gap.part == part)
     }
 
+    /// What is missing of the budgets of pods that the plan deletes whatever their budgets say; none where they are known,
+    /// or no pod is deleted in that way.
+    pub fn ignores_unknown_budgets(&self) -> Option<Gaps> {
+        let is_ignoring = |warning: &Warning| matches!(warning, Warning::BudgetsIgnored { .. });
+        let gaps = self.gap_of(PlanPart::Budgets).filter(|_| self.warnings.iter().any(is_ignoring))?;
+        let gaps = gaps.gaps.clone().unknown().0.into_iter().filter(|gap| gap.kind == FeedKind::Budgets);
+        Some(Gaps(gaps.collect())).filter(|gaps| !gaps.is_empty())
+    }
+
     /// Whether the outcome is the same whatever is not known. Evictions under a budget rest on its numbers, and those on
     /// what becomes of the pods that leave.
     pub fn is_definite(&self) -> bool {
@@ -36,11 +45,13 @@ impl Plan {
         };
         let rests_on_budgets =
             rests_on_budgets && !self.budgets.is_empty() && self.prospect() != Prospect::Refused;
-        self.gaps().all(|gap| match gap.part {
+        let is_decided = self.totals.undecided == 0 || self.prospect() == Prospect::Refused;
+        let holds = |gap: &PlanGap| match gap.part {
             PlanPart::Everything => false,
             PlanPart::OtherNodes => true,
             PlanPart::Workloads | PlanPart::Budgets | PlanPart::Placement => !rests_on_budgets,
-        })
+        };
+        is_decided && self.gaps().all(holds)
     }
 
     /// Names what the plan rests on and does not know. `outcome` are the gaps under its outcome: old data.
@@ -87,6 +98,10 @@ impl Plan {
         }
         let mut gaps = cluster.gaps_in([Scope::Nodes, Scope::Pods, Scope::Namespaces]);
         gaps.0.extend(cluster.gaps(FeedKind::PLACEMENT).0);
+        // They land as if everything undecided left.
+        let others: Vec<Gap> =
+            self.undecided().0.into_iter().filter(|gap| !gaps.contains(gap.kind)).collect();
+        gaps.0.extend(others);
         gaps
     }
 }

@@ -9,7 +9,7 @@ use super::{
     words::counted,
 };
 use crate::{
-    cluster::{Key, Name},
+    cluster::{FeedKind, Gaps, Key, Name},
     time::Timestamp,
 };
 
@@ -36,8 +36,11 @@ pub enum Verdict {
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern },
     /// More than one budget protects it, which the eviction subresource answers with an error.
     TwoBudgets { budgets: Vec<Key> },
-    /// Something that decides about it cannot be read or is not known. Counts as blocked.
+    /// The server refuses its eviction for something that kordon does not know, such as a new policy. Counts as blocked.
     Unknown { missing: String },
+    /// Whether it leaves depends on objects that kordon does not know; the server does. It leaves unless one of them
+    /// forbids that.
+    Undecided { gaps: Gaps },
     /// A NoExecute taint deletes it at this time; budgets are ignored.
     Deleted { at: Timestamp, taint: Name },
     /// It tolerates the taints without a limit.
@@ -115,9 +118,12 @@ impl Verdict {
         !matches!(self, Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled)
     }
 
-    /// Whether the pod leaves because of the plan.
-    pub(super) const fn leaves(&self) -> bool {
-        matches!(self, Self::Leaves(_) | Self::LeavesAfter { .. } | Self::Deleted { .. })
+    /// Whether the pod leaves because of the plan, as far as is known.
+    pub(super) const fn may_leave(&self) -> bool {
+        matches!(
+            self,
+            Self::Leaves(_) | Self::LeavesAfter { .. } | Self::Undecided { .. } | Self::Deleted { .. }
+        )
     }
 
     /// A stable word for it.
@@ -134,6 +140,7 @@ impl Verdict {
             Self::Blocked { .. } => "blocked",
             Self::TwoBudgets { .. } => "twoBudgets",
             Self::Unknown { .. } => "unknown",
+            Self::Undecided { .. } => "undecided",
             Self::Deleted { .. } => "deleted",
             Self::Tolerates => "tolerates",
             Self::DeletionCancelled => "deletionCancelled",
@@ -152,6 +159,7 @@ impl Verdict {
             Self::Blocked { .. } => "blocked",
             Self::TwoBudgets { .. } => "fails",
             Self::Unknown { .. } => "unknown",
+            Self::Undecided { .. } => "undecided",
             Self::Deleted { .. } => "deleted",
         }
     }
@@ -178,6 +186,7 @@ impl Verdict {
             | Self::WaitsForNamespace
             | Self::TwoBudgets { .. }
             | Self::Unknown { .. }
+            | Self::Undecided { .. }
             | Self::Deleted { .. }
             | Self::Tolerates
             | Self::DeletionCancelled => None,
@@ -219,6 +228,14 @@ impl fmt::Display for Verdict {
                 write!(f, "eviction fails: more than one PodDisruptionBudget: {}", list(budgets))
             }
             Self::Unknown { missing } => write!(f, "unknown: {missing}"),
+            Self::Undecided { gaps } => {
+                let unless = match (gaps.contains(FeedKind::Budgets), gaps.contains(FeedKind::Namespaces)) {
+                    (true, false) => "a PodDisruptionBudget blocks it",
+                    (false, _) => "its namespace is being deleted",
+                    (true, true) => "a PodDisruptionBudget blocks it or its namespace is being deleted",
+                };
+                write!(f, "undecided: leaves unless {unless}")
+            }
             Self::Deleted { taint, .. } => write!(f, "deleted for taint {taint}; budgets are ignored"),
             Self::Tolerates => f.write_str("stays: tolerates the taint: never evicted"),
             Self::DeletionCancelled => f.write_str("stays: its deletion is cancelled"),

@@ -12,6 +12,11 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     }
 }
 
+/// When something may end that likely takes at least this long.
+pub fn not_before(least: Span) -> String {
+    if least == Span::ZERO { "possibly immediately".into() } else { format!("not before ~{least}") }
+}
+
 /// `1 pod`, `2 pods`
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

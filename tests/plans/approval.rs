@@ -1,7 +1,10 @@
 //! The approval machine: what it asks for, what it asks the operator, what it refuses, and when it asks again.
 
 use kordon::{
-    cluster::{Condition, ConditionStatus, DrainClaim, Key, NodeName, READY, Uid, WorkloadKind},
+    cluster::{
+        Change, Condition, ConditionStatus, DrainClaim, FeedKind, Key, Known, NodeName, READY, Uid,
+        WorkloadKind,
+    },
     engine::ServerVersion,
     operation::{
         Guards, OperationOptions, Overrides,
@@ -90,6 +93,26 @@ fn the_more_is_at_stake_the_more_has_to_be_typed() {
     assert_eq!(desk.prompt(drain(&["n1", "n2"])), words("here override max-nodes take-over"));
     desk.context = "\u{7}".into();
     assert_eq!(desk.prompt(cordon(&["n2", "n3"])), words("yes override max-nodes"), "it cannot be typed");
+}
+
+#[test]
+fn without_budgets_evictions_start_and_deletions_have_to_be_overridden() {
+    let mut desk = Desk::new(&["n1", "n2"]);
+    desk.fixture.replica_set("web", 2, &["n1", "n2"]);
+    let error = "forbidden".into();
+    desk.fixture.cluster.apply(Change::Known(FeedKind::Budgets, Known::Forbidden { error }), &mut Vec::new());
+    assert_eq!(desk.prompt(drain(&["n1"])), Prompt::Yes("Yes, drain"), "the server checks the budgets");
+    let pods = vec![Key::new("default", "web-0")];
+    let delete = Action::Delete { pods: pods.clone(), options: RemovalOptions::default() };
+    assert_eq!(desk.prompt(delete.clone()), words("override unknown-budgets"), "nobody checks them");
+    let options = DrainOptions { disable_eviction: true, ..DrainOptions::default() };
+    let drain_by_deletion = Action::Drain { nodes: names(&["n1"]), options };
+    assert_eq!(desk.prompt(drain_by_deletion), words("here override unknown-budgets"));
+    desk.operator = Operator::AgreedInAdvance;
+    let ApprovalRefusal::Objections(objections) = desk.refusal(delete) else { panic!("refused") };
+    let text = "deletions ignore budgets, and which ones protect the pods is unknown: budgets cannot be listed \
+                (missing permission: list poddisruptionbudgets.policy)";
+    assert_eq!(objections[0].lines(), [format!("guard rail unknown-budgets: {text}")]);
 }
 
 #[test]

@@ -397,7 +397,7 @@ fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
     let plan = drained(&fixture);
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert!(drain.refused);
-    assert_eq!(drain.remaining, 3);
+    assert_eq!(drain.remaining, Some(3));
     assert_eq!(refusals(&plan, "bare"), [DrainRefusal::EmptyDir, DrainRefusal::Unmanaged]);
     assert_eq!(
         plan.needs,

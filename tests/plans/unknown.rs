@@ -8,7 +8,8 @@ use std::{
 
 use kordon::{
     cluster::{
-        Change, Cluster, FeedKind, IntOrPercent, Key, Known, NodeName, ObjectEvent, ReadBy, Resources, Scope,
+        Change, Cluster, FeedKind, IntOrPercent, Key, Known, NodeName, ObjectEvent, Phase, ReadBy, Resources,
+        Scope,
         ScopeRead, TableObject, Version, WorkloadKind,
     },
     placement::Snapshot,
@@ -131,11 +132,21 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
     found.extend(plan.steps.iter().map(|step| format!("{step:?}")));
     if plan.is_definite() {
         found.insert(format!("{} {:?}", plan.prospect().word(), plan.needs));
+        // What would happen if a refused plan had its flags is not part of its outcome.
+        if plan.prospect() != Prospect::Refused {
+            found.insert(format!("ends {:?}, remain {:?}", plan.totals.ends, remaining(plan)));
+        }
     }
     let counts = !lacks(PlanPart::Budgets) && !lacks(PlanPart::Workloads) && !lacks(PlanPart::Placement);
     for pod in &plan.pods {
         let mut say = |what: String| found.insert(format!("{} {what}", pod.pod));
-        if counts || !rests_on_numbers(&pod.verdict) {
+        if matches!(pod.verdict.as_if_granted(), Verdict::Undecided { .. }) {
+            assert!(
+                pod.leaves.likely.is_none() && pod.gone.likely.is_none(),
+                "no time is stated of {}",
+                pod.pod
+            );
+        } else if counts || !rests_on_numbers(&pod.verdict) {
             say(pod.verdict.word().into());
         }
         if pod.lost.is_some() || !lacks(PlanPart::Workloads) {
@@ -146,7 +157,12 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
             say(format!("{:?}", pod.landing));
         }
         if !lacks(PlanPart::Workloads) {
-            say(format!("{:?}", pod.warnings));
+            for warning in &pod.warnings {
+                say(format!("{warning:?}"));
+            }
+        }
+        if let Some(answer) = pod.answer.as_ref().filter(|_| !lacks(PlanPart::Budgets)) {
+            say(format!("answer {}", answer.code));
         }
     }
     if !lacks(PlanPart::Placement) {
@@ -156,6 +172,12 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
         plan.warnings.iter().filter(|warning| is_definite(warning, counts)).map(|w| format!("{w:?}")),
     );
     found
+}
+
+/// How many pods stay on the nodes of a drain; none where that is not known.
+fn remaining(plan: &Plan) -> Option<usize> {
+    let drains = plan.nodes.iter().filter_map(|node| node.drain.as_ref());
+    drains.map(|drain| drain.remaining).sum()
 }
 
 /// Whether the verdict on a pod rests on the numbers of budgets.
@@ -171,6 +193,7 @@ fn rests_on_numbers(verdict: &Verdict) -> bool {
         | Verdict::WaitsForController { .. }
         | Verdict::Blocked { .. }
         | Verdict::Refused { .. }
+        | Verdict::Undecided { .. }
         | Verdict::Unknown { .. } => true,
     }
 }
@@ -317,9 +340,16 @@ proptest! {
         missing in random_missing(),
     ) {
         let (full, less) = (plan(&now, &action), plan(&known(&now, &earlier, &missing), &action));
-        let (full, stated) = (statements(&full), statements(&less));
-        let wrong: Vec<&String> = stated.difference(&full).collect();
+        let (stated, of_full) = (statements(&less), statements(&full));
+        let wrong: Vec<&String> = stated.difference(&of_full).collect();
         prop_assert!(wrong.is_empty(), "{action:?}: stated without ground: {wrong:#?}");
+        if let (Ok(less), Ok(full)) = (less, full)
+            && less.gap_of(PlanPart::Everything).is_none()
+            && let (Some(least), Some(end)) = (less.totals.not_before, full.totals.ends.likely)
+            && matches!(full.prospect(), Prospect::Completes)
+        {
+            prop_assert!(end >= least, "{action:?}: it ends at {end:?}, and was said not to before {least:?}");
+        }
     }
 
     #[test]
@@ -398,12 +428,51 @@ fn with_the_pods_of_its_node_alone_a_drain_is_likely_and_says_what_it_does_not_k
 }
 
 #[test]
-fn evictions_need_budgets_and_deletions_do_not() {
+fn without_budgets_a_drain_is_planned_and_says_that_it_does_not_know_whether_one_blocks() {
     let full = shop();
     let less = known(&full, &full, &missing([FeedKind::Budgets], &forbidden()));
-    assert!(refusal(&less, &drain_of("n0")).contains("list poddisruptionbudgets.policy"));
+    let plan = plan(&less, &drain_of("n0")).expect("its pods are known");
+    assert_eq!((plan.prospect(), plan.is_definite(), plan.totals.undecided), (Prospect::Unknown, false, 1));
+    assert_eq!((plan.ends().as_str(), plan.totals.ends.likely), ("not before ~10s", None));
+    let verdict = plan.pods[0].verdict.to_string();
+    assert_eq!(verdict, "undecided: leaves unless a PodDisruptionBudget blocks it");
+    let texts: Vec<String> = plan.gaps().map(ToString::to_string).collect();
+    let list = "budgets cannot be listed (missing permission: list poddisruptionbudgets.policy)";
+    assert_eq!(
+        texts,
+        [
+            format!("whether a PodDisruptionBudget blocks an eviction is unknown: {list}"),
+            format!("where pods land is unknown: {list}"),
+        ]
+    );
+    assert_eq!(plan.steps.len(), 2, "the server checks the budgets: it can be applied");
+}
+
+#[test]
+fn pods_that_no_budget_protects_need_no_budgets() {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    fixture.owner(WorkloadKind::ReplicaSet, "web", 2);
+    fixture.pod("web-0", "n0", |pod| {
+        own(pod, WorkloadKind::ReplicaSet, "web");
+        pod.phase = Phase::Pending;
+    });
+    fixture.pod("web-1", "n0", |pod| {
+        own(pod, WorkloadKind::ReplicaSet, "web");
+        terminating(pod, 20);
+    });
+    let full = fixture.sync().cluster.clone();
+    let less = known(&full, &full, &missing([FeedKind::Budgets], &forbidden()));
+    let plan = plan(&less, &drain_of("n0")).expect("a plan");
+    assert_eq!((plan.prospect(), plan.is_definite()), (Prospect::Completes, true));
+}
+
+#[test]
+fn deletions_need_no_budgets_and_say_that_they_ignore_some() {
+    let full = shop();
+    let less = known(&full, &full, &missing([FeedKind::Budgets], &forbidden()));
     let pods = vec![Key::new("default", "web-0")];
     let plan = plan(&less, &Action::Delete { pods, options: RemovalOptions::default() }).expect("a deletion");
+    assert_eq!((plan.prospect(), plan.is_definite()), (Prospect::Completes, true));
     assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 1, blocked: None }));
     assert!(plan.pods[0].answer.is_none());
 }

@@ -292,6 +292,37 @@ async fn a_plan_whose_outcome_rests_on_pods_is_refused_without_the_right_to_list
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_drain_without_the_right_to_list_budgets_is_planned_and_does_not_say_when_it_ends() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let forbidden =
+        Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "poddisruptionbudgets");
+    server.api.inject(forbidden);
+    let _world = server.inhabit();
+    let flags = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", "--server", &*server.url];
+    let drain = |more: &[&'static str]| [&["plan", "drain", NODE], &flags[..], more].concat();
+    let output = shell.run(&drain(&[])).await;
+    let (first, rest) = output.out.split_once('\n').expect("lines");
+    assert!(first.starts_with(&format!("drain {NODE}: unknown, not before ~")), "{first}");
+    let budgets = "budgets cannot be listed (missing permission: list poddisruptionbudgets.policy)";
+    let line = format!("whether a PodDisruptionBudget blocks an eviction is unknown: {budgets}");
+    assert!(rest.starts_with(&line), "{rest}");
+    assert!(rest.contains("undecided: leaves unless a PodDisruptionBudget blocks it"), "{rest}");
+    assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
+    assert!(
+        output.err.contains(&format!("whether the plan completes is unknown: {budgets}")),
+        "{}",
+        output.err
+    );
+    let output = shell.run(&drain(&["-o", "json"])).await;
+    let json: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!((&json["outcome"], &json["definite"]), (&json!("unknown"), &json!(false)));
+    assert_eq!((&json["budgets"], &json["totals"]["ends"]["likelySeconds"]), (&Value::Null, &Value::Null));
+    let (undecided, leave) = (json["totals"]["undecided"].as_u64(), &json["totals"]["leaveNow"]);
+    assert!(undecided.is_some_and(|pods| pods > 0) && *leave == json!(0), "{}", json["totals"]);
+    assert!(json["totals"]["notBeforeSeconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_about_pods_says_that_it_may_not_look() {
     let (shell, server) = (Shell::new(), without_pods().await);
     let _world = server.inhabit();

@@ -99,7 +99,10 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
     let class = match &pod.verdict {
         Verdict::Refused { .. } => 0,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => 1,
-        Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => 2,
+        Verdict::Waits { .. }
+        | Verdict::WaitsForController { .. }
+        | Verdict::WaitsForNamespace
+        | Verdict::Undecided { .. } => 2,
         Verdict::LeavesAfter { .. } => 3,
         Verdict::Leaves(_) | Verdict::Deleted { .. } => 4,
         Verdict::Terminating => 5,

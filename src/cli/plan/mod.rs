@@ -68,6 +68,10 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     shot.done()?;
     match prospect {
         Prospect::Completes => answers.verdict(&plan),
+        Prospect::Unknown => Err(CliError::Unknown {
+            what: "whether the plan completes is unknown".into(),
+            gaps: plan.undecided(),
+        }),
         Prospect::Stalls | Prospect::Blocked | Prospect::Refused => {
             Err(CliError::WouldNot { prospect, text: plan.summary() })
         }

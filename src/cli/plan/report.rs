@@ -28,7 +28,7 @@ pub struct PlanReport {
     pub action: &'static str,
     pub command: Option<String>,
     pub server_version: String,
-    /// `completes`, `stalls`, `blocked` or `refused`.
+    /// `completes`, `unknown`, `stalls`, `blocked` or `refused`.
     pub outcome: &'static str,
     /// Whether the outcome is the same whatever is not known.
     pub definite: bool,
@@ -66,6 +66,8 @@ pub struct PlanTotalsReport {
     pub stay: usize,
     pub wait: usize,
     pub blocked: usize,
+    /// Leave unless something that is not known forbids it.
+    pub undecided: usize,
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
@@ -74,6 +76,8 @@ pub struct PlanTotalsReport {
     pub pending: Option<usize>,
     pub preempted: Option<usize>,
     pub ends: WindowReport,
+    /// When it likely completes if everything undecided leaves at once; null where nothing is undecided.
+    pub not_before_seconds: Option<f64>,
 }
 
 /// Seconds from `takenAt`; null means never.
@@ -108,7 +112,8 @@ pub struct DrainReport {
     pub ends: WindowReport,
     pub after_blocked_node: bool,
     pub blocked_by: Option<String>,
-    pub remaining: usize,
+    /// Null where it is not known.
+    pub remaining: Option<usize>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -342,6 +347,7 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         stay: totals.stay,
         wait: totals.wait,
         blocked: totals.blocked,
+        undecided: totals.undecided,
         refused_pods: totals.refused_pods,
         lost: totals.lost,
         data_lost: totals.data_lost,
@@ -349,6 +355,7 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         pending: Some(totals.pending).filter(|_| places),
         preempted: Some(totals.preempted).filter(|_| places),
         ends: window(totals.ends, plan.made),
+        not_before_seconds: totals.not_before.map(|at| seconds(at, plan.made)),
     }
 }
 
@@ -567,6 +574,7 @@ mod tests {
                 stay: 0,
                 wait: 0,
                 blocked: 0,
+                undecided: 0,
                 refused_pods: 0,
                 lost: 0,
                 data_lost: 0,
@@ -574,6 +582,7 @@ mod tests {
                 pending: Some(0),
                 preempted: Some(0),
                 ends: window,
+                not_before_seconds: Some(1.0),
             },
             nodes: vec![PlanNodeReport {
                 name: "n1".into(),
@@ -589,7 +598,7 @@ mod tests {
                     ends: window,
                     after_blocked_node: false,
                     blocked_by: Some(text()),
-                    remaining: 0,
+                    remaining: Some(0),
                 }),
             }],
             pods: vec![PlanPodReport {

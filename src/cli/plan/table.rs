@@ -53,15 +53,12 @@ fn summary(out: &mut String, report: &PlanReport) {
     let totals = &report.totals;
     let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
     let targets = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
-    let likely = if report.definite { "" } else { "likely " };
-    let _ = writeln!(
-        out,
-        "{} {}: {likely}{} {}",
-        report.action,
-        shown(&targets),
-        report.outcome,
-        ends(&totals.ends)
-    );
+    let likely = if report.definite || report.outcome == "unknown" { "" } else { "likely " };
+    let ends = match totals.not_before_seconds {
+        Some(seconds) => format!(", {}", words::not_before(Span::from_secs_f64(seconds))),
+        None => format!(" {}", ends(&totals.ends)),
+    };
+    let _ = writeln!(out, "{} {}: {likely}{}{ends}", report.action, shown(&targets), report.outcome);
     for gap in &report.unknown {
         let _ = writeln!(out, "{}", shown(&gap.text));
     }
@@ -78,6 +75,7 @@ fn summary(out: &mut String, report: &PlanReport) {
         (PodCount::Stay, totals.stay),
         (PodCount::Wait, totals.wait),
         (PodCount::Blocked, totals.blocked),
+        (PodCount::Undecided, totals.undecided),
         (PodCount::Refused, totals.refused_pods),
         (PodCount::Lost, totals.lost),
         (PodCount::DataLost, totals.data_lost),
@@ -152,10 +150,12 @@ fn drain(node: &PlanNodeReport) -> [String; 6] {
             let note = if drain.after_blocked_node { " (after a blocked node)" } else { "" };
             format!("{}{note}", span(drain.starts_in_seconds))
         }),
-        drain.map_or(none(), |drain| {
-            if drain.refused { "refused".into() } else { moment(drain.ends.likely_seconds) }
+        drain.map_or(none(), |drain| match drain.remaining {
+            _ if drain.refused => "refused".into(),
+            Some(_) => moment(drain.ends.likely_seconds),
+            None => "unknown".into(),
         }),
-        drain.map_or(none(), |drain| drain.remaining.to_string()),
+        drain.map_or(none(), |drain| drain.remaining.map_or("unknown".into(), |pods| pods.to_string())),
         drain.and_then(|drain| drain.blocked_by.clone()).unwrap_or_else(none),
     ]
 }

@@ -72,16 +72,19 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
             (Cell::new(word, scene.style(role)), Cell::new(&text::brief(words), scene.style(Role::Base)));
         return EventRow { subject, state, text, ..EventRow::default() };
     };
-    let (word, role) = match (drain.refused, drain.ends.likely) {
-        (true, _) => ("refused", Role::NodeNotReady),
-        (false, Some(_)) => ("empties", Role::NodeReady),
-        (false, None) => ("blocked", Role::LevelError),
+    let (word, role) = match (drain.refused, drain.ends.likely, drain.remaining) {
+        (true, ..) => ("refused", Role::NodeNotReady),
+        (false, _, None) => ("unknown", Role::NodeUnknown),
+        (false, Some(_), Some(_)) => ("empties", Role::NodeReady),
+        (false, None, Some(_)) => ("blocked", Role::LevelError),
     };
     let ends = drain.ends.likely.map_or("never".into(), |at| format!("~{}", after(at, made)));
-    let mut words = if drain.refused {
-        drain.refusals.first().cloned().unwrap_or_default()
-    } else {
-        format!("empty: {ends}; {}", words::counted(drain.remaining, "pod stays", "pods stay"))
+    let mut words = match drain.remaining {
+        _ if drain.refused => drain.refusals.first().cloned().unwrap_or_default(),
+        Some(remaining) => {
+            format!("empty: {ends}; {}", words::counted(remaining, "pod stays", "pods stay"))
+        }
+        None => "when it is empty is unknown".into(),
     };
     if let Some(budget) = &drain.dominated_by {
         words += &format!("; blocked by {budget}");
@@ -102,6 +105,8 @@ fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
     let dim = scene.style(Role::Dim);
     let when = if stays || matches!(pod.verdict, Verdict::Refused { .. }) {
         event_row::when("–", dim)
+    } else if matches!(pod.verdict, Verdict::Undecided { .. }) {
+        event_row::when("?", dim)
     } else {
         since_made(scene, pod.leaves.likely, made, "never")
     };
@@ -128,7 +133,7 @@ const fn verdict_role(verdict: &Verdict) -> Role {
         | Verdict::WaitsForController { .. }
         | Verdict::WaitsForNamespace => Role::CountdownSoon,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } => Role::LevelError,
-        Verdict::Unknown { .. } => Role::NodeUnknown,
+        Verdict::Unknown { .. } | Verdict::Undecided { .. } => Role::NodeUnknown,
         Verdict::Deleted { .. } => Role::TaintNoExecute,
     }
 }

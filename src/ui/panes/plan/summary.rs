@@ -16,6 +16,7 @@ pub fn prospect(plan: &Plan) -> (String, Role) {
     let prospect = plan.prospect();
     let role = match prospect {
         Prospect::Completes => Role::NodeReady,
+        Prospect::Unknown => Role::NodeUnknown,
         Prospect::Stalls => Role::CountdownSoon,
         Prospect::Blocked => Role::LevelError,
         Prospect::Refused => Role::NodeNotReady,
@@ -28,6 +29,7 @@ pub fn prospect(plan: &Plan) -> (String, Role) {
             format!("likely {} {}", prospect.word(), plan.ends())
         }
         Prospect::Completes => format!("{} {}", prospect.word(), plan.ends()),
+        Prospect::Unknown => format!("{}, {}", prospect.word(), plan.ends()),
         Prospect::Stalls => format!("{}: {}", prospect.word(), plan.summary()),
         Prospect::Blocked => plan.summary(),
         Prospect::Refused if plan.needs.is_empty() => plan.summary(),
@@ -59,6 +61,7 @@ const fn role(pods: PodCount) -> Role {
         PodCount::AlreadyTerminating => Role::EvictionTerminating,
         PodCount::Stay => Role::Dim,
         PodCount::Blocked => Role::LevelError,
+        PodCount::Undecided => Role::NodeUnknown,
         PodCount::Refused => Role::NodeNotReady,
         PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted => Role::NodeCondition,
     }
