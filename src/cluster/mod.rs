@@ -232,6 +232,17 @@ impl Cluster {
         &self.workloads[kind as usize]
     }
 
+    /// The workloads of a kind in a namespace, by name.
+    pub fn workloads_in(
+        &self,
+        kind: WorkloadKind,
+        namespace: &Namespace,
+    ) -> impl Iterator<Item = &Arc<Workload>> {
+        let namespace = namespace.clone();
+        let from = (kind, Key { namespace: namespace.clone(), name: Name::default() });
+        self.workloads(kind).iter_from(&from).take_while(move |workload| workload.key.namespace == namespace)
+    }
+
     pub fn priority_classes(&self) -> &Table<PriorityClass> {
         &self.priority_classes
     }

@@ -61,6 +61,7 @@ pub(super) fn plan<E: Environment>(
     plan.warnings.extend(capacity_exhausted(&plan.pods));
     prediction.complete(&mut plan);
     plan.name_gaps(gaps, cluster);
+    plan.name_not_modelled(cluster);
     Ok(plan)
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use super::{landing::Landing, placement_trace::RunTrace};
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
+    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination},
     time::{Span, Timestamp},
 };
 
@@ -130,7 +130,8 @@ impl Quality {
     }
 }
 
-/// How long a pod that handles SIGTERM likely takes to end, where its grace is longer.
+/// How long a pod that handles SIGTERM likely takes to end, where its grace is longer. One that has been terminating for
+/// longer likely uses up its grace.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
 /// The share of containers that ignore SIGTERM and are killed at the end of their grace: unlikely for one pod, likely for
 /// some of the pods of a node. A guess.
@@ -167,8 +168,15 @@ impl Environment for TypicalEnvironment<'_> {
             // Something that cannot be seen here holds it, such as a volume that cannot be unmounted.
             return Estimate::NEVER;
         }
-        let likely = if grace <= LIKELY_TERMINATION { grace } else { LIKELY_TERMINATION };
-        let quality = if grace <= LIKELY_TERMINATION { Quality::Declared } else { Quality::Guess };
+        let started =
+            |termination: &Termination| self.cluster.local(termination.deadline) - termination.grace;
+        let ignores_signal = pod
+            .termination
+            .as_ref()
+            .is_some_and(|termination| self.now.since(started(termination)) > LIKELY_TERMINATION);
+        let uses_grace = grace <= LIKELY_TERMINATION || ignores_signal;
+        let likely = if uses_grace { grace } else { LIKELY_TERMINATION };
+        let quality = if uses_grace { Quality::Declared } else { Quality::Guess };
         let latest = Some(grace + KUBELET);
         Estimate { soonest: Some(Span::ZERO), likely: Some(likely), latest, quality }
     }

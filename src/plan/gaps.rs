@@ -116,6 +116,14 @@ pub(super) fn can_place(cluster: &Cluster) -> bool {
     [Scope::Nodes, Scope::Pods].iter().all(|scope| cluster.knows(scope))
 }
 
+/// What is missing, or not as it is now, of what decides which lost pods are recreated and where they land. With it that is
+/// likely and no more: N-1, a what-if and a forecast say so.
+pub fn failover_gaps(cluster: &Cluster) -> Gaps {
+    let kinds = [FeedKind::Nodes, FeedKind::Pods, FeedKind::Namespaces].into_iter();
+    let kinds = kinds.chain(WorkloadKind::ALL.map(FeedKind::Workloads)).chain(FeedKind::PLACEMENT);
+    cluster.gaps(kinds)
+}
+
 /// The scopes of a pod's owner, of the Deployment above it, and of their pods.
 pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = &pod.owner else { return Vec::new() };

@@ -66,6 +66,30 @@ pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     }
 }
 
+/// The label with the revision of a pod of a StatefulSet.
+const REVISION: &str = "controller-revision-hash";
+
+/// Whether pods of more than one revision of the pod's Deployment or StatefulSet are there
+/// (docs/upstream/placement-and-pressure.md#5.4).
+pub fn is_rolling_out(cluster: &Cluster, pod: &Pod) -> bool {
+    let Some(owner) = &pod.owner else { return false };
+    let OwnerLookup::Found(direct) = find(cluster, &pod.key.namespace, owner) else { return false };
+    match (direct.kind, &direct.owner) {
+        (WorkloadKind::ReplicaSet, Some(deployment)) => {
+            let replica_sets = cluster.workloads_in(WorkloadKind::ReplicaSet, &pod.key.namespace);
+            let is_of_it = |other: &&Arc<Workload>| {
+                other.owner.as_ref().is_some_and(|owner| owner.uid == deployment.uid)
+            };
+            replica_sets.filter(is_of_it).filter(|other| other.replicas != Some(0)).nth(1).is_some()
+        }
+        (WorkloadKind::StatefulSet, _) => {
+            let revision = pod.labels.get(REVISION);
+            cluster.pods_owned_by(&direct.uid).any(|other| other.labels.get(REVISION) != revision)
+        }
+        _ => false,
+    }
+}
+
 /// Whether and when a controller recreates a pod that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {

@@ -9,6 +9,7 @@ use super::{
     filter::DrainFlag,
     kubectl,
     node_plan::{NodeChange, NodePlan},
+    not_modelled::NotModelled,
     permission::{self, Permission},
     placement_trace::Receiver,
     pod_plan::{PodPlan, Window},
@@ -57,6 +58,8 @@ pub struct Plan {
     pub command: Option<String>,
     pub undo: Undo,
     pub assumptions: Vec<&'static str>,
+    /// What may change what happens to its pods, and is not modelled.
+    pub not_modelled: Vec<NotModelled>,
 }
 
 /// A Pending pod that lands on a node.
@@ -114,6 +117,7 @@ impl Plan {
             command: kubectl::command(action),
             undo: Undo::default(),
             assumptions: Vec::new(),
+            not_modelled: Vec::new(),
         }
     }
 

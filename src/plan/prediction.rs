@@ -262,8 +262,13 @@ impl<'a, E: Environment> Prediction<'a, E> {
         self.budgets_before.iter().map(plan).collect()
     }
 
-    /// When all groups have ended.
-    fn ends(&self) -> Window {
+    /// Whether it is not known of some pods whether they leave.
+    pub fn has_undecided(&self) -> bool {
+        !self.undecided.is_empty()
+    }
+
+    /// When all groups have ended, as if every undecided pod left at the first attempt.
+    pub fn ends(&self) -> Window {
         Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
 

@@ -46,5 +46,6 @@ pub(super) fn plan<E: Environment>(
     plan.steps = prediction.removals(&plan.pods);
     prediction.complete(&mut plan);
     plan.name_gaps(gaps, context.cluster);
+    plan.name_not_modelled(context.cluster);
     Ok(plan)
 }

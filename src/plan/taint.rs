@@ -64,6 +64,7 @@ pub(super) fn plan<E: Environment>(
     plan.add_replacements(context.cluster, environment);
     plan.complete_taints(&nodes, edits, &context.rules);
     plan.name_gaps(gaps, context.cluster);
+    plan.name_not_modelled(context.cluster);
     Ok(plan)
 }
 

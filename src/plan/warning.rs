@@ -43,6 +43,8 @@ pub enum PodWarning {
     DuplicateIdentity,
     /// Its DaemonSet does not recreate it while the taint is set.
     NotRecreatedWhileTainted,
+    /// Its workload has pods of more than one revision: its replacement may be of another one.
+    RolloutInProgress,
 }
 
 impl PodWarning {
@@ -66,6 +68,7 @@ impl PodWarning {
             Self::KubeletDown => "kubeletDown",
             Self::DuplicateIdentity => "duplicateIdentity",
             Self::NotRecreatedWhileTainted => "notRecreatedWhileTainted",
+            Self::RolloutInProgress => "rolloutInProgress",
         }
     }
 }
@@ -85,6 +88,7 @@ impl fmt::Display for PodWarning {
             Self::KubeletDown => "kubelet down",
             Self::DuplicateIdentity => "grace 0: its identity may exist twice",
             Self::NotRecreatedWhileTainted => "its DaemonSet does not recreate it while the taint is set",
+            Self::RolloutInProgress => "rollout in progress",
         })
     }
 }
@@ -288,6 +292,7 @@ pub fn of_pod(
     warn_if(runs && is_critical(pod), PodWarning::Critical);
     warn_if(is_held(pod), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
+    warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
         let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
         if is_scaled && workload.replicas == Some(1) {

@@ -5,6 +5,7 @@ mod common;
 mod approval;
 mod landing;
 mod needs;
+mod not_modelled;
 mod operation;
 mod placement;
 mod placement_volumes;

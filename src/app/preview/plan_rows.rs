@@ -33,6 +33,7 @@ pub enum PlanRow {
     Kordon,
     Call(usize),
     Assumption(usize),
+    NotModelled(usize),
 }
 
 impl PlanView {
@@ -53,7 +54,8 @@ impl PlanView {
             | PlanRow::Kubectl
             | PlanRow::Kordon
             | PlanRow::Call(_)
-            | PlanRow::Assumption(_) => None,
+            | PlanRow::Assumption(_)
+            | PlanRow::NotModelled(_) => None,
         }
     }
 
@@ -91,6 +93,7 @@ fn rows(plan: &Plan) -> Vec<Row<PlanRow>> {
     rows.section("timeline", (0..plan.timeline.len()).map(PlanRow::Moment));
     rows.section("API calls", (0..plan.steps.len()).map(PlanRow::Call));
     rows.section("assumptions", (0..plan.assumptions.len()).map(PlanRow::Assumption));
+    rows.section("not modelled", (0..plan.not_modelled.len()).map(PlanRow::NotModelled));
     rows.into_vec()
 }
 
@@ -167,6 +170,7 @@ impl Filterable for FilterableRow<'_> {
             PlanRow::Kordon => plan.action.kordon().iter().for_each(|command| found(command)),
             PlanRow::Call(place) => found(&call(&plan.steps[place])),
             PlanRow::Assumption(place) => found(plan.assumptions[place]),
+            PlanRow::NotModelled(place) => found(&plan.not_modelled[place].what.to_string()),
         }
     }
 }

@@ -11,8 +11,9 @@ use super::{
 use crate::{
     cluster::{FeedKind, Gaps, NodeName},
     plan::{
-        Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotRecreated, Plan, PlanEvent, PlanGap,
-        PlanMoment, PlanPart, PlanStep, PodPlan, Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
+        Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotModelled, NotRecreated, Plan,
+        PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, Verdict, Window, budget::BudgetNumbers,
+        undo::UndoStep,
     },
     time::Timestamp,
 };
@@ -51,6 +52,19 @@ pub struct PlanReport {
     pub permissions: Vec<PermissionReport>,
     pub undo: Vec<UndoReport>,
     pub assumptions: Vec<&'static str>,
+    /// What may change what happens to its pods, and is not modelled.
+    pub not_modelled: Vec<NotModelledReport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotModelledReport {
+    /// `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`, `volumeLimitScaling` or
+    /// `storageCapacityScoring`.
+    pub r#type: &'static str,
+    pub text: String,
+    /// How many pods of the plan it may concern.
+    pub pods: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -317,6 +331,7 @@ impl PlanReport {
                 })
                 .collect(),
             assumptions: plan.assumptions.clone(),
+            not_modelled: plan.not_modelled.iter().map(not_modelled).collect(),
         }
     }
 }
@@ -331,6 +346,11 @@ impl PlanReport {
             step.as_planned = *as_planned;
         }
     }
+}
+
+fn not_modelled(found: &NotModelled) -> NotModelledReport {
+    let NotModelled { what, pods } = *found;
+    NotModelledReport { r#type: what.word(), text: what.to_string(), pods }
 }
 
 fn totals(plan: &Plan) -> PlanTotalsReport {
@@ -672,6 +692,7 @@ mod tests {
             }],
             undo: vec![UndoReport { node: "n1".into(), uid: text(), changes: vec![text()] }],
             assumptions: vec!["nobody else acts"],
+            not_modelled: vec![NotModelledReport { r#type: "quota", text: text(), pods: 1 }],
         }
     }
 

@@ -44,6 +44,8 @@ pub fn render(report: &PlanReport) -> String {
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
     let warnings: Vec<_> = warnings.map(|warning| [warning.text.clone()]).collect();
     section(&mut out, ["WARNING"], warnings);
+    let not_modelled = report.not_modelled.iter().map(|found| [found.text.clone(), found.pods.to_string()]);
+    section(&mut out, ["NOT MODELLED", "PODS"], not_modelled.collect());
     answers(&mut out, report);
     tail(&mut out, report);
     out

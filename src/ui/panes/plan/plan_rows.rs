@@ -10,7 +10,7 @@
 use super::{after, landing, pod_name, since_made};
 use crate::{
     app::preview::{PlanRow, call},
-    plan::{BudgetPlan, Landing, NodeChange, NodePlan, Plan, PodPlan, Verdict, words},
+    plan::{BudgetPlan, Landing, NodeChange, NodePlan, NotModelled, Plan, PodPlan, Verdict, words},
     time::Timestamp,
     ui::{
         Scene,
@@ -52,6 +52,10 @@ pub fn cells(scene: &Scene, plan: &Plan, row: PlanRow) -> Vec<Cell> {
             vec![Cell::new(&format!("  {}", call.method), dim), Cell::new(&call.path, base).and(&body, dim)]
         }
         PlanRow::Assumption(place) => line(plan.assumptions[place], Role::Dim),
+        PlanRow::NotModelled(place) => {
+            let NotModelled { what, pods } = plan.not_modelled[place];
+            line(&format!("{what} · {}", words::counted(pods, "pod", "pods")), Role::Dim)
+        }
     }
 }
 
@@ -172,6 +176,7 @@ pub fn full_text(plan: &Plan, row: PlanRow) -> Option<String> {
         PlanRow::Kubectl => plan.command.clone(),
         PlanRow::Kordon => plan.action.kordon(),
         PlanRow::Arrival(_) | PlanRow::Receiver(_) | PlanRow::Budget(_) | PlanRow::Assumption(_) => None,
+        PlanRow::NotModelled(place) => Some(plan.not_modelled.get(place)?.what.to_string()),
     }
 }
 

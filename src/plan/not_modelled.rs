@@ -1,0 +1,130 @@
+//! What a plan does not model, named where it matters to its pods (docs/upstream/placement-and-pressure.md#10.2).
+
+use std::fmt;
+
+use super::{
+    landing::Landing,
+    owner::{self, Recreation},
+    plan::Plan,
+    pod_plan::PodPlan,
+    warning::PodWarning,
+};
+use crate::{
+    cluster::{Cluster, Pod, scheduling::PodVolume},
+    engine::ServerVersion,
+};
+
+/// Something that may change what happens to pods of a plan, and that the plan does not model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotModelled {
+    pub what: NotModelledKind,
+    /// How many pods of the plan it may concern.
+    pub pods: usize,
+}
+
+/// What is not modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotModelledKind {
+    Quota,
+    Rollout,
+    Autoscalers,
+    Webhooks,
+    SchedulerConfiguration,
+    KubeletAdmission,
+    VolumeLimitScaling,
+    StorageCapacityScoring,
+}
+
+impl NotModelledKind {
+    const ALL: [Self; 8] = [
+        Self::Quota,
+        Self::Rollout,
+        Self::Autoscalers,
+        Self::Webhooks,
+        Self::SchedulerConfiguration,
+        Self::KubeletAdmission,
+        Self::VolumeLimitScaling,
+        Self::StorageCapacityScoring,
+    ];
+
+    /// A stable word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::Rollout => "rollout",
+            Self::Autoscalers => "autoscalers",
+            Self::Webhooks => "webhooks",
+            Self::SchedulerConfiguration => "schedulerConfiguration",
+            Self::KubeletAdmission => "kubeletAdmission",
+            Self::VolumeLimitScaling => "volumeLimitScaling",
+            Self::StorageCapacityScoring => "storageCapacityScoring",
+        }
+    }
+
+    /// Whether it may concern a pod that the plan replaces.
+    fn concerns(self, plan: &PodPlan, pod: &Pod, cluster: &Cluster, version: ServerVersion) -> bool {
+        let is_placed = matches!(plan.landing, Some(Landing::Node { .. }));
+        let claims = |volume: &PodVolume| match volume {
+            PodVolume::Claim(_) | PodVolume::OwnClaim { .. } => true,
+            PodVolume::Disk(_) => false,
+        };
+        match self {
+            Self::Quota => owner::recreation(cluster, pod) == Recreation::Immediately,
+            Self::Rollout => plan.warnings.contains(&PodWarning::RolloutInProgress),
+            Self::Autoscalers | Self::Webhooks => true,
+            Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
+            Self::KubeletAdmission => is_placed,
+            Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
+                version >= ServerVersion::new(1, 37) && is_placed && pod.scheduling.volumes.iter().any(claims)
+            }
+        }
+    }
+}
+
+impl fmt::Display for NotModelledKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Quota => "a ResourceQuota may refuse the replacement while the old pod still counts",
+            Self::Rollout => {
+                "a rollout is in progress: the replacement may be of another revision, and budgets may allow less once \
+                 it is done"
+            }
+            Self::Autoscalers => "an HPA or VPA may change the number of replicas or their requests",
+            Self::Webhooks => "a mutating webhook may change the replacement",
+            Self::SchedulerConfiguration => "the scheduler may have other profiles, plugins or extenders",
+            Self::KubeletAdmission => {
+                "the kubelet may reject the replacement: its static CPU, memory or topology policy"
+            }
+            Self::VolumeLimitScaling => {
+                "the scheduler may reject nodes without the CSI driver of a volume (VolumeLimitScaling)"
+            }
+            Self::StorageCapacityScoring => {
+                "the scheduler may score nodes by free storage capacity (StorageCapacityScoring)"
+            }
+        })
+    }
+}
+
+impl Plan {
+    /// Names what is not modelled and may concern the pods that it replaces.
+    pub(super) fn name_not_modelled(&mut self, cluster: &Cluster) {
+        let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
+            Recreation::Immediately | Recreation::WhenGone => true,
+            Recreation::OnSameNode | Recreation::Never(_) => false,
+        };
+        let replaced: Vec<_> = self
+            .pods
+            .iter()
+            .filter(|plan| plan.landing.is_some())
+            .filter_map(|plan| Some((plan, cluster.pod(&plan.pod)?)))
+            .filter(|(_, pod)| is_replaced(pod))
+            .collect();
+        let count = |what: NotModelledKind| {
+            let concerned =
+                replaced.iter().filter(|(plan, pod)| what.concerns(plan, pod, cluster, self.version));
+            NotModelled { what, pods: concerned.count() }
+        };
+        let found = NotModelledKind::ALL.into_iter().map(count).filter(|found| found.pods > 0);
+        self.not_modelled = found.collect();
+    }
+}

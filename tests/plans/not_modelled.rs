@@ -1,0 +1,90 @@
+//! What plans name as not modelled, where it matters.
+
+use kordon::{
+    cluster::{Change, Key, ObjectEvent, Owner, OwnerKind, Version, Workload, WorkloadKind},
+    plan::{DrainOptions, NotModelledKind, Plan, PodWarning},
+};
+
+use crate::plan_fixture::{PlanFixture, of, own, uid};
+
+fn kinds(plan: &Plan) -> Vec<(NotModelledKind, usize)> {
+    plan.not_modelled.iter().map(|found| (found.what, found.pods)).collect()
+}
+
+#[test]
+fn a_quota_matters_to_a_pod_that_is_replaced_while_it_still_counts() {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    fixture.replica_set("web", 2, &["n0", "n0"]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 1);
+    fixture.pod("db-0", "n0", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
+    let plan = fixture.sync().drain(&["n0"], DrainOptions::default());
+    let quota: Vec<_> =
+        kinds(&plan).into_iter().filter(|(what, _)| *what == NotModelledKind::Quota).collect();
+    assert_eq!(quota, [(NotModelledKind::Quota, 2)], "the pod of the StatefulSet is gone before");
+    let names: Vec<&str> = plan.not_modelled.iter().map(|found| found.what.word()).collect();
+    assert_eq!(names, ["quota", "autoscalers", "webhooks", "schedulerConfiguration", "kubeletAdmission"]);
+}
+
+#[test]
+fn a_plan_that_replaces_no_pod_names_nothing() {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    fixture.pod("alone", "n0", |_| {});
+    let plan = fixture.sync().drain(&["n0"], DrainOptions { force: true, ..DrainOptions::default() });
+    assert_eq!(kinds(&plan), []);
+}
+
+/// A ReplicaSet of the Deployment `web`.
+fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
+    let versions =
+        fixture.cluster.workloads(WorkloadKind::ReplicaSet).iter().map(|workload| workload.version.0);
+    let newest = versions.max().unwrap_or(0);
+    let deployment = Owner {
+        kind: OwnerKind::Workload(WorkloadKind::Deployment),
+        name: "web".into(),
+        uid: uid("d", "web"),
+    };
+    let replica_set = Workload {
+        kind: WorkloadKind::ReplicaSet,
+        key: Key::new("default", name),
+        uid: uid("ReplicaSet", name),
+        version: Version(newest + 1),
+        replicas: Some(replicas),
+        selector: None,
+        owner: Some(deployment),
+        replaces_only_failed: false,
+    };
+    let change = Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(replica_set));
+    fixture.cluster.apply(change, &mut Vec::new());
+}
+
+#[test]
+fn a_rollout_in_progress_is_named_for_its_pods() {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    fixture.replica_set("old", 2, &["n0", "n1"]).replica_set("new", 1, &["n0"]);
+    revision(&mut fixture, "old", 2);
+    revision(&mut fixture, "new", 1);
+    fixture.sync();
+    let plan = fixture.drain(&["n0"], DrainOptions::default());
+    assert!(of(&plan, "old-0").warnings.contains(&PodWarning::RolloutInProgress));
+    assert!(kinds(&plan).contains(&(NotModelledKind::Rollout, 2)), "{:?}", plan.not_modelled);
+    // It is done once the old ReplicaSet has no replicas.
+    revision(&mut fixture, "old", 0);
+    let plan = fixture.drain(&["n0"], DrainOptions::default());
+    assert!(!of(&plan, "new-0").warnings.contains(&PodWarning::RolloutInProgress));
+}
+
+#[test]
+fn a_stateful_set_rolls_out_while_its_pods_have_different_revisions() {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 2);
+    for (name, node, revision) in [("db-0", "n0", "a"), ("db-1", "n1", "b")] {
+        fixture.pod(name, node, |pod| {
+            own(pod, WorkloadKind::StatefulSet, "db");
+            let mut labels = (*pod.labels).clone();
+            labels.insert("controller-revision-hash".into(), revision.into());
+            pod.labels = labels.into();
+        });
+    }
+    let plan = fixture.sync().drain(&["n0"], DrainOptions::default());
+    assert!(of(&plan, "db-0").warnings.contains(&PodWarning::RolloutInProgress));
+}
