@@ -64,6 +64,14 @@ impl Dialog {
         self.input = Input::default();
     }
 
+    /// The approval that it asks for.
+    pub fn approval(&self) -> Option<&Approval> {
+        match &self.subject {
+            DialogSubject::Approval(approval) => Some(approval),
+            DialogSubject::FindUndo | DialogSubject::Cancel(_) | DialogSubject::Quit => None,
+        }
+    }
+
     /// What is asked for; none while there is nothing to answer.
     pub fn prompt(&self) -> Option<DialogPrompt<'_>> {
         match &self.subject {

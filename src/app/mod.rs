@@ -108,7 +108,7 @@ impl App {
     pub fn refresh(&mut self, now: Timestamp) {
         self.model.refresh(now);
         self.screen.drop_stale_marks(&self.model.cluster);
-        self.refresh_operations();
+        self.refresh_operations(now);
         if !self.is_frozen() {
             self.arrange(now);
         }

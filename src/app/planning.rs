@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     App,
+    dialog::Dialog,
     preview::{
         FailureJob, PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult,
         PreviewWork, Targets,
@@ -70,16 +71,27 @@ impl App {
         (!is_known).then_some((&preview.request, basis))
     }
 
-    /// What is to be read for the open plan because its kind is not watched (`--no-pods`): the pods of its nodes.
+    /// What is to be read because its kind is not watched (`--no-pods`): the pods of the nodes of the open plan, of the
+    /// question about one, of operations, and of the drain that may be resumed.
     pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
-        let Some(Preview { request, .. }) = self.screen.overlays.plan() else { return BTreeSet::new() };
-        let is_off = matches!(self.model.cluster.known(FeedKind::Pods), Known::Off { .. });
-        match &request.targets {
-            Targets::Nodes(nodes) if is_off && request.kind.moves_pods() => {
-                nodes.iter().take(MOST_NODES).cloned().map(Scope::PodsOn).collect()
-            }
-            Targets::Nodes(_) | Targets::Pods(_) => BTreeSet::new(),
+        let cluster = &self.model.cluster;
+        if !matches!(cluster.known(FeedKind::Pods), Known::Off { .. }) {
+            return BTreeSet::new();
         }
+        let of_plan =
+            self.screen.overlays.plan().map_or(&[][..], |Preview { request, .. }| match &request.targets {
+                Targets::Nodes(nodes) if request.kind.moves_pods() => nodes,
+                Targets::Nodes(_) | Targets::Pods(_) => &[],
+            });
+        let of_operations = self.operations.running().flat_map(|entry| entry.operation.watched_nodes());
+        let of_interrupted = self.operations.interrupted.front().into_iter().flat_map(|prior| &prior.nodes);
+        let nodes = of_plan.iter().take(MOST_NODES).chain(of_operations);
+        let nodes = nodes.chain(of_interrupted.map(|(node, _)| node).take(MOST_NODES));
+        let approval = self.screen.overlays.question().and_then(Dialog::approval);
+        let of_approval = approval.into_iter().flat_map(|approval| approval.removable(cluster));
+        let is_of_node = |scope: &Scope| matches!(scope, Scope::PodsOn(_));
+        let of_approval = of_approval.filter(is_of_node).take(MOST_NODES);
+        nodes.cloned().map(Scope::PodsOn).chain(of_approval).collect()
     }
 
     /// Whether the user waits for the plan: the result is of another request than the present one.

@@ -34,7 +34,10 @@ pub use risk::Risk;
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, Uid, Version},
     engine::Severity,
-    plan::{Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, Undo, Verdict},
+    plan::{
+        Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, TimeLeft, Undo, Verdict,
+        time_left,
+    },
     time::{Span, Timestamp},
 };
 use nodes::{NodeGoal, NodeIndex, NodeTask};
@@ -371,6 +374,22 @@ impl Operation {
             nodes: self.nodes.iter().map(node).collect(),
             pods: self.pods.iter().map(pod).collect(),
         }
+    }
+
+    /// When what is left of it ends, its total timeout included; none where it removes no pods, is paused or has ended.
+    pub fn time_left(&self, cluster: &Cluster, now: Timestamp) -> Option<TimeLeft> {
+        if self.groups.iter().next().is_none() || self.paused.is_some() || self.ended.is_some() {
+            return None;
+        }
+        let groups = self.groups_left(cluster);
+        let left = time_left(cluster, groups, &self.drain, self.mode, self.rules, now);
+        Some(match (left, self.deadline) {
+            (TimeLeft::Ends { likely, latest }, Some(deadline)) => TimeLeft::Ends {
+                likely: likely.min(deadline),
+                latest: Some(latest.map_or(deadline, |latest| latest.min(deadline))),
+            },
+            (left, _) => left,
+        })
     }
 
     /// Continues as far as possible without a further outcome.

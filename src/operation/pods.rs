@@ -6,8 +6,8 @@ use super::{
     Severity, Subject, backoff, nodes::NodeIndex, report::BlockedBy, tasks::TaskIndex,
 };
 use crate::{
-    cluster::{Budget, Cluster, Key, Scope, Uid, Version},
-    plan::{PlanStep, RemovalMode, Retry, Skip, filter},
+    cluster::{Budget, Cluster, Key, NodeName, Scope, Uid, Version},
+    plan::{PlanStep, RemovalMode, Retry, Skip, filter, simulation::RemovalGroup},
     time::{Span, Timestamp},
 };
 
@@ -238,6 +238,25 @@ impl Operation {
             None => Scope::Pod(task.key.clone()),
         };
         cluster.knows(&scope)
+    }
+
+    /// The pods that are still to leave, as their groups.
+    pub(super) fn groups_left(&self, cluster: &Cluster) -> Vec<RemovalGroup> {
+        let left = |place: &PodIndex| {
+            let task = Some(&self.pods[*place]).filter(|task| !task.is_done())?;
+            cluster.pod(&task.key).filter(|pod| pod.uid == task.uid).cloned()
+        };
+        let group = |group: &PodGroup| RemovalGroup {
+            node: group.node.map(|node| self.nodes[node].node.clone()),
+            pods: group.pods.iter().filter_map(left).collect(),
+        };
+        self.groups.iter().filter(|group| !group.is_done()).map(group).collect()
+    }
+
+    /// The nodes whose pods it watches.
+    pub fn watched_nodes(&self) -> impl Iterator<Item = &NodeName> {
+        let open = self.groups.iter().filter(|group| !group.is_done());
+        open.filter_map(|group| Some(&self.nodes[group.node?].node))
     }
 
     /// Requests the removal of the pods that are due, in their order.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep_until},
+    time::{Instant, interval_at, sleep_until},
 };
 
 use crate::{
@@ -37,6 +37,9 @@ pub enum OperatorInput {
     Cancel,
 }
 
+/// How often the operator hears how far it is.
+const PROGRESS: Duration = Duration::from_secs(10);
+
 /// The operation looks at changes at most this often: a large cluster reports hundreds a second.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -48,6 +51,7 @@ impl OperationRun {
         mut tell: impl FnMut(&OperationNotice),
     ) {
         let (mut changed, mut look_at) = (false, Instant::now());
+        let mut progress = interval_at(Instant::now() + PROGRESS, PROGRESS);
         let (mut is_watching, mut has_input) = (true, true);
         let requests = self.link.items.clone();
         loop {
@@ -91,7 +95,17 @@ impl OperationRun {
                 () = self.clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
                     self.operation.handle_timeout(&self.model.cluster, self.clock.now());
                 }
+                _ = progress.tick() => self.tell_progress(&mut tell),
             }
+        }
+    }
+
+    /// How far it is, and when what is left of it ends.
+    fn tell_progress(&self, tell: &mut impl FnMut(&OperationNotice)) {
+        let now = self.clock.now();
+        if let Some(left) = self.operation.time_left(&self.model.cluster, now) {
+            let text = format!("{}; {}", self.operation.progress().in_short(), left.text(now));
+            self.tell(Severity::Info, text, tell);
         }
     }
 

@@ -14,7 +14,7 @@ use kordon::{
         OperationOptions, PodEnd, PodProgressStage, Request, RequestKind, RequestOutcome,
     },
     plan::{
-        Action, DrainOptions, EvictionRules, Plan, PlanStep, TypicalEnvironment, Undo,
+        Action, DrainOptions, EvictionRules, Plan, PlanStep, TimeLeft, TypicalEnvironment, Undo,
         undo::{NodeUndo, UndoStep},
     },
     time::{ClusterTime, Span, Timestamp},
@@ -75,6 +75,53 @@ fn a_budget_that_is_seen_to_have_room_wakes_as_many_pods_as_it_allows() {
     harness.run(&mut operation);
     assert_eq!((harness.times("evict a"), harness.times("evict b")), (vec![0, 2], vec![0, 5]));
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
+}
+
+#[test]
+fn the_time_left_is_that_of_the_pods_that_are_left() {
+    let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    let plan = harness.plan(&["n1", "n2"], DrainOptions::default());
+    let mut operation = harness.drain(&["n1", "n2"], DrainOptions::default());
+    let left =
+        |harness: &Harness, operation: &Operation| match operation.time_left(&harness.cluster, harness.now) {
+            Some(TimeLeft::Ends { likely, .. }) => Some(likely.since(harness.now)),
+            other => panic!("{other:?}"),
+        };
+    let planned = plan.totals.ends.likely.map(|at| at.since(plan.made));
+    harness.answer("evict b", RequestOutcome::BudgetExhausted("needs 2, has 2".into()));
+    assert_eq!(left(&harness, &operation), planned, "nothing is done yet: it is what the plan says");
+    harness.step(&mut operation);
+    harness.advance(&mut operation, Span::from_secs(4));
+    assert!(left(&harness, &operation) < planned, "a part of it is done");
+    operation.pause(harness.now);
+    assert_eq!(operation.time_left(&harness.cluster, harness.now), None, "it is paused");
+    operation.resume(&harness.cluster, harness.now);
+    harness.run(&mut operation);
+    assert_eq!(operation.time_left(&harness.cluster, harness.now), None, "it has ended");
+}
+
+#[test]
+fn a_pod_that_terminates_for_long_likely_uses_up_its_grace() {
+    let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+    let started = ClusterTime::new(NOW);
+    let terminating = |harness: &Harness| {
+        let mut pod = (**harness.cluster.pod(&Key::new("web", "a")).expect("there")).clone();
+        let grace = Span::from_secs(60);
+        (pod.grace, pod.version) = (grace, Version(9_999));
+        pod.termination = Some(Termination { deadline: started + grace, grace });
+        pod
+    };
+    let operation = harness.drain(&["n1"], DrainOptions::default());
+    let pod = terminating(&harness);
+    harness.apply(Change::Pod(ObjectEvent::Applied(pod)));
+    let likely = |after: i64| {
+        let now = NOW + Span::from_secs(after);
+        match operation.time_left(&harness.cluster, now) {
+            Some(TimeLeft::Ends { likely, .. }) => likely.since(NOW).as_secs(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(likely(1) < 20 && likely(20) == 60, "{} {}", likely(1), likely(20));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub const NODE: &str = "general-1a-02";
 pub const DRAIN_IT: &str = "2/general-1a-02<Enter>rDEF";
 
 impl Harness {
-    pub async fn dashboard(&self, mode: Mode, cancel: CancellationToken) -> Dashboard {
+    pub async fn dashboard(&self, mode: Mode, no_pods: bool, cancel: CancellationToken) -> Dashboard {
         let options =
             ConnectOptions { kubeconfig: Some(self.kubeconfig.clone().into()), ..ConnectOptions::default() };
         let connection = connect(&options).await.expect("the demo answers");
@@ -35,16 +35,25 @@ impl Harness {
             role: ControllerRole::Shadow,
         };
         let clock = self.server.clock;
-        let session = Session::start(&connection, options, false, EffectExecutor::Recorder, clock, cancel);
+        let session = Session::start(&connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
         let context = write_context::WriteContext::with(&connection, self.journal(), clock);
         Dashboard::over(session, AppOptions { mode, ..AppOptions::default() }, Some(context))
     }
 
     /// Runs the dashboard until the end of the script, and drops it without leaving it.
     pub async fn with_dashboard(&self, mode: Mode, script: impl AsyncFnOnce(&DashboardDriver)) {
+        self.with_dashboard_of(mode, false, script).await;
+    }
+
+    /// The same with `--no-pods`.
+    pub async fn with_dashboard_without_pods(&self, mode: Mode, script: impl AsyncFnOnce(&DashboardDriver)) {
+        self.with_dashboard_of(mode, true, script).await;
+    }
+
+    async fn with_dashboard_of(&self, mode: Mode, no_pods: bool, script: impl AsyncFnOnce(&DashboardDriver)) {
         let cancel = CancellationToken::new();
         let _ends = cancel.clone().drop_guard();
-        let dashboard = self.dashboard(mode, cancel).await;
+        let dashboard = self.dashboard(mode, no_pods, cancel).await;
         let (driver, typed) = DashboardDriver::new();
         let mut screen = driver.recording.clone();
         tokio::select! {

@@ -124,6 +124,23 @@ async fn a_drain_is_confirmed_paused_applied_reported_and_undone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn without_pods_a_drain_reads_those_of_its_node_and_is_applied() {
+    let harness = Harness::start(SPEED).await;
+    harness
+        .with_dashboard_without_pods(Mode::DryRun, async |dashboard| {
+            dashboard.wait(NODE).await;
+            dashboard.ask_to_drain().await;
+            dashboard.agree().await;
+            harness.until(|harness| !harness.server.evictions().is_empty()).await;
+            dashboard.wait("done in ~").await;
+            dashboard.wait("done after").await;
+            assert_eq!(harness.server.left_on(NODE).await, Vec::<String>::new());
+            assert!(dashboard.screen().contains("1 node drained"), "{}", dashboard.screen());
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_needs_a_yes_that_is_not_the_default_and_the_command_line_undoes_it() {
     let harness = Harness::start(SPEED).await;
     harness
@@ -317,7 +334,7 @@ impl Harness {
     ) -> Result<(), RunError> {
         let cancel = CancellationToken::new();
         let _ends = cancel.clone().drop_guard();
-        let dashboard = self.dashboard(mode, cancel).await;
+        let dashboard = self.dashboard(mode, false, cancel).await;
         let (driver, typed) = DashboardDriver::new();
         let mut screen = driver.recording.clone();
         let (exit, ()) = tokio::join!(run::run_dashboard(dashboard, &mut screen, typed), script(&driver));

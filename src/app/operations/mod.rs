@@ -25,12 +25,15 @@ use crate::{
         Operation, OperationEnd, OperationNotice, OperationProgress, Request, RequestId, RequestOutcome,
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
     },
-    plan::{Permission, Plan, PlanJob},
+    plan::{Permission, Plan, PlanJob, TimeLeft},
     time::{Span, Timestamp},
 };
 
 /// Notices kept of each operation; all of them are in the journal.
 const NOTICES: usize = 200;
+
+/// How often the end of an operation is predicted again.
+const LEFT_EVERY: Span = Span::from_secs(1);
 
 /// Operations in progress, those that ended, and drains that were interrupted.
 #[derive(Debug, Default)]
@@ -71,6 +74,10 @@ pub struct OperationEntry {
     undoes: Option<PriorOperation>,
     /// How far it is, as of the last refresh.
     pub progress: OperationProgress,
+    /// When what is left of it ends; none where that is not predicted.
+    pub left: Option<TimeLeft>,
+    /// When that was worked out.
+    left_at: Timestamp,
     /// Newest last.
     pub notices: VecDeque<OperationNotice>,
     /// How many older notices were dropped.
@@ -336,10 +343,15 @@ impl App {
     }
 
     /// Brings the progress of operations up to date.
-    pub(super) fn refresh_operations(&mut self) {
+    pub(super) fn refresh_operations(&mut self, now: Timestamp) {
         for entry in &mut self.operations.entries {
             if std::mem::take(&mut entry.stale) {
                 entry.progress = entry.operation.progress();
+            }
+            let is_old = now.since(entry.left_at) >= LEFT_EVERY || entry.operation.is_paused();
+            if entry.is_running() && is_old {
+                entry.left = entry.operation.time_left(&self.model.cluster, now);
+                entry.left_at = now;
             }
         }
     }
@@ -351,8 +363,20 @@ impl App {
         self.log(now, Severity::Info, &title, &format!("started as {id}"));
         let progress = operation.progress();
         let (notices, dropped, stale, state) = (VecDeque::new(), 0, false, EntryState::Running);
-        let entry =
-            OperationEntry { title, operation, plan, undoes, progress, notices, dropped, stale, state };
+        let (left, left_at) = (operation.time_left(&self.model.cluster, now), now);
+        let entry = OperationEntry {
+            title,
+            operation,
+            plan,
+            undoes,
+            progress,
+            left,
+            left_at,
+            notices,
+            dropped,
+            stale,
+            state,
+        };
         self.operations.entries.push(entry);
         self.operations.interrupted.retain(|prior| prior.id != id);
         self.screen.open_progress(id);

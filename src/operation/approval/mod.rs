@@ -19,7 +19,7 @@ use super::{
     confirmation,
 };
 use crate::{
-    cluster::{Cluster, NodeName, OperationId},
+    cluster::{Cluster, NodeName, OperationId, Scope},
     engine::{ServerVersion, Severity},
     placement::SnapshotLease,
     plan::{Action, EvictionRules, Permission, Plan, PlanJob, Prospect, needs},
@@ -642,10 +642,15 @@ impl Approval {
 
     /// Rule 2.
     fn obstacle(&self, situation: &Situation<'_>) -> Option<ApprovalRefusal> {
-        situation.obstacle(match &self.subject {
-            Subject::Plan(proposal) => needs::removable(&proposal.action, situation.cluster),
+        situation.obstacle(self.removable(situation.cluster))
+    }
+
+    /// The pods that it may remove: its outcome rests on them.
+    pub fn removable(&self, cluster: &Cluster) -> BTreeSet<Scope> {
+        match &self.subject {
+            Subject::Plan(proposal) => needs::removable(&proposal.action, cluster),
             Subject::Undo(_) => BTreeSet::new(),
-        })
+        }
     }
 
     /// Rule 5: what speaks against it and is not overridden.

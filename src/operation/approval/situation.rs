@@ -38,16 +38,16 @@ impl Watches {
 impl Situation<'_> {
     /// Why an operation that may remove these pods may not start now; none if it may.
     pub(super) fn obstacle(&self, pods: BTreeSet<Scope>) -> Option<ApprovalRefusal> {
-        let Watches { nodes_live, pods_live, unlisted } = &self.watches;
+        let Watches { nodes_live, unlisted, .. } = &self.watches;
         if let Some(why) = &self.locked {
             Some(ApprovalRefusal::Locked(why.clone()))
         } else if !nodes_live {
             Some(ApprovalRefusal::Stale("nodes"))
         } else if pods.is_empty() {
             None
-        } else if let Some(unknown) = self.unknown(pods) {
+        } else if let Some(unknown) = self.unknown(&pods) {
             Some(ApprovalRefusal::Unknown(unknown))
-        } else if !pods_live {
+        } else if !self.are_live(&pods) {
             Some(ApprovalRefusal::Stale("pods"))
         } else {
             // What may not be listed is no obstacle: the plan says what it does not know.
@@ -55,8 +55,18 @@ impl Situation<'_> {
         }
     }
 
-    /// What is missing of the pods; none if they are known.
-    fn unknown(&self, pods: BTreeSet<Scope>) -> Option<Gaps> {
-        Some(self.cluster.gaps_in(pods).unknown()).filter(|gaps| !gaps.is_empty())
+    /// What is missing of these pods; none if they are known.
+    fn unknown(&self, pods: &BTreeSet<Scope>) -> Option<Gaps> {
+        Some(self.gaps(pods).unknown()).filter(|gaps| !gaps.is_empty())
+    }
+
+    /// Whether these pods are known as they are now: by the watch of all pods, or because they are read by themselves.
+    fn are_live(&self, pods: &BTreeSet<Scope>) -> bool {
+        let is_watched = self.cluster.known(FeedKind::Pods).is_known();
+        self.watches.pods_live || !is_watched && self.gaps(pods).is_empty()
+    }
+
+    fn gaps(&self, pods: &BTreeSet<Scope>) -> Gaps {
+        self.cluster.gaps_in(pods.iter().cloned())
     }
 }

@@ -13,6 +13,8 @@ use crate::{
     operation::{
         NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd, PodProgress, PodProgressStage,
     },
+    plan::TimeLeft,
+    time::Span,
     ui::{
         Scene, text,
         theme::Role,
@@ -29,9 +31,12 @@ const BAR: usize = 24;
 /// The widest word about a subject.
 const STATE: u16 = 11;
 
+/// An operation that ends later than its plan said by less than this is not behind.
+const BEHIND: Span = Span::from_secs(5);
+
 /// ```text
 /// ─ 2 Progress  drain n-3 · for 1m12s ─────────────────────────── p pause  C cancel ─
-/// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 blocked · 1 terminating   done in ~35s by the plan
+/// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 blocked · 1 terminating   done in ~35s (at most 1m4s) · 12s behind the plan
 /// nodes
 ///     1m12s  n-3               draining    12 of 30 pods gone
 /// in progress
@@ -184,13 +189,19 @@ fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
                 .and(&format!("{} {words}", text::count(count)), scene.style(role));
         }
     }
-    let by_plan = match entry.planned_end() {
-        _ if entry.operation.is_paused() => "paused".into(),
-        Some(at) if at >= scene.now => format!("done in ~{} by the plan", text::left(at, scene.now)),
-        Some(at) => format!("{} overdue", text::age(scene.now, at)),
-        None => "no ETA: blocked".into(),
-    };
-    runs.and("   ", dim).and(&by_plan, dim)
+    runs.and("   ", dim).and(&time_left(scene, entry), dim)
+}
+
+/// When what is left of it ends, and how far that is behind its plan.
+fn time_left(scene: &Scene, entry: &OperationEntry) -> String {
+    let Some(left) = entry.left.filter(|_| !entry.operation.is_paused()) else { return "paused".into() };
+    let text = left.text(scene.now);
+    let TimeLeft::Ends { likely, .. } = left else { return text };
+    let behind = entry.planned_end().map(|planned| likely.max(scene.now).since(planned));
+    match behind.filter(|behind| *behind >= BEHIND) {
+        Some(behind) => format!("{text} · {} behind the plan", text::age(scene.now, scene.now - behind)),
+        None => text,
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
